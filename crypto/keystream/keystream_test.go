@@ -1,0 +1,115 @@
+package keystream
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/binary"
+	"testing"
+)
+
+// The stream must be plain AES-256-CTR: the judge is crypto/cipher's own CTR,
+// started at GCM's first data block, nonce || 2.
+func TestStreamIsCTR(t *testing.T) {
+	seed := FromInteger(7).Derive("test", 3)
+	s := seed.Stream()
+	s.Start(5, 2)
+	got := make([]byte, 3*chunkSize+13)
+	s.Fill(got)
+
+	block, err := aes.NewCipher(seed[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make([]byte, len(got))
+	for chunk := 0; chunk*chunkSize < len(want); chunk++ {
+		var iv [16]byte
+		binary.BigEndian.PutUint32(iv[0:], 5)
+		binary.BigEndian.PutUint32(iv[4:], 2)
+		binary.BigEndian.PutUint32(iv[8:], uint32(chunk))
+		binary.BigEndian.PutUint32(iv[12:], 2)
+		part := want[chunk*chunkSize : min((chunk+1)*chunkSize, len(want))]
+		cipher.NewCTR(block, iv[:]).XORKeyStream(part, part)
+	}
+	if !bytes.Equal(got, want) {
+		t.Fatal("the stream differs from AES-256-CTR")
+	}
+}
+
+func TestStreamIsAddressedByName(t *testing.T) {
+	root := FromInteger(1)
+	read := func(s Seed, round, attempt uint32) [32]byte {
+		st := s.Stream()
+		st.Uint64()
+		st.Start(round, attempt)
+		var b [32]byte
+		st.Fill(b[:])
+		return b
+	}
+	seen := map[[32]byte]string{}
+	add := func(name string, b [32]byte) {
+		if other, dup := seen[b]; dup {
+			t.Errorf("%s and %s give the same bytes", name, other)
+		}
+		seen[b] = name
+	}
+	add("root", read(root, 0, 0))
+	add("round 1", read(root, 1, 0))
+	add("attempt 1", read(root, 0, 1))
+	add("name a", read(root.Derive("a"), 0, 0))
+	add("name a, 0", read(root.Derive("a", 0), 0, 0))
+	add("name a, 1", read(root.Derive("a", 1), 0, 0))
+	add("other seed", read(FromInteger(2), 0, 0))
+	if read(root, 1, 2) != read(root, 1, 2) {
+		t.Error("the same name gives different bytes")
+	}
+}
+
+func TestUint64MatchesFill(t *testing.T) {
+	a, b := FromInteger(3).Stream(), FromInteger(3).Stream()
+	var odd [5]byte
+	a.Fill(odd[:])
+	b.Fill(odd[:])
+	for range 1000 {
+		var w [8]byte
+		a.Fill(w[:])
+		if got, want := b.Uint64(), binary.LittleEndian.Uint64(w[:]); got != want {
+			t.Fatalf("Uint64 gave %x, Fill %x", got, want)
+		}
+	}
+}
+
+func TestNothingAllocated(t *testing.T) {
+	s := FromInteger(3).Stream()
+	buf := make([]byte, 10000)
+	round := uint32(0)
+	if n := testing.AllocsPerRun(100, func() {
+		round++
+		s.Start(round, 0)
+		s.Fill(buf)
+		s.Uint64()
+	}); n != 0 {
+		t.Errorf("%v allocations a run", n)
+	}
+}
+
+func TestWipe(t *testing.T) {
+	seed := FromInteger(3)
+	s := seed.Stream()
+	s.Uint64()
+	s.Wipe()
+	seed.Wipe()
+	if s.buf != [chunkSize + tagSize]byte{} || seed != (Seed{}) {
+		t.Error("bytes are left after Wipe")
+	}
+}
+
+func BenchmarkFill(b *testing.B) {
+	s := FromInteger(3).Stream()
+	buf := make([]byte, 1<<15)
+	b.SetBytes(int64(len(buf)))
+	for b.Loop() {
+		s.Start(1, 0)
+		s.Fill(buf)
+	}
+}
