@@ -1,0 +1,77 @@
+// Package phy superposes what all devices send at once.
+//
+// It takes in one vector over Z_q a device and gives their superposition
+// y = sum_i H_i x_i + w mod q, with what a receiver can tell of its quality. It
+// knows nothing of keys, of learning, or of what the vectors mean. The receiver
+// is given the lattice scale alpha and never a gain.
+//
+// An Uplink is one way to superpose. Ring does it directly on ring elements: a
+// fast, bit-exact link for studies of learning and cryptography.
+package phy
+
+import (
+	"ringwave/phy/channel"
+	"ringwave/phy/zq"
+)
+
+// Transmission is one of the four uplink transmissions of a round.
+type Transmission int
+
+const (
+	TxKey   Transmission = iota // b, phase 1
+	TxC0                        // c0, phase 2
+	TxC1                        // c1, phase 2
+	TxShare                     // D, phase 3
+)
+
+// Transmissions is the number of transmissions of a round.
+const Transmissions = channel.Transmissions
+
+// String gives the paper's symbol of what is sent.
+func (t Transmission) String() string {
+	switch t {
+	case TxKey:
+		return "b"
+	case TxC0:
+		return "c0"
+	case TxC1:
+		return "c1"
+	case TxShare:
+		return "D"
+	}
+	return "unknown transmission"
+}
+
+// Slot names one transmission of one attempt at one round.
+type Slot struct {
+	Round, Attempt uint32
+	Transmission   Transmission
+}
+
+// Reception is what a receiver has after one transmission.
+type Reception struct {
+	// Y is the superposed payload. The receiver sizes it.
+	Y zq.Vector
+	// Pattern is the superposition of the devices' +-1 patterns: the same in two
+	// transmissions if and only if every H_i is (physics.md section 4, point 3).
+	Pattern []int64
+	// CheckPassed tells whether the linear check of the payload held.
+	CheckPassed bool
+	// Alpha is the lattice scale: H_i = alpha h_i up to a misfit.
+	Alpha float64
+}
+
+// Uplink carries the transmissions of a round, one after the other: Open, one
+// Transmit a device, Receive.
+type Uplink interface {
+	// Open begins a transmission whose payloads have n coefficients.
+	Open(slot Slot, n int) error
+	// Transmit sends x from device i, counted from 0. It may be called by
+	// several goroutines for different devices. x must stay unchanged until
+	// Receive returns.
+	Transmit(i int, x zq.Vector) error
+	// Receive writes the superposition of all that was transmitted since Open.
+	Receive(rx *Reception) error
+	// PatternSymbols gives the length of Reception.Pattern.
+	PatternSymbols() int
+}

@@ -1,0 +1,151 @@
+package phy
+
+import (
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"ringwave/crypto/keystream"
+	"ringwave/phy/channel"
+	"ringwave/phy/zq"
+)
+
+func newModulus(t testing.TB, primes ...uint64) *zq.Modulus {
+	t.Helper()
+	m, err := zq.NewModulus(primes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func newRing(t testing.TB, m *zq.Modulus, ch channel.Config, noise [Transmissions]float64) (*Ring, *channel.Channel) {
+	t.Helper()
+	c, err := channel.New(ch, keystream.FromInteger(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewRing(RingConfig{Modulus: m, Gains: c, NoiseStd: noise, Public: keystream.FromInteger(2), Noise: keystream.FromInteger(3)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, c
+}
+
+func randomPayloads(m *zq.Modulus, devices, n int, rnd *rand.Rand) []zq.Vector {
+	x := make([]zq.Vector, devices)
+	for i := range x {
+		x[i] = m.NewVector(n)
+		for j, p := range m.Primes() {
+			for k := range x[i][j] {
+				x[i][j][k] = rnd.Uint64N(p)
+			}
+		}
+	}
+	return x
+}
+
+func send(t testing.TB, r *Ring, slot Slot, x []zq.Vector, rx *Reception) {
+	t.Helper()
+	if err := r.Open(slot, x[0].Len()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range x {
+		if err := r.Transmit(i, x[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Receive(rx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var gaussian3 = []channel.Fading{channel.Gaussian{Mu: 1, Sigma: 1}, channel.Gaussian{Mu: 1, Sigma: 10}, channel.Gaussian{Mu: -2, Sigma: 1}}
+
+func TestRingIsTheIntegerSuperposition(t *testing.T) {
+	m := newModulus(t, 0x3ffffffffd6001, 0x7ffffffffb4001)
+	r, c := newRing(t, m, channel.Config{Devices: gaussian3, LatticeBits: 8}, [Transmissions]float64{})
+	rnd := rand.New(rand.NewPCG(1, 1))
+	const n = 30
+	rx := Reception{Y: m.NewVector(n), Pattern: make([]int64, r.PatternSymbols())}
+	h := make([]float64, 3)
+	for round := range uint32(50) {
+		x := randomPayloads(m, 3, n, rnd)
+		slot := Slot{Round: round, Transmission: Transmission(round % 4)}
+		send(t, r, slot, x, &rx)
+		if !rx.CheckPassed || rx.Alpha != 256 {
+			t.Fatalf("round %d: check %v, alpha %v", round, rx.CheckPassed, rx.Alpha)
+		}
+		c.Scaled(h, round, 0, int(slot.Transmission))
+		for k := range n {
+			want := new(big.Int)
+			for i := range x {
+				want.Add(want, new(big.Int).Mul(big.NewInt(int64(h[i])), m.Centred(x[i], k).Big()))
+			}
+			want.Sub(want, m.Centred(rx.Y, k).Big())
+			if want.Mod(want, m.Big()).Sign() != 0 {
+				t.Fatalf("round %d: coefficient %d is no superposition", round, k)
+			}
+		}
+	}
+}
+
+func TestRingNoisePassesItsCheck(t *testing.T) {
+	m := newModulus(t, 0x3ffffffffed001)
+	noise := [Transmissions]float64{3, 3, 3, 3}
+	r, _ := newRing(t, m, channel.Config{Devices: gaussian3, LatticeBits: 4}, noise)
+	rnd := rand.New(rand.NewPCG(1, 1))
+	rx := Reception{Y: m.NewVector(100), Pattern: make([]int64, r.PatternSymbols())}
+	for round := range uint32(500) {
+		send(t, r, Slot{Round: round}, randomPayloads(m, 3, 100, rnd), &rx)
+		if !rx.CheckPassed {
+			t.Fatalf("round %d: ring noise alone failed the check", round)
+		}
+	}
+}
+
+func TestContinuousGainsFailTheLinearCheck(t *testing.T) {
+	m := newModulus(t, 0x7fff801)
+	r, _ := newRing(t, m, channel.Config{Devices: gaussian3, LatticeBits: 4, Continuous: true}, [Transmissions]float64{})
+	rnd := rand.New(rand.NewPCG(1, 1))
+	rx := Reception{Y: m.NewVector(20), Pattern: make([]int64, r.PatternSymbols())}
+	for round := range uint32(1000) {
+		send(t, r, Slot{Round: round}, randomPayloads(m, 3, 20, rnd), &rx)
+		if rx.CheckPassed {
+			t.Fatalf("round %d: continuous gains passed the linear check", round)
+		}
+	}
+}
+
+func TestMissingDevice(t *testing.T) {
+	m := newModulus(t, 0x7fff801)
+	r, _ := newRing(t, m, channel.Config{Devices: gaussian3}, [Transmissions]float64{})
+	rx := Reception{Y: m.NewVector(5), Pattern: make([]int64, r.PatternSymbols())}
+	if err := r.Open(Slot{}, 5); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Transmit(0, m.NewVector(5)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Receive(&rx); err == nil {
+		t.Error("a round without device 2 was received")
+	}
+	if err := r.Transmit(3, m.NewVector(5)); err == nil {
+		t.Error("a fourth device transmitted")
+	}
+}
+
+func TestRingAllocatesNothing(t *testing.T) {
+	m := newModulus(t, 0x3ffffffffd6001, 0x7ffffffffb4001)
+	r, _ := newRing(t, m, channel.Config{Devices: gaussian3, LatticeBits: 8}, [Transmissions]float64{1, 1, 1, 1})
+	x := randomPayloads(m, 3, 64, rand.New(rand.NewPCG(1, 1)))
+	rx := Reception{Y: m.NewVector(64), Pattern: make([]int64, r.PatternSymbols())}
+	slot := Slot{}
+	send(t, r, slot, x, &rx)
+	if n := testing.AllocsPerRun(50, func() {
+		slot.Round++
+		send(t, r, slot, x, &rx)
+	}); n != 0 {
+		t.Errorf("%v allocations a transmission", n)
+	}
+}
