@@ -1,0 +1,277 @@
+// Package round carries one round of the paper's Algorithm 1 through its four
+// phases: aggregated public key, ciphertext, decryption share, update.
+//
+// It takes in the devices, the server and a phy.Uplink, and the scalars Delta f_i
+// of a round, and gives M_k, or says which check found the round broken. It knows
+// nothing of waveforms, of gains, or of what the scalars are for.
+package round
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+
+	"ringwave/crypto/xmkckks"
+	"ringwave/phy"
+)
+
+// Check is what found a round broken (physics.md section 4).
+type Check int
+
+const (
+	// LinearCheck: the payload is no integer superposition.
+	LinearCheck Check = iota + 1
+	// EqualGains: the gains are not those of phase 1.
+	EqualGains
+	// Witness: a coefficient without a message is no noise.
+	Witness
+)
+
+// String names the check.
+func (c Check) String() string {
+	switch c {
+	case LinearCheck:
+		return "linear check"
+	case EqualGains:
+		return "equal-gains check"
+	case Witness:
+		return "witness check"
+	}
+	return "unknown check"
+}
+
+// Failure is one attempt that a check declared void.
+type Failure struct {
+	Attempt uint32
+	Check   Check
+	// Transmission is the one at which the check failed; D for the witnesses.
+	Transmission phy.Transmission
+}
+
+// String says in a few words what failed.
+func (f Failure) String() string {
+	return fmt.Sprintf("attempt %d: %v failed at %v", f.Attempt, f.Check, f.Transmission)
+}
+
+// Outcome is what became of a round.
+type Outcome struct {
+	// M is M_k, if the round was not skipped.
+	M float64
+	// Alpha is the lattice scale by which M was decoded.
+	Alpha float64
+	// Attempt is the attempt that succeeded, counted from 0.
+	Attempt uint32
+	// Attempts counts the attempts made.
+	Attempts int
+	// Skipped tells that every attempt failed: there is no M.
+	Skipped bool
+	// Clipped counts the devices whose message exceeded DeltaMax.
+	Clipped int
+	// Failures says why attempts failed, in their order.
+	Failures []Failure
+}
+
+// Config is what an Engine drives.
+type Config struct {
+	Context *xmkckks.Context
+	Devices []*xmkckks.Device
+	Server  *xmkckks.Server
+	Uplink  phy.Uplink
+	// Attempts is the most attempts at a round before it is skipped.
+	Attempts int
+	// Workers is the number of goroutines that the devices of one process are
+	// spread over; 0 for one a core.
+	Workers int
+}
+
+// Engine runs rounds. It is for one goroutine, and allocates nothing in a round
+// whose first attempt succeeds.
+type Engine struct {
+	cfg  Config
+	pool *pool
+	key  *xmkckks.AggregatedKey
+	c1   *xmkckks.AggregatedC1
+	rx   [phy.Transmissions]phy.Reception
+
+	// The current attempt, for the tasks below.
+	slot    phy.Slot
+	delta   []float64
+	clipped []bool
+	errs    []error
+	sendKey, sendC0, sendC1, sendShare,
+	prepare func(i int)
+}
+
+// New makes an engine.
+func New(cfg Config) (*Engine, error) {
+	if len(cfg.Devices) == 0 {
+		return nil, errors.New("a round needs at least one device")
+	}
+	if cfg.Attempts < 1 {
+		return nil, fmt.Errorf("a round has %d attempts: at least 1 is needed", cfg.Attempts)
+	}
+	if cfg.Workers == 0 {
+		cfg.Workers = runtime.GOMAXPROCS(0)
+	}
+	n := len(cfg.Devices)
+	e := &Engine{
+		cfg: cfg, pool: newPool(min(cfg.Workers, n)),
+		key: cfg.Context.NewAggregatedKey(), c1: cfg.Context.NewAggregatedC1(),
+		clipped: make([]bool, n), errs: make([]error, n),
+	}
+	m, symbols := cfg.Context.Modulus(), cfg.Uplink.PatternSymbols()
+	for t := range e.rx {
+		e.rx[t] = phy.Reception{Y: m.NewVector(e.length(phy.Transmission(t))), Pattern: make([]int64, symbols)}
+	}
+	e.prepare, e.sendKey, e.sendC0, e.sendC1, e.sendShare = e.prepareOne, e.sendKeyOne, e.sendC0One, e.sendC1One, e.sendShareOne
+	return e, nil
+}
+
+// Close stops the engine's goroutines. It leaves the devices as they are.
+func (e *Engine) Close() { e.pool.close() }
+
+// length gives the number of coefficients of a transmission.
+func (e *Engine) length(t phy.Transmission) int {
+	if t == phy.TxKey || t == phy.TxC1 {
+		return e.cfg.Context.Params.N
+	}
+	return e.cfg.Context.Revealed()
+}
+
+// Run carries round k: it repeats a round that fails its checks from fresh
+// randomness, up to the configured number of attempts. delta[i] is Delta f_{i,k}.
+// An error means that the run cannot go on.
+func (e *Engine) Run(k uint32, delta []float64) (Outcome, error) {
+	if len(delta) != len(e.cfg.Devices) {
+		return Outcome{}, fmt.Errorf("round %d: %d values of Delta f for %d devices", k, len(delta), len(e.cfg.Devices))
+	}
+	e.delta = delta
+	var out Outcome
+	for attempt := range uint32(e.cfg.Attempts) {
+		out.Attempts++
+		m, failure, err := e.attempt(k, attempt)
+		if err != nil {
+			return Outcome{}, fmt.Errorf("round %d, attempt %d: %w", k, attempt, err)
+		}
+		if failure.Check == 0 {
+			out.M, out.Attempt, out.Alpha = m, attempt, e.rx[phy.TxKey].Alpha
+			out.Clipped = e.countClipped()
+			return out, nil
+		}
+		out.Failures = append(out.Failures, failure)
+	}
+	out.Skipped = true
+	return out, nil
+}
+
+// attempt goes through the four phases once. A zero Failure means success. What
+// failed its checks is not broadcast: no device answers a damaged c~1.
+func (e *Engine) attempt(k, attempt uint32) (m float64, f Failure, err error) {
+	e.slot = phy.Slot{Round: k, Attempt: attempt}
+
+	// v a + e1 does not depend on b~: the devices compute it ahead.
+	if err := e.each(e.prepare); err != nil {
+		return 0, f, err
+	}
+	// Phase 1: b~ = sum H_i b_i + w_b (Eq. 9).
+	if f, err = e.transmit(phy.TxKey, e.sendKey); err != nil || f.Check != 0 {
+		return 0, f, err
+	}
+	e.cfg.Context.SetKey(e.key, e.rx[phy.TxKey].Y)
+	// Phase 2: c~0 and c~1 (Eqs. 11 and 12).
+	if f, err = e.transmit(phy.TxC0, e.sendC0); err != nil || f.Check != 0 {
+		return 0, f, err
+	}
+	if f, err = e.transmit(phy.TxC1, e.sendC1); err != nil || f.Check != 0 {
+		return 0, f, err
+	}
+	e.cfg.Context.SetC1(e.c1, e.rx[phy.TxC1].Y)
+	// Phase 3: D~ = sum H_j D_j + w_D (Eq. 13).
+	if f, err = e.transmit(phy.TxShare, e.sendShare); err != nil || f.Check != 0 {
+		return 0, f, err
+	}
+	// Phase 4: M_k (Eq. 17).
+	m, err = e.cfg.Server.Recover(e.rx[phy.TxC0].Y, e.rx[phy.TxShare].Y, e.rx[phy.TxKey].Alpha)
+	if errors.Is(err, xmkckks.ErrWitness) {
+		return 0, Failure{Attempt: attempt, Check: Witness, Transmission: phy.TxShare}, nil
+	}
+	return m, f, err
+}
+
+// transmit carries one transmission and judges it.
+func (e *Engine) transmit(t phy.Transmission, send func(i int)) (Failure, error) {
+	e.slot.Transmission = t
+	if err := e.cfg.Uplink.Open(e.slot, e.length(t)); err != nil {
+		return Failure{}, fmt.Errorf("transmission of %v: %w", t, err)
+	}
+	if err := e.each(send); err != nil {
+		return Failure{}, err
+	}
+	rx := &e.rx[t]
+	if err := e.cfg.Uplink.Receive(rx); err != nil {
+		return Failure{}, fmt.Errorf("transmission of %v: %w", t, err)
+	}
+	f := Failure{Attempt: e.slot.Attempt, Transmission: t}
+	if !rx.CheckPassed {
+		f.Check = LinearCheck
+	} else if !slices.Equal(rx.Pattern, e.rx[phy.TxKey].Pattern) || rx.Alpha != e.rx[phy.TxKey].Alpha {
+		f.Check = EqualGains
+	}
+	return f, nil
+}
+
+// each runs a task for every device and gives the first device's error.
+func (e *Engine) each(task func(i int)) error {
+	e.pool.run(len(e.cfg.Devices), task)
+	for _, err := range e.errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) countClipped() int {
+	n := 0
+	for _, c := range e.clipped {
+		if c {
+			n++
+		}
+	}
+	return n
+}
+
+func (e *Engine) prepareOne(i int) {
+	e.errs[i] = e.cfg.Devices[i].Prepare(e.slot.Round, e.slot.Attempt)
+}
+
+func (e *Engine) sendKeyOne(i int) {
+	e.errs[i] = e.cfg.Uplink.Transmit(i, e.cfg.Devices[i].PublicKey())
+}
+
+func (e *Engine) sendC0One(i int) {
+	d := e.cfg.Devices[i]
+	if e.clipped[i], e.errs[i] = d.Encrypt(e.key, e.delta[i]); e.errs[i] != nil {
+		return
+	}
+	c0, _ := d.Ciphertext()
+	e.errs[i] = e.cfg.Uplink.Transmit(i, c0)
+}
+
+func (e *Engine) sendC1One(i int) {
+	_, c1 := e.cfg.Devices[i].Ciphertext()
+	e.errs[i] = e.cfg.Uplink.Transmit(i, c1)
+}
+
+func (e *Engine) sendShareOne(i int) {
+	share, err := e.cfg.Devices[i].Share(e.c1)
+	if err == nil {
+		err = e.cfg.Uplink.Transmit(i, share)
+	}
+	e.errs[i] = err
+}
+
+// Received gives what the server received in the transmission of the last
+// attempt. The caller must not change it.
+func (e *Engine) Received(t phy.Transmission) *phy.Reception { return &e.rx[t] }

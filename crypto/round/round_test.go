@@ -1,0 +1,39 @@
+package round
+
+import (
+	"math"
+	"testing"
+
+	"ringwave/crypto/xmkckks"
+)
+
+// Every parameter set, both forms: M is the weighted sum within six deviations
+// conditional on the gains, in every round.
+func TestRecovery(t *testing.T) {
+	for _, p := range xmkckks.Sets() {
+		for _, form := range []xmkckks.Form{xmkckks.Whole, xmkckks.Short} {
+			t.Run(p.Name+"/"+form.String(), func(t *testing.T) {
+				f := 8
+				if p.N == 1024 {
+					f = 2
+				}
+				b := newBench(t, setup{params: p, form: form, devices: 3, sigma: 1, f: f, seed: 1})
+				for k := range uint32(20) {
+					delta := b.deltas()
+					out, err := b.engine.Run(k, delta)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if out.Skipped {
+						t.Fatalf("round %d: %v", k, out.Failures)
+					}
+					h := b.gains(k)
+					eps, std := out.M-b.ideal(h, delta), b.design.ConditionalStd(b.ctx, h)
+					if math.Abs(eps) > 6*std+math.Abs(out.M)*0x1p-50 {
+						t.Errorf("round %d: eps = %v, six deviations are %v", k, eps, 6*std)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package xmkckks
+
+import (
+	"math"
+
+	"ringwave/phy"
+)
+
+// GainSums is what the noise budget needs of the gains: the sum of H_i^2 and the
+// square of that sum, as expectations or for gains that are known.
+type GainSums struct {
+	// S is E[sum_i H_i^2].
+	S float64
+	// Q is E[(sum_i H_i^2)^2].
+	Q float64
+}
+
+// SumsOf gives the sums of known scaled gains H_i = alpha h_i.
+func SumsOf(scaled []float64) GainSums {
+	s := 0.0
+	for _, h := range scaled {
+		s += h * h
+	}
+	return GainSums{S: s, Q: s * s}
+}
+
+// ExpectedSums gives the sums of Appendix B for Gaussian gains of means mu_i and
+// second moments Omega_i, on a lattice of scale alpha:
+// S = alpha^2 S_Omega, Q = alpha^4 (S_Omega^2 + 2 S_{Omega^2} - 2 S_{mu^4}).
+func ExpectedSums(mu, omega []float64, alpha float64) GainSums {
+	var s, s2, m4 float64
+	for i := range mu {
+		s += omega[i]
+		s2 += omega[i] * omega[i]
+		m4 += mu[i] * mu[i] * mu[i] * mu[i]
+	}
+	a2 := alpha * alpha
+	return GainSums{S: a2 * s, Q: a2 * a2 * (s*s + 2*s2 - 2*m4)}
+}
+
+// LargeSum gives a value that alpha^2 sum_i h_i^2 exceeds with probability p at
+// most, for independent Gaussian gains: Chernoff's bound on the sum of
+// noncentral chi-squares, at its best exponent.
+func LargeSum(mu, omega []float64, alpha, p float64) float64 {
+	var sumMu2, maxVar float64
+	variance := make([]float64, len(mu))
+	for i := range mu {
+		variance[i] = math.Max(0, omega[i]-mu[i]*mu[i])
+		sumMu2 += mu[i] * mu[i]
+		maxVar = math.Max(maxVar, variance[i])
+	}
+	if maxVar == 0 {
+		return alpha * alpha * sumMu2
+	}
+	bound := func(u float64) float64 { // exponent t = u / (2 maxVar), 0 < u < 1
+		t := u / (2 * maxVar)
+		log := math.Log(1 / p)
+		for i, v := range variance {
+			d := 1 - 2*t*v
+			log += mu[i]*mu[i]*t/d - 0.5*math.Log(d)
+		}
+		return log / t
+	}
+	best := math.Inf(1)
+	for i := 1; i < 1000; i++ {
+		best = math.Min(best, bound(float64(i)/1000))
+	}
+	return alpha * alpha * best
+}
+
+// Budget holds the variance of one coefficient of the noise epsilon-hat, term by
+// term as in Eq. 25 of Appendix B (divided by n), in units of the ring's
+// integers.
+type Budget struct {
+	A  float64 // V E~_agg
+	B1 float64 // sum H_i e0_i
+	B2 float64 // w_0
+	C1 float64 // S~ sum H_i e1_i
+	C2 float64 // S~ w_1
+	D  float64 // w_D
+	E  float64 // sum H_j e*_j
+	// R is the rounding of m_i, which the paper leaves out: 1/12 a device, at
+	// message coefficients only.
+	R float64
+}
+
+// Budget evaluates Appendix B with the samplers' own variances for the given
+// sums of gains and variances of the ring noise w_b, w_0, w_1, w_D.
+func (c *Context) Budget(sums GainSums, noiseVar [phy.Transmissions]float64) Budget {
+	n := float64(c.Params.N)
+	varV, varS := c.Params.Ephemeral.Variance(), c.Params.Secret.Variance()
+	return Budget{
+		A:  varV * n * (c.Params.KeyError.Variance()*sums.Q + noiseVar[phy.TxKey]*sums.S),
+		B1: c.Params.Error0.Variance() * sums.S,
+		B2: noiseVar[phy.TxC0],
+		C1: varS * n * c.Params.Error1.Variance() * sums.Q,
+		C2: varS * n * noiseVar[phy.TxC1] * sums.S,
+		D:  noiseVar[phy.TxShare],
+		E:  c.shareVar * sums.S,
+		R:  sums.S / 12,
+	}
+}
+
+// Noise gives the variance of a coefficient that carries no message.
+func (b Budget) Noise() float64 { return b.A + b.B1 + b.B2 + b.C1 + b.C2 + b.D + b.E }
+
+// Total gives the variance of a coefficient that carries a message.
+func (b Budget) Total() float64 { return b.Noise() + b.R }
+
+// FailureBound gives Proposition 1's bound 4 B_eps^2/q^2 on the probability that
+// any coefficient's noise reaches q/2 (Markov's inequality).
+func (c *Context) FailureBound(b Budget) float64 {
+	return 4 * float64(c.Params.N) * b.Noise() / math.Exp2(2*c.Params.LogQ())
+}
+
+// DecodedStd gives the standard deviation of eps_k = M_k - sum (H_i/alpha)
+// (Delta f_i/mu_i).
+func (c *Context) DecodedStd(b Budget, alpha float64) float64 {
+	return math.Sqrt(b.Total()) / (alpha * c.Params.Lambda())
+}
+
+// NoiseFloor gives rho = L b2^2 sigma_eps^2 eta0 / (2 b1 gamma0) (Eq. 21,
+// Theorem 2), for the decoded variance sigma_eps^2.
+func NoiseFloor(lipschitz, b1, b2Squared, decodedVar, eta0, gamma0 float64) float64 {
+	return lipschitz * b2Squared * decodedVar * eta0 / (2 * b1 * gamma0)
+}
+
+// sensitivity gives t of Li, Micciancio, Schultz and Sorrell 2022: a bound on
+// the Euclidean norm, over the revealed coefficients, of what one honest device
+// contributes to the decryption noise, divided by that device's gain. A device
+// contributes H_j (v_j E~ + V e_j + s_j E1~ + S~ e1_j + e0_j + v_j w_b + s_j
+// w_1): per coefficient
+//
+//	sqrt(S n sigma_e^2 (2 var v + 2 var s) + n (var v sigma_wb^2 + var s sigma_w1^2) + sigma_e0^2)
+//
+// times 6 sqrt(1+W) over the few coefficients of the short form, or 1.2 sqrt(n)
+// over the n of the whole one.
+func (c *Context) sensitivity(form Form, witnesses int, sums GainSums, noiseVar [phy.Transmissions]float64) float64 {
+	n := float64(c.Params.N)
+	varV, varS := c.Params.Ephemeral.Variance(), c.Params.Secret.Variance()
+	perCoefficient := math.Sqrt(
+		n*sums.S*(varV+varS)*(c.Params.KeyError.Variance()+c.Params.Error1.Variance()) +
+			n*(varV*noiseVar[phy.TxKey]+varS*noiseVar[phy.TxC1]) +
+			c.Params.Error0.Variance())
+	if form == Whole {
+		return 1.2 * math.Sqrt(n) * perCoefficient
+	}
+	return 6 * math.Sqrt(float64(1+witnesses)) * perCoefficient
+}
+
+// FloodStd gives the standard deviation sigma* = sqrt(12 tau) 2^(s/2) t that
+// hides the decryption noise with s statistical bits over tau answered attempts.
+func FloodStd(s float64, tau int, t float64) float64 {
+	return math.Sqrt(12*float64(tau)) * math.Exp2(s/2) * t
+}
+
+// floodingBits inverts FloodStd; it is 0 where the noise hides nothing.
+func floodingBits(std float64, tau int, t float64) float64 {
+	return math.Max(0, 2*math.Log2(std/(math.Sqrt(12*float64(tau))*t)))
+}
+
+// RoundedVariance gives the variance of a Gaussian of deviation std rounded to
+// integers, and 0 for std = 0: std^2 + 1/12 to many digits from std = 0.6 on.
+func RoundedVariance(std float64) float64 {
+	if std == 0 {
+		return 0
+	}
+	if std > 2 {
+		return std*std + 1.0/12 // the next term is below 4 std^2 e^(-2 pi^2 std^2)
+	}
+	sum := 0.0
+	for x := 1; x <= 30; x++ {
+		upper := math.Erfc((float64(x) - 0.5) / (std * math.Sqrt2))
+		lower := math.Erfc((float64(x) + 0.5) / (std * math.Sqrt2))
+		sum += float64(x*x) * (upper - lower) // both signs: 2 * (1/2)
+	}
+	return sum
+}

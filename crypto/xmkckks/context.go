@@ -1,0 +1,193 @@
+package xmkckks
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tuneinsight/lattigo/v5/ring"
+
+	"ringwave/crypto/keystream"
+	"ringwave/crypto/sampler"
+	"ringwave/phy/zq"
+)
+
+// polyNTT is an element of R_q as its transform, residues in [0, p_j).
+type polyNTT struct{ v zq.Vector }
+
+// polyMont is an element of R_q as its transform in Montgomery form: the one
+// operand of each product that carries the factor 2^64.
+type polyMont struct{ v zq.Vector }
+
+// Elements of R_q in coefficient form are zq.Vectors of n coefficients: what is
+// sent. The three types keep the domains apart; only the methods of Context
+// below go from one to another.
+
+// Context is what everyone knows: the parameter set, the form of a round, the
+// number of witnesses and the common public polynomial a. It is read-only and
+// safe for use by several goroutines.
+type Context struct {
+	Params    Params
+	Form      Form
+	Witnesses int
+
+	mod      *zq.Modulus
+	ring     *ring.Ring
+	a        polyMont
+	reducers []sampler.Reducer
+	flood    sampler.Flood
+	shareVar float64
+
+	fingerprint Fingerprint
+}
+
+// NewContext makes the context of a parameter set. The public seed gives a,
+// uniform in R_q. Witnesses is the number W of coefficients that carry no
+// message and must decode to noise, at positions 1 to W.
+func NewContext(p Params, form Form, witnesses int, public keystream.Seed) (*Context, error) {
+	if err := p.Validate(); err != nil {
+		return nil, fmt.Errorf("parameter set %s: %w", p.Name, err)
+	}
+	if witnesses < 0 || witnesses >= p.N {
+		return nil, fmt.Errorf("parameter set %s: %d witnesses: allowed are 0 to n-1 = %d", p.Name, witnesses, p.N-1)
+	}
+	mod, err := zq.NewModulus(p.Primes)
+	if err != nil {
+		return nil, fmt.Errorf("parameter set %s: %w", p.Name, err)
+	}
+	r, err := ring.NewRing(p.N, p.Primes)
+	if err != nil {
+		return nil, fmt.Errorf("parameter set %s: building R_q: %w", p.Name, err)
+	}
+	c := &Context{Params: p, Form: form, Witnesses: witnesses, mod: mod, ring: r}
+	for _, prime := range p.Primes {
+		reducer, err := sampler.NewReducer(prime)
+		if err != nil {
+			return nil, fmt.Errorf("parameter set %s: %w", p.Name, err)
+		}
+		c.reducers = append(c.reducers, reducer)
+	}
+	if c.shareVar, err = p.ShareVariance(); err != nil {
+		return nil, fmt.Errorf("parameter set %s: %w", p.Name, err)
+	}
+	if p.LogFlood != 0 {
+		if c.flood, err = sampler.NewFlood(math.Exp2(p.LogFlood)); err != nil {
+			return nil, fmt.Errorf("parameter set %s: %w", p.Name, err)
+		}
+	}
+	c.a = c.drawPublic(public.Derive("a"))
+	c.fingerprint = c.computeFingerprint()
+	return c, nil
+}
+
+// drawPublic gives a. A uniform element has a uniform transform, so the drawn
+// residues are taken as the transform itself.
+func (c *Context) drawPublic(seed keystream.Seed) polyMont {
+	a := polyNTT{c.mod.NewVector(c.Params.N)}
+	stream := seed.Stream()
+	for j, p := range c.Params.Primes {
+		sampler.Uniform(a.v[j], p, stream)
+	}
+	m := polyMont{c.mod.NewVector(c.Params.N)}
+	c.toMont(m, a)
+	return m
+}
+
+// Modulus gives q as an RNS basis.
+func (c *Context) Modulus() *zq.Modulus { return c.mod }
+
+// Revealed gives the number of coefficients of c0 and D that a round sends.
+func (c *Context) Revealed() int {
+	if c.Form == Whole {
+		return c.Params.N
+	}
+	return 1 + c.Witnesses
+}
+
+func poly(v zq.Vector) ring.Poly { return ring.Poly{Coeffs: [][]uint64(v)} }
+
+// ntt transforms x. The two may share memory.
+func (c *Context) ntt(y polyNTT, x zq.Vector) { c.ring.NTT(poly(x), poly(y.v)) }
+
+// intt transforms back. The two may share memory.
+func (c *Context) intt(y zq.Vector, x polyNTT) { c.ring.INTT(poly(x.v), poly(y)) }
+
+// toMont multiplies by 2^64 mod q. The two may share memory.
+func (c *Context) toMont(y polyMont, x polyNTT) { c.ring.MForm(poly(x.v), poly(y.v)) }
+
+// mul sets y to the transform of the product of a and b. y may share memory
+// with either.
+func (c *Context) mul(y polyNTT, a polyNTT, b polyMont) {
+	c.ring.MulCoeffsMontgomery(poly(a.v), poly(b.v), poly(y.v))
+}
+
+// setSmall sets y[k] = x[k] mod q without a branch on x.
+func (c *Context) setSmall(y zq.Vector, x []int8) {
+	for j, p := range c.Params.Primes {
+		yj := y[j][:len(x)]
+		for k, xk := range x {
+			s := int64(xk)
+			yj[k] = uint64(s + s>>63&int64(p))
+		}
+	}
+}
+
+// addSmall sets y[k] += x[k] mod q without a branch on x.
+func (c *Context) addSmall(y zq.Vector, x []int8) {
+	for j, p := range c.Params.Primes {
+		yj := y[j][:len(x)]
+		for k, xk := range x {
+			s := int64(yj[k]) + int64(xk) // in [-128, p+127]
+			s += s >> 63 & int64(p)
+			d := s - int64(p)
+			yj[k] = uint64(d + d>>63&int64(p))
+		}
+	}
+}
+
+// addInt128 sets y[k] += x mod q without a branch on x.
+func (c *Context) addInt128(y zq.Vector, k int, x sampler.Int128) {
+	for j, p := range c.Params.Primes {
+		d := int64(y[j][k]+c.reducers[j].Reduce(x)) - int64(p)
+		y[j][k] = uint64(d + d>>63&int64(p))
+	}
+}
+
+// negacyclic lays out x so that one coefficient of a product with it is one
+// inner product: in R_q
+//
+//	(x b)[k] = sum_{j<=k} x_j b_{k-j} - sum_{j>k} x_j b_{n+k-j}
+//	         = sum_i b_i w[n-1-k+i], w[n-1-d] = x_d (d >= 0), w[n-1-d] = -x_{n+d} (d < 0).
+//
+// w has 2n entries, of which the last is unused.
+func negacyclic(w, x []int8) {
+	n := len(x)
+	for d, xd := range x {
+		w[n-1-d] = xd
+		w[2*n-1-d] = -xd
+	}
+}
+
+// chunk is how many products of a residue below 2^57 and an x in {-1, 0, 1} are
+// added before the sum moves to 128 bits: two sums of 64, each below 2^63.
+const chunk = 128
+
+// smallProduct gives coefficient k of x b modulo prime j, where w is
+// negacyclic(x) and every x is in {-1, 0, 1}: additions only, and no branch on x.
+func (c *Context) smallProduct(w []int8, b zq.Vector, j, k int) uint64 {
+	n := c.Params.N
+	w = w[n-1-k : 2*n-1-k]
+	bj := b[j][:len(w)]
+	var total sampler.Int128
+	for lo := 0; lo < n; lo += chunk {
+		hi := min(lo+chunk, n)
+		ws, bs := w[lo:hi], bj[lo:hi]
+		bs = bs[:len(ws)]
+		var even, odd int64
+		for i := 0; i+1 < len(ws); i += 2 {
+			even += int64(ws[i]) * int64(bs[i])
+			odd += int64(ws[i+1]) * int64(bs[i+1])
+		}
+		total = total.Add(sampler.Int128From(even)).Add(sampler.Int128From(odd))
+	}
+	return c.reducers[j].Reduce(total)
+}

@@ -1,0 +1,150 @@
+package xmkckks
+
+import (
+	"fmt"
+	"math"
+
+	"ringwave/phy"
+)
+
+// Link is what a run's design must know of the channel and of the messages.
+type Link struct {
+	// Mu and Omega are the gains' means and second moments, one a device, as a
+	// calibration gives them.
+	Mu, Omega []float64
+	// Alpha is the lattice scale.
+	Alpha float64
+	// NoiseStd is sigma_w of each transmission, before rounding.
+	NoiseStd [phy.Transmissions]float64
+	// DeltaMax bounds |Delta f_i / mu_i|: a device clips what exceeds it.
+	DeltaMax float64
+	// Attempts is tau, the number of decryption shares that one key answers.
+	Attempts int
+}
+
+// noiseVar gives the variances of the rounded ring noise.
+func (l Link) noiseVar() (v [phy.Transmissions]float64) {
+	for t, s := range l.NoiseStd {
+		v[t] = RoundedVariance(s)
+	}
+	return v
+}
+
+// rareGains is the probability with which the gains of a round may exceed what
+// the witnesses' tolerance allows for.
+const rareGains = 1e-9
+
+// soundnessBits is how surely the witnesses detect a broken identity: 2^-40.
+const soundnessBits = 40
+
+// Design is a parameter set fitted to a link: the number of witnesses, the
+// flooding, and what the noise budget says of them.
+type Design struct {
+	Params    Params
+	Form      Form
+	Witnesses int
+	Link      Link
+
+	// FloodingBits is the statistical security of the decryption shares over
+	// Link.Attempts attempts; 0 for none.
+	FloodingBits float64
+	// Expected is the budget over the gains' distribution; Rare the one at gains
+	// that a round exceeds with probability 1e-9.
+	Expected, Rare Budget
+	// Tolerance is what a witness may reach: six deviations at the rare gains.
+	Tolerance float64
+	// MessageBound is the largest alpha Lambda |M| at the rare gains.
+	MessageBound float64
+}
+
+// NewDesign fits a parameter set to a link, or says why it does not fit: the
+// message and six deviations of the noise must stay below q/2, and the flooding
+// must reach the set's bits.
+func NewDesign(p Params, form Form, l Link) (Design, error) {
+	if err := p.Validate(); err != nil {
+		return Design{}, fmt.Errorf("parameter set %s: %w", p.Name, err)
+	}
+	if l.Attempts < 1 {
+		return Design{}, fmt.Errorf("a key that answers %d attempts: at least 1 is needed", l.Attempts)
+	}
+	if !(l.DeltaMax > 0) {
+		return Design{}, fmt.Errorf("the bound on |Delta f/mu| is %v: it must be positive", l.DeltaMax)
+	}
+	d := Design{Params: p, Form: form, Witnesses: 1, Link: l}
+	// W depends on the noise, the noise on the flooding, the flooding on W.
+	for range 64 {
+		if err := d.fit(); err != nil {
+			return Design{}, err
+		}
+		w := int(math.Ceil(soundnessBits / math.Log2(math.Exp2(p.LogQ())/(2*d.Tolerance))))
+		if w <= d.Witnesses {
+			return d, nil
+		}
+		d.Witnesses = w
+		if w >= p.N/2 {
+			break
+		}
+	}
+	return Design{}, fmt.Errorf("parameter set %s: no number of witnesses below n/2 tells a broken round from noise: lower alpha = %v, the ring noise or the flooding", p.Name, l.Alpha)
+}
+
+// fit computes all but the number of witnesses.
+func (d *Design) fit() error {
+	l, noise := d.Link, d.Link.noiseVar()
+	c := &Context{Params: d.Params}
+	expected := ExpectedSums(l.Mu, l.Omega, l.Alpha)
+	t := c.sensitivity(d.Form, d.Witnesses, expected, noise)
+	if d.Params.FloodingBits > 0 {
+		need := math.Ceil(math.Log2(FloodStd(d.Params.FloodingBits, l.Attempts, t)))
+		d.Params.LogFlood = math.Max(d.Params.LogFlood, need)
+	}
+	var err error
+	if c.shareVar, err = d.Params.ShareVariance(); err != nil {
+		return fmt.Errorf("parameter set %s: %d attempts at alpha = %v need more flooding than can be sampled: %w", d.Params.Name, l.Attempts, l.Alpha, err)
+	}
+	c.Params = d.Params
+	d.FloodingBits = floodingBits(math.Sqrt(c.shareVar), l.Attempts, t)
+
+	rare := LargeSum(l.Mu, l.Omega, l.Alpha, rareGains)
+	d.Expected = c.Budget(expected, noise)
+	d.Rare = c.Budget(GainSums{S: rare, Q: rare * rare}, noise)
+	d.Tolerance = 6 * math.Sqrt(d.Rare.Noise())
+	// By Cauchy and Schwarz, sum |H_i| <= sqrt(N sum H_i^2).
+	d.MessageBound = d.Params.Lambda() * l.DeltaMax * math.Sqrt(float64(len(l.Mu))*rare)
+	return d.checkFits()
+}
+
+func (d *Design) checkFits() error {
+	half := d.Params.LogQ() - 1
+	log := math.Log2
+	if log(d.MessageBound) >= half {
+		return fmt.Errorf("parameter set %s: alpha Lambda |M| may reach 2^%.1f, beyond q/2 = 2^%.1f (alpha = %v, Lambda = 2^%d, |Delta f/mu| <= %v, %d devices): lower one of them",
+			d.Params.Name, log(d.MessageBound), half, d.Link.Alpha, d.Params.LogLambda, d.Link.DeltaMax, len(d.Link.Mu))
+	}
+	if log(d.Tolerance) >= half-1 {
+		return fmt.Errorf("parameter set %s: six deviations of the noise may reach 2^%.1f, too near to q/2 = 2^%.1f (alpha = %v, %d devices): lower alpha, the ring noise or the flooding",
+			d.Params.Name, log(d.Tolerance), half, d.Link.Alpha, len(d.Link.Mu))
+	}
+	if log(d.MessageBound+d.Tolerance) >= half {
+		return fmt.Errorf("parameter set %s: message and noise together may reach 2^%.1f, beyond q/2 = 2^%.1f: lower alpha = %v or |Delta f/mu| <= %v",
+			d.Params.Name, log(d.MessageBound+d.Tolerance), half, d.Link.Alpha, d.Link.DeltaMax)
+	}
+	return nil
+}
+
+// DecodedStd gives the expected standard deviation of eps_k.
+func (d *Design) DecodedStd() float64 {
+	return math.Sqrt(d.Expected.Total()) / (d.Link.Alpha * d.Params.Lambda())
+}
+
+// ConditionalStd gives the standard deviation of eps_k given the scaled gains
+// H_i of a round.
+func (d *Design) ConditionalStd(c *Context, scaled []float64) float64 {
+	return c.DecodedStd(c.Budget(SumsOf(scaled), d.Link.noiseVar()), d.Link.Alpha)
+}
+
+// tolerance gives the witness tolerance at a scale that a receiver found.
+func (d *Design) tolerance(c *Context, alpha float64, unitRare float64) float64 {
+	s := alpha * alpha * unitRare
+	return 6 * math.Sqrt(c.Budget(GainSums{S: s, Q: s * s}, d.Link.noiseVar()).Noise())
+}

@@ -1,0 +1,350 @@
+package xmkckks
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"ringwave/crypto/keystream"
+	"ringwave/crypto/sampler"
+	"ringwave/phy/zq"
+)
+
+// ErrOrder says that a step of the protocol was asked for out of its order, or a
+// second time with the same randomness.
+var ErrOrder = errors.New("step out of order")
+
+// AggregatedKey is b~ as the server broadcasts it, with what encryption needs of
+// it. Who receives it computes that once; devices in one process may share it.
+type AggregatedKey struct {
+	coefficients zq.Vector
+	mont         polyMont // whole form only
+}
+
+// NewAggregatedKey makes room for b~.
+func (c *Context) NewAggregatedKey() *AggregatedKey {
+	k := &AggregatedKey{coefficients: c.mod.NewVector(c.Params.N)}
+	if c.Form == Whole {
+		k.mont = polyMont{c.mod.NewVector(c.Params.N)}
+	}
+	return k
+}
+
+// SetKey takes the broadcast b~, n coefficients, into k. The whole form
+// transforms it; the short form does not need to.
+func (c *Context) SetKey(k *AggregatedKey, b zq.Vector) {
+	k.coefficients.Copy(b)
+	if c.Form == Whole {
+		t := polyNTT(k.mont)
+		c.ntt(t, b)
+		c.toMont(k.mont, t)
+	}
+}
+
+// AggregatedC1 is c~1 as the server broadcasts it, with its transform (whole
+// form only) and the digest by which a device knows it again.
+type AggregatedC1 struct {
+	coefficients zq.Vector
+	transform    polyNTT
+	digest       Digest
+	hash         hasher
+}
+
+// NewAggregatedC1 makes room for c~1.
+func (c *Context) NewAggregatedC1() *AggregatedC1 {
+	a := &AggregatedC1{coefficients: c.mod.NewVector(c.Params.N), hash: newHasher()}
+	if c.Form == Whole {
+		a.transform = polyNTT{c.mod.NewVector(c.Params.N)}
+	}
+	return a
+}
+
+// SetC1 takes the broadcast c~1, n coefficients, into a.
+func (c *Context) SetC1(a *AggregatedC1, c1 zq.Vector) {
+	a.coefficients.Copy(c1)
+	a.digest = a.hash.vector(c1)
+	if c.Form == Whole {
+		c.ntt(a.transform, c1)
+	}
+}
+
+// stage is how far a Device is within an attempt.
+type stage int
+
+const (
+	idle stage = iota
+	prepared
+	encrypted
+	answered
+)
+
+// DeviceConfig is what one device knows besides the Context.
+type DeviceConfig struct {
+	// Index counts the devices from 0.
+	Index int
+	// Mu is the long-term mean mu_i of its own channel.
+	Mu float64
+	// DeltaMax bounds |Delta f_i / mu_i|; what exceeds it is clipped.
+	DeltaMax float64
+	// Seed is the root of all the device's secrets.
+	Seed keystream.Seed
+	// Guard refuses a second decryption share for the same c~1.
+	Guard Guard
+}
+
+// Device is one edge device: its secret key and the four steps it takes in a
+// round, Prepare, Encrypt, Share and then the next round. It is for one
+// goroutine. It allocates nothing after NewDevice but at a new key epoch.
+type Device struct {
+	ctx *Context
+	cfg DeviceConfig
+
+	epoch  uint32
+	s      []int8
+	sMont  polyMont // whole form
+	sInner []int8   // negacyclic(s), short form
+	b      zq.Vector
+
+	stage          stage
+	started        bool
+	round, attempt uint32
+	v, e0, e1      []int8
+	vNTT           polyNTT
+	vInner         []int8 // short form
+	c0, c1, share  zq.Vector
+	small          []int8           // e*, small
+	flood          []sampler.Int128 // e*, wide
+
+	vStream, e0Stream, e1Stream, shareStream *keystream.Stream
+}
+
+// NewDevice makes a device with the keys of epoch 0.
+func (c *Context) NewDevice(cfg DeviceConfig) (*Device, error) {
+	if cfg.Mu == 0 || math.IsNaN(cfg.Mu) || math.IsInf(cfg.Mu, 0) {
+		return nil, fmt.Errorf("device %d: the channel mean mu is %v: it must be finite and not zero", cfg.Index+1, cfg.Mu)
+	}
+	n, r := c.Params.N, c.Revealed()
+	d := &Device{
+		ctx: c, cfg: cfg,
+		s: make([]int8, n), b: c.mod.NewVector(n),
+		v: make([]int8, n), e0: make([]int8, r), e1: make([]int8, n),
+		vNTT: polyNTT{c.mod.NewVector(n)},
+		c0:   c.mod.NewVector(r), c1: c.mod.NewVector(n), share: c.mod.NewVector(r),
+	}
+	if c.Form == Short {
+		d.sInner, d.vInner = make([]int8, 2*n), make([]int8, 2*n)
+	} else {
+		d.sMont = polyMont{c.mod.NewVector(n)}
+	}
+	if c.Params.LogFlood != 0 {
+		d.flood = make([]sampler.Int128, r)
+	} else {
+		d.small = make([]int8, r)
+	}
+	d.NewEpoch(0)
+	return d, nil
+}
+
+// NewEpoch takes a new secret s_i with its own e_i, and so a new b_i =
+// -s_i a + e_i. Within an epoch b_i never changes: fresh errors on the same s_i
+// would average away.
+func (d *Device) NewEpoch(epoch uint32) {
+	c, seed := d.ctx, d.cfg.Seed.Derive("key epoch", uint64(epoch))
+	d.epoch, d.stage, d.started = epoch, idle, false
+	d.wipeStreams()
+	d.vStream = seed.Derive("v").Stream()
+	d.e0Stream = seed.Derive("e0").Stream()
+	d.e1Stream = seed.Derive("e1").Stream()
+	d.shareStream = seed.Derive("e*").Stream()
+
+	keys := seed.Derive("s and e").Stream()
+	c.Params.Secret.Sample(d.s, keys)
+	c.Params.KeyError.Sample(d.e1, keys)
+	keys.Wipe()
+	seed.Wipe()
+
+	// The buffers of the next encryption serve for b: s in vNTT, its Montgomery
+	// form in c1.
+	s, sMont := d.vNTT, polyMont{d.c1}
+	c.setSmall(s.v, d.s)
+	c.ntt(s, s.v)
+	c.toMont(sMont, s)
+	if c.Form == Short {
+		negacyclic(d.sInner, d.s)
+	} else {
+		d.sMont.v.Copy(sMont.v)
+	}
+	// a is in Montgomery form already: multiply it by the plain transform of s.
+	c.mul(s, s, c.a)
+	c.intt(d.b, s)
+	c.negate(d.b)
+	c.addSmall(d.b, d.e1)
+	s.v.Clear()
+	sMont.v.Clear()
+	clear(d.e1)
+}
+
+// Epoch gives the current key epoch.
+func (d *Device) Epoch() uint32 { return d.epoch }
+
+// PublicKey gives b_i, what the device sends in phase 1. The caller must not
+// change it.
+func (d *Device) PublicKey() zq.Vector { return d.b }
+
+// Prepare draws the fresh v, e0 and e1 of an attempt at a round and computes
+// c1 = v a + e1, none of which depends on b~. Attempts must come in ascending
+// order of round and attempt.
+func (d *Device) Prepare(round, attempt uint32) error {
+	if d.started && !later(round, attempt, d.round, d.attempt) {
+		return fmt.Errorf("%w: device %d has already drawn the randomness of round %d, attempt %d, and is asked for round %d, attempt %d",
+			ErrOrder, d.cfg.Index+1, d.round, d.attempt, round, attempt)
+	}
+	c := d.ctx
+	d.started, d.round, d.attempt, d.stage = true, round, attempt, prepared
+	d.vStream.Start(round, attempt)
+	d.e0Stream.Start(round, attempt)
+	d.e1Stream.Start(round, attempt)
+	c.Params.Ephemeral.Sample(d.v, d.vStream)
+	c.Params.Error0.Sample(d.e0, d.e0Stream)
+	c.Params.Error1.Sample(d.e1, d.e1Stream)
+
+	c.setSmall(d.vNTT.v, d.v)
+	c.ntt(d.vNTT, d.vNTT.v)
+	t := polyNTT{d.c1}
+	c.mul(t, d.vNTT, c.a)
+	c.intt(d.c1, t)
+	c.addSmall(d.c1, d.e1)
+	if c.Form == Short {
+		negacyclic(d.vInner, d.v)
+	}
+	return nil
+}
+
+// later tells whether (round, attempt) comes after (r, a).
+func later(round, attempt, r, a uint32) bool {
+	return round > r || round == r && attempt > a
+}
+
+// Encrypt computes c0 = v b~ + m + e0 with m = round(Lambda Delta f/mu) at
+// coefficient 0 (Eq. 10), from what Prepare drew, and tells whether the message
+// was clipped to DeltaMax. Each Prepare serves one Encrypt: the same v for two
+// messages would give away their difference.
+func (d *Device) Encrypt(key *AggregatedKey, delta float64) (clipped bool, err error) {
+	if d.stage != prepared {
+		return false, fmt.Errorf("%w: device %d encrypts without fresh randomness", ErrOrder, d.cfg.Index+1)
+	}
+	x := delta / d.cfg.Mu
+	if math.IsNaN(x) {
+		return false, fmt.Errorf("device %d: Delta f is %v: it must be a number", d.cfg.Index+1, delta)
+	}
+	if math.Abs(x) > d.cfg.DeltaMax {
+		x, clipped = math.Copysign(d.cfg.DeltaMax, x), true
+	}
+	d.stage = encrypted
+	c := d.ctx
+	if c.Form == Whole {
+		t := polyNTT{d.c0}
+		c.mul(t, d.vNTT, key.mont)
+		c.intt(d.c0, t)
+	} else {
+		c.smallProducts(d.c0, d.vInner, key.coefficients)
+	}
+	c.addSmall(d.c0, d.e0)
+	c.addInt128(d.c0, 0, encode(x, c.Params.LogLambda))
+	return clipped, nil
+}
+
+// smallProducts sets y to the revealed coefficients of x b, w = negacyclic(x).
+func (c *Context) smallProducts(y zq.Vector, w []int8, b zq.Vector) {
+	for j := range y {
+		for k := range y[j] {
+			y[j][k] = c.smallProduct(w, b, j, k)
+		}
+	}
+}
+
+// encode gives round(2^logLambda x), |x| 2^logLambda < 2^126.
+func encode(x float64, logLambda int) sampler.Int128 {
+	scaled := math.Ldexp(x, logLambda)
+	if math.Abs(scaled) < 1<<52 {
+		return sampler.Int128From(int64(math.Round(scaled)))
+	}
+	// From 2^52 on the value is an integer: a 53-bit mantissa shifted left.
+	fraction, exponent := math.Frexp(scaled)
+	return sampler.Int128From(int64(math.Ldexp(fraction, 53))).Lsh(uint(exponent - 53))
+}
+
+// Ciphertext gives (c0, c1) of the last Encrypt. The caller must not change
+// them. In the short form c0 has its first 1+W coefficients only.
+func (d *Device) Ciphertext() (c0, c1 zq.Vector) { return d.c0, d.c1 }
+
+// Share computes the decryption share D = s c~1 + e* of the current attempt
+// (Eq. 13), of which the short form keeps the first 1+W coefficients. The guard
+// is asked first, and remembers the answer before it is given.
+//
+// The device cannot tell an honest c~1 from one that was made to read s out of
+// D: the server is trusted to follow the protocol.
+func (d *Device) Share(c1 *AggregatedC1) (zq.Vector, error) {
+	if d.stage != encrypted {
+		return nil, fmt.Errorf("%w: device %d gives a decryption share before it has encrypted, or twice", ErrOrder, d.cfg.Index+1)
+	}
+	err := d.cfg.Guard.Answer(ShareRecord{
+		Device: uint32(d.cfg.Index), Epoch: d.epoch, Round: d.round, Attempt: d.attempt, Digest: c1.digest,
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.stage = answered
+	c := d.ctx
+	if c.Form == Whole {
+		t := polyNTT{d.share}
+		c.mul(t, c1.transform, d.sMont)
+		c.intt(d.share, t)
+	} else {
+		c.smallProducts(d.share, d.sInner, c1.coefficients)
+	}
+	d.shareStream.Start(d.round, d.attempt)
+	if d.flood == nil {
+		c.Params.ShareError.Sample(d.small, d.shareStream)
+		c.addSmall(d.share, d.small)
+		return d.share, nil
+	}
+	c.flood.Sample(d.flood, d.shareStream)
+	for k, e := range d.flood {
+		c.addInt128(d.share, k, e)
+	}
+	return d.share, nil
+}
+
+// negate sets x = -x.
+func (c *Context) negate(x zq.Vector) {
+	for j, p := range c.Params.Primes {
+		for k, r := range x[j] {
+			nonzero := int64(r|-r) >> 63 // all ones unless r is 0
+			x[j][k] = (p - r) & uint64(nonzero)
+		}
+	}
+}
+
+func (d *Device) wipeStreams() {
+	for _, s := range []*keystream.Stream{d.vStream, d.e0Stream, d.e1Stream, d.shareStream} {
+		if s != nil {
+			s.Wipe()
+		}
+	}
+}
+
+// Close overwrites every secret that the device holds. The device is of no use
+// afterwards.
+func (d *Device) Close() {
+	d.wipeStreams()
+	d.cfg.Seed.Wipe()
+	for _, x := range [][]int8{d.s, d.sInner, d.v, d.vInner, d.e0, d.e1, d.small} {
+		clear(x)
+	}
+	clear(d.flood)
+	for _, x := range []zq.Vector{d.sMont.v, d.vNTT.v} {
+		x.Clear()
+	}
+	d.stage = idle
+}

@@ -1,0 +1,54 @@
+package xmkckks
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"ringwave/phy/zq"
+)
+
+// ErrWitness says that a coefficient without a message did not decode to noise:
+// the identity b~ + S~ a = E~ or c~1 = V a + E1~ is broken, and M is void.
+var ErrWitness = errors.New("a witness coefficient is no noise")
+
+// Server recovers M from what it received. It holds no secret and never sees a
+// gain.
+type Server struct {
+	ctx      *Context
+	design   Design
+	unitRare float64 // LargeSum at alpha = 1
+	sum      zq.Vector
+}
+
+// NewServer makes the server of a design. The context must be the design's.
+func (c *Context) NewServer(d Design) *Server {
+	return &Server{
+		ctx: c, design: d,
+		unitRare: LargeSum(d.Link.Mu, d.Link.Omega, 1, rareGains),
+		sum:      c.mod.NewVector(c.Revealed()),
+	}
+}
+
+// Recover forms M = (c~0 + D~)[0] / (alpha Lambda), centred mod q (Eq. 17), and
+// checks that the witnesses, coefficients 1 to W, are noise within the budget.
+func (s *Server) Recover(c0, share zq.Vector, alpha float64) (float64, error) {
+	c := s.ctx
+	c.mod.Add(s.sum, c0, share)
+	limit := s.design.tolerance(c, alpha, s.unitRare)
+	for k := 1; k <= c.Witnesses; k++ {
+		if x := c.mod.Centred(s.sum, k).Float64(); math.Abs(x) > limit {
+			return 0, fmt.Errorf("%w: coefficient %d is %.3g, allowed is %.3g", ErrWitness, k, x, limit)
+		}
+	}
+	return c.mod.Centred(s.sum, 0).Float64() / (alpha * c.Params.Lambda()), nil
+}
+
+// Coefficients writes the centred coefficients of c~0 + D~ to dst, as integers
+// of the ring: message and noise, undecoded. It is for measuring the noise.
+func (s *Server) Coefficients(dst []float64, c0, share zq.Vector) {
+	s.ctx.mod.Add(s.sum, c0, share)
+	for k := range dst {
+		dst[k] = s.ctx.mod.Centred(s.sum, k).Float64()
+	}
+}
