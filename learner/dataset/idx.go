@@ -1,0 +1,171 @@
+package dataset
+
+import (
+	"bufio"
+	"compress/flate"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+const (
+	idxUnsignedByte = 0x08
+	maxDims         = 4
+	// maxElements bounds what a header may declare: ten times MNIST's training
+	// images. Memory is taken as bytes arrive, so a header alone costs nothing.
+	maxElements = 1 << 29
+	// firstGrowth is the most that is allocated before any element has arrived.
+	firstGrowth = 1 << 20
+)
+
+// FormatError says what in a file is not as its format demands.
+type FormatError struct {
+	File    string // the file's name as it was given
+	Where   string // the position or field
+	Value   string // what was found there
+	Allowed string // what may be there
+}
+
+// Error gives one sentence with the file, the position, the value and what is
+// allowed.
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%s: %s is %s; allowed is %s", e.File, e.Where, e.Value, e.Allowed)
+}
+
+// Array is the content of an idx file of unsigned bytes.
+type Array struct {
+	Dims []int   // the sizes, slowest index first; one to four
+	Data []uint8 // the elements, row-major; the product of Dims in number
+}
+
+// ReadIDX reads an idx file of unsigned bytes, plain or compressed with gzip,
+// which is decided by its first two bytes. The name is for errors only. The
+// stream must end where the header says that the elements end; if ReadIDX
+// succeeds it has read r to its end. An Array has at most 2^29 elements, and no
+// more memory is taken than a small multiple of the bytes that have arrived.
+//
+// What is wrong with the content is a *FormatError; what is wrong with reading
+// is r's error, wrapped.
+func ReadIDX(name string, r io.Reader) (*Array, error) {
+	buffered := bufio.NewReaderSize(r, 1<<16)
+	d := decoder{name: name, r: buffered}
+	if magic, err := buffered.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
+		unzipped, err := gzip.NewReader(buffered)
+		if err != nil {
+			return nil, d.failed("the gzip header", "a whole gzip header", err)
+		}
+		d.r = unzipped
+	}
+	dims, err := d.header()
+	if err != nil {
+		return nil, err
+	}
+	data, err := d.elements(dims)
+	if err != nil {
+		return nil, err
+	}
+	return &Array{Dims: dims, Data: data}, nil
+}
+
+// decoder reads one idx stream; it counts bytes after decompression.
+type decoder struct {
+	name string
+	r    io.Reader
+	pos  int
+}
+
+// header reads the magic number and the sizes. The product of the sizes that it
+// gives is at most maxElements.
+func (d *decoder) header() ([]int, error) {
+	var magic [4]byte
+	if err := d.full(magic[:], "an idx header of 4 bytes and 4 bytes a dimension"); err != nil {
+		return nil, err
+	}
+	if magic[0] != 0 || magic[1] != 0 {
+		return nil, d.bad("bytes 0 and 1 (start of the magic number)", fmt.Sprintf("%02x %02x", magic[0], magic[1]), "00 00")
+	}
+	if magic[2] != idxUnsignedByte {
+		return nil, d.bad("byte 2 (element type)", fmt.Sprintf("%02x", magic[2]), "08, unsigned byte")
+	}
+	if magic[3] < 1 || magic[3] > maxDims {
+		return nil, d.bad("byte 3 (number of dimensions)", fmt.Sprint(magic[3]), fmt.Sprintf("1 to %d", maxDims))
+	}
+	dims := make([]int, magic[3])
+	total := int64(1)
+	for i := range dims {
+		var b [4]byte
+		at := d.pos
+		if err := d.full(b[:], "an idx header of 4 bytes and 4 bytes a dimension"); err != nil {
+			return nil, err
+		}
+		size := binary.BigEndian.Uint32(b[:])
+		// total <= 2^29 and size < 2^32: the product is below 2^61.
+		total *= int64(size)
+		if size == 0 || total > maxElements {
+			return nil, d.bad(fmt.Sprintf("bytes %d to %d (size of dimension %d)", at, at+3, i), fmt.Sprint(size),
+				fmt.Sprintf("1 or more, with at most %d elements in all", maxElements))
+		}
+		dims[i] = int(size)
+	}
+	return dims, nil
+}
+
+// elements reads the elements and makes sure that the stream ends after them.
+func (d *decoder) elements(dims []int) ([]uint8, error) {
+	total := 1
+	for _, n := range dims {
+		total *= n
+	}
+	allowed := fmt.Sprintf("the %d bytes that its header declares", d.pos+total)
+	var data []uint8
+	for len(data) < total {
+		data = slices.Grow(data, min(total-len(data), max(len(data), firstGrowth)))
+		start := len(data)
+		data = data[:min(cap(data), total)]
+		if err := d.full(data[start:], allowed); err != nil {
+			return nil, err
+		}
+	}
+	var extra [1]byte
+	switch _, err := io.ReadFull(d.r, extra[:]); {
+	case err == nil:
+		return nil, d.bad("the length", fmt.Sprintf("more than %d bytes", d.pos), allowed)
+	case err != io.EOF:
+		return nil, d.failed("the end", allowed, err)
+	}
+	return data, nil
+}
+
+// full fills b or says what is missing.
+func (d *decoder) full(b []byte, allowed string) error {
+	n, err := io.ReadFull(d.r, b)
+	d.pos += n
+	if err != nil {
+		return d.failed(fmt.Sprintf("the content from byte %d on", d.pos), allowed, err)
+	}
+	return nil
+}
+
+// failed turns an error of a reader into a FormatError where the bytes are at
+// fault, and wraps it otherwise.
+func (d *decoder) failed(where, allowed string, err error) error {
+	var corrupt flate.CorruptInputError
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return d.bad("the length", fmt.Sprintf("%d bytes (it ends early)", d.pos), allowed)
+	case errors.Is(err, gzip.ErrHeader):
+		return d.bad(where, "no gzip header", allowed)
+	case errors.Is(err, gzip.ErrChecksum):
+		return d.bad("the gzip checksum", "not that of the content", "a match")
+	case errors.As(err, &corrupt):
+		return d.bad(where, fmt.Sprintf("corrupt gzip data at compressed byte %d", int64(corrupt)), allowed)
+	}
+	return fmt.Errorf("reading %s at byte %d: %w", d.name, d.pos, err)
+}
+
+func (d *decoder) bad(where, value, allowed string) error {
+	return &FormatError{File: d.name, Where: where, Value: value, Allowed: allowed}
+}

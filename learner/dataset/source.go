@@ -1,0 +1,202 @@
+package dataset
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Paths are the four idx files of an image classification task: images of three
+// dimensions (samples, rows, columns) and labels of one.
+type Paths struct {
+	TrainImages, TrainLabels string
+	TestImages, TestLabels   string
+}
+
+func (p Paths) list() [4]string {
+	return [4]string{p.TrainImages, p.TrainLabels, p.TestImages, p.TestLabels}
+}
+
+func pathsOf(list [4]string) Paths {
+	return Paths{list[0], list[1], list[2], list[3]}
+}
+
+// Source is where a task's files lie. A Source with Paths alone reads any four
+// idx files.
+type Source struct {
+	// Known is the name of a published data set, or empty for files of no
+	// published checksum.
+	Known string
+	// Root is the folder in which Find found the files, empty otherwise.
+	Root  string
+	Paths Paths
+	// Verify makes a checksum that is not the published one an error. It is
+	// meant for the folder that Fetch fills, and needs Known.
+	Verify bool
+}
+
+// File is what was read, for the record of a run.
+type File struct {
+	Path      string
+	Bytes     int64
+	SHA256    string // lower-case hexadecimal
+	Published bool   // the checksum is the one published for this file
+}
+
+// Task is a training set, a test set of the same features and classes, and the
+// files that both came from.
+type Task struct {
+	Train, Test *Set
+	Files       []File
+}
+
+// ChecksumError says that a file is not the published one.
+type ChecksumError struct {
+	File      string
+	Got, Want string // SHA-256, lower-case hexadecimal
+}
+
+// Error gives one sentence with the file and both checksums.
+func (e *ChecksumError) Error() string {
+	return fmt.Sprintf("%s: SHA-256 is %s; allowed is %s, the published one", e.File, e.Got, e.Want)
+}
+
+// Binary reads the four files and keeps the samples of two classes, relabelled 0
+// for classes[0] and 1 for classes[1]; classes are labels in the files, 0 to
+// 255. Pixels 0..255 become features 0..1.
+//
+// An error is a *FormatError where a file's content is at fault, and a
+// *ChecksumError where Verify is set and a file is not the published one.
+func (s Source) Binary(classes [2]int) (*Task, error) {
+	if err := checkClasses(classes, 256); err != nil {
+		return nil, err
+	}
+	published, err := s.published()
+	if err != nil {
+		return nil, err
+	}
+	paths := s.Paths.list()
+	// The two halves are read at the same time: decompression takes longest.
+	var train, test half
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		test = s.readHalf(paths[2], paths[3], published[2], published[3], classes)
+	}()
+	train = s.readHalf(paths[0], paths[1], published[0], published[1], classes)
+	<-done
+	for _, h := range []half{train, test} {
+		if h.err != nil {
+			return nil, h.err
+		}
+	}
+	if a, b := train.set.Shape, test.set.Shape; a[0] != b[0] || a[1] != b[1] {
+		return nil, &FormatError{File: paths[2], Where: "the size of an image", Value: fmt.Sprintf("%d x %d", b[0], b[1]),
+			Allowed: fmt.Sprintf("%d x %d, that of %s", a[0], a[1], paths[0])}
+	}
+	return &Task{Train: train.set, Test: test.set, Files: append(train.files, test.files...)}, nil
+}
+
+// published gives the checksums of the four files, empty where there are none.
+func (s Source) published() ([4]string, error) {
+	var sums [4]string
+	if s.Known == "" {
+		if s.Verify {
+			return sums, fmt.Errorf("verifying %s: the files have no published checksums", s.Paths.TrainImages)
+		}
+		return sums, nil
+	}
+	known, err := Lookup(s.Known)
+	if err != nil {
+		return sums, err
+	}
+	for i, f := range known.Files {
+		sums[i] = f.SHA256
+	}
+	return sums, nil
+}
+
+// half is the training or the test part of a task.
+type half struct {
+	set   *Set
+	files []File
+	err   error
+}
+
+func (s Source) readHalf(imagePath, labelPath, imageSum, labelSum string, classes [2]int) half {
+	labels, labelFile, err := s.readFile(labelPath, labelSum, 1)
+	if err != nil {
+		return half{err: err}
+	}
+	images, imageFile, err := s.readFile(imagePath, imageSum, 3)
+	if err != nil {
+		return half{err: err}
+	}
+	if labels.Dims[0] != images.Dims[0] {
+		return half{err: &FormatError{File: labelPath, Where: "the number of labels", Value: fmt.Sprint(labels.Dims[0]),
+			Allowed: fmt.Sprintf("%d, the number of images in %s", images.Dims[0], imagePath)}}
+	}
+	chosen, count := choose(labels.Data, classes)
+	for c, n := range count {
+		if n == 0 {
+			return half{err: &FormatError{File: labelPath, Where: fmt.Sprintf("the number of samples of class %d", classes[c]),
+				Value: "0", Allowed: "1 or more"}}
+		}
+	}
+	set := binaryFromBytes(images, labels, classes, chosen)
+	return half{set: set, files: []File{imageFile, labelFile}}
+}
+
+// readFile reads one idx file of the given number of dimensions and its
+// checksum, in one pass.
+func (s Source) readFile(path, published string, dims int) (*Array, File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, File{}, fmt.Errorf("opening an idx file: %w", err)
+	}
+	defer f.Close()
+	sum := sha256.New()
+	counted := &counter{w: sum}
+	tee := io.TeeReader(f, counted)
+	array, formatErr := ReadIDX(path, tee)
+	// A file that does not parse is still summed to its end, since a wrong
+	// checksum says more about a damaged download than the first odd byte.
+	if _, err := io.Copy(io.Discard, tee); err != nil {
+		return nil, File{}, fmt.Errorf("reading %s: %w", path, err)
+	}
+	file := File{Path: absolute(path), Bytes: counted.n, SHA256: hex.EncodeToString(sum.Sum(nil))}
+	file.Published = published != "" && file.SHA256 == published
+	if s.Verify && !file.Published {
+		return nil, File{}, &ChecksumError{File: path, Got: file.SHA256, Want: published}
+	}
+	if formatErr != nil {
+		return nil, File{}, formatErr
+	}
+	if len(array.Dims) != dims {
+		return nil, File{}, &FormatError{File: path, Where: "byte 3 (number of dimensions)",
+			Value: fmt.Sprint(len(array.Dims)), Allowed: fmt.Sprintf("%d for this file", dims)}
+	}
+	return array, file, nil
+}
+
+// absolute gives the path from the root where the system can say it: a run's
+// record is read in other folders.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.n += int64(len(p))
+	return c.w.Write(p)
+}

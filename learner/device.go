@@ -1,0 +1,62 @@
+package learner
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"ringwave/crypto/keystream"
+	"ringwave/learner/dataset"
+	"ringwave/learner/model"
+)
+
+// device is one device's part of a round: its samples, its draw of a batch, and
+// its losses.
+type device struct {
+	stream *keystream.Stream
+	rnd    *rand.Rand // reads stream
+	shard  []int      // indices into the training set
+	batch  []int      // of the round that is run
+	swaps  []int      // scratch of draw
+
+	loss, plus, minus float64 // of the last round
+}
+
+func newDevice(seed keystream.Seed, shard []int, batchSize int) *device {
+	stream := seed.Stream()
+	d := &device{stream: stream, rnd: rand.New(stream), shard: slices.Clone(shard)}
+	if len(shard) <= batchSize {
+		d.batch = d.shard
+		return d
+	}
+	d.batch = make([]int, batchSize)
+	d.swaps = make([]int, batchSize)
+	return d
+}
+
+// draw makes d.batch the batch xi_{i,k} of round k: a uniform draw without
+// replacement. A device with no more samples than the batch size takes them all,
+// every round: that estimates its F_i with no variance, which drawing with
+// replacement would add.
+//
+// The batch depends on the stream and the round alone, so the shuffle of the
+// shard is undone for the next round.
+func (d *device) draw(round uint32) {
+	if d.swaps == nil {
+		return
+	}
+	d.stream.Start(round, 0)
+	for j := range d.batch {
+		r := j + d.rnd.IntN(len(d.shard)-j)
+		d.shard[j], d.shard[r] = d.shard[r], d.shard[j]
+		d.batch[j], d.swaps[j] = d.shard[j], r
+	}
+	for j, r := range slices.Backward(d.swaps) {
+		d.shard[j], d.shard[r] = d.shard[r], d.shard[j]
+	}
+}
+
+// compute draws the batch of the round and gets the three losses on it.
+func (d *device) compute(w model.Worker, round uint32, theta, phi []float64, gamma float64, set *dataset.Set) {
+	d.draw(round)
+	d.loss, d.plus, d.minus = w.Losses(theta, phi, gamma, set, d.batch)
+}

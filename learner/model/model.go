@@ -1,0 +1,43 @@
+// Package model gives the loss and the accuracy of a model on samples.
+//
+// It takes in the parameters theta and samples of a dataset.Set, and gives the
+// losses at theta and at two points on either side of it, and the accuracy. It
+// knows nothing of devices, rounds, gradients or who chose the samples.
+package model
+
+import (
+	"math/rand/v2"
+
+	"ringwave/learner/dataset"
+)
+
+// Model is the fixed part of a model: its size and its start. It is safe for
+// concurrent use.
+type Model interface {
+	// Dim gives d, the length of theta.
+	Dim() int
+	// Features gives the number of features that a sample must have.
+	Features() int
+	// Init writes the initial model, theta_0 of Algorithm 1, to theta of length
+	// Dim, drawing what it needs from rnd.
+	Init(theta []float64, rnd *rand.Rand)
+	// NewWorker gives a new Worker with scratch memory of its own.
+	NewWorker() Worker
+}
+
+// Worker computes losses. A Worker is for one goroutine; several Workers of one
+// Model run at the same time, on the same theta, phi and set, which they only
+// read. Its methods allocate nothing, and their results depend on their
+// arguments alone, to the bit, on one kind of processor.
+//
+// Sets have samples of Features features and classes 0 and 1.
+type Worker interface {
+	// Losses gives the mean loss over the batch, samples set.Row(batch[j]), at
+	// theta, at theta + gamma*phi and at theta - gamma*phi: f_i of Eq. 3 of the
+	// paper at its two points, and at their middle. Theta and phi have length
+	// Dim; the batch has at least one sample.
+	Losses(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64)
+	// Evaluate gives, over the samples from..to-1 of the set, the sum of their
+	// losses and the number whose class is predicted correctly.
+	Evaluate(theta []float64, set *dataset.Set, from, to int) (loss float64, correct int)
+}

@@ -1,0 +1,42 @@
+package learner
+
+import (
+	"fmt"
+	"math"
+)
+
+// StepLaw is the course of a step size, eta_k or gamma_k, over the rounds.
+type StepLaw interface {
+	// At gives the step size of round k, k = 1..K: above 0 and finite.
+	At(k int) float64
+}
+
+// PowerLaw is X0 * (1+k)^-P, the law of the paper's experiments: there P is 0.5
+// for eta_k and 0.25 for gamma_k, and X0 is 0.05 for both on MNIST.
+type PowerLaw struct{ X0, P float64 }
+
+// At gives X0 * (1+k)^-P.
+func (l PowerLaw) At(k int) float64 { return l.X0 * math.Pow(1+float64(k), -l.P) }
+
+// HorizonLaw is X0 * K^(-1/4) in every round of a run of K rounds, the law of
+// Theorem 2 for eta_k and for gamma_k.
+type HorizonLaw struct {
+	X0 float64
+	K  int
+}
+
+// At gives X0 * K^(-1/4), whatever the round.
+func (l HorizonLaw) At(int) float64 { return l.X0 * math.Pow(float64(l.K), -0.25) }
+
+// checkLaw looks at the ends only: both laws are monotone.
+func checkLaw(name string, law StepLaw, rounds int) error {
+	if law == nil {
+		return fmt.Errorf("%s: no step law is given", name)
+	}
+	for _, k := range []int{1, rounds} {
+		if x := law.At(k); !(x > 0) || math.IsInf(x, 0) {
+			return fmt.Errorf("%s: the step size of round %d is %v; allowed is above 0 and finite", name, k, x)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,342 @@
+package learner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"ringwave/crypto/keystream"
+	"ringwave/learner/dataset"
+	"ringwave/learner/model"
+)
+
+// ErrDone says that all K rounds have been run.
+var ErrDone = errors.New("all rounds have been run")
+
+// ErrDiverged says that a loss, or M_k, is no finite number.
+var ErrDiverged = errors.New("training has diverged")
+
+// Config is how to train.
+type Config struct {
+	// Rounds is K, 1..2^31-1.
+	Rounds int
+	// BatchSize is the number of samples that a device draws a round, at least 1.
+	BatchSize int
+	// Directions is the distribution of Phi_k.
+	Directions Directions
+	// Eta and Gamma are the laws of eta_k and gamma_k.
+	Eta, Gamma StepLaw
+	// EvalEvery is the number of rounds from one evaluation on the test set to
+	// the next; 0 for one after round K only, where there always is one.
+	EvalEvery int
+	// Workers is the number of goroutines that compute losses; 0 for
+	// GOMAXPROCS. It changes no result.
+	Workers int
+}
+
+// Task is what to train, on what, through what.
+type Task struct {
+	Model model.Model
+	// Train and Test have samples of Model.Features features, in two classes.
+	Train, Test *dataset.Set
+	// Shards holds the indices into Train of each device i's samples, at least
+	// one each. Its length is N.
+	Shards [][]int
+	// Aggregator runs the uplink.
+	Aggregator Aggregator
+	// Seed is the root of all that the learner draws: the initial model,
+	// the directions (which all devices share), each device's batches.
+	Seed keystream.Seed
+}
+
+// Record is what happened in one round.
+type Record struct {
+	// Round is k, from 1.
+	Round int
+	// TrainLoss is the mean over devices of f_i(theta_k, xi_{i,k}): the loss on
+	// the round's batches before the update.
+	TrainLoss float64
+	// Evaluated says that the model after the update was tried on the test set;
+	// TestLoss is then its mean loss and TestAccuracy its share of correct
+	// predictions, 0..1. Both are 0 otherwise.
+	Evaluated              bool
+	TestLoss, TestAccuracy float64
+	// M is M_k, MIdeal its value without epsilon_k, Eps = M - MIdeal, and
+	// EpsStdPredicted the predicted deviation of Eps. All are 0 in a skipped
+	// round.
+	M, MIdeal, Eps, EpsStdPredicted float64
+	// Attempts, Skipped and Clipped are those of the Outcome.
+	Attempts int
+	Skipped  bool
+	Clipped  int
+	// Eta and Gamma are eta_k and gamma_k.
+	Eta, Gamma float64
+}
+
+// Result is the quality of a model on all training and all test samples: mean
+// losses, and shares of correct predictions, 0..1.
+type Result struct {
+	TrainLoss, TrainAccuracy float64
+	TestLoss, TestAccuracy   float64
+}
+
+// State is all that a run needs to be continued: everything else follows from
+// Config and Task.
+type State struct {
+	// Round is the number of rounds run, 0..K.
+	Round int
+	// Theta is the model after them, of length d.
+	Theta []float64
+	// Repeated counts attempts after a round's first, Skipped the skipped
+	// rounds, Clipped the clipped messages, all over the rounds run.
+	Repeated, Skipped, Clipped int
+}
+
+// Trainer runs Algorithm 1. What happens in round k depends on the config, the
+// task, theta_k and k alone, to the bit on one kind of processor, whatever the
+// number of goroutines. A Trainer is for one goroutine, and starts others that
+// end within the call that started them.
+type Trainer struct {
+	cfg   Config
+	task  Task
+	state State
+
+	directions *keystream.Stream
+	rnd        *rand.Rand // reads directions
+	phi        []float64
+
+	round uint32  // of the round that is run
+	gamma float64 // of the round that is run
+
+	devices []*device
+	delta   []float64
+	pool    *pool
+	// perDevice runs one device's part of the round; it is made once so that a
+	// round need not allocate it.
+	perDevice func(w model.Worker, i int)
+}
+
+// New gives a trainer before its first round.
+func New(cfg Config, task Task) (*Trainer, error) {
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("setting up training: %w", err)
+	}
+	if err := task.check(); err != nil {
+		return nil, fmt.Errorf("setting up training: %w", err)
+	}
+	directions := task.Seed.Derive("directions").Stream()
+	t := &Trainer{
+		cfg:        cfg,
+		task:       task,
+		state:      State{Theta: make([]float64, task.Model.Dim())},
+		directions: directions,
+		rnd:        rand.New(directions),
+		phi:        make([]float64, task.Model.Dim()),
+		delta:      make([]float64, len(task.Shards)),
+		pool:       newPool(task.Model, cfg.workers()),
+	}
+	for i, shard := range task.Shards {
+		t.devices = append(t.devices, newDevice(task.Seed.Derive("batches", uint64(i)), shard, cfg.BatchSize))
+	}
+	t.perDevice = func(w model.Worker, i int) {
+		t.devices[i].compute(w, t.round, t.state.Theta, t.phi, t.gamma, t.task.Train)
+	}
+	task.Model.Init(t.state.Theta, rand.New(task.Seed.Derive("initial model").Stream()))
+	return t, nil
+}
+
+func (c Config) check() error {
+	if c.Rounds < 1 || c.Rounds > math.MaxInt32 {
+		return fmt.Errorf("the number of rounds is %d; allowed is 1 to %d", c.Rounds, math.MaxInt32)
+	}
+	if c.BatchSize < 1 {
+		return fmt.Errorf("the batch size is %d; allowed is 1 or more", c.BatchSize)
+	}
+	if c.Directions < Rademacher || c.Directions > Sphere {
+		return fmt.Errorf("the directions are %v; allowed is rademacher, gaussian or sphere", c.Directions)
+	}
+	if c.EvalEvery < 0 {
+		return fmt.Errorf("the rounds between evaluations are %d; allowed is 0 or more", c.EvalEvery)
+	}
+	if c.Workers < 0 {
+		return fmt.Errorf("the number of workers is %d; allowed is 0 or more", c.Workers)
+	}
+	if err := checkLaw("eta", c.Eta, c.Rounds); err != nil {
+		return err
+	}
+	return checkLaw("gamma", c.Gamma, c.Rounds)
+}
+
+func (c Config) workers() int {
+	if c.Workers > 0 {
+		return c.Workers
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+func (t Task) check() error {
+	if t.Model == nil || t.Aggregator == nil || t.Train == nil || t.Test == nil {
+		return errors.New("the task lacks its model, aggregator, training set or test set")
+	}
+	if err := checkSet("training", t.Train, t.Model); err != nil {
+		return err
+	}
+	if err := checkSet("test", t.Test, t.Model); err != nil {
+		return err
+	}
+	if len(t.Shards) == 0 {
+		return errors.New("the number of devices is 0; allowed is 1 or more")
+	}
+	for i, shard := range t.Shards {
+		if len(shard) == 0 {
+			return fmt.Errorf("device %d has no sample; allowed is 1 or more", i)
+		}
+		for _, j := range shard {
+			if j < 0 || j >= t.Train.Len() {
+				return fmt.Errorf("device %d has sample %d; allowed is 0 to %d", i, j, t.Train.Len()-1)
+			}
+		}
+	}
+	return nil
+}
+
+func checkSet(name string, set *dataset.Set, m model.Model) error {
+	if set.Len() == 0 {
+		return fmt.Errorf("the %s set has no sample; allowed is 1 or more", name)
+	}
+	if set.Dim != m.Features() || len(set.X) != set.Len()*set.Dim {
+		return fmt.Errorf("the %s set has %d samples of %d features and %d values; allowed is samples of %d features, the model's",
+			name, set.Len(), set.Dim, len(set.X), m.Features())
+	}
+	if len(set.Classes) != 2 || slices.Max(set.Y) > 1 {
+		return fmt.Errorf("the %s set has %d classes; allowed is 2", name, len(set.Classes))
+	}
+	return nil
+}
+
+// Step runs the next round. It gives ctx's error, and does nothing, if ctx has
+// ended before the round starts; a round that has started is finished, and the
+// Aggregator gets a context that does not end. After an error the trainer is as
+// it was before the call. After round K the error is ErrDone; where a loss or
+// M_k is no finite number it wraps ErrDiverged.
+func (t *Trainer) Step(ctx context.Context) (Record, error) {
+	if err := ctx.Err(); err != nil {
+		return Record{}, err
+	}
+	if t.Done() {
+		return Record{}, ErrDone
+	}
+	k := t.state.Round + 1
+	record := Record{Round: k, Eta: t.cfg.Eta.At(k), Gamma: t.cfg.Gamma.At(k)}
+	loss, err := t.differences(k, record.Gamma)
+	if err != nil {
+		return Record{}, fmt.Errorf("round %d: %w", k, err)
+	}
+	record.TrainLoss = loss
+	out, err := t.task.Aggregator.Aggregate(context.WithoutCancel(ctx), k, t.delta)
+	if err != nil {
+		return Record{}, fmt.Errorf("round %d: aggregating: %w", k, err)
+	}
+	if !out.Skipped && !isFinite(out.M) {
+		return Record{}, fmt.Errorf("round %d: M is %v: %w", k, out.M, ErrDiverged)
+	}
+	record.fill(out)
+	t.update(out, record.Eta)
+	if t.evaluates(k) {
+		record.Evaluated = true
+		record.TestLoss, record.TestAccuracy = t.pool.evaluate(t.state.Theta, t.task.Test)
+	}
+	return record, nil
+}
+
+// differences draws Phi_k, has every device compute its Delta f_{i,k} (Eq. 3)
+// into t.delta, and gives the mean of f_i(theta_k, xi_{i,k}).
+func (t *Trainer) differences(k int, gamma float64) (float64, error) {
+	t.directions.Start(uint32(k), 0)
+	t.cfg.Directions.Draw(t.phi, t.rnd)
+	t.round, t.gamma = uint32(k), gamma
+	t.pool.run(len(t.devices), t.perDevice)
+	var sum float64
+	for i, d := range t.devices {
+		t.delta[i] = d.plus - d.minus
+		if !isFinite(t.delta[i]) {
+			return 0, fmt.Errorf("device %d: Delta f is %v: %w", i, t.delta[i], ErrDiverged)
+		}
+		sum += d.loss
+	}
+	return sum / float64(len(t.devices)), nil
+}
+
+// update makes the step theta_{k+1} = theta_k - eta_k g_k with g_k = Phi_k M_k
+// (Eq. 18), unless the round was skipped, and counts what happened.
+func (t *Trainer) update(out Outcome, eta float64) {
+	t.state.Round++
+	t.state.Repeated += max(out.Attempts-1, 0)
+	t.state.Clipped += out.Clipped
+	if out.Skipped {
+		t.state.Skipped++
+		return
+	}
+	floats.AddScaled(t.state.Theta, -eta*out.M, t.phi)
+}
+
+func (r *Record) fill(out Outcome) {
+	r.Attempts, r.Skipped, r.Clipped = out.Attempts, out.Skipped, out.Clipped
+	if out.Skipped {
+		return
+	}
+	r.M, r.MIdeal, r.Eps, r.EpsStdPredicted = out.M, out.Ideal, out.M-out.Ideal, out.EpsStd
+}
+
+func (t *Trainer) evaluates(k int) bool {
+	return k == t.cfg.Rounds || t.cfg.EvalEvery > 0 && k%t.cfg.EvalEvery == 0
+}
+
+// Done says whether all K rounds have been run.
+func (t *Trainer) Done() bool { return t.state.Round >= t.cfg.Rounds }
+
+// State gives a copy of the run's state.
+func (t *Trainer) State() State {
+	s := t.state
+	s.Theta = slices.Clone(s.Theta)
+	return s
+}
+
+// Restore continues from a state that a trainer of the same config and task has
+// given. It takes a copy.
+func (t *Trainer) Restore(s State) error {
+	if s.Round < 0 || s.Round > t.cfg.Rounds {
+		return fmt.Errorf("restoring training: the round is %d; allowed is 0 to %d", s.Round, t.cfg.Rounds)
+	}
+	if d := t.task.Model.Dim(); len(s.Theta) != d {
+		return fmt.Errorf("restoring training: theta has %d values; allowed is %d, the model's", len(s.Theta), d)
+	}
+	for j, x := range s.Theta {
+		if !isFinite(x) {
+			return fmt.Errorf("restoring training: theta[%d] is %v; allowed is finite", j, x)
+		}
+	}
+	if s.Repeated < 0 || s.Skipped < 0 || s.Clipped < 0 {
+		return fmt.Errorf("restoring training: repeated, skipped and clipped are %d, %d and %d; allowed is 0 or more",
+			s.Repeated, s.Skipped, s.Clipped)
+	}
+	s.Theta = slices.Clone(s.Theta)
+	t.state = s
+	return nil
+}
+
+// Final evaluates the model as it is on all training and all test samples.
+func (t *Trainer) Final() Result {
+	var r Result
+	r.TrainLoss, r.TrainAccuracy = t.pool.evaluate(t.state.Theta, t.task.Train)
+	r.TestLoss, r.TestAccuracy = t.pool.evaluate(t.state.Theta, t.task.Test)
+	return r
+}
+
+func isFinite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
