@@ -93,7 +93,7 @@ type State struct {
 	Round int
 	// Theta is the model after them, of length d.
 	Theta []float64
-	// Repeated counts attempts after a round's first, Skipped the skipped
+	// Repeated counts the rounds of more than one attempt, Skipped the skipped
 	// rounds, Clipped the clipped messages, all over the rounds run.
 	Repeated, Skipped, Clipped int
 }
@@ -277,7 +277,9 @@ func (t *Trainer) differences(k int, gamma float64) (float64, error) {
 // (Eq. 18), unless the round was skipped, and counts what happened.
 func (t *Trainer) update(out Outcome, eta float64) {
 	t.state.Round++
-	t.state.Repeated += max(out.Attempts-1, 0)
+	if out.Attempts > 1 {
+		t.state.Repeated++
+	}
 	t.state.Clipped += out.Clipped
 	if out.Skipped {
 		t.state.Skipped++

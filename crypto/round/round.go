@@ -26,6 +26,8 @@ const (
 	EqualGains
 	// Witness: a coefficient without a message is no noise.
 	Witness
+	// NoSignal: every gain is 0, and the round carries nothing.
+	NoSignal
 )
 
 // String names the check.
@@ -37,6 +39,8 @@ func (c Check) String() string {
 		return "equal-gains check"
 	case Witness:
 		return "witness check"
+	case NoSignal:
+		return "signal check"
 	}
 	return "unknown check"
 }
@@ -217,6 +221,10 @@ func (e *Engine) transmit(t phy.Transmission, send func(i int)) (Failure, error)
 		f.Check = LinearCheck
 	} else if !slices.Equal(rx.Pattern, e.rx[phy.TxKey].Pattern) || rx.Alpha != e.rx[phy.TxKey].Alpha {
 		f.Check = EqualGains
+	} else if !slices.ContainsFunc(rx.Pattern, func(x int64) bool { return x != 0 }) {
+		// The patterns are independent: their sum is 0 only if every H_i is. All
+		// the checks hold then, and c~1 = 0 would be answered again and again.
+		f.Check = NoSignal
 	}
 	return f, nil
 }

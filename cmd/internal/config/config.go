@@ -1,0 +1,284 @@
+// Package config reads an experiment's TOML file.
+//
+// It takes in a file and overrides of single keys and gives a Config in which
+// every value is set and in its range, or one sentence that says what is wrong.
+// It knows names, ranges and defaults; what they mean is for the packages that
+// they are handed to.
+package config
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"github.com/agnivade/levenshtein"
+)
+
+// Config is an experiment. Numbers of physical size carry their unit in the key.
+type Config struct {
+	Experiment Experiment `toml:"experiment"`
+	Task       Task       `toml:"task"`
+	Optimizer  Optimizer  `toml:"optimizer"`
+	Devices    Devices    `toml:"devices"`
+	Encryption Encryption `toml:"encryption"`
+	Link       Link       `toml:"link"`
+	Channel    Channel    `toml:"channel"`
+}
+
+// Experiment names the run.
+type Experiment struct {
+	Name string `toml:"name"`
+	// Seed is the root of every random stream but the system's.
+	Seed uint64 `toml:"seed"`
+	// Aggregator is none, digital or xmk-ckks.
+	Aggregator string `toml:"aggregator"`
+}
+
+// Task is what is learned from what.
+type Task struct {
+	Dataset string `toml:"dataset"`
+	// Fallback is the data set to take where Dataset is not on the machine;
+	// empty for none.
+	Fallback string `toml:"fallback"`
+	Classes  [2]int `toml:"classes"`
+	Model    string `toml:"model"`
+	// Partition is iid or dirichlet.
+	Partition      string  `toml:"partition"`
+	DirichletAlpha float64 `toml:"dirichlet_alpha"`
+	// The sizes of the built-in set of strokes, over its four classes.
+	StrokesTrain int `toml:"strokes_train"`
+	StrokesTest  int `toml:"strokes_test"`
+	// The four files of dataset = "idx".
+	TrainImages string `toml:"train_images"`
+	TrainLabels string `toml:"train_labels"`
+	TestImages  string `toml:"test_images"`
+	TestLabels  string `toml:"test_labels"`
+}
+
+// Optimizer is the zero-order method.
+type Optimizer struct {
+	Rounds    int `toml:"rounds"`
+	BatchSize int `toml:"batch_size"`
+	// Directions is rademacher, gaussian or sphere.
+	Directions string `toml:"directions"`
+	// StepLaw is power, x0 (1+k)^-p, or theorem2, x0 K^(-1/4).
+	StepLaw    string  `toml:"step_law"`
+	Eta0       float64 `toml:"eta0"`
+	EtaPower   float64 `toml:"eta_power"`
+	Gamma0     float64 `toml:"gamma0"`
+	GammaPower float64 `toml:"gamma_power"`
+	// EvaluateEvery and CheckpointEvery count rounds.
+	EvaluateEvery   int `toml:"evaluate_every_rounds"`
+	CheckpointEvery int `toml:"checkpoint_every_rounds"`
+}
+
+// Devices are the edge devices.
+type Devices struct {
+	Count int `toml:"count"`
+}
+
+// Encryption is the scheme's choices.
+type Encryption struct {
+	ParameterSet string `toml:"parameter_set"`
+	// Form is whole, short, or set for the set's own.
+	Form string `toml:"form"`
+	// Randomness is seed or system.
+	Randomness string  `toml:"randomness"`
+	DeltaMax   float64 `toml:"delta_max"`
+	// AttemptsPerRound is the most attempts before a round is skipped.
+	AttemptsPerRound int `toml:"attempts_per_round"`
+	// KeyEpochRounds is the number of rounds that a key serves; 0 for all.
+	KeyEpochRounds int `toml:"key_epoch_rounds"`
+	// Overrides of the parameter set; 0 or empty leaves the set's own value.
+	N            int     `toml:"n"`
+	ModulusBits  []int   `toml:"modulus_bits"`
+	Log2Lambda   int     `toml:"log2_lambda"`
+	Log2FloodStd float64 `toml:"log2_flood_std"`
+}
+
+// Link is how transmissions are superposed.
+type Link struct {
+	Kind string `toml:"kind"`
+	// NoiseStd is sigma_w, in units of one ring coefficient.
+	NoiseStd float64 `toml:"noise_std"`
+	// BandwidthHz is for the transmission time that plan prints.
+	BandwidthHz float64 `toml:"bandwidth_hz"`
+}
+
+// Channel is the fading model.
+type Channel struct {
+	Model string `toml:"model"`
+	// Mean is mu and Std sigma of every device, MeanPerDevice and StdPerDevice
+	// those of each; KFactor is for model = "rician".
+	Mean          float64   `toml:"mean"`
+	Std           float64   `toml:"std"`
+	KFactor       float64   `toml:"k_factor"`
+	MeanPerDevice []float64 `toml:"mean_per_device"`
+	StdPerDevice  []float64 `toml:"std_per_device"`
+	// Gains is lattice or continuous; GainLatticeBits is f, alpha = 2^f.
+	Gains           string `toml:"gains"`
+	GainLatticeBits int    `toml:"gain_lattice_bits"`
+	// AnalogNoiseStd is sigma_n, for aggregator = "none".
+	AnalogNoiseStd float64 `toml:"analog_noise_std"`
+	// Drift is none, after-key, within-ciphertext or after-ciphertext.
+	Drift             string  `toml:"drift"`
+	DriftStd          float64 `toml:"drift_std"`
+	DriftProbability  float64 `toml:"drift_probability"`
+	FreshBlockOnRetry bool    `toml:"fresh_block_on_retry"`
+}
+
+// Default gives the configuration of an empty file: the paper's MNIST experiment
+// at sigma = 1 with the program's own parameter set.
+func Default() Config {
+	return Config{
+		Experiment: Experiment{Name: "experiment", Seed: 1, Aggregator: "xmk-ckks"},
+		Task: Task{
+			Dataset: "mnist", Classes: [2]int{0, 1}, Model: "logistic", Partition: "iid",
+			DirichletAlpha: 0.5, StrokesTrain: 8000, StrokesTest: 2000,
+		},
+		Optimizer: Optimizer{
+			Rounds: 400, BatchSize: 128, Directions: "rademacher", StepLaw: "power",
+			Eta0: 0.05, EtaPower: 0.5, Gamma0: 0.05, GammaPower: 0.25,
+			EvaluateEvery: 10, CheckpointEvery: 10,
+		},
+		Devices: Devices{Count: 10},
+		Encryption: Encryption{
+			ParameterSet: "ringwave-4096", Form: "set", Randomness: "seed",
+			DeltaMax: 16, AttemptsPerRound: 4, ModulusBits: []int{},
+		},
+		Link: Link{Kind: "ring", BandwidthHz: 1e12},
+		Channel: Channel{
+			Model: "gaussian", Mean: 1, Std: 1, KFactor: 10,
+			MeanPerDevice: []float64{}, StdPerDevice: []float64{},
+			Gains: "lattice", GainLatticeBits: 8, AnalogNoiseStd: 1, Drift: "none",
+		},
+	}
+}
+
+// maxFile bounds a configuration file, which is written by hand.
+const maxFile = 1 << 20
+
+// Error says what is wrong with a configuration: it is the user's to mend.
+type Error struct{ text string }
+
+func (e *Error) Error() string { return e.text }
+
+func failf(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
+
+// Load reads a file, applies overrides of the form section.key=value in their
+// order, and checks the whole.
+func Load(path string, overrides []string) (Config, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		var pe *os.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err
+		}
+		return Config{}, failf("%s: the configuration cannot be read: %v", path, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return Config{}, failf("%s: the configuration cannot be read: %v", path, err)
+	}
+	if len(data) > maxFile {
+		return Config{}, failf("%s: the configuration has more than %d bytes", path, maxFile)
+	}
+	return Parse(path, data, overrides)
+}
+
+// Parse is Load on bytes; name stands for the file in errors.
+func Parse(name string, data []byte, overrides []string) (Config, error) {
+	c := Default()
+	if err := decode(name, string(data), &c); err != nil {
+		return Config{}, err
+	}
+	for _, o := range overrides {
+		key, value, found := strings.Cut(o, "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if !found || !strings.Contains(key, ".") {
+			return Config{}, failf("--set %s: it must be section.key=value, such as channel.std=10", o)
+		}
+		if err := override(key, value, &c); err != nil {
+			return Config{}, err
+		}
+	}
+	if err := c.validate(); err != nil {
+		return Config{}, failf("%s: %v", name, err)
+	}
+	return c, nil
+}
+
+// override sets one key. A value that is no TOML is taken as a string, so that
+// quotes need not survive a shell.
+func override(key, value string, c *Config) error {
+	name := "--set " + key
+	if strings.ContainsAny(key+value, "\n\r") {
+		return failf("%s: it must be a single line", name)
+	}
+	var probe map[string]any
+	if _, err := toml.Decode("x = "+value, &probe); err != nil {
+		value = fmt.Sprintf("%q", value)
+	}
+	return decode(name, key+" = "+value, c)
+}
+
+// decode reads TOML over c and refuses keys that c does not have.
+func decode(name, text string, c *Config) error {
+	meta, err := toml.Decode(text, c)
+	if err != nil {
+		return failf("%s: %s", name, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "toml: "), "\n", " "))
+	}
+	for _, key := range meta.Undecoded() {
+		return failf("%s: unknown key %s; the nearest known one is %s", name, key, nearest(key.String()))
+	}
+	return nil
+}
+
+// nearest gives the known key with the fewest edits to the given one.
+func nearest(key string) string {
+	best, least := "", -1
+	for _, k := range Keys() {
+		if d := levenshtein.ComputeDistance(key, k); least < 0 || d < least {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+// Keys gives every key of a configuration as section.key.
+func Keys() []string {
+	var keys []string
+	t := reflect.TypeFor[Config]()
+	for i := range t.NumField() {
+		section := t.Field(i)
+		for j := range section.Type.NumField() {
+			keys = append(keys, section.Tag.Get("toml")+"."+section.Type.Field(j).Tag.Get("toml"))
+		}
+	}
+	return keys
+}
+
+// Encode writes the configuration with every value, as it goes into a run
+// folder.
+func (c Config) Encode() ([]byte, error) {
+	var b bytes.Buffer
+	enc := toml.NewEncoder(&b)
+	enc.Indent = ""
+	if err := enc.Encode(c); err != nil {
+		return nil, fmt.Errorf("writing the resolved configuration: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// Digest identifies a configuration.
+func (c Config) Digest() ([sha256.Size]byte, error) {
+	b, err := c.Encode()
+	return sha256.Sum256(b), err
+}

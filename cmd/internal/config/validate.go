@@ -1,0 +1,228 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// The largest sizes that make sense on one machine: they keep a slip of the pen
+// from asking for terabytes.
+const (
+	maxRounds  = 10_000_000
+	maxDevices = 10_000
+	maxSamples = 10_000_000
+)
+
+// validate gives the first key whose value is out of its range.
+func (c *Config) validate() error {
+	for _, check := range []func() error{
+		c.checkExperiment, c.checkTask, c.checkOptimizer, c.checkDevices,
+		c.checkEncryption, c.checkLink, c.checkChannel,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// first gives the first error that is not nil.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func oneOf(key, value string, allowed ...string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return fmt.Errorf("%s is %q: allowed are %s", key, value, strings.Join(allowed, ", "))
+}
+
+func between(key string, value, low, high int) error {
+	if value >= low && value <= high {
+		return nil
+	}
+	return fmt.Errorf("%s is %d: allowed are %d to %d", key, value, low, high)
+}
+
+func inRange(key string, value, low, high float64) error {
+	if value >= low && value <= high {
+		return nil
+	}
+	return fmt.Errorf("%s is %v: allowed are %v to %v", key, value, low, high)
+}
+
+func positive(key string, value float64) error {
+	if value > 0 && !math.IsInf(value, 0) {
+		return nil
+	}
+	return fmt.Errorf("%s is %v: it must be a positive number", key, value)
+}
+
+func (c *Config) checkExperiment() error {
+	e := c.Experiment
+	if e.Name == "" || len(e.Name) > 100 {
+		return fmt.Errorf("experiment.name is %q: it must have 1 to 100 characters", e.Name)
+	}
+	return oneOf("experiment.aggregator", e.Aggregator, "none", "digital", "xmk-ckks")
+}
+
+func (c *Config) checkTask() error {
+	t := c.Task
+	sets := []string{"mnist", "strokes", "idx"}
+	err := first(
+		oneOf("task.dataset", t.Dataset, sets...),
+		oneOf("task.fallback", t.Fallback, append([]string{""}, sets[:2]...)...),
+		oneOf("task.model", t.Model, "logistic"),
+		oneOf("task.partition", t.Partition, "iid", "dirichlet"),
+		inRange("task.dirichlet_alpha", t.DirichletAlpha, 1e-3, 1e6),
+		between("task.strokes_train", t.StrokesTrain, 4, maxSamples),
+		between("task.strokes_test", t.StrokesTest, 4, maxSamples),
+		between("task.classes", t.Classes[0], 0, 255),
+		between("task.classes", t.Classes[1], 0, 255),
+	)
+	if err != nil {
+		return err
+	}
+	if t.Classes[0] == t.Classes[1] {
+		return fmt.Errorf("task.classes is %v: the two classes must differ", t.Classes)
+	}
+	if (t.Dataset == "strokes" || t.Fallback == "strokes") && max(t.Classes[0], t.Classes[1]) > 3 {
+		return fmt.Errorf("task.classes is %v: the strokes have the classes 0 to 3", t.Classes)
+	}
+	files := map[string]string{
+		"train_images": t.TrainImages, "train_labels": t.TrainLabels,
+		"test_images": t.TestImages, "test_labels": t.TestLabels,
+	}
+	for _, key := range []string{"train_images", "train_labels", "test_images", "test_labels"} {
+		if (files[key] != "") != (t.Dataset == "idx") {
+			return fmt.Errorf("task.%s is %q: the four files are given for dataset = \"idx\", and for no other", key, files[key])
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkOptimizer() error {
+	o := c.Optimizer
+	return first(
+		between("optimizer.rounds", o.Rounds, 1, maxRounds),
+		between("optimizer.batch_size", o.BatchSize, 1, maxSamples),
+		oneOf("optimizer.directions", o.Directions, "rademacher", "gaussian", "sphere"),
+		oneOf("optimizer.step_law", o.StepLaw, "power", "theorem2"),
+		positive("optimizer.eta0", o.Eta0),
+		positive("optimizer.gamma0", o.Gamma0),
+		inRange("optimizer.eta_power", o.EtaPower, 0, 10),
+		inRange("optimizer.gamma_power", o.GammaPower, 0, 10),
+		between("optimizer.evaluate_every_rounds", o.EvaluateEvery, 1, maxRounds),
+		between("optimizer.checkpoint_every_rounds", o.CheckpointEvery, 1, maxRounds),
+	)
+}
+
+func (c *Config) checkDevices() error {
+	return between("devices.count", c.Devices.Count, 1, maxDevices)
+}
+
+func (c *Config) checkEncryption() error {
+	e := c.Encryption
+	err := first(
+		oneOf("encryption.form", e.Form, "set", "whole", "short"),
+		oneOf("encryption.randomness", e.Randomness, "seed", "system"),
+		positive("encryption.delta_max", e.DeltaMax),
+		between("encryption.attempts_per_round", e.AttemptsPerRound, 1, 1000),
+		between("encryption.key_epoch_rounds", e.KeyEpochRounds, 0, maxRounds),
+	)
+	if err != nil {
+		return err
+	}
+	if e.N != 0 && (e.N < 1024 || e.N > 8192 || bits.OnesCount(uint(e.N)) != 1) {
+		return fmt.Errorf("encryption.n is %d: it must be a power of two from 1024 to 8192, or 0 for the set's own", e.N)
+	}
+	if len(e.ModulusBits) > 4 {
+		return fmt.Errorf("encryption.modulus_bits has %d primes: allowed are 1 to 4", len(e.ModulusBits))
+	}
+	for _, b := range e.ModulusBits {
+		if err := between("encryption.modulus_bits", b, 20, 57); err != nil {
+			return err
+		}
+	}
+	if e.Log2Lambda != 0 {
+		if err := between("encryption.log2_lambda", e.Log2Lambda, 1, 96); err != nil {
+			return err
+		}
+	}
+	if e.Log2FloodStd != 0 {
+		return inRange("encryption.log2_flood_std", e.Log2FloodStd, 16, 96)
+	}
+	return nil
+}
+
+func (c *Config) checkLink() error {
+	return first(
+		oneOf("link.kind", c.Link.Kind, "ring"),
+		inRange("link.noise_std", c.Link.NoiseStd, 0, 1<<52),
+		positive("link.bandwidth_hz", c.Link.BandwidthHz),
+	)
+}
+
+func (c *Config) checkChannel() error {
+	h := c.Channel
+	err := first(
+		oneOf("channel.model", h.Model, "gaussian", "rician"),
+		oneOf("channel.gains", h.Gains, "lattice", "continuous"),
+		oneOf("channel.drift", h.Drift, "none", "after-key", "within-ciphertext", "after-ciphertext"),
+		between("channel.gain_lattice_bits", h.GainLatticeBits, 0, 24),
+		inRange("channel.analog_noise_std", h.AnalogNoiseStd, 0, 1e6),
+		inRange("channel.k_factor", h.KFactor, 0, 1e6),
+		inRange("channel.drift_std", h.DriftStd, 0, 1e3),
+		inRange("channel.drift_probability", h.DriftProbability, 0, 1),
+		c.checkPerDevice("channel.mean", h.MeanPerDevice),
+		c.checkPerDevice("channel.std", h.StdPerDevice),
+	)
+	if err != nil {
+		return err
+	}
+	for i := range c.Devices.Count {
+		mean, std := c.Mean(i), c.Std(i)
+		if mean == 0 || math.Abs(mean) > 1e3 || math.IsNaN(mean) {
+			return fmt.Errorf("channel.mean of device %d is %v: it must be from -1000 to 1000 and not 0 (Eq. 2 of the paper)", i+1, mean)
+		}
+		if h.Model == "rician" && mean < 0 {
+			return fmt.Errorf("channel.mean of device %d is %v: a Rician envelope has a positive mean", i+1, mean)
+		}
+		if err := inRange(fmt.Sprintf("channel.std of device %d", i+1), std, 0, 1e3); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkPerDevice(key string, values []float64) error {
+	if len(values) == 0 || len(values) == c.Devices.Count {
+		return nil
+	}
+	return fmt.Errorf("%s_per_device has %d values for %d devices: give one a device, or none", key, len(values), c.Devices.Count)
+}
+
+// Mean gives mu of device i, counted from 0.
+func (c *Config) Mean(i int) float64 {
+	if i < len(c.Channel.MeanPerDevice) {
+		return c.Channel.MeanPerDevice[i]
+	}
+	return c.Channel.Mean
+}
+
+// Std gives sigma of device i, counted from 0.
+func (c *Config) Std(i int) float64 {
+	if i < len(c.Channel.StdPerDevice) {
+		return c.Channel.StdPerDevice[i]
+	}
+	return c.Channel.Std
+}

@@ -1,0 +1,197 @@
+package runfolder
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+)
+
+// A checkpoint is, in this order: the magic bytes, a version byte, a uint32
+// length and that many bytes of JSON, a uint32 count and that many float64 of
+// theta as their bits, and the SHA-256 of all before. Integers and bits are
+// little-endian.
+const (
+	checkpointMagic   = "RWCKPT"
+	checkpointVersion = 1
+)
+
+// Digest is a SHA-256 sum. As text it is 64 lower-case hexadecimal digits.
+type Digest [sha256.Size]byte
+
+// MarshalText gives the digest in hexadecimal.
+func (d Digest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), nil }
+
+// UnmarshalText reads 64 hexadecimal digits.
+func (d *Digest) UnmarshalText(text []byte) error {
+	if len(text) != hex.EncodedLen(len(d)) {
+		return fmt.Errorf("a digest has %d hexadecimal digits, not %d", hex.EncodedLen(len(d)), len(text))
+	}
+	if _, err := hex.Decode(d[:], text); err != nil {
+		return fmt.Errorf("reading a digest: %w", err)
+	}
+	return nil
+}
+
+// String gives the digest in hexadecimal.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// Checkpoint is all that a run needs to go on as if it had not stopped.
+type Checkpoint struct {
+	ConfigDigest  Digest    `json:"config_digest"`  // of the configuration that the run began with
+	Round         int       `json:"round"`          // >= 0, the last round that is in Theta and metrics.csv
+	Repeated      int       `json:"repeated"`       // >= 0, rounds tried more than once so far
+	Skipped       int       `json:"skipped"`        // >= 0, rounds given up so far
+	Clipped       int       `json:"clipped"`        // >= 0, messages clipped so far
+	MetricsOffset int64     `json:"metrics_offset"` // >= 0, bytes of metrics.csv
+	Seconds       float64   `json:"seconds"`        // >= 0 and finite, time spent so far
+	KeyEpoch      int       `json:"key_epoch"`      // >= 0
+	JournalOffset int64     `json:"journal_offset"` // >= 0, bytes of the journal
+	Theta         []float64 `json:"-"`              // the model, every bit kept, NaN too
+}
+
+func (c Checkpoint) check() error {
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{
+		{"round", int64(c.Round)}, {"repeated", int64(c.Repeated)}, {"skipped", int64(c.Skipped)},
+		{"clipped", int64(c.Clipped)}, {"metrics_offset", c.MetricsOffset},
+		{"key_epoch", int64(c.KeyEpoch)}, {"journal_offset", c.JournalOffset},
+	} {
+		if n.value < 0 {
+			return fmt.Errorf("%s is %d, but must be at least 0", n.name, n.value)
+		}
+	}
+	if !(c.Seconds >= 0) || math.IsInf(c.Seconds, 1) {
+		return fmt.Errorf("seconds is %g, but must be at least 0 and finite", c.Seconds)
+	}
+	return nil
+}
+
+// Encode gives the checkpoint's bytes: the same for the same content. It is an
+// error if a field is out of its range.
+func (c Checkpoint) Encode() ([]byte, error) {
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("encoding a checkpoint: %w", err)
+	}
+	if uint64(len(c.Theta)) > math.MaxUint32 {
+		return nil, fmt.Errorf("encoding a checkpoint: theta has %d elements, but may have %d", len(c.Theta), uint32(math.MaxUint32))
+	}
+	meta, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a checkpoint: %w", err)
+	}
+	b := make([]byte, 0, len(checkpointMagic)+1+4+len(meta)+4+8*len(c.Theta)+sha256.Size)
+	b = append(b, checkpointMagic...)
+	b = append(b, checkpointVersion)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(meta)))
+	b = append(b, meta...)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.Theta)))
+	for _, v := range c.Theta {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	sum := sha256.Sum256(b)
+	return append(b, sum[:]...), nil
+}
+
+// DecodeCheckpoint reads what Encode wrote, and nothing else: whatever it
+// accepts, Encode gives back to the byte. It allocates no more than a small
+// multiple of len(b).
+func DecodeCheckpoint(b []byte) (Checkpoint, error) {
+	const head = len(checkpointMagic) + 1
+	const shortest = head + 4 + 4 + sha256.Size
+	if len(b) < head || string(b[:len(checkpointMagic)]) != checkpointMagic {
+		return Checkpoint{}, fmt.Errorf("not a checkpoint: it does not begin with %s", checkpointMagic)
+	}
+	if v := b[head-1]; v != checkpointVersion {
+		return Checkpoint{}, fmt.Errorf("a checkpoint of version %d, but this program reads version %d", v, checkpointVersion)
+	}
+	if len(b) < shortest {
+		return Checkpoint{}, fmt.Errorf("a checkpoint of %d bytes is cut off: it has at least %d", len(b), shortest)
+	}
+	body, sum := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
+	if want := sha256.Sum256(body); !bytes.Equal(sum, want[:]) {
+		return Checkpoint{}, fmt.Errorf("the checkpoint is damaged or cut off: its SHA-256 is %x, but its content gives %x", sum[:8], want[:8])
+	}
+	return decodeBody(body[head:])
+}
+
+// decodeBody decodes what lies between version and sum. It has at least the 8
+// bytes of its two lengths.
+func decodeBody(b []byte) (Checkpoint, error) {
+	size := uint64(binary.LittleEndian.Uint32(b))
+	if size > uint64(len(b)-8) {
+		return Checkpoint{}, fmt.Errorf("the checkpoint's meta data take %d bytes, but there are %d", size, len(b)-8)
+	}
+	meta, b := b[4:4+size], b[4+size:]
+	c, err := decodeMeta(meta)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	count := uint64(binary.LittleEndian.Uint32(b))
+	b = b[4:]
+	if uint64(len(b)) != 8*count {
+		return Checkpoint{}, fmt.Errorf("the checkpoint's theta has %d elements, %d bytes, but there are %d", count, 8*count, len(b))
+	}
+	c.Theta = make([]float64, count)
+	for i := range c.Theta {
+		c.Theta[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+	}
+	return c, nil
+}
+
+func decodeMeta(meta []byte) (Checkpoint, error) {
+	var c Checkpoint
+	d := json.NewDecoder(bytes.NewReader(meta))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return Checkpoint{}, fmt.Errorf("reading the checkpoint's meta data: %w", err)
+	}
+	if err := c.check(); err != nil {
+		return Checkpoint{}, fmt.Errorf("reading the checkpoint's meta data: %w", err)
+	}
+	// One spelling for one content: this refuses doubled, missing and
+	// differently spelt keys and anything that follows, all at once.
+	again, err := json.Marshal(c)
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("reading the checkpoint's meta data: %w", err)
+	}
+	if !bytes.Equal(again, meta) {
+		return Checkpoint{}, errors.New("the checkpoint's meta data are not spelt as this program spells them")
+	}
+	return c, nil
+}
+
+// SaveCheckpoint replaces the folder's checkpoint, atomically. Sync the metrics
+// first: see Metrics.Sync.
+func (f *Folder) SaveCheckpoint(c Checkpoint) error {
+	b, err := c.Encode()
+	if err != nil {
+		return fmt.Errorf("saving %s: %w", f.file(CheckpointName), err)
+	}
+	return f.WriteAtomic(CheckpointName, b)
+}
+
+// LoadCheckpoint reads the folder's checkpoint.
+func (f *Folder) LoadCheckpoint() (Checkpoint, error) {
+	path := f.file(CheckpointName)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Checkpoint{}, fmt.Errorf("%s has no checkpoint: the run ended before its first one, start it again", f.path)
+	}
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("reading %s: %w", path, cause(err))
+	}
+	c, err := DecodeCheckpoint(b)
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}

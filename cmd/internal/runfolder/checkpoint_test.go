@@ -1,0 +1,149 @@
+package runfolder
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"math"
+	"os"
+	"strings"
+	"testing"
+)
+
+func testCheckpoint() Checkpoint {
+	return Checkpoint{
+		ConfigDigest: sha256.Sum256([]byte("config")), Round: 120, Repeated: 3, Skipped: 1, Clipped: 7,
+		MetricsOffset: 4711, Seconds: 12.3456789, KeyEpoch: 2, JournalOffset: 99,
+		Theta: []float64{0, math.Copysign(0, -1), 5e-324, math.Inf(-1), math.Float64frombits(0x7ff8dead0000beef), 1.0 / 3},
+	}
+}
+
+func encode(t testing.TB, c Checkpoint) []byte {
+	t.Helper()
+	b, err := c.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// seal gives body with the right sum behind it.
+func seal(body []byte) []byte {
+	sum := sha256.Sum256(body)
+	return append(bytes.Clone(body), sum[:]...)
+}
+
+func TestCheckpointRoundTrip(t *testing.T) {
+	f := newFolder(t)
+	want := testCheckpoint()
+	if err := f.SaveCheckpoint(want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.LoadCheckpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range want.Theta {
+		if math.Float64bits(got.Theta[i]) != math.Float64bits(v) {
+			t.Errorf("theta[%d] is %x, want %x", i, math.Float64bits(got.Theta[i]), math.Float64bits(v))
+		}
+	}
+	// Theta holds a NaN, which no comparison of structs gets past.
+	if !bytes.Equal(encode(t, got), encode(t, want)) {
+		t.Errorf("loaded %+v, want %+v", got, want)
+	}
+}
+
+func TestCheckpointFormat(t *testing.T) {
+	b := encode(t, Checkpoint{Round: 1, Theta: []float64{1}})
+	meta := `{"config_digest":"` + strings.Repeat("00", 32) + `","round":1,"repeated":0,"skipped":0,"clipped":0,"metrics_offset":0,"seconds":0,"key_epoch":0,"journal_offset":0}`
+	body := append([]byte("RWCKPT\x01"), byte(len(meta)), 0, 0, 0)
+	body = append(body, meta...)
+	body = append(body, 1, 0, 0, 0)                   // one element
+	body = append(body, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f) // 1.0
+	want := seal(body)
+	if !bytes.Equal(b, want) {
+		t.Errorf("encoded\n%q, want\n%q", b, want)
+	}
+}
+
+func TestCheckpointErrors(t *testing.T) {
+	good := encode(t, testCheckpoint())
+	body := good[:len(good)-sha256.Size]
+	edit := func(old, new string) []byte { return seal(bytes.Replace(body, []byte(old), []byte(new), 1)) }
+	for name, c := range map[string]struct {
+		b    []byte
+		part string
+	}{
+		"empty":          {nil, "does not begin with RWCKPT"},
+		"other file":     {[]byte("PK\x03\x04 and so on"), "does not begin with RWCKPT"},
+		"version":        {edit("RWCKPT\x01", "RWCKPT\x02"), "version 2"},
+		"head only":      {good[:20], "cut off"},
+		"cut":            {good[:len(good)-1], "damaged or cut off"},
+		"trailing":       {append(bytes.Clone(good), 0), "damaged or cut off"},
+		"trailing, sum":  {seal(append(bytes.Clone(body), 0)), "theta has 6 elements"},
+		"cut, sum":       {seal(body[:len(body)-8]), "theta has 6 elements"},
+		"meta too long":  {seal([]byte("RWCKPT\x01\xff\xff\xff\xff....")), "take 4294967295 bytes"},
+		"theta too long": {seal(append(bytes.Clone(body[:len(body)-8*6-4]), 0xff, 0xff, 0xff, 0xff)), "theta has 4294967295 elements"},
+		"unknown field":  {edit(`"skipped"`, `"skippex"`), "skippex"},
+		"other spelling": {edit(`"skipped"`, `"Skipped"`), "not spelt"},
+		"other number":   {edit(`"round":120`, `"round":1e2`), "meta data"},
+		"negative":       {edit(`"round":120`, `"round":-12`), "round is -12"},
+		"digest":         {edit(`"config_digest":"b`, `"config_digest":"x`), "digest"},
+		"not JSON":       {edit(`{"config`, `["config`), "meta data"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := DecodeCheckpoint(c.b)
+			wantError(t, err, c.part)
+		})
+	}
+	for i := range good {
+		bad := bytes.Clone(good)
+		bad[i] ^= 0x10
+		if _, err := DecodeCheckpoint(bad); err == nil {
+			t.Fatalf("a flipped bit in byte %d went unseen", i)
+		}
+	}
+}
+
+func TestCheckpointFieldRanges(t *testing.T) {
+	for part, c := range map[string]Checkpoint{
+		"round is -1":          {Round: -1},
+		"metrics_offset is -5": {MetricsOffset: -5},
+		"seconds is NaN":       {Seconds: math.NaN()},
+		"seconds is +Inf":      {Seconds: math.Inf(1)},
+	} {
+		_, err := c.Encode()
+		wantError(t, err, part)
+	}
+}
+
+func TestLoadCheckpointErrors(t *testing.T) {
+	f := newFolder(t)
+	_, err := f.LoadCheckpoint()
+	wantError(t, err, f.Path()+" has no checkpoint: the run ended before its first one, start it again")
+	if err := os.WriteFile(f.file(CheckpointName), []byte("RWCKPT"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.LoadCheckpoint()
+	wantError(t, err, f.file(CheckpointName))
+}
+
+func FuzzCheckpoint(f *testing.F) {
+	good := encode(f, testCheckpoint())
+	f.Add(good)
+	f.Add(encode(f, Checkpoint{}))
+	f.Add(good[:40])
+	f.Add([]byte("RWCKPT\x01\xff\xff\xff\xff........................................"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		// With its sum put right as well, or nothing beyond it is ever reached.
+		for _, b := range [][]byte{b, seal(b), seal(b[:max(0, len(b)-sha256.Size)])} {
+			c, err := DecodeCheckpoint(b)
+			if err != nil {
+				continue
+			}
+			if again, err := c.Encode(); err != nil || !bytes.Equal(again, b) {
+				t.Fatalf("decoded %q, encoded %q, %v", b, again, err)
+			}
+		}
+	})
+}

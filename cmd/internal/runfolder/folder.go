@@ -1,0 +1,231 @@
+// Package runfolder keeps one run's folder, runs/<utc>-<name>/.
+//
+// It takes in rows of metrics, checkpoints, a summary, a manifest, log events
+// and whole files, and gives them back on reading. What it writes is either
+// there whole or not there: small files appear by rename, lines are added one
+// write at a time, and a line that did not fit is taken out again. Two
+// processes cannot hold the same folder. It knows files: not what learning,
+// cryptography or a radio is, nor which of the numbers are good.
+package runfolder
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// The names of the files that a run folder is known by.
+const (
+	ConfigName     = "config.toml"
+	ManifestName   = "manifest.json"
+	MetricsName    = "metrics.csv"
+	SummaryName    = "summary.json"
+	CheckpointName = "checkpoint"
+	LogName        = "log.jsonl"
+
+	lockName   = ".lock"
+	tempPrefix = ".tmp-"
+)
+
+// Folder is a run folder that this process holds the lock of. Its methods may
+// be called from several goroutines.
+type Folder struct {
+	path string
+	lock *os.File
+}
+
+// DefaultDir gives the path of a new run's folder, root/20261120T134500Z-name,
+// with t in UTC. Whatever in name is not a letter or digit of ASCII, a dot, an
+// underscore or a hyphen becomes a hyphen; an empty name becomes "run".
+func DefaultDir(root, name string, t time.Time) string {
+	safe := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r) {
+			return r
+		}
+		return '-'
+	}, name)
+	if safe == "" {
+		safe = "run"
+	}
+	return filepath.Join(root, t.UTC().Format("20060102T150405Z")+"-"+safe)
+}
+
+// Create makes the folder dir, with its parents, and locks it. A folder that is
+// there and not empty is refused, so that no run ever overwrites another.
+func Create(dir string) (*Folder, error) {
+	// Looked at before anything is written: a mistyped path must not leave a
+	// lock file in somebody's folder.
+	if err := requireEmpty(dir); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making the run folder %s: %w", dir, cause(err))
+	}
+	f, err := hold(dir)
+	if err != nil {
+		return nil, err
+	}
+	// Looked at again under the lock: another process may have been quicker.
+	if err := requireEmpty(dir); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// requireEmpty gives an error if dir is there and holds more than a lock file.
+func requireEmpty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking into the run folder %s: %w", dir, cause(err))
+	}
+	for _, e := range entries {
+		if e.Name() != lockName {
+			return fmt.Errorf("the run folder %s is not empty (it holds %s): name a new or an empty folder", dir, e.Name())
+		}
+	}
+	return nil
+}
+
+// Open locks the folder of an earlier run, to go on with it. Temporary files
+// that a killed process left are removed.
+func Open(dir string) (*Folder, error) {
+	if err := requireRun(dir); err != nil {
+		return nil, err
+	}
+	f, err := hold(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.removeTemps(); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// requireRun gives an error unless dir holds a file that only a run has.
+func requireRun(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("opening the run folder %s: %w", dir, cause(err))
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a run folder: it is a file", dir)
+	}
+	for _, name := range []string{ConfigName, ManifestName, MetricsName, CheckpointName} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is not a run folder: it has none of %s, %s, %s and %s", dir, ConfigName, ManifestName, MetricsName, CheckpointName)
+}
+
+func hold(dir string) (*Folder, error) {
+	lock, err := takeLock(filepath.Join(dir, lockName))
+	if errors.Is(err, errHeld) {
+		return nil, fmt.Errorf("the run folder %s is in use by another process%s: wait for it to end, or choose another folder", dir, heldHint)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("locking the run folder %s: %w", dir, cause(err))
+	}
+	return &Folder{path: dir, lock: lock}, nil
+}
+
+func (f *Folder) removeTemps() error {
+	entries, err := os.ReadDir(f.path)
+	if err != nil {
+		return fmt.Errorf("looking into the run folder %s: %w", f.path, cause(err))
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), tempPrefix) || !e.Type().IsRegular() {
+			continue
+		}
+		if err := os.Remove(f.file(e.Name())); err != nil {
+			return fmt.Errorf("removing the left-over file %s: %w", f.file(e.Name()), cause(err))
+		}
+	}
+	return nil
+}
+
+// Path gives the folder's path as it was named in Create or Open.
+func (f *Folder) Path() string { return f.path }
+
+// Close gives up the lock. It does not close Metrics or a Log opened from f.
+func (f *Folder) Close() error {
+	if err := releaseLock(f.lock); err != nil {
+		return fmt.Errorf("unlocking the run folder %s: %w", f.path, cause(err))
+	}
+	return nil
+}
+
+func (f *Folder) file(name string) string { return filepath.Join(f.path, name) }
+
+// WriteAtomic writes the file name in the folder, as WriteFile does. The name
+// is that of a file in the folder itself and does not begin with a dot.
+func (f *Folder) WriteAtomic(name string, data []byte) error {
+	if name == "" || name != filepath.Base(name) || strings.ContainsAny(name, `/\`) || strings.HasPrefix(name, ".") {
+		return fmt.Errorf("writing into the run folder %s: %q is not the name of a file in it (no folders, no leading dot)", f.path, name)
+	}
+	return WriteFile(f.file(name), data)
+}
+
+// WriteFile writes data to path so that whoever looks sees the old content or
+// the new, never a part: into a temporary file beside it, synced, then renamed.
+// On any error the old content stays and the temporary file is removed.
+func WriteFile(path string, data []byte) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), tempPrefix+filepath.Base(path)+"-")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, cause(err))
+	}
+	if err := replace(temp, path, data); err != nil {
+		os.Remove(temp.Name())
+		return fmt.Errorf("writing %s (what was there before is unchanged): %w", path, cause(err))
+	}
+	syncDir(filepath.Dir(path))
+	return nil
+}
+
+// replace fills temp, closes it in any case, and renames it to path.
+func replace(temp *os.File, path string, data []byte) error {
+	if err := fill(temp, data); err != nil {
+		temp.Close()
+		return err
+	}
+	if err := temp.Close(); err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), path)
+}
+
+func fill(temp *os.File, data []byte) error {
+	if _, err := temp.Write(data); err != nil {
+		return err
+	}
+	// CreateTemp makes files that only their owner reads; results are shared.
+	if err := temp.Chmod(0o644); err != nil {
+		return err
+	}
+	return temp.Sync()
+}
+
+// cause takes the operation and the path off an error of package os, because
+// every message here has already named the file.
+func cause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	var link *os.LinkError
+	if errors.As(err, &link) {
+		return link.Err
+	}
+	return err
+}

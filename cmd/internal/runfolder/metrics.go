@@ -1,0 +1,304 @@
+package runfolder
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// requiredColumns begin the header of every metrics.csv, in this order.
+const requiredColumns = "round,train_loss,test_accuracy,m,m_ideal,eps,eps_std_predicted,attempts"
+
+// metricsHeader is the header that this program writes.
+const metricsHeader = requiredColumns + ",skipped,clipped,eta,gamma"
+
+// Row is what one round reports: a line of metrics.csv. Where a number is
+// allowed to be missing, NaN stands for it here and nothing in the file.
+type Row struct {
+	Round           int     // >= 0, rising from row to row
+	TrainLoss       float64 // may be infinite or NaN if training diverged
+	TestAccuracy    float64 // in [0, 1]; missing where not evaluated
+	M               float64 // the decoded message; missing where the round was skipped
+	MIdeal          float64 // the message's noiseless value; may be missing
+	Eps             float64 // the decoded noise; missing where the round was skipped
+	EpsStdPredicted float64 // >= 0, 0 where nothing is predicted; may be missing
+	Attempts        int     // >= 0, how often the round was tried
+	Skipped         bool    // given up after the last attempt; 1 or 0 in the file
+	Clipped         int     // >= 0, devices whose message was clipped
+	Eta             float64 // step size; may be missing
+	Gamma           float64 // smoothing radius; may be missing
+}
+
+// line gives the row as a line of metrics.csv.
+func (r Row) line() []byte {
+	b := strconv.AppendInt(nil, int64(r.Round), 10)
+	b = append(b, ',')
+	b = strconv.AppendFloat(b, r.TrainLoss, 'g', -1, 64)
+	for _, v := range []float64{r.TestAccuracy, r.M, r.MIdeal, r.Eps, r.EpsStdPredicted} {
+		b = appendOptional(b, v)
+	}
+	b = append(b, ',')
+	b = strconv.AppendInt(b, int64(r.Attempts), 10)
+	if r.Skipped {
+		b = append(b, ",1,"...)
+	} else {
+		b = append(b, ",0,"...)
+	}
+	b = strconv.AppendInt(b, int64(r.Clipped), 10)
+	b = appendOptional(b, r.Eta)
+	b = appendOptional(b, r.Gamma)
+	return append(b, '\n')
+}
+
+func appendOptional(b []byte, v float64) []byte {
+	b = append(b, ',')
+	if math.IsNaN(v) {
+		return b
+	}
+	return strconv.AppendFloat(b, v, 'g', -1, 64)
+}
+
+// Metrics adds rows to metrics.csv. It must not be used from several goroutines
+// at once.
+type Metrics struct {
+	lines lineFile
+}
+
+// CreateMetrics makes metrics.csv, with its header. It is an error if the file
+// is there.
+func (f *Folder) CreateMetrics() (*Metrics, error) {
+	path := f.file(MetricsName)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("making %s: %w", path, cause(err))
+	}
+	m := &Metrics{lineFile{f: file, path: path}}
+	if err := m.lines.add([]byte(metricsHeader + "\n")); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("writing the header of %s: %w", path, err)
+	}
+	return m, nil
+}
+
+// OpenMetricsAt opens metrics.csv to go on after its first offset bytes, as a
+// checkpoint counted them; what lies beyond is cut off. It is an error if the
+// file is shorter, has another header than this program writes, or if a line
+// does not end at offset.
+func (f *Folder) OpenMetricsAt(offset int64) (*Metrics, error) {
+	path := f.file(MetricsName)
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", path, cause(err))
+	}
+	err = checkMetrics(file, path, offset)
+	if err == nil {
+		err = truncate(file, path, offset)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return &Metrics{lineFile{f: file, path: path, end: offset}}, nil
+}
+
+func checkMetrics(file *os.File, path string, offset int64) error {
+	info, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", path, cause(err))
+	}
+	if info.Size() < offset {
+		return fmt.Errorf("%s has %d bytes, but the checkpoint was written when it had %d: it has been cut, so the run cannot be resumed", path, info.Size(), offset)
+	}
+	header := []byte(metricsHeader + "\n")
+	if offset < int64(len(header)) {
+		return fmt.Errorf("%s cannot be resumed at byte %d: its header alone takes %d", path, offset, len(header))
+	}
+	head := make([]byte, len(header))
+	if _, err := file.ReadAt(head, 0); err != nil {
+		return fmt.Errorf("reading the header of %s: %w", path, cause(err))
+	}
+	if !bytes.Equal(head, header) {
+		return fmt.Errorf("%s line 1: the header is not the one that this version writes, %s, so the run cannot be resumed", path, metricsHeader)
+	}
+	var last [1]byte
+	if _, err := file.ReadAt(last[:], offset-1); err != nil {
+		return fmt.Errorf("reading %s at byte %d: %w", path, offset-1, cause(err))
+	}
+	if last[0] != '\n' {
+		return fmt.Errorf("%s: no line ends at byte %d, where the checkpoint says that one does: the file has been changed, so the run cannot be resumed", path, offset)
+	}
+	return nil
+}
+
+// Add writes r, at once, by one write: a process killed later has lost nothing.
+// If the disk does not take all of it, the file is cut back to the last whole
+// line and the row is not in it; Add may be called again.
+func (m *Metrics) Add(r Row) error {
+	if err := m.lines.add(r.line()); err != nil {
+		return fmt.Errorf("writing round %d to %s (the file ends after the round before): %w", r.Round, m.lines.path, err)
+	}
+	return nil
+}
+
+// Offset gives the file's length in bytes: where the last whole line ends.
+func (m *Metrics) Offset() int64 { return m.lines.end }
+
+// Sync brings the rows to disk. Call it before a checkpoint with Offset is
+// saved, else a power cut may leave a checkpoint of rows that are gone.
+func (m *Metrics) Sync() error { return m.lines.sync() }
+
+// Close closes the file.
+func (m *Metrics) Close() error { return m.lines.close() }
+
+// ReadMetrics reads a metrics.csv. The header must begin with the columns that
+// every such file has; the further ones this program writes are found by name,
+// others are ignored, and one that is missing leaves its field zero (Eta and
+// Gamma: NaN). Errors name the line, the column, the value and what is allowed.
+func ReadMetrics(path string) ([]Row, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, cause(err))
+	}
+	return parseMetrics(path, string(data))
+}
+
+func parseMetrics(path, text string) ([]Row, error) {
+	if text == "" {
+		return nil, fmt.Errorf("%s is empty: its first line must be %s", path, metricsHeader)
+	}
+	if !strings.HasSuffix(text, "\n") {
+		return nil, fmt.Errorf("%s line %d: the line is cut off, it does not end in a newline", path, strings.Count(text, "\n")+1)
+	}
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	columns, err := parseHeader(lines[0])
+	if err != nil {
+		return nil, fmt.Errorf("%s line 1: %w", path, err)
+	}
+	rows := make([]Row, 0, len(lines)-1)
+	for i, line := range lines[1:] {
+		row, err := parseRow(columns, line)
+		if err == nil && i > 0 && row.Round <= rows[i-1].Round {
+			err = fmt.Errorf("round %d follows round %d: rounds must rise", row.Round, rows[i-1].Round)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s line %d: %w", path, i+2, err)
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+func parseHeader(line string) ([]string, error) {
+	columns := strings.Split(strings.TrimSuffix(line, "\r"), ",")
+	required := strings.Split(requiredColumns, ",")
+	if len(columns) < len(required) || !slices.Equal(columns[:len(required)], required) {
+		return nil, fmt.Errorf("the header is %s, but must begin with %s", excerpt(line), requiredColumns)
+	}
+	for i, c := range columns {
+		if slices.Contains(columns[:i], c) {
+			return nil, fmt.Errorf("the column %s is there twice, but each may be there once", excerpt(c))
+		}
+	}
+	return columns, nil
+}
+
+func parseRow(columns []string, line string) (Row, error) {
+	fields := strings.Split(strings.TrimSuffix(line, "\r"), ",")
+	if len(fields) != len(columns) {
+		return Row{}, fmt.Errorf("%d fields, but the header names %d", len(fields), len(columns))
+	}
+	r := Row{Eta: math.NaN(), Gamma: math.NaN()}
+	for i, column := range columns {
+		if err := r.set(column, fields[i]); err != nil {
+			return Row{}, fmt.Errorf("column %s is %s, but must be %w", column, excerpt(fields[i]), err)
+		}
+	}
+	return r, nil
+}
+
+// set parses one field. Its error says what the field must be.
+func (r *Row) set(column, field string) (err error) {
+	switch column {
+	case "round":
+		r.Round, err = parseCount(field)
+	case "train_loss":
+		r.TrainLoss, err = parseNumber(field)
+	case "test_accuracy":
+		r.TestAccuracy, err = parseWithin(field, 1, "empty or a number from 0 to 1")
+	case "m":
+		r.M, err = parseOptional(field)
+	case "m_ideal":
+		r.MIdeal, err = parseOptional(field)
+	case "eps":
+		r.Eps, err = parseOptional(field)
+	case "eps_std_predicted":
+		r.EpsStdPredicted, err = parseWithin(field, math.Inf(1), "empty or a number of at least 0")
+	case "attempts":
+		r.Attempts, err = parseCount(field)
+	case "skipped":
+		r.Skipped, err = parseFlag(field)
+	case "clipped":
+		r.Clipped, err = parseCount(field)
+	case "eta":
+		r.Eta, err = parseOptional(field)
+	case "gamma":
+		r.Gamma, err = parseOptional(field)
+	}
+	return err
+}
+
+func parseCount(field string) (int, error) {
+	n, err := strconv.Atoi(field)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("a whole number from 0 to %d", math.MaxInt)
+	}
+	return n, nil
+}
+
+func parseFlag(field string) (bool, error) {
+	if field != "0" && field != "1" {
+		return false, fmt.Errorf("0 or 1")
+	}
+	return field == "1", nil
+}
+
+func parseNumber(field string) (float64, error) {
+	v, err := strconv.ParseFloat(field, 64)
+	if err != nil {
+		return 0, fmt.Errorf("a number that a float64 holds")
+	}
+	return v, nil
+}
+
+func parseOptional(field string) (float64, error) {
+	if field == "" {
+		return math.NaN(), nil
+	}
+	v, err := parseNumber(field)
+	if err != nil {
+		return 0, fmt.Errorf("empty or %w", err)
+	}
+	return v, nil
+}
+
+// parseWithin parses an optional number from 0 to limit.
+func parseWithin(field string, limit float64, allowed string) (float64, error) {
+	v, err := parseOptional(field)
+	if err != nil || v < 0 || v > limit {
+		return 0, fmt.Errorf("%s", allowed)
+	}
+	return v, nil
+}
+
+// excerpt quotes a value for a message, cut to a length that can be read.
+func excerpt(s string) string {
+	const longest = 80
+	if len(s) > longest {
+		return strconv.Quote(s[:longest]) + "…"
+	}
+	return strconv.Quote(s)
+}

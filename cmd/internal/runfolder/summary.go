@@ -1,0 +1,160 @@
+package runfolder
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"reflect"
+)
+
+// Float is a number that JSON cannot always hold: NaN and the infinities are
+// written as null, and null is read as NaN. A run that diverged has a summary
+// too.
+type Float float64
+
+// MarshalJSON gives the number, or null.
+func (f Float) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(f)) || math.IsInf(float64(f), 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(f))
+}
+
+// UnmarshalJSON reads a number or null.
+func (f *Float) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*f = Float(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(b, (*float64)(f))
+}
+
+// Summary is a run's result, for machines: summary.json.
+type Summary struct {
+	Dataset      string `json:"dataset"`
+	FallbackUsed bool   `json:"fallback_used"` // the data asked for were not there, the built-in ones were used
+	Model        string `json:"model"`
+	Aggregator   string `json:"aggregator"`
+	Form         string `json:"form"`
+	ParameterSet string `json:"parameter_set"` // empty without encryption
+	Randomness   string `json:"randomness"`    // where the randomness came from
+	Seed         uint64 `json:"seed"`          // 0 where the randomness did not come from a seed
+	Devices      int    `json:"devices"`
+
+	Rounds          int `json:"rounds"`           // asked for
+	RoundsCompleted int `json:"rounds_completed"` // reached, skipped ones included
+	RoundsRepeated  int `json:"rounds_repeated"`
+	RoundsSkipped   int `json:"rounds_skipped"`
+	MessagesClipped int `json:"messages_clipped"`
+	KeyEpochs       int `json:"key_epochs"`
+
+	TrainLoss    Float   `json:"train_loss"`
+	TestAccuracy Float   `json:"test_accuracy"` // 0 to 1; null where never evaluated
+	Seconds      float64 `json:"seconds"`       // wall clock, all sittings together
+
+	UplinkBitsPerRound         int64 `json:"uplink_bits_per_round"`          // one device
+	UplinkOverheadBitsPerRound int64 `json:"uplink_overhead_bits_per_round"` // of these, not payload
+	FloodingBits               Float `json:"flooding_bits"`                  // null where there is no flooding
+
+	Notes []string `json:"notes"` // sentences for the reader; never null in the file
+}
+
+func (s Summary) check() error {
+	if a := float64(s.TestAccuracy); a < 0 || a > 1 {
+		return fmt.Errorf("test_accuracy is %g, but must be from 0 to 1", a)
+	}
+	if !(s.Seconds >= 0) || math.IsInf(s.Seconds, 1) {
+		return fmt.Errorf("seconds is %g, but must be at least 0 and finite", s.Seconds)
+	}
+	return nil
+}
+
+// WriteSummary replaces summary.json, atomically. It is an error if
+// TestAccuracy or Seconds is out of its range.
+func (f *Folder) WriteSummary(s Summary) error {
+	if err := s.check(); err != nil {
+		return fmt.Errorf("writing %s: %w", f.file(SummaryName), err)
+	}
+	if s.Notes == nil {
+		s.Notes = []string{}
+	}
+	return f.writeJSON(SummaryName, s)
+}
+
+// ReadSummary reads a summary.json. Keys that this version does not know are
+// ignored, and those it does not find are left zero.
+func ReadSummary(path string) (Summary, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return Summary{}, fmt.Errorf("reading %s: %w", path, cause(err))
+	}
+	var s Summary
+	d := json.NewDecoder(bytes.NewReader(b))
+	if err := d.Decode(&s); err != nil {
+		return Summary{}, fmt.Errorf("reading %s: %w", path, jsonCause(err, b))
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return Summary{}, fmt.Errorf("reading %s: something follows the JSON object at byte %d, but nothing may", path, d.InputOffset())
+	}
+	if err := s.check(); err != nil {
+		return Summary{}, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return s, nil
+}
+
+// jsonCause puts an error of encoding/json in terms of the file: the key, or
+// the line where there is none, and what is allowed there.
+func jsonCause(err error, data []byte) error {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		if kind.Field == "" {
+			return fmt.Errorf("the file holds a JSON %s, but must hold an object", kind.Value)
+		}
+		return fmt.Errorf("%s is a JSON %s, but must be %s", kind.Field, kind.Value, allowedFor(kind.Type.Kind()))
+	}
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Errorf("line %d: %w", lineAt(data, syntax.Offset), err)
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the JSON object is cut off")
+	}
+	return err
+}
+
+// allowedFor says what JSON a field of the given kind takes.
+func allowedFor(k reflect.Kind) string {
+	switch k {
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Uint64:
+		return "a whole number of at least 0"
+	case reflect.Float64:
+		return "a number or null"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list of strings"
+	default:
+		return "a string"
+	}
+}
+
+func lineAt(data []byte, offset int64) int {
+	return bytes.Count(data[:min(max(offset, 0), int64(len(data)))], []byte("\n")) + 1
+}
+
+func (f *Folder) writeJSON(name string, v any) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false) // a "<" in a note stays readable
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("writing %s: %w", f.file(name), err)
+	}
+	return f.WriteAtomic(name, b.Bytes())
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ringwave/learner/dataset"
+)
+
+func newDataCommand() *cobra.Command {
+	data := &cobra.Command{
+		Use:   "data",
+		Short: "Fetch data sets",
+		Args:  exactly(0, "a subcommand, such as fetch"),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	var dir string
+	fetch := &cobra.Command{
+		Use:   "fetch NAME",
+		Short: "Download a data set, with its checksums verified",
+		Long:  "Download a data set (mnist) into the user's cache, or --dir, and verify its SHA-256.",
+		Args:  exactly(1, "one data set's NAME, such as mnist"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return fetchData(cmd, args[0], dir)
+		},
+	}
+	fetch.Flags().StringVar(&dir, "dir", "", "folder to put it in (default: the user's cache)")
+	data.AddCommand(fetch)
+	return data
+}
+
+func fetchData(cmd *cobra.Command, name, dir string) error {
+	known, err := dataset.Lookup(name)
+	if err != nil {
+		return bad(err)
+	}
+	if dir == "" {
+		cache := dataCache()
+		if cache == "" {
+			return bad(fmt.Errorf("the system names no cache folder: give one with --dir"))
+		}
+		dir = cache
+	}
+	w := cmd.ErrOrStderr()
+	fmt.Fprintf(w, "%s, licence: %s\nfrom %s\ninto %s\n", known.Name, known.Licence, strings.Join(known.Mirrors, " or "), dir)
+	tenth := int64(-1)
+	err = known.Fetch(cmd.Context(), dir, http.DefaultClient, func(done, total int64) {
+		if t := 10 * done / max(total, 1); t != tenth {
+			tenth = t
+			fmt.Fprintf(w, "%3d %% of %.1f MB\n", 100*done/max(total, 1), float64(total)/1e6)
+		}
+	})
+	if cmd.Context().Err() != nil {
+		fmt.Fprintln(w, "Stopped. Nothing half-written was kept.")
+		return errInterrupted
+	}
+	if err != nil {
+		return place(err)
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), "Fetched and verified:", dir)
+	return nil
+}

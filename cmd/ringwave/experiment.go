@@ -1,0 +1,313 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/tuneinsight/lattigo/v5/ring"
+
+	"ringwave/cmd/internal/config"
+	"ringwave/crypto/keystream"
+	"ringwave/crypto/xmkckks"
+	"ringwave/learner"
+	"ringwave/learner/dataset"
+	"ringwave/learner/model"
+	"ringwave/phy"
+	"ringwave/phy/channel"
+)
+
+// The values of experiment.aggregator.
+const (
+	aggregatorNone    = "none"
+	aggregatorDigital = "digital"
+	aggregatorXMK     = "xmk-ckks"
+)
+
+// task is what is learned, loaded.
+type task struct {
+	name         string // of the data set in use
+	fallbackUsed bool
+	train, test  *dataset.Set
+	files        []dataset.File
+	model        model.Model
+	shards       [][]int
+}
+
+// loadTask loads the data set of a configuration, or its fallback.
+func loadTask(c config.Config, dataDir string, root keystream.Seed) (*task, error) {
+	t := &task{name: c.Task.Dataset}
+	err := t.load(c, dataDir, root)
+	var missing *dataset.MissingError
+	if errors.As(err, &missing) && c.Task.Fallback != "" && c.Task.Fallback != t.name {
+		t.name, t.fallbackUsed = c.Task.Fallback, true
+		err = t.load(c, dataDir, root)
+	}
+	if err != nil {
+		return nil, bad(err)
+	}
+	seed := root.Derive("partition")
+	if c.Task.Partition == "dirichlet" {
+		t.shards, err = dataset.Dirichlet(t.train.Y, c.Devices.Count, c.Task.DirichletAlpha, seed)
+	} else {
+		t.shards, err = dataset.IID(t.train.Len(), c.Devices.Count, seed)
+	}
+	if err != nil {
+		return nil, bad(fmt.Errorf("sharing out %s: %w", t.name, err))
+	}
+	t.model, err = model.NewLogistic(t.train.Dim)
+	return t, bad(err)
+}
+
+func (t *task) load(c config.Config, dataDir string, root keystream.Seed) error {
+	if t.name == "strokes" {
+		train, test, err := dataset.Strokes(root.Derive("strokes"), c.Task.StrokesTrain, c.Task.StrokesTest)
+		if err != nil {
+			return err
+		}
+		if t.train, err = train.Binary(c.Task.Classes); err != nil {
+			return err
+		}
+		t.test, err = test.Binary(c.Task.Classes)
+		return err
+	}
+	source := dataset.Source{Paths: dataset.Paths{
+		TrainImages: c.Task.TrainImages, TrainLabels: c.Task.TrainLabels,
+		TestImages: c.Task.TestImages, TestLabels: c.Task.TestLabels,
+	}}
+	if t.name != "idx" {
+		roots, cache := dataRoots(dataDir)
+		var err error
+		if source, err = dataset.Find(t.name, roots); err != nil {
+			return err
+		}
+		source.Verify = cache != "" && source.Root == cache
+	}
+	loaded, err := source.Binary(c.Task.Classes)
+	if err != nil {
+		return err
+	}
+	t.train, t.test, t.files = loaded.Train, loaded.Test, loaded.Files
+	return nil
+}
+
+// dataRoots gives where data sets are looked for, in order, and the user's
+// cache among them ("" where the system names none).
+func dataRoots(flag string) (roots []string, cache string) {
+	if flag != "" {
+		roots = append(roots, flag)
+	}
+	if dir := os.Getenv("RINGWAVE_DATA"); dir != "" {
+		roots = append(roots, dir)
+	}
+	if cache = dataCache(); cache != "" {
+		roots = append(roots, cache)
+	}
+	return roots, cache
+}
+
+// dataCache gives the folder that "data fetch" fills.
+func dataCache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "ringwave", "data")
+}
+
+// stepLaws gives the laws of eta and gamma.
+func stepLaws(o config.Optimizer) (eta, gamma learner.StepLaw) {
+	if o.StepLaw == "theorem2" {
+		return learner.HorizonLaw{X0: o.Eta0, K: o.Rounds}, learner.HorizonLaw{X0: o.Gamma0, K: o.Rounds}
+	}
+	return learner.PowerLaw{X0: o.Eta0, P: o.EtaPower}, learner.PowerLaw{X0: o.Gamma0, P: o.GammaPower}
+}
+
+// trainer makes the training loop around an aggregator.
+func (t *task) trainer(c config.Config, a learner.Aggregator, root keystream.Seed) (*learner.Trainer, error) {
+	directions, err := learner.ParseDirections(c.Optimizer.Directions)
+	if err != nil {
+		return nil, bad(err)
+	}
+	eta, gamma := stepLaws(c.Optimizer)
+	trainer, err := learner.New(learner.Config{
+		Rounds: c.Optimizer.Rounds, BatchSize: c.Optimizer.BatchSize, Directions: directions,
+		Eta: eta, Gamma: gamma, EvalEvery: c.Optimizer.EvaluateEvery,
+	}, learner.Task{
+		Model: t.model, Train: t.train, Test: t.test, Shards: t.shards,
+		Aggregator: a, Seed: root.Derive("learner"),
+	})
+	return trainer, bad(err)
+}
+
+// newChannel makes the channel of a configuration: for the digital aggregator an
+// ideal one, all gains 1.
+func newChannel(c config.Config, root keystream.Seed) (*channel.Channel, error) {
+	cfg := channel.Config{
+		LatticeBits:      c.Channel.GainLatticeBits,
+		Continuous:       c.Channel.Gains == "continuous",
+		DriftAt:          channel.Boundary(slices.Index([]string{"none", "after-key", "within-ciphertext", "after-ciphertext"}, c.Channel.Drift)),
+		DriftStd:         c.Channel.DriftStd,
+		DriftProbability: c.Channel.DriftProbability,
+		FreshOnRetry:     c.Channel.FreshBlockOnRetry,
+	}
+	if c.Experiment.Aggregator == aggregatorDigital {
+		cfg = channel.Config{}
+	}
+	for i := range c.Devices.Count {
+		cfg.Devices = append(cfg.Devices, fadingOf(c, i))
+	}
+	ch, err := channel.New(cfg, root.Derive("channel"))
+	return ch, bad(err)
+}
+
+func fadingOf(c config.Config, i int) channel.Fading {
+	if c.Experiment.Aggregator == aggregatorDigital {
+		return channel.Gaussian{Mu: 1}
+	}
+	if c.Channel.Model == "rician" {
+		return channel.NewRicianMean(c.Channel.KFactor, c.Mean(i))
+	}
+	return channel.Gaussian{Mu: c.Mean(i), Sigma: c.Std(i)}
+}
+
+// parameterSet gives the set of a configuration with its overrides.
+func parameterSet(e config.Encryption) (xmkckks.Params, xmkckks.Form, error) {
+	p, ok := xmkckks.Lookup(e.ParameterSet)
+	if !ok {
+		var names []string
+		for _, s := range xmkckks.Sets() {
+			names = append(names, s.Name)
+		}
+		return p, 0, bad(fmt.Errorf("encryption.parameter_set is %q: known are %v", e.ParameterSet, names))
+	}
+	if err := overrideRing(&p, e); err != nil {
+		return p, 0, bad(err)
+	}
+	if e.Log2Lambda != 0 {
+		p.LogLambda = e.Log2Lambda
+	}
+	if e.Log2FloodStd != 0 {
+		p.LogFlood = e.Log2FloodStd
+	}
+	form := p.Form
+	switch e.Form {
+	case "whole":
+		form = xmkckks.Whole
+	case "short":
+		form = xmkckks.Short
+	}
+	return p, form, nil
+}
+
+// overrideRing applies encryption.n and encryption.modulus_bits.
+func overrideRing(p *xmkckks.Params, e config.Encryption) error {
+	if e.N == 0 && len(e.ModulusBits) == 0 {
+		return nil
+	}
+	sizes := e.ModulusBits
+	if len(sizes) == 0 {
+		for _, prime := range p.Primes {
+			sizes = append(sizes, bits.Len64(prime))
+		}
+	}
+	if e.N != 0 {
+		p.N = e.N
+	}
+	p.Primes = nil
+	generators := map[int]*ring.NTTFriendlyPrimesGenerator{}
+	for _, size := range sizes {
+		if generators[size] == nil {
+			g := ring.NewNTTFriendlyPrimesGenerator(uint64(size), uint64(2*p.N))
+			generators[size] = &g
+		}
+		prime, err := generators[size].NextDownstreamPrime()
+		if err != nil {
+			return fmt.Errorf("encryption.modulus_bits: no more primes of %d bits that are 1 modulo 2n = %d: %w", size, 2*p.N, err)
+		}
+		p.Primes = append(p.Primes, prime)
+	}
+	p.Name += "-changed"
+	if s := p.Security(); !s.MeetsStandard() {
+		return fmt.Errorf("encryption.n = %d with log2 q = %.1f: q is too large for n; at most %.0f bits keep 128-bit security (HomomorphicEncryption.org 2018)", p.N, s.LogQ, s.Standard)
+	}
+	return nil
+}
+
+// attemptsPerKey gives tau, the attempts that one key may answer.
+func attemptsPerKey(c config.Config) int {
+	rounds := c.Optimizer.Rounds
+	if e := c.Encryption.KeyEpochRounds; e > 0 {
+		rounds = min(rounds, e)
+	}
+	return rounds * c.Encryption.AttemptsPerRound
+}
+
+// newDesign fits the parameter set of a configuration to its channel.
+func newDesign(c config.Config, ch *channel.Channel) (xmkckks.Design, error) {
+	p, form, err := parameterSet(c.Encryption)
+	if err != nil {
+		return xmkckks.Design{}, err
+	}
+	mu, omega := ch.Moments()
+	link := xmkckks.Link{
+		Mu: mu, Omega: omega, Alpha: ch.Alpha(),
+		DeltaMax: c.Encryption.DeltaMax, Attempts: attemptsPerKey(c),
+	}
+	if c.Experiment.Aggregator == aggregatorXMK {
+		for t := range link.NoiseStd {
+			link.NoiseStd[t] = c.Link.NoiseStd
+		}
+	}
+	d, err := xmkckks.NewDesign(p, form, link)
+	return d, bad(err)
+}
+
+// secretSeed gives the root of all secrets.
+func secretSeed(c config.Config, root keystream.Seed) (keystream.Seed, error) {
+	if c.Encryption.Randomness == "system" {
+		return keystream.FromSystem()
+	}
+	return root.Derive("secrets"), nil
+}
+
+// randomnessNote says in every output where the secrets come from.
+func randomnessNote(c config.Config) string {
+	if c.Experiment.Aggregator == aggregatorNone {
+		return "nothing is encrypted: the server sees the sum of the devices' values as the channel weights them"
+	}
+	if c.Encryption.Randomness == "system" {
+		return "keys and encryption randomness come from the system's generator; in loopback they all live in this one process"
+	}
+	return fmt.Sprintf("keys and encryption randomness are derived from the seed %d, so that the run can be repeated: they protect nothing", c.Experiment.Seed)
+}
+
+// airtime gives the seconds that bits take at a bandwidth, one bit a second and
+// hertz as in Section IV-H of the paper.
+func airtime(bits int, bandwidthHz float64) float64 { return float64(bits) / bandwidthHz }
+
+// lipschitz bounds the Lipschitz constant L of the gradient of F = sum_i F_i
+// for logistic regression: N/4 times the mean of ||(x, 1)||^2, as the Hessian of
+// a sample's loss is at most (x, 1)(x, 1)^T/4.
+func lipschitz(set *dataset.Set, devices int) float64 {
+	sum := 0.0
+	for i := range set.Len() {
+		for _, x := range set.Row(i) {
+			sum += x * x
+		}
+	}
+	return float64(devices) / 4 * (sum/float64(set.Len()) + 1)
+}
+
+// checkBits gives the size of what a round sends besides its payload: check
+// coefficients and patterns of one symbol a bit.
+func checkBits(r *phy.Ring, ctx *xmkckks.Context) int {
+	n, revealed := ctx.Params.N, ctx.Revealed()
+	coefficients := r.CheckCoefficients(phy.TxKey, n) + r.CheckCoefficients(phy.TxC1, n) +
+		r.CheckCoefficients(phy.TxC0, revealed) + r.CheckCoefficients(phy.TxShare, revealed)
+	return coefficients*int(math.Ceil(ctx.Params.LogQ())) + phy.Transmissions*r.PatternSymbols()
+}

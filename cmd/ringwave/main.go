@@ -1,0 +1,104 @@
+// Command ringwave runs encrypted over-the-air federated learning: see README.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit statuses.
+const (
+	exitFailure     = 1   // the machine: a full disk, a broken file system
+	exitBadInput    = 2   // the user's to mend: a config, a data file, an argument
+	exitInterrupted = 130 // stopped by Ctrl-C, to be resumed
+)
+
+// badInput marks an error as the user's to mend.
+type badInput struct{ error }
+
+func (e badInput) Unwrap() error { return e.error }
+
+// bad marks err, unless it is nil.
+func bad(err error) error {
+	if err == nil {
+		return nil
+	}
+	return badInput{err}
+}
+
+// errInterrupted says that a run was stopped cleanly.
+var errInterrupted = errors.New("interrupted")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	go func() {
+		// The first Ctrl-C asks for a clean stop; the second is not caught.
+		<-ctx.Done()
+		stop()
+	}()
+	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// execute runs the program and gives its exit status.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var input badInput
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	case errors.As(err, &input):
+		fmt.Fprintln(stderr, "ringwave:", err)
+		return exitBadInput
+	}
+	fmt.Fprintln(stderr, "ringwave:", err)
+	return exitFailure
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "ringwave",
+		Short: "Encrypted zero-order federated learning over the air",
+		Long: `Ringwave runs the protocol of "Privacy-Enhanced Zero-Order Federated Learning
+via xMK-CKKS over Wireless Channels": N devices learn one model, each sends one
+encrypted scalar a round, and the sum is formed by the superposition of their
+waves.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return bad(fmt.Errorf("unknown command %q: see ringwave --help", args[0]))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return bad(fmt.Errorf("%w: see %s --help", err, cmd.CommandPath()))
+	})
+	root.AddCommand(newRunCommand(), newPlanCommand(), newCompareCommand(), newDataCommand(), newSetsCommand())
+	return root
+}
+
+// exactly wants n arguments, named for the error.
+func exactly(n int, names string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return bad(fmt.Errorf("%s takes %s; got %d arguments", cmd.CommandPath(), names, len(args)))
+		}
+		return nil
+	}
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ringwave/crypto/xmkckks"
+	"ringwave/learner"
+)
+
+// plan is what a configuration will need and give, computed without running it.
+type plan struct {
+	ParameterSet  string             `json:"parameter_set,omitempty"`
+	Form          string             `json:"form,omitempty"`
+	Witnesses     int                `json:"witnesses"`
+	Security      string             `json:"security,omitempty"`
+	SecurityBits  float64            `json:"security_bits,omitempty"`
+	Secret        string             `json:"secret,omitempty"`
+	FloodingBits  float64            `json:"flooding_bits"`
+	Attempts      int                `json:"attempts_per_key"`
+	Alpha         float64            `json:"alpha"`
+	Budget        map[string]float64 `json:"noise_budget_variance,omitempty"`
+	DecodedStd    float64            `json:"eps_std"`
+	DecodedVar    float64            `json:"eps_variance"`
+	FailureBound  float64            `json:"decryption_failure_bound"`
+	MessageLog2   float64            `json:"message_bound_log2,omitempty"`
+	ToleranceLog2 float64            `json:"noise_bound_log2,omitempty"`
+	HalfQLog2     float64            `json:"half_q_log2,omitempty"`
+	Lipschitz     float64            `json:"lipschitz_bound"`
+	Rho           float64            `json:"rho"`
+
+	CiphertextBytes int     `json:"ciphertext_bytes,omitempty"`
+	Expansion       float64 `json:"expansion_factor,omitempty"`
+	UplinkBits      int     `json:"uplink_bits_per_round"`
+	OverheadBits    int     `json:"uplink_overhead_bits_per_round"`
+	BandwidthHz     float64 `json:"bandwidth_hz"`
+	AirtimeSeconds  float64 `json:"transmission_seconds_per_round"`
+
+	MemoryBytes     uint64  `json:"memory_bytes"`
+	RoundSeconds    float64 `json:"seconds_per_round"`
+	DurationSeconds float64 `json:"expected_seconds"`
+
+	Notes []string `json:"notes"`
+}
+
+func newPlanCommand() *cobra.Command {
+	var flags configFlags
+	cmd := &cobra.Command{
+		Use:   "plan CONFIG",
+		Short: "Say what an experiment will need and give, without running it",
+		Long: `Print, without running the experiment: the noise budget term by term, the noise
+floor rho, security and flooding, uplink bits and transmission time at the given
+bandwidth, memory and expected duration. Memory and duration are measured on a
+few rounds that are thrown away.`,
+		Args: exactly(1, "one CONFIG file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := flags.load(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			s, err := newSession(c, flags.data)
+			if err != nil {
+				return err
+			}
+			p, err := makePlan(cmd.Context(), s)
+			if err != nil {
+				return err
+			}
+			if flags.json {
+				return printJSON(cmd.OutOrStdout(), p)
+			}
+			printPlan(cmd.OutOrStdout(), s, p)
+			return nil
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+func makePlan(ctx context.Context, s *session) (p plan, err error) {
+	if err := s.assemble(xmkckks.NewLedger(attemptsPerKey(s.cfg)), 0, 1); err != nil {
+		return p, err
+	}
+	if s.protocol != nil {
+		defer s.protocol.close()
+	}
+	p = plan{Alpha: s.channel.Alpha(), BandwidthHz: s.cfg.Link.BandwidthHz, Notes: s.notes()}
+	p.Lipschitz = lipschitz(s.task.train, s.cfg.Devices.Count)
+	if s.design == nil {
+		// One analog symbol a round, and the receiver's noise in place of eps.
+		p.UplinkBits, p.DecodedStd = 0, s.cfg.Channel.AnalogNoiseStd
+	} else {
+		p.addEncryption(s)
+	}
+	p.DecodedVar = p.DecodedStd * p.DecodedStd
+	directions, err := learner.ParseDirections(s.cfg.Optimizer.Directions)
+	if err != nil {
+		return p, bad(err)
+	}
+	p.Rho = xmkckks.NoiseFloor(p.Lipschitz, directions.B1(), directions.B2Squared(s.task.model.Dim()), p.DecodedVar, s.cfg.Optimizer.Eta0, s.cfg.Optimizer.Gamma0)
+	return p, p.measure(ctx, s)
+}
+
+func (p *plan) addEncryption(s *session) {
+	d, c := *s.design, s.protocol.ctx
+	security := d.Params.Security()
+	p.ParameterSet, p.Form, p.Witnesses = d.Params.Name, d.Form.String(), d.Witnesses
+	p.Security, p.SecurityBits, p.Secret = security.String(), security.Bits, d.Params.Secret.String()
+	p.FloodingBits, p.Attempts = d.FloodingBits, d.Link.Attempts
+	b := d.Expected
+	p.Budget = map[string]float64{"A": b.A, "B1": b.B1, "B2": b.B2, "C1": b.C1, "C2": b.C2, "D": b.D, "E": b.E, "rounding": b.R}
+	p.DecodedStd = d.DecodedStd()
+	p.FailureBound = c.FailureBound(b)
+	p.MessageLog2, p.ToleranceLog2, p.HalfQLog2 = math.Log2(d.MessageBound), math.Log2(d.Tolerance), d.Params.LogQ()-1
+	p.CiphertextBytes, p.Expansion = d.Params.CiphertextBytes(), d.Params.ExpansionFactor()
+	p.UplinkBits = d.Params.UplinkBits(d.Form, d.Witnesses)
+	p.OverheadBits = checkBits(s.protocol.ring, c)
+	p.AirtimeSeconds = airtime(p.UplinkBits, p.BandwidthHz)
+}
+
+// plannedRounds is how many rounds are timed; the fastest counts.
+const plannedRounds = 3
+
+// measure runs a few rounds in memory and scales them up.
+func (p *plan) measure(ctx context.Context, s *session) error {
+	best := time.Duration(math.MaxInt64)
+	for range min(plannedRounds, s.cfg.Optimizer.Rounds) {
+		began := time.Now()
+		if _, err := s.trainer.Step(ctx); err != nil {
+			if ctx.Err() != nil {
+				return errInterrupted
+			}
+			return err
+		}
+		best = min(best, time.Since(began))
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	p.MemoryBytes = m.Sys
+	p.RoundSeconds = best.Seconds()
+	p.DurationSeconds = best.Seconds() * float64(s.cfg.Optimizer.Rounds)
+	return nil
+}
+
+func printPlan(w io.Writer, s *session, p plan) {
+	c := s.cfg
+	fmt.Fprintf(w, "%s: %s, %d devices, %d rounds, aggregator %s\n", c.Experiment.Name, s.task.name, c.Devices.Count, c.Optimizer.Rounds, c.Experiment.Aggregator)
+	if s.design != nil {
+		fmt.Fprintf(w, "\nParameter set %s\n", p.ParameterSet)
+		printSet(w, *s.design)
+		printBudget(w, p)
+	}
+	fmt.Fprintf(w, "\nLearning\n")
+	fmt.Fprintf(w, "  std of eps_k       %.3g (variance %.3g)\n", p.DecodedStd, p.DecodedVar)
+	fmt.Fprintf(w, "  noise floor rho    %.3g, with L <= %.3g from the training data (Eq. 21)\n", p.Rho, p.Lipschitz)
+	fmt.Fprintf(w, "\nCost\n")
+	if s.design != nil {
+		fmt.Fprintf(w, "  uplink             %d bits a device and round, and %d of checks and patterns\n", p.UplinkBits, p.OverheadBits)
+		fmt.Fprintf(w, "  transmission time  %.4g s a round at %.4g Hz, one bit a second and hertz (Section IV-H)\n", p.AirtimeSeconds, p.BandwidthHz)
+	}
+	fmt.Fprintf(w, "  memory             about %.0f MB\n", float64(p.MemoryBytes)/1e6)
+	fmt.Fprintf(w, "  duration           about %v, %.1f ms a round on this machine\n", time.Duration(p.DurationSeconds*float64(time.Second)).Round(100*time.Millisecond), 1e3*p.RoundSeconds)
+	for _, n := range p.Notes {
+		fmt.Fprintf(w, "  note: %s\n", n)
+	}
+}
+
+func printBudget(w io.Writer, p plan) {
+	fmt.Fprintf(w, "\nNoise budget (Appendix B), variance of one coefficient in units of the ring, alpha = %v\n", p.Alpha)
+	for _, term := range []struct{ key, text string }{
+		{"A", "V E~           "}, {"B1", "sum H e0       "}, {"B2", "w_0            "}, {"C1", "S~ sum H e1    "},
+		{"C2", "S~ w_1         "}, {"D", "w_D            "}, {"E", "sum H e*       "}, {"rounding", "rounding of m  "},
+	} {
+		fmt.Fprintf(w, "  %-8s %s %.4g\n", term.key, term.text, p.Budget[term.key])
+	}
+	fmt.Fprintf(w, "  decryption failure at most %.3g (Proposition 1)\n", p.FailureBound)
+	fmt.Fprintf(w, "  alpha Lambda |M| up to 2^%.1f, six deviations of noise up to 2^%.1f, q/2 = 2^%.1f\n", p.MessageLog2, p.ToleranceLog2, p.HalfQLog2)
+}

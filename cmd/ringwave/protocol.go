@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"ringwave/cmd/internal/config"
+	"ringwave/crypto/keystream"
+	"ringwave/crypto/round"
+	"ringwave/crypto/xmkckks"
+	"ringwave/learner"
+	"ringwave/phy"
+	"ringwave/phy/channel"
+)
+
+// protocol is the encrypted aggregator: crypto/round over a ring link, and the
+// harness that knows the gains and so the noiseless value.
+type protocol struct {
+	engine  *round.Engine
+	devices []*xmkckks.Device
+	design  xmkckks.Design
+	ctx     *xmkckks.Context
+	ring    *phy.Ring
+	gains   *channel.Channel
+	mu      []float64
+	scaled  []float64
+
+	epochRounds int
+	baseEpoch   uint32 // of the round firstRound
+	firstRound  int
+
+	// failed hears of every attempt that a check declared void.
+	failed func(k int, f round.Failure)
+}
+
+// newProtocol makes devices, server and link. The guard keeps the decryption
+// shares; the first round of this process is firstRound, with baseEpoch's keys.
+func newProtocol(c config.Config, root keystream.Seed, ch *channel.Channel, design xmkckks.Design, guard xmkckks.Guard, baseEpoch uint32, firstRound int) (*protocol, error) {
+	ctx, err := xmkckks.NewContext(design.Params, design.Form, design.Witnesses, root.Derive("public"))
+	if err != nil {
+		return nil, err
+	}
+	ring, err := phy.NewRing(phy.RingConfig{
+		Modulus: ctx.Modulus(), Gains: ch, NoiseStd: design.Link.NoiseStd,
+		Public: root.Derive("public link"), Noise: root.Derive("ring noise"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := secretSeed(c, root)
+	if err != nil {
+		return nil, err
+	}
+	defer secrets.Wipe()
+	p := &protocol{
+		design: design, ctx: ctx, ring: ring, gains: ch, mu: design.Link.Mu,
+		scaled: make([]float64, ch.Devices()), epochRounds: c.Encryption.KeyEpochRounds,
+		baseEpoch: baseEpoch, firstRound: firstRound, failed: func(int, round.Failure) {},
+	}
+	for i := range ch.Devices() {
+		d, err := ctx.NewDevice(xmkckks.DeviceConfig{
+			Index: i, Mu: p.mu[i], DeltaMax: design.Link.DeltaMax,
+			Seed: secrets.Derive("device", uint64(i)), Guard: guard,
+		})
+		if err != nil {
+			return nil, err
+		}
+		p.devices = append(p.devices, d)
+	}
+	p.engine, err = round.New(round.Config{
+		Context: ctx, Devices: p.devices, Server: ctx.NewServer(design), Uplink: ring,
+		Attempts: c.Encryption.AttemptsPerRound,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// close stops the engine and wipes the devices' secrets.
+func (p *protocol) close() {
+	p.engine.Close()
+	for _, d := range p.devices {
+		d.Close()
+	}
+}
+
+// epochOf gives the key epoch of round k.
+func (p *protocol) epochOf(k int) uint32 {
+	if p.epochRounds == 0 {
+		return p.baseEpoch
+	}
+	return p.baseEpoch + uint32((k-1)/p.epochRounds-(p.firstRound-1)/p.epochRounds)
+}
+
+// Aggregate carries round k: learner.Aggregator.
+func (p *protocol) Aggregate(_ context.Context, k int, delta []float64) (learner.Outcome, error) {
+	if epoch := p.epochOf(k); p.devices[0].Epoch() != epoch {
+		for _, d := range p.devices {
+			d.NewEpoch(epoch)
+		}
+	}
+	out, err := p.engine.Run(uint32(k), delta)
+	if err != nil {
+		return learner.Outcome{}, err
+	}
+	for _, f := range out.Failures {
+		p.failed(k, f)
+	}
+	if out.Skipped {
+		return learner.Outcome{Attempts: out.Attempts, Skipped: true}, nil
+	}
+	p.gains.Scaled(p.scaled, uint32(k), out.Attempt, int(phy.TxC0))
+	ideal := 0.0
+	for i, h := range p.scaled {
+		x := delta[i] / p.mu[i]
+		x = math.Max(-p.design.Link.DeltaMax, math.Min(p.design.Link.DeltaMax, x))
+		ideal += h / out.Alpha * x
+	}
+	return learner.Outcome{
+		M: out.M, Ideal: ideal, EpsStd: p.design.ConditionalStd(p.ctx, p.scaled),
+		Attempts: out.Attempts, Clipped: out.Clipped,
+	}, nil
+}
+
+// analogGains gives the gains that the unencrypted aggregator meets: those of
+// the encrypted one.
+type analogGains struct {
+	channel *channel.Channel
+	h       []float64
+}
+
+// Gains gives h_i = H_i/alpha of a round: learner.Gains.
+func (g *analogGains) Gains(k int) []float64 {
+	g.channel.Scaled(g.h, uint32(k), 0, 0)
+	for i := range g.h {
+		g.h[i] /= g.channel.Alpha()
+	}
+	return g.h
+}
+
+// newAnalog makes the unencrypted aggregator, Eq. 4 of the paper.
+func newAnalog(c config.Config, root keystream.Seed, ch *channel.Channel) (*learner.EZOFL, error) {
+	mu, _ := ch.Moments()
+	a, err := learner.NewEZOFL(&analogGains{ch, make([]float64, ch.Devices())}, mu, c.Channel.AnalogNoiseStd, root.Derive("receiver noise"))
+	if err != nil {
+		return nil, fmt.Errorf("plain aggregation: %w", err)
+	}
+	return a, nil
+}

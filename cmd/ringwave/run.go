@@ -1,0 +1,223 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"ringwave/cmd/internal/config"
+	"ringwave/cmd/internal/runfolder"
+	"ringwave/learner"
+)
+
+// configFlags are what run and plan share.
+type configFlags struct {
+	set  []string
+	data string
+	seed uint64
+	json bool
+}
+
+func (f *configFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.set, "set", nil, "override one key of the config, as section.key=value (may be given several times)")
+	flags.StringVar(&f.data, "data", "", "folder of data sets; then RINGWAVE_DATA and the user's cache are searched")
+	flags.Uint64Var(&f.seed, "seed", 0, "seed of the experiment, in place of the config's")
+	flags.BoolVar(&f.json, "json", false, "print the result as JSON")
+}
+
+// load reads the configuration with the flags' overrides.
+func (f *configFlags) load(cmd *cobra.Command, path string) (config.Config, error) {
+	set := f.set
+	if cmd.Flags().Changed("seed") {
+		set = append(set, fmt.Sprintf("experiment.seed=%d", f.seed))
+	}
+	c, err := config.Load(path, set)
+	return c, bad(err)
+}
+
+func newRunCommand() *cobra.Command {
+	var flags configFlags
+	var out, resume string
+	cmd := &cobra.Command{
+		Use:   "run CONFIG",
+		Short: "Run an experiment into a run folder",
+		Long: `Run an experiment and write its folder: config.toml with every default,
+manifest.json, metrics.csv with a line a round, summary.json and plots.
+
+Ctrl-C finishes the round and writes a checkpoint; run --resume DIR goes on from
+there, also after a crash.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if resume != "" {
+				return exactly(0, "no CONFIG beside --resume")(cmd, args)
+			}
+			return exactly(1, "one CONFIG file")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if resume != "" {
+				for _, name := range []string{"set", "seed", "out"} {
+					if cmd.Flags().Changed(name) {
+						return bad(fmt.Errorf("--%s cannot go with --resume: a run goes on as it began", name))
+					}
+				}
+				s, err := resumeSession(resume, flags.data)
+				if err != nil {
+					return err
+				}
+				return runSession(cmd, s, flags.json)
+			}
+			return startRun(cmd, args[0], out, &flags)
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().StringVar(&out, "out", "", "the run's folder, new or empty (default runs/<utc>-<name>)")
+	cmd.Flags().StringVar(&resume, "resume", "", "go on with the run in this folder")
+	return cmd
+}
+
+func startRun(cmd *cobra.Command, path, out string, flags *configFlags) error {
+	c, err := flags.load(cmd, path)
+	if err != nil {
+		return err
+	}
+	s, err := newSession(c, flags.data)
+	if err != nil {
+		return err
+	}
+	if out == "" {
+		out = runfolder.DefaultDir("runs", c.Experiment.Name, time.Now())
+	}
+	if err := s.create(out); err != nil {
+		s.abandon()
+		return err
+	}
+	return runSession(cmd, s, flags.json)
+}
+
+// runSession trains to the end, or to a Ctrl-C, and prints what came of it.
+func runSession(cmd *cobra.Command, s *session, asJSON bool) (err error) {
+	defer func() {
+		if closeErr := s.close(); err == nil {
+			err = closeErr
+		}
+	}()
+	stderr := cmd.ErrOrStderr()
+	printStart(stderr, s)
+	p := newProgress(stderr, s.trainer.State().Round, s.cfg.Optimizer.Rounds)
+	err = s.train(cmd.Context(), p.report)
+	p.stop()
+	dir := s.folder.Path()
+	if errors.Is(err, errInterrupted) {
+		fmt.Fprintf(stderr, "Stopped after round %d of %d. Go on with:\n  ringwave run --resume %s\n", s.trainer.State().Round, s.cfg.Optimizer.Rounds, dir)
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("%w; the run can go on from its last checkpoint with: ringwave run --resume %s", err, dir)
+	}
+	summary, plots, err := s.finish()
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(cmd.OutOrStdout(), summary)
+	}
+	printResult(cmd.OutOrStdout(), dir, summary, plots)
+	return nil
+}
+
+// printStart says what is about to run, and loudly what a user might not expect.
+func printStart(w io.Writer, s *session) {
+	if s.task.fallbackUsed {
+		fmt.Fprintf(w, "*** DATA SET %s NOT FOUND: running on the fallback, %s, which the program makes by itself.\n*** Get the real one with: ringwave data fetch %s\n",
+			strings.ToUpper(s.cfg.Task.Dataset), s.task.name, s.cfg.Task.Dataset)
+	}
+	c := s.cfg
+	fmt.Fprintf(w, "%s: %s classes %d and %d, %d devices, %d rounds, aggregator %s, seed %d\n",
+		c.Experiment.Name, s.task.name, c.Task.Classes[0], c.Task.Classes[1], c.Devices.Count, c.Optimizer.Rounds, c.Experiment.Aggregator, c.Experiment.Seed)
+	if s.design != nil {
+		fmt.Fprintf(w, "%s, %v form, %d witnesses, alpha = %v, flooding %.0f bits: %s\n",
+			s.design.Params.Name, s.design.Form, s.design.Witnesses, s.design.Link.Alpha, s.design.FloodingBits, s.design.Params.Note)
+	}
+	fmt.Fprintln(w, "Note:", randomnessNote(c))
+}
+
+// printResult is a run's last word.
+func printResult(w io.Writer, dir string, s runfolder.Summary, plots []string) {
+	fmt.Fprintf(w, "\nResult after %d rounds in %.1f s\n", s.RoundsCompleted, s.Seconds)
+	fmt.Fprintf(w, "  data set           %s%s\n", s.Dataset, map[bool]string{true: "  (fallback: the data set asked for was not found)"}[s.FallbackUsed])
+	fmt.Fprintf(w, "  test accuracy      %.2f %%\n", 100*float64(s.TestAccuracy))
+	fmt.Fprintf(w, "  training loss      %.4f\n", float64(s.TrainLoss))
+	fmt.Fprintf(w, "  rounds repeated    %d, skipped %d\n", s.RoundsRepeated, s.RoundsSkipped)
+	if s.MessagesClipped > 0 {
+		fmt.Fprintf(w, "  messages clipped   %d\n", s.MessagesClipped)
+	}
+	if s.ParameterSet != "" {
+		fmt.Fprintf(w, "  uplink             %d bits a device and round (%s, %s form), and %d of checks and patterns\n",
+			s.UplinkBitsPerRound, s.ParameterSet, s.Form, s.UplinkOverheadBitsPerRound)
+	}
+	for _, n := range s.Notes {
+		fmt.Fprintf(w, "  note: %s\n", n)
+	}
+	fmt.Fprintf(w, "Folder: %s\nPlots:\n", dir)
+	for _, p := range plots {
+		if strings.HasSuffix(p, ".png") {
+			fmt.Fprintf(w, "  %s (and .svg)\n", filepath.Clean(p))
+		}
+	}
+}
+
+// progress shows how far a run is: a bar on a terminal, a line every tenth
+// elsewhere.
+type progress struct {
+	w           io.Writer
+	bar         *progressbar.ProgressBar
+	first, last int
+	began       time.Time
+	accuracy    float64
+}
+
+func newProgress(w io.Writer, done, rounds int) *progress {
+	p := &progress{w: w, first: done, last: rounds, began: time.Now(), accuracy: math.NaN()}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		p.bar = progressbar.NewOptions(rounds,
+			progressbar.OptionSetWriter(w), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true),
+			progressbar.OptionSetWidth(30), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetDescription("rounds"))
+		_ = p.bar.Set(done) // a bar that cannot be drawn is no reason to stop
+	}
+	return p
+}
+
+func (p *progress) report(r learner.Record) {
+	if r.Evaluated {
+		p.accuracy = r.TestAccuracy
+	}
+	if p.bar != nil {
+		if r.Evaluated {
+			p.bar.Describe(fmt.Sprintf("rounds (loss %.3f, accuracy %.1f %%)", r.TrainLoss, 100*p.accuracy))
+		}
+		_ = p.bar.Set(r.Round)
+		return
+	}
+	step := max(1, p.last/10)
+	if r.Round%step != 0 && r.Round != p.last {
+		return
+	}
+	left := time.Duration(float64(time.Since(p.began)) / float64(r.Round-p.first) * float64(p.last-r.Round))
+	fmt.Fprintf(p.w, "round %d of %d, loss %.4f, accuracy %.2f %%, about %v left\n", r.Round, p.last, r.TrainLoss, 100*p.accuracy, left.Round(100*time.Millisecond))
+}
+
+// stop ends the bar's line.
+func (p *progress) stop() {
+	if p.bar != nil {
+		fmt.Fprintln(p.w)
+	}
+}

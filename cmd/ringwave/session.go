@@ -1,0 +1,401 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"ringwave/cmd/internal/chart"
+	"ringwave/cmd/internal/config"
+	"ringwave/cmd/internal/runfolder"
+	"ringwave/crypto/keystream"
+	"ringwave/crypto/round"
+	"ringwave/crypto/xmkckks"
+	"ringwave/learner"
+	"ringwave/phy/channel"
+)
+
+// journalName is the run folder's record of decryption shares.
+const journalName = "shares.journal"
+
+// session is one sitting at a run: what runs, and where it is written.
+type session struct {
+	cfg     config.Config
+	digest  runfolder.Digest
+	root    keystream.Seed
+	task    *task
+	channel *channel.Channel
+	design  *xmkckks.Design // nil without encryption
+
+	folder   *runfolder.Folder
+	metrics  *runfolder.Metrics
+	log      *runfolder.Log
+	journal  *xmkckks.Journal
+	protocol *protocol
+	trainer  *learner.Trainer
+
+	before time.Duration // spent in earlier sittings
+	began  time.Time
+}
+
+// place classes an error of the run folder: a name that is not there or not free
+// is the user's to mend, a failing disk is not.
+func place(err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) && !slices.Contains([]syscall.Errno{syscall.ENOENT, syscall.ENOTDIR, syscall.EISDIR, syscall.EACCES, syscall.EEXIST, syscall.EROFS}, errno) {
+		return err
+	}
+	return bad(err)
+}
+
+// newSession checks and loads all that a run needs, and writes nothing.
+func newSession(cfg config.Config, dataDir string) (*session, error) {
+	digest, err := cfg.Digest()
+	if err != nil {
+		return nil, err
+	}
+	s := &session{cfg: cfg, digest: digest, root: keystream.FromInteger(cfg.Experiment.Seed)}
+	if s.channel, err = newChannel(cfg, s.root); err != nil {
+		return nil, err
+	}
+	if cfg.Experiment.Aggregator != aggregatorNone {
+		d, err := newDesign(cfg, s.channel)
+		if err != nil {
+			return nil, err
+		}
+		s.design = &d
+	}
+	s.task, err = loadTask(cfg, dataDir, s.root)
+	return s, err
+}
+
+// assemble makes aggregator and trainer, the next round being firstRound.
+func (s *session) assemble(guard xmkckks.Guard, baseEpoch uint32, firstRound int) error {
+	var aggregator learner.Aggregator
+	var err error
+	if s.design == nil {
+		aggregator, err = newAnalog(s.cfg, s.root, s.channel)
+	} else {
+		s.protocol, err = newProtocol(s.cfg, s.root, s.channel, *s.design, guard, baseEpoch, firstRound)
+		aggregator = s.protocol
+	}
+	if err != nil {
+		return err
+	}
+	s.trainer, err = s.task.trainer(s.cfg, aggregator, s.root)
+	return err
+}
+
+// create begins a run in a new folder.
+func (s *session) create(dir string) (err error) {
+	if s.folder, err = runfolder.Create(dir); err != nil {
+		return place(err)
+	}
+	encoded, err := s.cfg.Encode()
+	if err != nil {
+		return err
+	}
+	if err := s.folder.WriteAtomic(runfolder.ConfigName, encoded); err != nil {
+		return place(err)
+	}
+	if err := s.folder.WriteManifest(s.manifest()); err != nil {
+		return place(err)
+	}
+	if s.metrics, err = s.folder.CreateMetrics(); err != nil {
+		return place(err)
+	}
+	if err := s.open(1, nil); err != nil {
+		return err
+	}
+	// A run that is killed before its first checkpoint can be resumed, too.
+	return s.checkpoint()
+}
+
+// open opens the log and the journal and assembles the rest. With a checkpoint
+// the run goes on behind it.
+func (s *session) open(firstRound int, from *runfolder.Checkpoint) (err error) {
+	if s.log, err = s.folder.OpenLog(); err != nil {
+		return place(err)
+	}
+	epoch := uint32(0)
+	var guard xmkckks.Guard
+	if s.design != nil {
+		if epoch, err = s.openJournal(from); err != nil {
+			return err
+		}
+		guard = s.journal
+	}
+	if err := s.assemble(guard, epoch, firstRound); err != nil {
+		return err
+	}
+	if s.protocol != nil {
+		s.protocol.failed = func(k int, f round.Failure) {
+			s.log.Warn("attempt void", "round", k, "attempt", f.Attempt, "check", f.Check.String(), "transmission", f.Transmission.String())
+		}
+	}
+	s.began = time.Now()
+	return nil
+}
+
+// openJournal opens the record of decryption shares and gives the key epoch of
+// the first round. Keys from a seed are those of before, and what was answered
+// after the checkpoint is answered the same again. Keys from the system died
+// with the process that held them: a new epoch begins.
+func (s *session) openJournal(from *runfolder.Checkpoint) (uint32, error) {
+	j, err := xmkckks.OpenJournal(filepath.Join(s.folder.Path(), journalName), attemptsPerKey(s.cfg))
+	if err != nil {
+		return 0, place(err)
+	}
+	s.journal = j
+	if from == nil {
+		return 0, nil
+	}
+	if s.cfg.Encryption.Randomness == "system" {
+		return j.NextEpoch(), nil
+	}
+	j.Rewind(uint32(from.Round))
+	if e := s.cfg.Encryption.KeyEpochRounds; e > 0 {
+		return uint32(from.Round / e), nil
+	}
+	return 0, nil
+}
+
+func (s *session) manifest() runfolder.Manifest {
+	m := runfolder.NewManifest(time.Now())
+	m.ConfigDigest = s.digest
+	m.Seeds["experiment"] = s.cfg.Experiment.Seed
+	m.Data = s.dataFiles()
+	return m
+}
+
+func (s *session) dataFiles() []runfolder.DataFile {
+	files := []runfolder.DataFile{}
+	for _, f := range s.task.files {
+		var sum runfolder.Digest
+		if err := sum.UnmarshalText([]byte(f.SHA256)); err != nil {
+			continue // dataset gives 64 hexadecimal digits
+		}
+		files = append(files, runfolder.DataFile{Name: filepath.Base(f.Path), Bytes: f.Bytes, SHA256: sum})
+	}
+	return files
+}
+
+// resumeSession opens an earlier run behind its last checkpoint.
+func resumeSession(dir, dataDir string) (*session, error) {
+	folder, err := runfolder.Open(dir)
+	if err != nil {
+		return nil, place(err)
+	}
+	s, err := resumeIn(folder, dataDir)
+	if err != nil {
+		folder.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func resumeIn(folder *runfolder.Folder, dataDir string) (*session, error) {
+	cfg, err := config.Load(filepath.Join(folder.Path(), runfolder.ConfigName), nil)
+	if err != nil {
+		return nil, bad(err)
+	}
+	point, err := folder.LoadCheckpoint()
+	if err != nil {
+		return nil, place(err)
+	}
+	s, err := newSession(cfg, dataDir)
+	if err != nil {
+		return nil, err
+	}
+	s.folder = folder
+	if s.digest != point.ConfigDigest {
+		return nil, bad(fmt.Errorf("%s: the checkpoint belongs to another configuration (digest %.16s…, that of %s is %.16s…): restore the file or start a new run",
+			filepath.Join(folder.Path(), runfolder.CheckpointName), point.ConfigDigest, runfolder.ConfigName, s.digest))
+	}
+	if err := s.sameData(); err != nil {
+		return nil, err
+	}
+	if s.metrics, err = folder.OpenMetricsAt(point.MetricsOffset); err != nil {
+		return nil, place(err)
+	}
+	s.before = time.Duration(point.Seconds * float64(time.Second))
+	if err := s.open(point.Round+1, &point); err != nil {
+		return nil, err
+	}
+	err = s.trainer.Restore(learner.State{
+		Round: point.Round, Theta: point.Theta,
+		Repeated: point.Repeated, Skipped: point.Skipped, Clipped: point.Clipped,
+	})
+	if err != nil {
+		return nil, bad(err)
+	}
+	s.log.Info("resumed", "after_round", point.Round)
+	return s, nil
+}
+
+// sameData refuses to go on with other data than the run began with.
+func (s *session) sameData() error {
+	m, err := s.folder.ReadManifest()
+	if err != nil {
+		return place(err)
+	}
+	if !slices.Equal(m.Data, s.dataFiles()) {
+		return bad(fmt.Errorf("%s: the data found now are not those that the run began with (%d files then, %d now, or other checksums): point --data or RINGWAVE_DATA at them",
+			s.folder.Path(), len(m.Data), len(s.task.files)))
+	}
+	return nil
+}
+
+// checkpoint saves the state after the last round.
+func (s *session) checkpoint() error {
+	if err := s.metrics.Sync(); err != nil {
+		return err
+	}
+	state := s.trainer.State()
+	return s.folder.SaveCheckpoint(runfolder.Checkpoint{
+		ConfigDigest: s.digest, Round: state.Round,
+		Repeated: state.Repeated, Skipped: state.Skipped, Clipped: state.Clipped,
+		MetricsOffset: s.metrics.Offset(), Seconds: s.seconds(), Theta: state.Theta,
+	})
+}
+
+func (s *session) seconds() float64 { return (s.before + time.Since(s.began)).Seconds() }
+
+// train runs the rounds that are left. On a cancelled context it stops between
+// two rounds and gives errInterrupted; either way the last round is saved.
+func (s *session) train(ctx context.Context, report func(r learner.Record)) error {
+	for !s.trainer.Done() {
+		record, err := s.trainer.Step(ctx)
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return errors.Join(s.checkpoint(), errInterrupted)
+		}
+		if err != nil {
+			return errors.Join(err, s.checkpoint())
+		}
+		if err := s.metrics.Add(row(record)); err != nil {
+			return err
+		}
+		report(record)
+		if record.Round%s.cfg.Optimizer.CheckpointEvery == 0 || s.trainer.Done() {
+			if err := s.checkpoint(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// row is a record as a line of metrics.csv.
+func row(r learner.Record) runfolder.Row {
+	out := runfolder.Row{
+		Round: r.Round, TrainLoss: r.TrainLoss, TestAccuracy: math.NaN(),
+		M: r.M, MIdeal: r.MIdeal, Eps: r.Eps, EpsStdPredicted: r.EpsStdPredicted,
+		Attempts: r.Attempts, Skipped: r.Skipped, Clipped: r.Clipped, Eta: r.Eta, Gamma: r.Gamma,
+	}
+	if r.Evaluated {
+		out.TestAccuracy = r.TestAccuracy
+	}
+	if r.Skipped {
+		out.M, out.MIdeal, out.Eps, out.EpsStdPredicted = math.NaN(), math.NaN(), math.NaN(), math.NaN()
+	}
+	return out
+}
+
+// finish evaluates the model, draws the plots and writes the summary.
+func (s *session) finish() (runfolder.Summary, []string, error) {
+	result := s.trainer.Final()
+	summary := s.summary(result)
+	rows, err := runfolder.ReadMetrics(filepath.Join(s.folder.Path(), runfolder.MetricsName))
+	if err != nil {
+		return summary, nil, err
+	}
+	plots, err := chart.RunPlots(s.folder.Path(), rows)
+	if err != nil {
+		return summary, nil, fmt.Errorf("drawing the plots: %w", err)
+	}
+	summary.Seconds = s.seconds()
+	return summary, plots, s.folder.WriteSummary(summary)
+}
+
+func (s *session) summary(result learner.Result) runfolder.Summary {
+	state, c := s.trainer.State(), s.cfg
+	out := runfolder.Summary{
+		Dataset: s.task.name, FallbackUsed: s.task.fallbackUsed, Model: c.Task.Model,
+		Aggregator: c.Experiment.Aggregator, Randomness: "none", Seed: c.Experiment.Seed,
+		Devices: c.Devices.Count, Rounds: c.Optimizer.Rounds, RoundsCompleted: state.Round,
+		RoundsRepeated: state.Repeated, RoundsSkipped: state.Skipped, MessagesClipped: state.Clipped,
+		TrainLoss: runfolder.Float(result.TrainLoss), TestAccuracy: runfolder.Float(result.TestAccuracy),
+		Seconds: s.seconds(), FloodingBits: runfolder.Float(math.NaN()),
+	}
+	if d := s.design; d != nil {
+		out.ParameterSet, out.Form = d.Params.Name, d.Form.String()
+		out.Randomness = c.Encryption.Randomness
+		out.UplinkBitsPerRound = int64(d.Params.UplinkBits(d.Form, d.Witnesses))
+		out.UplinkOverheadBitsPerRound = int64(checkBits(s.protocol.ring, s.protocol.ctx))
+		out.FloodingBits = runfolder.Float(d.FloodingBits)
+		out.KeyEpochs = int(s.protocol.devices[0].Epoch()) + 1
+	}
+	out.Notes = s.notes()
+	return out
+}
+
+// notes are the sentences that every output carries.
+func (s *session) notes() []string {
+	notes := []string{randomnessNote(s.cfg)}
+	if s.task.fallbackUsed {
+		notes = append(notes, fmt.Sprintf("the data set %s was not found: the fallback %s was used instead", s.cfg.Task.Dataset, s.task.name))
+	}
+	if s.design != nil {
+		notes = append(notes, s.design.Params.Note)
+	}
+	if s.channel.Continuous() && s.design != nil {
+		notes = append(notes, "continuous gains: the ring identities fail, and every round is expected to be rejected")
+	}
+	return notes
+}
+
+// abandon removes the folder of a run that could not begin: it was new or empty.
+func (s *session) abandon() {
+	_ = s.close() // there is nothing to keep
+	if s.folder != nil {
+		_ = os.RemoveAll(s.folder.Path())
+	}
+}
+
+// close lets go of all that the session holds.
+func (s *session) close() error {
+	var errs []error
+	if s.protocol != nil {
+		s.protocol.close()
+	}
+	if s.journal != nil {
+		errs = append(errs, s.journal.Close())
+	}
+	if s.metrics != nil {
+		errs = append(errs, s.metrics.Close())
+	}
+	if s.log != nil {
+		errs = append(errs, s.log.Close())
+	}
+	if s.folder != nil {
+		errs = append(errs, s.folder.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// printJSON writes v as indented JSON.
+func printJSON(w interface{ Write([]byte) (int, error) }, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(data, '\n'))
+	return err
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"ringwave/crypto/xmkckks"
+)
+
+// setsLink is the link that the listed figures hold for: the paper's ten
+// devices at sigma = 1, 400 rounds of at most four attempts.
+func setsLink(devices int, alpha float64) xmkckks.Link {
+	l := xmkckks.Link{Alpha: alpha, DeltaMax: 1, Attempts: 1600}
+	for range devices {
+		l.Mu = append(l.Mu, 1)
+		l.Omega = append(l.Omega, 2)
+	}
+	return l
+}
+
+func newSetsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "sets",
+		Short: "List the parameter sets: security, flooding, sizes",
+		Args:  exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return printSets(cmd.OutOrStdout())
+		},
+	}
+}
+
+func printSets(w io.Writer) error {
+	for _, p := range xmkckks.Sets() {
+		devices, alpha := 10, 256.0
+		d, err := xmkckks.NewDesign(p, p.Form, setsLink(devices, alpha))
+		if err != nil { // the smallest set has no room for the paper's channel
+			devices, alpha = 3, 1
+			if d, err = xmkckks.NewDesign(p, p.Form, setsLink(devices, alpha)); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintf(w, "%s: %s\n", p.Name, p.Note)
+		printSet(w, d)
+		fmt.Fprintf(w, "  (witnesses and flooding for %d devices, sigma = 1, alpha = %v, 1600 attempts)\n\n", devices, alpha)
+	}
+	return nil
+}
+
+// printSet prints what a parameter set is and costs.
+func printSet(w io.Writer, d xmkckks.Design) {
+	p := d.Params
+	fmt.Fprintf(w, "  ring               n = %d, log2 q = %.1f in %d primes, Lambda = 2^%d\n", p.N, p.LogQ(), len(p.Primes), p.LogLambda)
+	fmt.Fprintf(w, "  security           %v\n", p.Security())
+	fmt.Fprintf(w, "  distributions      secret %v (variance %.3f), v %v, errors %v (variance %.4g)\n", p.Secret, p.Secret.Variance(), p.Ephemeral, p.KeyError, p.KeyError.Variance())
+	fmt.Fprintf(w, "  flooding           %s\n", floodingText(d))
+	fmt.Fprintf(w, "  ciphertext         %d bytes, %.0f times a float64\n", p.CiphertextBytes(), p.ExpansionFactor())
+	fmt.Fprintf(w, "  uplink a round     %d bits a device in the %v form with %d witnesses; %d whole, %d short\n",
+		p.UplinkBits(d.Form, d.Witnesses), d.Form, d.Witnesses, p.UplinkBits(xmkckks.Whole, d.Witnesses), p.UplinkBits(xmkckks.Short, d.Witnesses))
+}
+
+func floodingText(d xmkckks.Design) string {
+	variance, err := d.Params.ShareVariance()
+	if err != nil {
+		return err.Error()
+	}
+	std := math.Sqrt(variance)
+	if d.Params.LogFlood == 0 {
+		return fmt.Sprintf("%.0f bits: e* has deviation %.2f only", math.Floor(d.FloodingBits), std)
+	}
+	return fmt.Sprintf("%.0f statistical bits over %d attempts: e* has deviation 2^%.1f", math.Floor(d.FloodingBits), d.Link.Attempts, math.Log2(std))
+}
