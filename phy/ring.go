@@ -87,16 +87,26 @@ func NewRing(cfg RingConfig) (*Ring, error) {
 func (r *Ring) PatternSymbols() int { return r.patterns.Symbols() }
 
 // CheckCoefficients gives the number of check coefficients that go with a
-// payload of n coefficients in transmission t.
-func (r *Ring) CheckCoefficients(t Transmission, n int) int { return r.checkFor(t, n).Len() }
-
-func (r *Ring) checkFor(t Transmission, n int) *frame.Check {
-	c := r.checks[t][n]
-	if c == nil {
-		c = frame.NewCheck(r.cfg.Modulus, n, r.cfg.NoiseStd[t], r.cfg.Public.Derive("check", uint64(t)))
-		r.checks[t][n] = c
+// payload of n coefficients in transmission t. It is an error if the ring noise
+// leaves no check that could tell right from wrong.
+func (r *Ring) CheckCoefficients(t Transmission, n int) (int, error) {
+	c, err := r.checkFor(t, n)
+	if err != nil {
+		return 0, err
 	}
-	return c
+	return c.Len(), nil
+}
+
+func (r *Ring) checkFor(t Transmission, n int) (*frame.Check, error) {
+	if c := r.checks[t][n]; c != nil {
+		return c, nil
+	}
+	c, err := frame.NewCheck(r.cfg.Modulus, n, r.cfg.NoiseStd[t], r.cfg.Public.Derive("check", uint64(t)))
+	if err != nil {
+		return nil, fmt.Errorf("checking %v: %w", t, err)
+	}
+	r.checks[t][n] = c
+	return c, nil
 }
 
 // Open begins a transmission of payloads of n coefficients.
@@ -105,7 +115,11 @@ func (r *Ring) Open(slot Slot, n int) error {
 		return fmt.Errorf("transmission %d: a round has %d", slot.Transmission, Transmissions)
 	}
 	r.slot = slot
-	r.check = r.checkFor(slot.Transmission, n)
+	check, err := r.checkFor(slot.Transmission, n)
+	if err != nil {
+		return err
+	}
+	r.check = check
 	r.check.Draw(slot.Round, slot.Attempt)
 	clear(r.payload)
 	m := r.check.Len()

@@ -60,7 +60,7 @@ func TestStreamIsAddressedByName(t *testing.T) {
 	add("name a, 0", read(root.Derive("a", 0), 0, 0))
 	add("name a, 1", read(root.Derive("a", 1), 0, 0))
 	add("other seed", read(FromInteger(2), 0, 0))
-	if read(root, 1, 2) != read(root, 1, 2) {
+	if again := read(root, 1, 2); again != read(root, 1, 2) {
 		t.Error("the same name gives different bytes")
 	}
 }

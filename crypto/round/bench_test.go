@@ -30,8 +30,7 @@ func BenchmarkRound(b *testing.B) {
 			})
 			delta := x.deltas()
 			k := uint32(0)
-			b.ReportAllocs()
-			for b.Loop() {
+			one := func() {
 				out, err := x.engine.Run(k, delta)
 				if err != nil {
 					b.Fatal(err)
@@ -40,6 +39,11 @@ func BenchmarkRound(b *testing.B) {
 					b.Fatalf("round %d: %v", k, out.Failures)
 				}
 				k++
+			}
+			one() // the link makes room for its checks in the first round
+			b.ReportAllocs()
+			for b.Loop() {
+				one()
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(bm.devices), "ns/device")
 		})

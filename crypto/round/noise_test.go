@@ -72,7 +72,9 @@ func measure(t *testing.T, b *bench, rounds, keyRounds int, eps func(out Outcome
 	for epoch := range uint32(rounds / keyRounds) {
 		if epoch > 0 {
 			for _, d := range b.devices {
-				d.NewEpoch(epoch)
+				if err := d.NewEpoch(epoch); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 		sum := 0.0

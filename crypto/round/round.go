@@ -115,6 +115,9 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Attempts < 1 {
 		return nil, fmt.Errorf("a round has %d attempts: at least 1 is needed", cfg.Attempts)
 	}
+	if cfg.Workers < 0 {
+		return nil, fmt.Errorf("a round on %d goroutines: it must be 1 or more, or 0 for one a core", cfg.Workers)
+	}
 	if cfg.Workers == 0 {
 		cfg.Workers = runtime.GOMAXPROCS(0)
 	}

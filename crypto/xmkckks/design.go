@@ -22,6 +22,29 @@ type Link struct {
 	Attempts int
 }
 
+// validate refuses moments, scales and noise of which no budget can be made: a
+// comparison with NaN would let everything pass.
+func (l Link) validate() error {
+	if len(l.Mu) == 0 || len(l.Mu) != len(l.Omega) {
+		return fmt.Errorf("the link has %d means and %d second moments of gains: it needs one of each a device", len(l.Mu), len(l.Omega))
+	}
+	for i, mu := range l.Mu {
+		// Estimated moments of a constant gain may be off by their rounding.
+		if omega := l.Omega[i]; !(omega >= mu*mu*(1-1e-9)) || math.IsInf(omega, 0) {
+			return fmt.Errorf("device %d: the gain's mean is %v and its second moment %v: it must be finite and at least the mean's square", i+1, mu, omega)
+		}
+	}
+	if !(l.Alpha > 0) || math.IsInf(l.Alpha, 0) {
+		return fmt.Errorf("the lattice scale alpha is %v: it must be positive and finite", l.Alpha)
+	}
+	for t, std := range l.NoiseStd {
+		if !(std >= 0) {
+			return fmt.Errorf("the ring noise of %v has standard deviation %v: it must be 0 or more", phy.Transmission(t), std)
+		}
+	}
+	return nil
+}
+
 // noiseVar gives the variances of the rounded ring noise.
 func (l Link) noiseVar() (v [phy.Transmissions]float64) {
 	for t, s := range l.NoiseStd {
@@ -69,6 +92,9 @@ func NewDesign(p Params, form Form, l Link) (Design, error) {
 	}
 	if !(l.DeltaMax > 0) {
 		return Design{}, fmt.Errorf("the bound on |Delta f/mu| is %v: it must be positive", l.DeltaMax)
+	}
+	if err := l.validate(); err != nil {
+		return Design{}, err
 	}
 	d := Design{Params: p, Form: form, Witnesses: 1, Link: l}
 	// W depends on the noise, the noise on the flooding, the flooding on W.

@@ -76,6 +76,7 @@ const (
 	prepared
 	encrypted
 	answered
+	closed
 )
 
 // DeviceConfig is what one device knows besides the Context.
@@ -123,6 +124,9 @@ func (c *Context) NewDevice(cfg DeviceConfig) (*Device, error) {
 	if cfg.Mu == 0 || math.IsNaN(cfg.Mu) || math.IsInf(cfg.Mu, 0) {
 		return nil, fmt.Errorf("device %d: the channel mean mu is %v: it must be finite and not zero", cfg.Index+1, cfg.Mu)
 	}
+	if !(cfg.DeltaMax > 0) || math.Ldexp(cfg.DeltaMax, c.Params.LogLambda) >= 0x1p126 {
+		return nil, fmt.Errorf("device %d: the bound on |Delta f/mu| is %v: it must be positive, and below 2^%d at Lambda = 2^%d", cfg.Index+1, cfg.DeltaMax, 126-c.Params.LogLambda, c.Params.LogLambda)
+	}
 	n, r := c.Params.N, c.Revealed()
 	d := &Device{
 		ctx: c, cfg: cfg,
@@ -141,14 +145,23 @@ func (c *Context) NewDevice(cfg DeviceConfig) (*Device, error) {
 	} else {
 		d.small = make([]int8, r)
 	}
-	d.NewEpoch(0)
+	d.drawKeys(0)
 	return d, nil
 }
 
 // NewEpoch takes a new secret s_i with its own e_i, and so a new b_i =
 // -s_i a + e_i. Within an epoch b_i never changes: fresh errors on the same s_i
-// would average away.
-func (d *Device) NewEpoch(epoch uint32) {
+// would average away. The epoch must be later than the current one, whose
+// randomness is spent.
+func (d *Device) NewEpoch(epoch uint32) error {
+	if d.stage == closed || epoch <= d.epoch {
+		return fmt.Errorf("%w: device %d, in key epoch %d, is asked for epoch %d", ErrOrder, d.cfg.Index+1, d.epoch, epoch)
+	}
+	d.drawKeys(epoch)
+	return nil
+}
+
+func (d *Device) drawKeys(epoch uint32) {
 	c, seed := d.ctx, d.cfg.Seed.Derive("key epoch", uint64(epoch))
 	d.epoch, d.stage, d.started = epoch, idle, false
 	d.wipeStreams()
@@ -195,6 +208,9 @@ func (d *Device) PublicKey() zq.Vector { return d.b }
 // c1 = v a + e1, none of which depends on b~. Attempts must come in ascending
 // order of round and attempt.
 func (d *Device) Prepare(round, attempt uint32) error {
+	if d.stage == closed {
+		return fmt.Errorf("%w: device %d has been closed", ErrOrder, d.cfg.Index+1)
+	}
 	if d.started && !later(round, attempt, d.round, d.attempt) {
 		return fmt.Errorf("%w: device %d has already drawn the randomness of round %d, attempt %d, and is asked for round %d, attempt %d",
 			ErrOrder, d.cfg.Index+1, d.round, d.attempt, round, attempt)
@@ -263,15 +279,18 @@ func (c *Context) smallProducts(y zq.Vector, w []int8, b zq.Vector) {
 	}
 }
 
-// encode gives round(2^logLambda x), |x| 2^logLambda < 2^126.
+// encode gives round(2^logLambda x), |x| 2^logLambda < 2^126, in three parts of
+// at most 52 bits. A part and its remainder share the value's sign and its 53
+// bits, so each step is exact; no branch depends on the value.
 func encode(x float64, logLambda int) sampler.Int128 {
-	scaled := math.Ldexp(x, logLambda)
-	if math.Abs(scaled) < 1<<52 {
-		return sampler.Int128From(int64(math.Round(scaled)))
-	}
-	// From 2^52 on the value is an integer: a 53-bit mantissa shifted left.
-	fraction, exponent := math.Frexp(scaled)
-	return sampler.Int128From(int64(math.Ldexp(fraction, 53))).Lsh(uint(exponent - 53))
+	rest := x * math.Exp2(float64(logLambda))
+	high := math.Trunc(rest * 0x1p-104)
+	rest -= high * 0x1p104
+	mid := math.Trunc(rest * 0x1p-52)
+	rest -= mid * 0x1p52
+	return sampler.Int128From(int64(high)).Lsh(104).
+		Add(sampler.Int128From(int64(mid)).Lsh(52)).
+		Add(sampler.Int128From(int64(math.Round(rest))))
 }
 
 // Ciphertext gives (c0, c1) of the last Encrypt. The caller must not change
@@ -346,5 +365,5 @@ func (d *Device) Close() {
 	for _, x := range []zq.Vector{d.sMont.v, d.vNTT.v} {
 		x.Clear()
 	}
-	d.stage = idle
+	d.stage = closed
 }

@@ -125,41 +125,51 @@ func (l *Ledger) admit(r ShareRecord) (repeated bool, err error) {
 		}
 		return true, nil
 	}
+	count := 0 // attempts that the key has answered, those not yet repeated included
 	for key, digest := range a.replay {
-		if key.epoch == r.Epoch && digest == r.Digest {
+		if key.epoch != r.Epoch {
+			continue
+		}
+		if digest == r.Digest {
 			return false, fmt.Errorf("%w: device %d answered this c1 in round %d before the run was resumed; round %d brings it again", ErrAnswered, r.Device+1, key.round, r.Round)
 		}
+		count++
 	}
-	if !a.any || r.Epoch > a.epoch {
-		return false, nil
-	}
-	if r.Epoch < a.epoch {
+	if a.any && r.Epoch < a.epoch {
 		return false, fmt.Errorf("%w: device %d has left key epoch %d", ErrAnswered, r.Device+1, r.Epoch)
 	}
-	if !later(r.Round, r.Attempt, a.round, a.attempt) {
-		return false, fmt.Errorf("%w: device %d has already answered round %d, attempt %d, and is asked for round %d, attempt %d",
-			ErrAnswered, r.Device+1, a.round, a.attempt, r.Round, r.Attempt)
+	if a.any && r.Epoch == a.epoch {
+		if !later(r.Round, r.Attempt, a.round, a.attempt) {
+			return false, fmt.Errorf("%w: device %d has already answered round %d, attempt %d, and is asked for round %d, attempt %d",
+				ErrAnswered, r.Device+1, a.round, a.attempt, r.Round, r.Attempt)
+		}
+		if _, dup := a.digests[r.Digest]; dup {
+			return false, fmt.Errorf("%w: device %d has already answered this c1; round %d brings it again", ErrAnswered, r.Device+1, r.Round)
+		}
+		count += a.count
 	}
-	if _, dup := a.digests[r.Digest]; dup {
-		return false, fmt.Errorf("%w: device %d has already answered this c1; round %d brings it again", ErrAnswered, r.Device+1, r.Round)
-	}
-	if a.count >= l.limit {
+	if count >= l.limit {
 		return false, fmt.Errorf("%w (device %d, %d attempts): start a new key epoch", ErrExhausted, r.Device+1, l.limit)
 	}
 	return false, nil
 }
 
-// record counts an admitted share.
+// record counts an admitted share. After a Rewind shares may come out of their
+// order: the last attempt answered never goes back.
 func (l *Ledger) record(r ShareRecord) {
 	a := l.device(r.Device)
-	if !a.any || r.Epoch > a.epoch {
-		a.epoch, a.count = r.Epoch, 0
+	delete(a.replay, attemptKey{r.Epoch, r.Round, r.Attempt})
+	switch {
+	case !a.any || r.Epoch > a.epoch:
+		a.any, a.epoch, a.round, a.attempt, a.count = true, r.Epoch, r.Round, r.Attempt, 0
 		clear(a.digests)
+	case r.Epoch < a.epoch:
+		return
+	case later(r.Round, r.Attempt, a.round, a.attempt):
+		a.round, a.attempt = r.Round, r.Attempt
 	}
-	a.any, a.round, a.attempt = true, r.Round, r.Attempt
 	a.count++
 	a.digests[r.Digest] = struct{}{}
-	delete(a.replay, attemptKey{r.Epoch, r.Round, r.Attempt})
 }
 
 // Answered gives the number of attempts that a device's current key has

@@ -20,7 +20,8 @@ type Journal struct {
 	ledger  *Ledger
 	file    *os.File
 	path    string
-	loaded  []ShareRecord
+	end     int64         // the length of the part that is whole
+	records []ShareRecord // all in the file
 	scratch [recordSize]byte
 }
 
@@ -54,23 +55,30 @@ func (j *Journal) load() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", j.path, err)
 	}
-	j.loaded = records
+	j.records, j.end = records, int64(whole)
 	for _, r := range records {
 		j.ledger.record(r)
 	}
 	if whole < len(data) {
-		if err := j.file.Truncate(int64(whole)); err != nil {
+		if err := j.file.Truncate(j.end); err != nil {
 			return fmt.Errorf("dropping a cut-off record from %s: %w", j.path, err)
 		}
 	}
-	if _, err := j.file.Seek(int64(whole), io.SeekStart); err != nil {
-		return fmt.Errorf("reading %s: %w", j.path, err)
-	}
 	if whole == 0 {
-		if _, err := j.file.WriteString(journalMagic); err != nil {
+		if err := j.append([]byte(journalMagic)); err != nil {
 			return fmt.Errorf("writing %s: %w", j.path, err)
 		}
 	}
+	return nil
+}
+
+// append writes b behind the part of the file that is whole. What a write that
+// failed has left there is overwritten by the next.
+func (j *Journal) append(b []byte) error {
+	if _, err := j.file.WriteAt(b, j.end); err != nil {
+		return err
+	}
+	j.end += int64(len(b))
 	return nil
 }
 
@@ -127,9 +135,10 @@ func (j *Journal) Answer(r ShareRecord) error {
 	}
 	if !repeated {
 		encodeRecord(&j.scratch, r)
-		if _, err := j.file.Write(j.scratch[:]); err != nil {
+		if err := j.append(j.scratch[:]); err != nil {
 			return fmt.Errorf("recording a decryption share in %s: %w", j.path, err)
 		}
+		j.records = append(j.records, r)
 	}
 	j.ledger.record(r)
 	return nil
@@ -145,7 +154,7 @@ func (j *Journal) Rewind(round uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.devices = map[uint32]*answers{}
-	for _, r := range j.loaded {
+	for _, r := range j.records {
 		if r.Round <= round {
 			l.record(r)
 			continue
@@ -160,8 +169,10 @@ func (j *Journal) Rewind(round uint32) {
 
 // NextEpoch gives the first key epoch that no device of the journal has used.
 func (j *Journal) NextEpoch() uint32 {
+	j.ledger.mu.Lock()
+	defer j.ledger.mu.Unlock()
 	next := uint32(0)
-	for _, r := range j.loaded {
+	for _, r := range j.records {
 		next = max(next, r.Epoch+1)
 	}
 	return next

@@ -294,7 +294,9 @@ func TestKeyErrorVariance(t *testing.T) {
 			d := testDevice(t, c, i, openGuard{})
 			for epoch := range uint32(4) {
 				if epoch > 0 {
-					d.NewEpoch(epoch)
+					if err := d.NewEpoch(epoch); err != nil {
+						t.Fatal(err)
+					}
 				}
 				// s a, with the public a already in Montgomery form.
 				x := polyNTT{c.mod.NewVector(set.N)}

@@ -60,6 +60,9 @@ func (s Security) MeetsNewer() bool { return s.LogQ <= s.Newer+limitSlack }
 
 // String gives both verdicts in a sentence each.
 func (s Security) String() string {
+	if s.Standard == 0 {
+		return fmt.Sprintf("unknown: log2 q = %.1f at an n that the tables do not have", s.LogQ)
+	}
 	verdict := func(met bool) string {
 		if met {
 			return "meets"

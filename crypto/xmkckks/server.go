@@ -37,7 +37,8 @@ func (s *Server) Recover(c0, share zq.Vector, alpha float64) (float64, error) {
 	c.mod.Add(s.sum, c0, share)
 	limit := s.design.tolerance(c, alpha, s.unitRare)
 	for k := 1; k <= c.Witnesses; k++ {
-		if x := c.mod.Centred(s.sum, k).Float64(); math.Abs(x) > limit {
+		// A limit that is no number, from an alpha that is none, allows nothing.
+		if x := c.mod.Centred(s.sum, k).Float64(); !(math.Abs(x) <= limit) {
 			return 0, fmt.Errorf("%w: coefficient %d is %.3g, allowed is %.3g", ErrWitness, k, x, limit)
 		}
 	}

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 
@@ -39,8 +40,9 @@ type Check struct {
 }
 
 // NewCheck makes the check of blocks of length coefficients received with ring
-// noise of the given standard deviation (0 for none). The seed is public.
-func NewCheck(mod *zq.Modulus, length int, noiseStd float64, seed keystream.Seed) *Check {
+// noise of the given standard deviation (0 for none). The seed is public. It is
+// an error if the noise leaves a check less than a bit to tell right from wrong.
+func NewCheck(mod *zq.Modulus, length int, noiseStd float64, seed keystream.Seed) (*Check, error) {
 	c := &Check{mod: mod, length: length, noiseStd: noiseStd, stream: seed.Stream()}
 	bitsEach := mod.Log2()
 	if noiseStd > 0 {
@@ -48,7 +50,10 @@ func NewCheck(mod *zq.Modulus, length int, noiseStd float64, seed keystream.Seed
 		b := math.Max(1, math.Floor((mod.Log2()-spread)/2))
 		c.weight = uint(math.Min(b, 40))
 		c.tolerance = 6 * math.Ldexp(noiseStd, int(c.weight)) * math.Sqrt(float64(length)+1)
-		bitsEach = math.Max(1, math.Min(float64(c.weight), mod.Log2()-spread-float64(c.weight)))
+		bitsEach = math.Min(float64(c.weight), mod.Log2()-spread-float64(c.weight))
+		if !(bitsEach >= 1) {
+			return nil, fmt.Errorf("ring noise of deviation %v over blocks of %d coefficients: the tolerance of a linear check reaches q/2 = 2^%.0f, so that it would pass anything", noiseStd, length, mod.Log2()-1)
+		}
 	}
 	c.checks = int(math.Ceil(SoundnessBits / bitsEach))
 	c.r = make([][]uint64, c.checks*len(mod.Primes()))
@@ -56,7 +61,7 @@ func NewCheck(mod *zq.Modulus, length int, noiseStd float64, seed keystream.Seed
 		c.r[i] = make([]uint64, length)
 	}
 	c.sum = mod.NewVector(c.checks)
-	return c
+	return c, nil
 }
 
 // Len gives the number of check coefficients that a block carries.

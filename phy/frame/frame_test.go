@@ -87,6 +87,44 @@ func testModulus(t testing.TB, primes ...uint64) *zq.Modulus {
 	return m
 }
 
+func newCheck(t testing.TB, m *zq.Modulus, n int, noise float64) *Check {
+	t.Helper()
+	c, err := NewCheck(m, n, noise, keystream.FromInteger(5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Noise that would make a check pass anything is refused; just below that, a
+// check still rejects random blocks.
+func TestCheckRefusesNoiseThatHidesEverything(t *testing.T) {
+	m := testModulus(t, 0x7fff801)
+	const n = 1024
+	refused := false
+	for e := range 22 {
+		noise := math.Exp2(float64(e))
+		c, err := NewCheck(m, n, noise, keystream.FromInteger(5))
+		if err != nil {
+			refused = true
+			continue
+		}
+		if refused {
+			t.Fatalf("sigma_w = %v was taken, though less was refused", noise)
+		}
+		stream := keystream.FromInteger(6).Stream()
+		for round := range uint32(100) {
+			c.Draw(round, 0)
+			if c.Verify(randomVector(m, n, stream), randomVector(m, c.Len(), stream)) {
+				t.Fatalf("sigma_w = %v: a random block passed", noise)
+			}
+		}
+	}
+	if !refused {
+		t.Error("no noise was refused")
+	}
+}
+
 func randomVector(m *zq.Modulus, n int, s *keystream.Stream) zq.Vector {
 	v := m.NewVector(n)
 	for j, p := range m.Primes() {
@@ -103,7 +141,7 @@ func TestCheckTellsIntegerSuperpositions(t *testing.T) {
 		for _, noise := range []float64{0, 3.2} {
 			m := testModulus(t, primes...)
 			const n, devices = 200, 3
-			check := NewCheck(m, n, noise, keystream.FromInteger(5))
+			check := newCheck(t, m, n, noise)
 			if noise == 0 {
 				if want := int(math.Ceil(40 / m.Log2())); check.Len() != want {
 					t.Errorf("log2 q = %.0f: %d checks, want %d", m.Log2(), check.Len(), want)
@@ -149,7 +187,7 @@ func TestCheckTellsIntegerSuperpositions(t *testing.T) {
 
 func TestCheckAllocatesNothing(t *testing.T) {
 	m := testModulus(t, 0x3ffffffffd6001, 0x7ffffffffb4001)
-	check := NewCheck(m, 500, 0, keystream.FromInteger(5))
+	check := newCheck(t, m, 500, 0)
 	y, chk := m.NewVector(500), m.NewVector(check.Len())
 	if n := testing.AllocsPerRun(20, func() {
 		check.Draw(1, 2)
@@ -162,7 +200,7 @@ func TestCheckAllocatesNothing(t *testing.T) {
 
 func BenchmarkDraw(b *testing.B) {
 	m := testModulus(b, 0x3ffffffffd6001, 0x7ffffffffb4001)
-	check := NewCheck(m, 4096, 0, keystream.FromInteger(5))
+	check := newCheck(b, m, 4096, 0)
 	for b.Loop() {
 		check.Draw(1, 2)
 	}

@@ -1,0 +1,79 @@
+package round
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"runtime"
+	"testing"
+
+	"ringwave/crypto/xmkckks"
+	"ringwave/phy"
+	"ringwave/phy/channel"
+)
+
+// One seed gives one run: every bit that is received, in failed attempts too,
+// and every M, on any number of goroutines and cores.
+func TestDeterminism(t *testing.T) {
+	for _, link := range []struct {
+		set  string
+		form xmkckks.Form
+		f    int
+	}{
+		{"demo-1024", xmkckks.Short, 2}, {"lean-2048", xmkckks.Whole, 8}, {"ringwave-4096", xmkckks.Short, 8},
+	} {
+		t.Run(link.set+"/"+link.form.String(), func(t *testing.T) {
+			run := func(workers, cores int, seed uint64) string {
+				t.Helper()
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+				digest := sha256.New()
+				write := func(v any) {
+					if err := binary.Write(digest, binary.LittleEndian, v); err != nil {
+						t.Fatal(err)
+					}
+				}
+				b := newBench(t, setup{
+					params: params(t, link.set), form: link.form, devices: 5, sigma: 1, f: link.f,
+					noise: [phy.Transmissions]float64{2, 2, 2, 2}, attempts: 3, workers: workers, seed: seed,
+					channel: func(c *channel.Config) {
+						c.DriftAt, c.DriftStd, c.DriftProbability = channel.AfterCiphertext, 1, 0.5
+					},
+					wrap: tapped(func(slot phy.Slot, rx *phy.Reception) {
+						write([]uint64{uint64(slot.Round), uint64(slot.Attempt), uint64(slot.Transmission), math.Float64bits(rx.Alpha)})
+						write(rx.CheckPassed)
+						write(rx.Pattern)
+						for _, y := range rx.Y {
+							write(y)
+						}
+					}),
+				})
+				retries := 0
+				for k := range uint32(20) {
+					out, err := b.engine.Run(k, b.deltas())
+					if err != nil {
+						t.Fatal(err)
+					}
+					retries += out.Attempts - 1
+					write([]uint64{math.Float64bits(out.M), uint64(out.Attempts), uint64(out.Attempt)})
+					write(out.Skipped)
+				}
+				if retries == 0 {
+					t.Error("no retry: the run shows too little")
+				}
+				return fmt.Sprintf("%x", digest.Sum(nil))
+			}
+			want := run(1, 1, 30)
+			for _, workers := range []int{0, 1, 2, 5} {
+				for _, cores := range []int{1, 2} {
+					if got := run(workers, cores, 30); got != want {
+						t.Errorf("Workers %d, GOMAXPROCS %d: another run than with 1 and 1", workers, cores)
+					}
+				}
+			}
+			if run(1, 1, 31) == want {
+				t.Error("another seed gives the same run")
+			}
+		})
+	}
+}
