@@ -305,9 +305,18 @@ func lipschitz(set *dataset.Set, devices int) float64 {
 
 // checkBits gives the size of what a round sends besides its payload: check
 // coefficients and patterns of one symbol a bit.
-func checkBits(r *phy.Ring, ctx *xmkckks.Context) int {
-	n, revealed := ctx.Params.N, ctx.Revealed()
-	coefficients := r.CheckCoefficients(phy.TxKey, n) + r.CheckCoefficients(phy.TxC1, n) +
-		r.CheckCoefficients(phy.TxC0, revealed) + r.CheckCoefficients(phy.TxShare, revealed)
-	return coefficients*int(math.Ceil(ctx.Params.LogQ())) + phy.Transmissions*r.PatternSymbols()
+func checkBits(r *phy.Ring, ctx *xmkckks.Context) (int, error) {
+	coefficients := 0
+	for t := range phy.Transmission(phy.Transmissions) {
+		n := ctx.Params.N
+		if t == phy.TxC0 || t == phy.TxShare {
+			n = ctx.Revealed()
+		}
+		m, err := r.CheckCoefficients(t, n)
+		if err != nil {
+			return 0, err
+		}
+		coefficients += m
+	}
+	return coefficients*int(math.Ceil(ctx.Params.LogQ())) + phy.Transmissions*r.PatternSymbols(), nil
 }

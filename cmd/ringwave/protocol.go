@@ -21,10 +21,11 @@ type protocol struct {
 	devices []*xmkckks.Device
 	design  xmkckks.Design
 	ctx     *xmkckks.Context
-	ring    *phy.Ring
 	gains   *channel.Channel
 	mu      []float64
 	scaled  []float64
+	// overheadBits is what a round sends besides its payload.
+	overheadBits int
 
 	epochRounds int
 	baseEpoch   uint32 // of the round firstRound
@@ -54,9 +55,12 @@ func newProtocol(c config.Config, root keystream.Seed, ch *channel.Channel, desi
 	}
 	defer secrets.Wipe()
 	p := &protocol{
-		design: design, ctx: ctx, ring: ring, gains: ch, mu: design.Link.Mu,
+		design: design, ctx: ctx, gains: ch, mu: design.Link.Mu,
 		scaled: make([]float64, ch.Devices()), epochRounds: c.Encryption.KeyEpochRounds,
 		baseEpoch: baseEpoch, firstRound: firstRound, failed: func(int, round.Failure) {},
+	}
+	if p.overheadBits, err = checkBits(ring, ctx); err != nil {
+		return nil, bad(err)
 	}
 	for i := range ch.Devices() {
 		d, err := ctx.NewDevice(xmkckks.DeviceConfig{
@@ -98,7 +102,9 @@ func (p *protocol) epochOf(k int) uint32 {
 func (p *protocol) Aggregate(_ context.Context, k int, delta []float64) (learner.Outcome, error) {
 	if epoch := p.epochOf(k); p.devices[0].Epoch() != epoch {
 		for _, d := range p.devices {
-			d.NewEpoch(epoch)
+			if err := d.NewEpoch(epoch); err != nil {
+				return learner.Outcome{}, err
+			}
 		}
 	}
 	out, err := p.engine.Run(uint32(k), delta)

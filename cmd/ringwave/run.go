@@ -23,7 +23,7 @@ import (
 type configFlags struct {
 	set  []string
 	data string
-	seed uint64
+	seed int64
 	json bool
 }
 
@@ -31,7 +31,7 @@ func (f *configFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.set, "set", nil, "override one key of the config, as section.key=value (may be given several times)")
 	flags.StringVar(&f.data, "data", "", "folder of data sets; then RINGWAVE_DATA and the user's cache are searched")
-	flags.Uint64Var(&f.seed, "seed", 0, "seed of the experiment, in place of the config's")
+	flags.Int64Var(&f.seed, "seed", 0, "seed of the experiment, in place of the config's")
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON")
 }
 

@@ -61,7 +61,7 @@ func newSession(cfg config.Config, dataDir string) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{cfg: cfg, digest: digest, root: keystream.FromInteger(cfg.Experiment.Seed)}
+	s := &session{cfg: cfg, digest: digest, root: keystream.FromInteger(uint64(cfg.Experiment.Seed))}
 	if s.channel, err = newChannel(cfg, s.root); err != nil {
 		return nil, err
 	}
@@ -114,6 +114,7 @@ func (s *session) create(dir string) (err error) {
 	if err := s.open(1, nil); err != nil {
 		return err
 	}
+	s.log.Info("started", "seed", s.cfg.Experiment.Seed, "data_set", s.task.name, "fallback_used", s.task.fallbackUsed)
 	// A run that is killed before its first checkpoint can be resumed, too.
 	return s.checkpoint()
 }
@@ -170,7 +171,7 @@ func (s *session) openJournal(from *runfolder.Checkpoint) (uint32, error) {
 func (s *session) manifest() runfolder.Manifest {
 	m := runfolder.NewManifest(time.Now())
 	m.ConfigDigest = s.digest
-	m.Seeds["experiment"] = s.cfg.Experiment.Seed
+	m.Seeds["experiment"] = uint64(s.cfg.Experiment.Seed)
 	m.Data = s.dataFiles()
 	return m
 }
@@ -274,6 +275,7 @@ func (s *session) train(ctx context.Context, report func(r learner.Record)) erro
 	for !s.trainer.Done() {
 		record, err := s.trainer.Step(ctx)
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			s.log.Info("interrupted", "after_round", s.trainer.State().Round)
 			return errors.Join(s.checkpoint(), errInterrupted)
 		}
 		if err != nil {
@@ -321,6 +323,7 @@ func (s *session) finish() (runfolder.Summary, []string, error) {
 		return summary, nil, fmt.Errorf("drawing the plots: %w", err)
 	}
 	summary.Seconds = s.seconds()
+	s.log.Info("finished", "test_accuracy", result.TestAccuracy, "train_loss", result.TrainLoss)
 	return summary, plots, s.folder.WriteSummary(summary)
 }
 
@@ -328,7 +331,7 @@ func (s *session) summary(result learner.Result) runfolder.Summary {
 	state, c := s.trainer.State(), s.cfg
 	out := runfolder.Summary{
 		Dataset: s.task.name, FallbackUsed: s.task.fallbackUsed, Model: c.Task.Model,
-		Aggregator: c.Experiment.Aggregator, Randomness: "none", Seed: c.Experiment.Seed,
+		Aggregator: c.Experiment.Aggregator, Randomness: "none", Seed: uint64(c.Experiment.Seed),
 		Devices: c.Devices.Count, Rounds: c.Optimizer.Rounds, RoundsCompleted: state.Round,
 		RoundsRepeated: state.Repeated, RoundsSkipped: state.Skipped, MessagesClipped: state.Clipped,
 		TrainLoss: runfolder.Float(result.TrainLoss), TestAccuracy: runfolder.Float(result.TestAccuracy),
@@ -338,7 +341,7 @@ func (s *session) summary(result learner.Result) runfolder.Summary {
 		out.ParameterSet, out.Form = d.Params.Name, d.Form.String()
 		out.Randomness = c.Encryption.Randomness
 		out.UplinkBitsPerRound = int64(d.Params.UplinkBits(d.Form, d.Witnesses))
-		out.UplinkOverheadBitsPerRound = int64(checkBits(s.protocol.ring, s.protocol.ctx))
+		out.UplinkOverheadBitsPerRound = int64(s.protocol.overheadBits)
 		out.FloodingBits = runfolder.Float(d.FloodingBits)
 		out.KeyEpochs = int(s.protocol.devices[0].Epoch()) + 1
 	}

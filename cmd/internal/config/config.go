@@ -35,7 +35,7 @@ type Config struct {
 type Experiment struct {
 	Name string `toml:"name"`
 	// Seed is the root of every random stream but the system's.
-	Seed uint64 `toml:"seed"`
+	Seed int64 `toml:"seed"`
 	// Aggregator is none, digital or xmk-ckks.
 	Aggregator string `toml:"aggregator"`
 }

@@ -72,6 +72,9 @@ func (c *Config) checkExperiment() error {
 	if e.Name == "" || len(e.Name) > 100 {
 		return fmt.Errorf("experiment.name is %q: it must have 1 to 100 characters", e.Name)
 	}
+	if e.Seed < 0 {
+		return fmt.Errorf("experiment.seed is %d: allowed are 0 to %d", e.Seed, int64(math.MaxInt64))
+	}
 	return oneOf("experiment.aggregator", e.Aggregator, "none", "digital", "xmk-ckks")
 }
 

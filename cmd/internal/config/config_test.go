@@ -1,0 +1,138 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestShippedConfigsAreValid(t *testing.T) {
+	files, err := filepath.Glob("../../../hw-configs/*.toml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no configs found: %v", err)
+	}
+	for _, f := range files {
+		if _, err := Load(f, nil); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestEncodeIsAFixedPoint(t *testing.T) {
+	c, err := Parse("test", []byte("[channel]\nstd = 10.0\nmean_per_device = [1.0, 2.0]\n[devices]\ncount = 2\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := c.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Parse("encoded", first, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := again.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(first) != string(second) {
+		t.Errorf("writing and reading changed the configuration:\n%s\n%s", first, second)
+	}
+	for _, key := range Keys() {
+		_, name, _ := strings.Cut(key, ".")
+		if !strings.Contains(string(first), name+" = ") {
+			t.Errorf("the resolved configuration lacks %s", key)
+		}
+	}
+	if again.Mean(1) != 2 || again.Std(1) != 10 {
+		t.Errorf("device 2 has mean %v and std %v", again.Mean(1), again.Std(1))
+	}
+}
+
+func TestOverrides(t *testing.T) {
+	c, err := Parse("test", nil, []string{"channel.std=10", "experiment.aggregator=none", `experiment.name="a = b"`, "encryption.modulus_bits=[54, 55]", "channel.std=3.5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Channel.Std != 3.5 || c.Experiment.Aggregator != "none" || c.Experiment.Name != "a = b" || len(c.Encryption.ModulusBits) != 2 {
+		t.Errorf("the overrides were not applied: %+v", c)
+	}
+}
+
+// Every refusal is one line that names the file or flag, and the key.
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		set        []string
+		want       []string
+	}{
+		{"unknown key", "[optimizer]\nruonds = 3\n", nil, []string{"x.toml", "optimizer.ruonds", "optimizer.rounds"}},
+		{"unknown section", "[optimiser]\nrounds = 3\n", nil, []string{"optimiser", "nearest"}},
+		{"wrong type", "[optimizer]\nrounds = \"many\"\n", nil, []string{"line 2", "optimizer.rounds"}},
+		{"no TOML", "[optimizer\n", nil, []string{"x.toml", "line 2"}},
+		{"fraction for a count", "[devices]\ncount = 1.5\n", nil, []string{"devices.count"}},
+		{"N = 0", "[devices]\ncount = 0\n", nil, []string{"devices.count is 0", "1 to"}},
+		{"n no power of two", "[encryption]\nn = 3000\n", nil, []string{"encryption.n is 3000", "power of two"}},
+		{"negative sigma", "[channel]\nstd = -1.0\n", nil, []string{"channel.std", "-1"}},
+		{"NaN sigma", "[channel]\nstd = nan\n", nil, []string{"channel.std", "NaN"}},
+		{"zero mean", "[channel]\nmean = 0.0\n", nil, []string{"channel.mean", "not 0"}},
+		{"per device", "[channel]\nstd_per_device = [1.0]\n", nil, []string{"std_per_device", "1 values", "10 devices"}},
+		{"negative seed", "[experiment]\nseed = -1\n", nil, []string{"experiment.seed"}},
+		{"aggregator", "[experiment]\naggregator = \"magic\"\n", nil, []string{"magic", "xmk-ckks"}},
+		{"same classes", "[task]\nclasses = [3, 3]\n", nil, []string{"task.classes", "differ"}},
+		{"three classes", "[task]\nclasses = [1, 2, 3]\n", nil, []string{"classes"}},
+		{"strokes classes", "[task]\ndataset = \"strokes\"\nclasses = [0, 7]\n", nil, []string{"0 to 3"}},
+		{"idx without files", "[task]\ndataset = \"idx\"\n", nil, []string{"train_images"}},
+		{"set without =", "", []string{"channel.std"}, []string{"--set", "section.key=value"}},
+		{"set unknown", "", []string{"channel.sdt=1"}, []string{"--set channel.sdt", "channel.std"}},
+		{"set two lines", "", []string{"channel.std=1\n[devices]\ncount=3"}, []string{"single line"}},
+		{"rounds", "[optimizer]\nrounds = 0\n", nil, []string{"optimizer.rounds is 0"}},
+		{"eta", "[optimizer]\neta0 = 0.0\n", nil, []string{"optimizer.eta0", "positive"}},
+	} {
+		_, err := Parse("x.toml", []byte(c.text), c.set)
+		if err == nil {
+			t.Errorf("%s: taken", c.name)
+			continue
+		}
+		if strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: more than one line: %v", c.name, err)
+		}
+		for _, w := range c.want {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%s: %q does not say %q", c.name, err, w)
+			}
+		}
+	}
+	if _, err := Load(filepath.Join(t.TempDir(), "none.toml"), nil); err == nil || !strings.Contains(err.Error(), "none.toml") {
+		t.Errorf("a missing file: %v", err)
+	}
+}
+
+// Whatever is accepted is in range and can be written and read again.
+func FuzzConfig(f *testing.F) {
+	files, _ := filepath.Glob("../../../hw-configs/*.toml")
+	for _, name := range files {
+		if data, err := os.ReadFile(name); err == nil {
+			f.Add(data)
+		}
+	}
+	f.Add([]byte("[channel]\nstd = 1e400\n"))
+	f.Add([]byte("experiment = 3\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Parse("fuzz", data, nil)
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Fatalf("more than one line: %q", err)
+			}
+			return
+		}
+		encoded, err := c.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Parse("encoded", encoded, nil); err != nil {
+			t.Fatalf("%v in\n%s", err, encoded)
+		}
+	})
+}
