@@ -121,7 +121,7 @@ func TestRecords(t *testing.T) {
 			t.Errorf("the loss at theta = 0 is %v, want log 2", r.TrainLoss)
 		}
 	}
-	if s := trainer.State(); s.Skipped != 6 || s.Repeated != 20 || s.Clipped != 21 {
+	if s := trainer.State(); s.Skipped != 6 || s.Repeated != 10 || s.Clipped != 21 {
 		t.Errorf("got %d skipped, %d repeated, %d clipped", s.Skipped, s.Repeated, s.Clipped)
 	}
 	if _, err := trainer.Step(t.Context()); !errors.Is(err, ErrDone) {
