@@ -19,6 +19,7 @@ import (
 	"ringwave/learner/model"
 	"ringwave/phy"
 	"ringwave/phy/channel"
+	"ringwave/phy/channel/p676"
 )
 
 // The values of experiment.aggregator.
@@ -159,20 +160,55 @@ func newChannel(c config.Config, root keystream.Seed) (*channel.Channel, error) 
 		cfg = channel.Config{}
 	}
 	for i := range c.Devices.Count {
-		cfg.Devices = append(cfg.Devices, fadingOf(c, i))
+		f, err := fadingOf(c, i)
+		if err != nil {
+			return nil, bad(fmt.Errorf("device %d: %w", i+1, err))
+		}
+		cfg.Devices = append(cfg.Devices, f)
 	}
 	ch, err := channel.New(cfg, root.Derive("channel"))
 	return ch, bad(err)
 }
 
-func fadingOf(c config.Config, i int) channel.Fading {
+func fadingOf(c config.Config, i int) (channel.Fading, error) {
 	if c.Experiment.Aggregator == aggregatorDigital {
-		return channel.Gaussian{Mu: 1}
+		return channel.Gaussian{Mu: 1}, nil
 	}
-	if c.Channel.Model == "rician" {
-		return channel.NewRicianMean(c.Channel.KFactor, c.Mean(i))
+	switch c.Channel.Model {
+	case "rician":
+		return channel.NewRicianMean(c.Channel.KFactor, c.Mean(i)), nil
+	case modelTHz:
+		return thzFading(c, i)
 	}
-	return channel.Gaussian{Mu: c.Mean(i), Sigma: c.Std(i)}
+	return channel.Gaussian{Mu: c.Mean(i), Sigma: c.Std(i)}, nil
+}
+
+// modelTHz is the value of channel.model that a link budget stands for.
+const modelTHz = "thz-los"
+
+// thzFading gives the gain of device i in units of the amplitude of an aligned
+// link over channel.distance_m.
+func thzFading(c config.Config, i int) (channel.Gaussian, error) {
+	reference := lineOfSight(c, i)
+	reference.DistanceM, reference.MisalignmentDeg = c.Channel.DistanceM, 0
+	b, err := reference.Budget()
+	if err != nil {
+		return channel.Gaussian{}, err
+	}
+	return lineOfSight(c, i).Fading(b.ReceivedDBm)
+}
+
+// lineOfSight gives the link of device i of a terahertz channel.
+func lineOfSight(c config.Config, i int) channel.LineOfSight {
+	h := c.Channel
+	return channel.LineOfSight{
+		CarrierHz: h.CarrierHz, DistanceM: c.Distance(i),
+		TransmitGainDBi: h.TransmitGainDBi, ReceiveGainDBi: h.ReceiveGainDBi,
+		MisalignmentDeg: c.Misalignment(i), TransmitPowerDBm: h.TransmitPowerDBm,
+		BandwidthHz: c.Link.BandwidthHz, NoiseFigureDB: h.NoiseFigureDB,
+		KFactor: h.KFactor, SpeedMps: h.SpeedMps,
+		Air: p676.Air{PressureHPa: h.PressureHPa, TemperatureK: h.TemperatureK, VapourDensity: h.VapourDensityGM3},
+	}
 }
 
 // parameterSet gives the set of a configuration with its overrides.

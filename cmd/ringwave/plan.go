@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ringwave/cmd/internal/config"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
 )
@@ -42,11 +43,24 @@ type plan struct {
 	BandwidthHz     float64 `json:"bandwidth_hz"`
 	AirtimeSeconds  float64 `json:"transmission_seconds_per_round"`
 
+	Links            []plannedLink `json:"links,omitempty"`
+	CoherenceSeconds float64       `json:"coherence_seconds,omitempty"`
+
 	MemoryBytes     uint64  `json:"memory_bytes"`
 	RoundSeconds    float64 `json:"seconds_per_round"`
 	DurationSeconds float64 `json:"expected_seconds"`
 
 	Notes []string `json:"notes"`
+}
+
+// plannedLink is the budget of one device's terahertz link.
+type plannedLink struct {
+	Device int     `json:"device"`
+	Mu     float64 `json:"mu"`
+	Sigma  float64 `json:"sigma"`
+	LossDB float64 `json:"loss_db"`
+	GasDB  float64 `json:"gas_loss_db"`
+	SNRdB  float64 `json:"snr_db"`
 }
 
 func newPlanCommand() *cobra.Command {
@@ -99,6 +113,11 @@ func makePlan(ctx context.Context, s *session) (p plan, err error) {
 		p.addEncryption(s)
 	}
 	p.DecodedVar = p.DecodedStd * p.DecodedStd
+	if s.cfg.Channel.Model == modelTHz {
+		if err := p.addLinks(s.cfg); err != nil {
+			return p, bad(err)
+		}
+	}
 	directions, err := learner.ParseDirections(s.cfg.Optimizer.Directions)
 	if err != nil {
 		return p, bad(err)
@@ -122,6 +141,34 @@ func (p *plan) addEncryption(s *session) {
 	p.UplinkBits = d.Params.UplinkBits(d.Form, d.Witnesses)
 	p.OverheadBits = s.protocol.overheadBits
 	p.AirtimeSeconds = airtime(p.UplinkBits, p.BandwidthHz)
+}
+
+// addLinks computes the terahertz links, and warns where the protocol outlasts
+// their coherence.
+func (p *plan) addLinks(c config.Config) error {
+	for i := range c.Devices.Count {
+		l := lineOfSight(c, i)
+		b, err := l.Budget()
+		if err != nil {
+			return fmt.Errorf("device %d: %w", i+1, err)
+		}
+		f, err := thzFading(c, i)
+		if err != nil {
+			return fmt.Errorf("device %d: %w", i+1, err)
+		}
+		p.Links = append(p.Links, plannedLink{
+			Device: i + 1, Mu: f.Mu, Sigma: f.Sigma, GasDB: b.GasLossDB, SNRdB: b.SNRdB,
+			LossDB: b.FreeSpaceLossDB + b.GasLossDB + b.PointingLossDB,
+		})
+		if math.IsInf(b.CoherenceSeconds, 1) {
+			continue
+		}
+		p.CoherenceSeconds = b.CoherenceSeconds
+	}
+	if t := p.CoherenceSeconds; t > 0 && p.AirtimeSeconds > t {
+		p.Notes = append(p.Notes, fmt.Sprintf("WARNING: the four transmissions of a round take %.3g s, longer than the channel's coherence time of %.3g s: gains will change within a round", p.AirtimeSeconds, t))
+	}
+	return nil
 }
 
 // plannedRounds is how many rounds are timed; the fastest counts.
@@ -156,6 +203,12 @@ func printPlan(w io.Writer, s *session, p plan) {
 		printSet(w, *s.design)
 		printBudget(w, p)
 	}
+	if len(p.Links) > 0 {
+		fmt.Fprintf(w, "\nTerahertz links at %.4g GHz, coherence time %s\n", c.Channel.CarrierHz/1e9, coherenceText(p.CoherenceSeconds))
+		for _, l := range p.Links {
+			fmt.Fprintf(w, "  device %-3d         mu %.4f, sigma %.4f, loss %.1f dB (gas %.3f dB), SNR %.1f dB\n", l.Device, l.Mu, l.Sigma, l.LossDB, l.GasDB, l.SNRdB)
+		}
+	}
 	fmt.Fprintf(w, "\nLearning\n")
 	fmt.Fprintf(w, "  std of eps_k       %.3g (variance %.3g)\n", p.DecodedStd, p.DecodedVar)
 	fmt.Fprintf(w, "  noise floor rho    %.3g, with L <= %.3g from the training data (Eq. 21)\n", p.Rho, p.Lipschitz)
@@ -169,6 +222,13 @@ func printPlan(w io.Writer, s *session, p plan) {
 	for _, n := range p.Notes {
 		fmt.Fprintf(w, "  note: %s\n", n)
 	}
+}
+
+func coherenceText(seconds float64) string {
+	if seconds == 0 {
+		return "unlimited (nothing moves)"
+	}
+	return fmt.Sprintf("%.3g s", seconds)
 }
 
 func printBudget(w io.Writer, p plan) {

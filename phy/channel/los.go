@@ -103,16 +103,16 @@ func (l LineOfSight) validate() error {
 	return nil
 }
 
-// Fading gives the distribution of the link's real effective gain, in units of
-// the direct path's amplitude without misalignment: the receiver keeps the
-// direct path's phase, so that the scattered part adds half its power,
-// mu^2/(2 K), as a Gaussian to the real part. So mu = 10^(-pointing loss/20) and
+// Fading gives the distribution of the link's real effective gain, as an
+// amplitude against that of a link that receives referenceDBm. The receiver keeps
+// the direct path's phase, so that of the scattered power mu^2/K half falls into
+// the real part, as a Gaussian: mu = 10^((received - reference)/20) and
 // sigma = mu/sqrt(2 K).
-func (l LineOfSight) Fading() (Gaussian, error) {
+func (l LineOfSight) Fading(referenceDBm float64) (Gaussian, error) {
 	b, err := l.Budget()
 	if err != nil {
 		return Gaussian{}, err
 	}
-	mu := math.Pow(10, -b.PointingLossDB/20)
+	mu := math.Pow(10, (b.ReceivedDBm-referenceDBm)/20)
 	return Gaussian{Mu: mu, Sigma: mu / math.Sqrt(2*l.KFactor)}, nil
 }

@@ -53,14 +53,24 @@ func TestLineOfSightBudget(t *testing.T) {
 
 func TestLineOfSightFading(t *testing.T) {
 	l := bench300()
-	g, err := l.Fading()
+	b, err := l.Budget()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := l.Fading(b.ReceivedDBm)
 	if err != nil || g.Mu != 1 || math.Abs(g.Sigma-math.Sqrt(1.0/200)) > 1e-12 {
 		t.Errorf("fading %+v, %v", g, err)
 	}
 	l.MisalignmentDeg = 1
-	weaker, err := l.Fading()
+	weaker, err := l.Fading(b.ReceivedDBm)
 	if err != nil || !(weaker.Mu < 1) || math.Abs(weaker.Sigma/weaker.Mu-g.Sigma) > 1e-12 {
 		t.Errorf("misaligned fading %+v, %v", weaker, err)
+	}
+	// At twice the distance the amplitude halves, but for a little more gas.
+	l = bench300()
+	l.DistanceM = 20
+	if far, err := l.Fading(b.ReceivedDBm); err != nil || math.Abs(far.Mu-0.5*math.Pow(10, -0.0607/20)) > 1e-4 {
+		t.Errorf("fading at twice the distance %+v, %v", far, err)
 	}
 }
 

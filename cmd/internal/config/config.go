@@ -114,7 +114,8 @@ type Link struct {
 // Channel is the fading model.
 type Channel struct {
 	Model string `toml:"model"`
-	// Mean is mu and Std sigma of every device, MeanPerDevice and StdPerDevice
+	// Model is gaussian, rician or thz-los. Mean is mu and Std sigma of every
+	// device, MeanPerDevice and StdPerDevice
 	// those of each; KFactor is for model = "rician".
 	Mean          float64   `toml:"mean"`
 	Std           float64   `toml:"std"`
@@ -131,6 +132,22 @@ type Channel struct {
 	DriftStd          float64 `toml:"drift_std"`
 	DriftProbability  float64 `toml:"drift_probability"`
 	FreshBlockOnRetry bool    `toml:"fresh_block_on_retry"`
+	// The link of model = "thz-los", of which mean and std follow; the K-factor
+	// is k_factor and the bandwidth link.bandwidth_hz. DistancePerDeviceM and
+	// MisalignmentPerDeviceDeg tell devices apart.
+	CarrierHz                float64   `toml:"carrier_hz"`
+	DistanceM                float64   `toml:"distance_m"`
+	DistancePerDeviceM       []float64 `toml:"distance_per_device_m"`
+	TransmitGainDBi          float64   `toml:"transmit_gain_dbi"`
+	ReceiveGainDBi           float64   `toml:"receive_gain_dbi"`
+	TransmitPowerDBm         float64   `toml:"transmit_power_dbm"`
+	NoiseFigureDB            float64   `toml:"noise_figure_db"`
+	MisalignmentDeg          float64   `toml:"misalignment_deg"`
+	MisalignmentPerDeviceDeg []float64 `toml:"misalignment_per_device_deg"`
+	SpeedMps                 float64   `toml:"speed_mps"`
+	TemperatureK             float64   `toml:"temperature_k"`
+	PressureHPa              float64   `toml:"pressure_hpa"`
+	VapourDensityGM3         float64   `toml:"vapour_density_g_m3"`
 }
 
 // Default gives the configuration of an empty file: the paper's MNIST experiment
@@ -157,6 +174,9 @@ func Default() Config {
 			Model: "gaussian", Mean: 1, Std: 1, KFactor: 10,
 			MeanPerDevice: []float64{}, StdPerDevice: []float64{},
 			Gains: "lattice", GainLatticeBits: 8, AnalogNoiseStd: 1, Drift: "none",
+			CarrierHz: 300e9, DistanceM: 10, TransmitGainDBi: 25, ReceiveGainDBi: 25,
+			NoiseFigureDB: 10, TemperatureK: 296, PressureHPa: 1013.25, VapourDensityGM3: 9.2,
+			DistancePerDeviceM: []float64{}, MisalignmentPerDeviceDeg: []float64{},
 		},
 	}
 }

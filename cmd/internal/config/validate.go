@@ -178,7 +178,7 @@ func (c *Config) checkLink() error {
 func (c *Config) checkChannel() error {
 	h := c.Channel
 	err := first(
-		oneOf("channel.model", h.Model, "gaussian", "rician"),
+		oneOf("channel.model", h.Model, "gaussian", "rician", "thz-los"),
 		oneOf("channel.gains", h.Gains, "lattice", "continuous"),
 		oneOf("channel.drift", h.Drift, "none", "after-key", "within-ciphertext", "after-ciphertext"),
 		between("channel.gain_lattice_bits", h.GainLatticeBits, 0, 24),
@@ -186,8 +186,10 @@ func (c *Config) checkChannel() error {
 		inRange("channel.k_factor", h.KFactor, 0, 1e6),
 		inRange("channel.drift_std", h.DriftStd, 0, 1e3),
 		inRange("channel.drift_probability", h.DriftProbability, 0, 1),
-		c.checkPerDevice("channel.mean", h.MeanPerDevice),
-		c.checkPerDevice("channel.std", h.StdPerDevice),
+		c.checkPerDevice("channel.mean_per_device", h.MeanPerDevice),
+		c.checkPerDevice("channel.std_per_device", h.StdPerDevice),
+		c.checkPerDevice("channel.distance_per_device_m", h.DistancePerDeviceM),
+		c.checkPerDevice("channel.misalignment_per_device_deg", h.MisalignmentPerDeviceDeg),
 	)
 	if err != nil {
 		return err
@@ -211,21 +213,29 @@ func (c *Config) checkPerDevice(key string, values []float64) error {
 	if len(values) == 0 || len(values) == c.Devices.Count {
 		return nil
 	}
-	return fmt.Errorf("%s_per_device has %d values for %d devices: give one a device, or none", key, len(values), c.Devices.Count)
+	return fmt.Errorf("%s has %d values for %d devices: give one a device, or none", key, len(values), c.Devices.Count)
 }
 
 // Mean gives mu of device i, counted from 0.
-func (c *Config) Mean(i int) float64 {
-	if i < len(c.Channel.MeanPerDevice) {
-		return c.Channel.MeanPerDevice[i]
-	}
-	return c.Channel.Mean
-}
+func (c *Config) Mean(i int) float64 { return own(c.Channel.MeanPerDevice, i, c.Channel.Mean) }
 
 // Std gives sigma of device i, counted from 0.
-func (c *Config) Std(i int) float64 {
-	if i < len(c.Channel.StdPerDevice) {
-		return c.Channel.StdPerDevice[i]
+func (c *Config) Std(i int) float64 { return own(c.Channel.StdPerDevice, i, c.Channel.Std) }
+
+// Distance gives the distance of device i in metres.
+func (c *Config) Distance(i int) float64 {
+	return own(c.Channel.DistancePerDeviceM, i, c.Channel.DistanceM)
+}
+
+// Misalignment gives the misalignment of device i in degrees.
+func (c *Config) Misalignment(i int) float64 {
+	return own(c.Channel.MisalignmentPerDeviceDeg, i, c.Channel.MisalignmentDeg)
+}
+
+// own gives a device's own value, or the common one.
+func own(values []float64, i int, common float64) float64 {
+	if i < len(values) {
+		return values[i]
 	}
-	return c.Channel.Std
+	return common
 }
