@@ -1,0 +1,121 @@
+package frame
+
+import (
+	"fmt"
+
+	"ringwave/crypto/keystream"
+	"ringwave/phy/digit"
+	"ringwave/phy/zq"
+)
+
+// Payload maps vectors of n coefficients to symbols and superposed symbols back
+// to vectors, in blocks that each carry their own linear check. It is one
+// transmission's: its check weights are drawn for a round and attempt.
+//
+// Encode may be called by several goroutines between two calls of Draw, each
+// with its own Scratch; DecodeBlock by one.
+type Payload struct {
+	mod    *zq.Modulus
+	codec  *digit.Codec
+	blocks []block
+	n      int
+
+	decoded []Scratch // one a block
+}
+
+// block is a run of coefficients and its check.
+type block struct {
+	from, coefficients int
+	check              *Check
+	symbol             int // of the first digit
+}
+
+// Scratch is working memory for one block of one device.
+type Scratch struct {
+	part, sums zq.Vector
+}
+
+// NewPayload lays out payloads of n coefficients in blocks of at most
+// blockCoefficients. The seed is public.
+func NewPayload(mod *zq.Modulus, codec *digit.Codec, n, blockCoefficients int, seed keystream.Seed) (*Payload, error) {
+	if n < 1 || blockCoefficients < 1 {
+		return nil, fmt.Errorf("a payload of %d coefficients in blocks of %d: both must be positive", n, blockCoefficients)
+	}
+	p := &Payload{mod: mod, codec: codec, n: n}
+	symbol := 0
+	for from := 0; from < n; from += blockCoefficients {
+		k := min(blockCoefficients, n-from)
+		check, err := NewCheck(mod, k, 0, seed.Derive("block", uint64(len(p.blocks))))
+		if err != nil {
+			return nil, err
+		}
+		b := block{from: from, coefficients: k, check: check, symbol: symbol}
+		p.blocks = append(p.blocks, b)
+		p.decoded = append(p.decoded, p.scratch(b))
+		symbol += (k + check.Len()) * codec.Digits()
+	}
+	return p, nil
+}
+
+func (p *Payload) scratch(b block) Scratch {
+	return Scratch{part: p.mod.NewVector(b.coefficients), sums: p.mod.NewVector(b.check.Len())}
+}
+
+// NewScratch gives working memory for Encode: one set a device.
+func (p *Payload) NewScratch() []Scratch {
+	s := make([]Scratch, len(p.blocks))
+	for i, b := range p.blocks {
+		s[i] = p.scratch(b)
+	}
+	return s
+}
+
+// Len gives the number of coefficients, Symbols the length in symbols, Blocks
+// the number of blocks.
+func (p *Payload) Len() int    { return p.n }
+func (p *Payload) Blocks() int { return len(p.blocks) }
+func (p *Payload) Symbols() int {
+	_, to := p.BlockSymbols(len(p.blocks) - 1)
+	return to
+}
+
+// BlockSymbols gives the range of block i's symbols.
+func (p *Payload) BlockSymbols(i int) (from, to int) {
+	b := p.blocks[i]
+	return b.symbol, b.symbol + (b.coefficients+b.check.Len())*p.codec.Digits()
+}
+
+// Draw takes the check weights of a round and attempt.
+func (p *Payload) Draw(round, attempt uint32) {
+	for _, b := range p.blocks {
+		b.check.Draw(round, attempt)
+	}
+}
+
+// Encode writes the symbols of x, digits of coefficients and checks, to dst.
+func (p *Payload) Encode(dst []int8, x zq.Vector, scratch []Scratch) {
+	for i, b := range p.blocks {
+		s := scratch[i]
+		for j := range s.part {
+			copy(s.part[j], x[j][b.from:b.from+b.coefficients])
+		}
+		b.check.Sums(s.sums, s.part)
+		split := b.symbol + b.coefficients*p.codec.Digits()
+		_, end := p.BlockSymbols(i)
+		p.codec.Split(dst[b.symbol:split], s.part)
+		p.codec.Split(dst[split:end], s.sums)
+	}
+}
+
+// DecodeBlock joins the superposed digits of block i, writes its coefficients
+// to v, of Len coefficients, and tells whether its linear check holds.
+func (p *Payload) DecodeBlock(v zq.Vector, i int, y []int32) bool {
+	b, s := p.blocks[i], p.decoded[i]
+	split := b.coefficients * p.codec.Digits()
+	p.codec.Join(s.part, y[:split])
+	p.codec.Join(s.sums, y[split:])
+	for j := range v {
+		copy(v[j][b.from:b.from+b.coefficients], s.part[j])
+	}
+	return b.check.Verify(s.part, s.sums)
+}

@@ -1,0 +1,154 @@
+package frame
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"ringwave/crypto/keystream"
+	"ringwave/phy/digit"
+	"ringwave/phy/zq"
+)
+
+// Symbols of several devices superposed with integer gains decode to the
+// superposed vector, block by block; one wrong digit fails its block and no
+// other.
+func TestPayload(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 1))
+	for _, primes := range [][]uint64{{0x7fff801}, {0x3ffffffffd6001, 0x7ffffffffb4001}} {
+		m := testModulus(t, primes...)
+		for _, base := range []int{3, 7} {
+			codec, err := digit.New(m, base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const n, devices = 130, 3
+			p, err := NewPayload(m, codec, n, 50, keystream.FromInteger(4))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Blocks() != 3 || p.Len() != n {
+				t.Fatalf("%d blocks of %d coefficients", p.Blocks(), p.Len())
+			}
+			stream := keystream.FromInteger(9).Stream()
+			p.Draw(7, 1)
+			y, want := make([]int32, p.Symbols()), m.NewVector(n)
+			for range devices {
+				x, symbols := randomVector(m, n, stream), make([]int8, p.Symbols())
+				p.Encode(symbols, x, p.NewScratch())
+				h := rnd.Int64N(41) - 20
+				for s, d := range symbols {
+					y[s] += int32(h) * int32(d)
+				}
+				m.AddScaled(want, h, x)
+			}
+			got := m.NewVector(n)
+			decode := func() (passed []bool) {
+				for i := range p.Blocks() {
+					from, to := p.BlockSymbols(i)
+					passed = append(passed, p.DecodeBlock(got, i, y[from:to]))
+				}
+				return passed
+			}
+			for i, ok := range decode() {
+				if !ok {
+					t.Fatalf("block %d of a good payload failed", i)
+				}
+			}
+			if !got.Equal(want) {
+				t.Fatal("the payload is not the superposition")
+			}
+			for range 200 {
+				at := rnd.IntN(len(y))
+				y[at]++
+				for i, ok := range decode() {
+					from, to := p.BlockSymbols(i)
+					if ok == (at >= from && at < to) {
+						t.Fatalf("a wrong digit at %d: block %d (%d to %d) passed: %v", at, i, from, to, ok)
+					}
+				}
+				y[at]--
+			}
+		}
+	}
+}
+
+func TestPayloadAllocatesNothing(t *testing.T) {
+	m := testModulus(t, 0x3ffffffffed001)
+	codec, err := digit.New(m, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := NewPayload(m, codec, 300, 100, keystream.FromInteger(4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, dst, scratch, y := m.NewVector(300), make([]int8, p.Symbols()), p.NewScratch(), make([]int32, p.Symbols())
+	v := zq.Vector(m.NewVector(300))
+	if n := testing.AllocsPerRun(20, func() {
+		p.Draw(1, 1)
+		p.Encode(dst, x, scratch)
+		from, to := p.BlockSymbols(1)
+		p.DecodeBlock(v, 1, y[from:to])
+	}); n != 0 {
+		t.Errorf("%v allocations a run", n)
+	}
+}
+
+func TestHeader(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(2, 2))
+	for range 500 {
+		h := Header{
+			Run: uint16(rnd.Uint32()), Round: rnd.Uint32(), Attempt: uint16(rnd.Uint32()),
+			Transmission: uint8(rnd.Uint32()), Group: uint16(rnd.Uint32()), Repeat: uint8(rnd.Uint32()),
+		}
+		var s [HeaderSymbols]int8
+		h.Symbols(s[:])
+		y := make([]float32, HeaderSymbols)
+		for i, v := range s {
+			y[i] = float32(v) * (0.2 + rnd.Float32())
+		}
+		got, err := DecodeHeader(y)
+		if err != nil || got != h {
+			t.Fatalf("%+v came back as %+v, %v", h, got, err)
+		}
+		i := rnd.IntN(len(y))
+		y[i] = -y[i]
+		if _, err := DecodeHeader(y); err == nil {
+			t.Fatalf("a flipped symbol %d was taken", i)
+		}
+	}
+	if _, err := DecodeHeader(make([]float32, HeaderSymbols)); err == nil {
+		t.Error("silence was taken for a header")
+	}
+	if _, err := DecodeHeader(nil); err == nil {
+		t.Error("nothing was taken for a header")
+	}
+}
+
+// Whatever is taken for a header is one that could have been sent.
+func FuzzHeader(f *testing.F) {
+	var s [HeaderSymbols]int8
+	Header{Run: 1, Round: 2, Attempt: 3, Transmission: 1, Group: 4, Repeat: 5}.Symbols(s[:])
+	seed := make([]byte, HeaderSymbols)
+	for i, v := range s {
+		seed[i] = byte(v)
+	}
+	f.Add(seed)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		y := make([]float32, len(data))
+		for i, b := range data {
+			y[i] = float32(int8(b))
+		}
+		h, err := DecodeHeader(y)
+		if err != nil {
+			return
+		}
+		var again [HeaderSymbols]int8
+		h.Symbols(again[:])
+		for i, v := range again {
+			if float32(v)*y[i] <= 0 {
+				t.Fatalf("symbol %d was %v", i, y[i])
+			}
+		}
+	})
+}
