@@ -195,11 +195,11 @@ func (t Task) check() error {
 	}
 	for i, shard := range t.Shards {
 		if len(shard) == 0 {
-			return fmt.Errorf("device %d has no sample; allowed is 1 or more", i)
+			return fmt.Errorf("device %d has no sample; allowed is 1 or more", i+1)
 		}
 		for _, j := range shard {
 			if j < 0 || j >= t.Train.Len() {
-				return fmt.Errorf("device %d has sample %d; allowed is 0 to %d", i, j, t.Train.Len()-1)
+				return fmt.Errorf("device %d has sample %d; allowed is 0 to %d", i+1, j, t.Train.Len()-1)
 			}
 		}
 	}
@@ -266,7 +266,7 @@ func (t *Trainer) differences(k int, gamma float64) (float64, error) {
 	for i, d := range t.devices {
 		t.delta[i] = d.plus - d.minus
 		if !isFinite(t.delta[i]) {
-			return 0, fmt.Errorf("device %d: Delta f is %v: %w", i, t.delta[i], ErrDiverged)
+			return 0, fmt.Errorf("device %d: Delta f is %v: %w", i+1, t.delta[i], ErrDiverged)
 		}
 		sum += d.loss
 	}

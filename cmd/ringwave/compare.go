@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -23,8 +25,8 @@ func newCompareCommand() *cobra.Command {
 		Use:   "compare DIR...",
 		Short: "Overlay runs and tabulate median and quartiles over seeds",
 		Long: `Overlay runs (loss, accuracy, and M against its noiseless value) and print a table.
-Runs whose configurations differ in nothing but the seed and the name are one
-group, with median and quartiles.`,
+Runs that differ in nothing but the seed and the name, and used the same data, are
+one group, with median and quartiles.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return bad(fmt.Errorf("%s takes one or more run folders", cmd.CommandPath()))
@@ -67,56 +69,122 @@ type comparedRun struct {
 	rows    []runfolder.Row
 }
 
+// groupKey is what the runs of a group have in common: the configuration but for
+// seed and name, and the data in use. Two runs of one seed are no two samples of
+// anything: the second is another group.
+type groupKey struct {
+	digest  [32]byte
+	dataset string
+	data    string
+	repeat  int
+}
+
 // readRuns reads run folders and groups them, in the order given.
 func readRuns(dirs []string) ([]*group, error) {
 	var groups []*group
-	byDigest := map[[32]byte]*group{}
+	byKey := map[groupKey]*group{}
 	for _, dir := range dirs {
-		cfg, err := config.Load(filepath.Join(dir, runfolder.ConfigName), nil)
-		if err != nil {
-			return nil, bad(err)
-		}
-		summary, err := runfolder.ReadSummary(filepath.Join(dir, runfolder.SummaryName))
-		if err != nil {
-			return nil, bad(fmt.Errorf("%w (has the run ended?)", err))
-		}
-		rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName))
-		if err != nil {
-			return nil, bad(err)
-		}
-		same := cfg
-		same.Experiment.Seed, same.Experiment.Name = 0, "any"
-		digest, err := same.Digest()
+		cfg, run, key, err := readRun(dir)
 		if err != nil {
 			return nil, err
 		}
-		if byDigest[digest] == nil {
-			byDigest[digest] = &group{label: cfg.Experiment.Name, cfg: cfg}
-			groups = append(groups, byDigest[digest])
+		for byKey[key] != nil && byKey[key].hasSeed(run.summary.Seed) {
+			key.repeat++
 		}
-		byDigest[digest].runs = append(byDigest[digest].runs, comparedRun{summary, rows})
+		if byKey[key] == nil {
+			byKey[key] = &group{label: cfg.Experiment.Name, cfg: cfg}
+			groups = append(groups, byKey[key])
+		}
+		byKey[key].runs = append(byKey[key].runs, run)
 	}
-	tellApart(groups)
-	return groups, nil
+	return groups, tellApart(groups)
 }
 
-// tellApart adds to equal labels what their configurations differ in, or a
-// number.
-func tellApart(groups []*group) {
-	count := map[string]int{}
-	for _, g := range groups {
-		count[g.label]++
+func readRun(dir string) (cfg config.Config, run comparedRun, key groupKey, err error) {
+	if cfg, err = config.Load(filepath.Join(dir, runfolder.ConfigName), nil); err != nil {
+		return cfg, run, key, bad(err)
 	}
-	taken := map[string]int{}
-	for _, g := range groups {
-		if count[g.label] > 1 {
-			c := g.cfg
-			g.label = fmt.Sprintf("%s, %s, sigma %v, %s", g.label, c.Experiment.Aggregator, c.Channel.Std, c.Encryption.ParameterSet)
-		}
-		if taken[g.label]++; taken[g.label] > 1 {
-			g.label = fmt.Sprintf("%s (%d)", g.label, taken[g.label])
+	if run.summary, err = runfolder.ReadSummary(filepath.Join(dir, runfolder.SummaryName)); err != nil {
+		return cfg, run, key, bad(fmt.Errorf("%w (has the run ended?)", err))
+	}
+	if run.rows, err = runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName)); err != nil {
+		return cfg, run, key, bad(err)
+	}
+	manifest, err := runfolder.ReadManifest(filepath.Join(dir, runfolder.ManifestName))
+	if err != nil {
+		return cfg, run, key, bad(err)
+	}
+	same := cfg
+	same.Experiment.Seed, same.Experiment.Name = 0, "any"
+	key.dataset = run.summary.Dataset
+	for _, f := range manifest.Data {
+		key.data += f.SHA256.String()
+	}
+	key.digest, err = same.Digest()
+	return cfg, run, key, err
+}
+
+func (g *group) hasSeed(seed uint64) bool {
+	for _, r := range g.runs {
+		if r.summary.Seed == seed {
+			return true
 		}
 	}
+	return false
+}
+
+// tellApart adds to equal labels the keys in which their configurations differ,
+// the data set where it does, and a number where nothing else tells them apart.
+func tellApart(groups []*group) error {
+	byLabel := map[string][]*group{}
+	for _, g := range groups {
+		byLabel[g.label] = append(byLabel[g.label], g)
+	}
+	for _, same := range byLabel {
+		if len(same) == 1 {
+			continue
+		}
+		differing, err := differences(same)
+		if err != nil {
+			return err
+		}
+		taken := map[string]int{}
+		for i, g := range same {
+			g.label += differing[i]
+			if taken[g.label]++; taken[g.label] > 1 {
+				g.label = fmt.Sprintf("%s (%d)", g.label, taken[g.label])
+			}
+		}
+	}
+	return nil
+}
+
+// differences gives for each group ", key=value" for what not all groups share.
+func differences(groups []*group) ([]string, error) {
+	values := make([]map[string]string, len(groups))
+	for i, g := range groups {
+		flat, err := g.cfg.Flat()
+		if err != nil {
+			return nil, err
+		}
+		flat["data"] = g.runs[0].summary.Dataset
+		delete(flat, "experiment.seed")
+		values[i] = flat
+	}
+	text := make([]string, len(groups))
+	for _, key := range slices.Sorted(maps.Keys(values[0])) {
+		shared := true
+		for _, v := range values {
+			shared = shared && v[key] == values[0][key]
+		}
+		for i := range groups {
+			if !shared {
+				_, short, _ := strings.Cut("."+key, ".")
+				text[i] += fmt.Sprintf(", %s=%s", short, values[i][key])
+			}
+		}
+	}
+	return text, nil
 }
 
 func drawComparison(out string, groups []*group) ([]string, error) {
@@ -140,12 +208,18 @@ func drawComparison(out string, groups []*group) ([]string, error) {
 
 // tableLine is a group's line of the table. Accuracies are shares, 0 to 1.
 type tableLine struct {
-	Label                          string
-	Runs                           int
-	AccuracyLow, Accuracy, AccHigh runfolder.Float // quartiles
-	LossLow, Loss, LossHigh        runfolder.Float
-	WorstDeviations                runfolder.Float // max |eps|/predicted std
-	Skipped, Repeated              int
+	Label        string          `json:"label"`
+	Runs         int             `json:"runs"`
+	AccuracyLow  runfolder.Float `json:"test_accuracy_lower_quartile"`
+	Accuracy     runfolder.Float `json:"test_accuracy_median"`
+	AccuracyHigh runfolder.Float `json:"test_accuracy_upper_quartile"`
+	LossLow      runfolder.Float `json:"train_loss_lower_quartile"`
+	Loss         runfolder.Float `json:"train_loss_median"`
+	LossHigh     runfolder.Float `json:"train_loss_upper_quartile"`
+	// WorstDeviations is the largest |eps| in predicted deviations.
+	WorstDeviations runfolder.Float `json:"worst_deviations"`
+	Skipped         int             `json:"rounds_skipped"`
+	Repeated        int             `json:"rounds_repeated"`
 }
 
 func tableOf(groups []*group) []tableLine {
@@ -166,7 +240,7 @@ func tableOf(groups []*group) []tableLine {
 			}
 		}
 		low, median, high := chart.Quartiles(accuracy)
-		line.AccuracyLow, line.Accuracy, line.AccHigh = runfolder.Float(low), runfolder.Float(median), runfolder.Float(high)
+		line.AccuracyLow, line.Accuracy, line.AccuracyHigh = runfolder.Float(low), runfolder.Float(median), runfolder.Float(high)
 		low, median, high = chart.Quartiles(loss)
 		line.LossLow, line.Loss, line.LossHigh = runfolder.Float(low), runfolder.Float(median), runfolder.Float(high)
 		line.WorstDeviations = runfolder.Float(worst)
@@ -180,7 +254,7 @@ func printComparison(w io.Writer, groups []*group, plots []string) {
 	fmt.Fprintln(t, "runs\taccuracy, median %\tquartiles %\ttraining loss\tquartiles\tworst |eps|/std\trepeated\tskipped\t  experiment")
 	for _, l := range tableOf(groups) {
 		fmt.Fprintf(t, "%d\t%.2f\t%.2f to %.2f\t%.4f\t%.4f to %.4f\t%.2f\t%d\t%d\t  %s\n",
-			l.Runs, 100*float64(l.Accuracy), 100*float64(l.AccuracyLow), 100*float64(l.AccHigh),
+			l.Runs, 100*float64(l.Accuracy), 100*float64(l.AccuracyLow), 100*float64(l.AccuracyHigh),
 			float64(l.Loss), float64(l.LossLow), float64(l.LossHigh), float64(l.WorstDeviations), l.Repeated, l.Skipped, l.Label)
 	}
 	_ = t.Flush() // a terminal that is gone cannot be told so

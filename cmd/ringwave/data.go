@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -57,8 +58,12 @@ func fetchData(cmd *cobra.Command, name, dir string) error {
 		fmt.Fprintln(w, "Stopped. Nothing half-written was kept.")
 		return errInterrupted
 	}
+	var wrong *dataset.ChecksumError
+	if errors.As(err, &wrong) {
+		return bad(err)
+	}
 	if err != nil {
-		return place(err)
+		return err
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), "Fetched and verified:", dir)
 	return nil

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/bits"
 	"os"
 	"path/filepath"
@@ -33,19 +32,21 @@ const (
 type task struct {
 	name         string // of the data set in use
 	fallbackUsed bool
+	missing      error // why the fallback is used
 	train, test  *dataset.Set
 	files        []dataset.File
 	model        model.Model
 	shards       [][]int
 }
 
-// loadTask loads the data set of a configuration, or its fallback.
+// loadTask loads the data set of a configuration, or its fallback: but not where
+// the user has said where the data are.
 func loadTask(c config.Config, dataDir string, root keystream.Seed) (*task, error) {
 	t := &task{name: c.Task.Dataset}
 	err := t.load(c, dataDir, root)
 	var missing *dataset.MissingError
-	if errors.As(err, &missing) && c.Task.Fallback != "" && c.Task.Fallback != t.name {
-		t.name, t.fallbackUsed = c.Task.Fallback, true
+	if errors.As(err, &missing) && dataDir == "" && c.Task.Fallback != "" && c.Task.Fallback != t.name {
+		t.name, t.fallbackUsed, t.missing = c.Task.Fallback, true, err
 		err = t.load(c, dataDir, root)
 	}
 	if err != nil {
@@ -230,6 +231,10 @@ func parameterSet(e config.Encryption) (xmkckks.Params, xmkckks.Form, error) {
 	if e.Log2FloodStd != 0 {
 		p.LogFlood = e.Log2FloodStd
 	}
+	if e.N != 0 || len(e.ModulusBits) != 0 || e.Log2Lambda != 0 || e.Log2FloodStd != 0 {
+		p.Note = fmt.Sprintf("changed from %s in the configuration: what is known of that set does not hold for it", p.Name)
+		p.Name += "-changed"
+	}
 	form := p.Form
 	switch e.Form {
 	case "whole":
@@ -267,7 +272,6 @@ func overrideRing(p *xmkckks.Params, e config.Encryption) error {
 		}
 		p.Primes = append(p.Primes, prime)
 	}
-	p.Name += "-changed"
 	if s := p.Security(); !s.MeetsStandard() {
 		return fmt.Errorf("encryption.n = %d with log2 q = %.1f: q is too large for n; at most %.0f bits keep 128-bit security (HomomorphicEncryption.org 2018)", p.N, s.LogQ, s.Standard)
 	}
@@ -291,7 +295,7 @@ func newDesign(c config.Config, ch *channel.Channel) (xmkckks.Design, error) {
 	}
 	mu, omega := ch.Moments()
 	link := xmkckks.Link{
-		Mu: mu, Omega: omega, Alpha: ch.Alpha(),
+		Mu: mu, Omega: omega, K: ch.KFactors(), Alpha: ch.Alpha(),
 		DeltaMax: c.Encryption.DeltaMax, Attempts: attemptsPerKey(c),
 	}
 	if c.Experiment.Aggregator == aggregatorXMK {
@@ -354,5 +358,5 @@ func checkBits(r *phy.Ring, ctx *xmkckks.Context) (int, error) {
 		}
 		coefficients += m
 	}
-	return coefficients*int(math.Ceil(ctx.Params.LogQ())) + phy.Transmissions*r.PatternSymbols(), nil
+	return coefficients*ctx.Params.CoefficientBits() + phy.Transmissions*r.PatternSymbols(), nil
 }

@@ -211,7 +211,7 @@ func printPlan(w io.Writer, s *session, p plan) {
 	}
 	fmt.Fprintf(w, "\nLearning\n")
 	fmt.Fprintf(w, "  std of eps_k       %.3g (variance %.3g)\n", p.DecodedStd, p.DecodedVar)
-	fmt.Fprintf(w, "  noise floor rho    %.3g, with L <= %.3g from the training data (Eq. 21)\n", p.Rho, p.Lipschitz)
+	fmt.Fprintf(w, "  noise floor rho    %.3g%s, with L <= %.3g from the training data (Eq. 21)\n", p.Rho, rhoCondition(c.Optimizer), p.Lipschitz)
 	fmt.Fprintf(w, "\nCost\n")
 	if s.design != nil {
 		fmt.Fprintf(w, "  uplink             %d bits a device and round, and %d of checks and patterns\n", p.UplinkBits, p.OverheadBits)
@@ -222,6 +222,14 @@ func printPlan(w io.Writer, s *session, p plan) {
 	for _, n := range p.Notes {
 		fmt.Fprintf(w, "  note: %s\n", n)
 	}
+}
+
+// rhoCondition says where Theorem 2, and so rho, does not apply as it stands.
+func rhoCondition(o config.Optimizer) string {
+	if o.StepLaw == "theorem2" {
+		return ""
+	}
+	return " if Theorem 2's steps were taken"
 }
 
 func coherenceText(seconds float64) string {

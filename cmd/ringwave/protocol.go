@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"ringwave/cmd/internal/config"
 	"ringwave/crypto/keystream"
@@ -68,6 +67,7 @@ func newProtocol(c config.Config, root keystream.Seed, ch *channel.Channel, desi
 			Seed: secrets.Derive("device", uint64(i)), Guard: guard,
 		})
 		if err != nil {
+			p.close()
 			return nil, err
 		}
 		p.devices = append(p.devices, d)
@@ -77,14 +77,17 @@ func newProtocol(c config.Config, root keystream.Seed, ch *channel.Channel, desi
 		Attempts: c.Encryption.AttemptsPerRound,
 	})
 	if err != nil {
+		p.close()
 		return nil, err
 	}
 	return p, nil
 }
 
-// close stops the engine and wipes the devices' secrets.
+// close stops the engine, if there is one, and wipes the devices' secrets.
 func (p *protocol) close() {
-	p.engine.Close()
+	if p.engine != nil {
+		p.engine.Close()
+	}
 	for _, d := range p.devices {
 		d.Close()
 	}
@@ -120,9 +123,7 @@ func (p *protocol) Aggregate(_ context.Context, k int, delta []float64) (learner
 	p.gains.Scaled(p.scaled, uint32(k), out.Attempt, int(phy.TxC0))
 	ideal := 0.0
 	for i, h := range p.scaled {
-		x := delta[i] / p.mu[i]
-		x = math.Max(-p.design.Link.DeltaMax, math.Min(p.design.Link.DeltaMax, x))
-		ideal += h / out.Alpha * x
+		ideal += h / out.Alpha * (delta[i] / p.mu[i])
 	}
 	return learner.Outcome{
 		M: out.M, Ideal: ideal, EpsStd: p.design.ConditionalStd(p.ctx, p.scaled),
@@ -130,8 +131,8 @@ func (p *protocol) Aggregate(_ context.Context, k int, delta []float64) (learner
 	}, nil
 }
 
-// analogGains gives the gains that the unencrypted aggregator meets: those of
-// the encrypted one.
+// analogGains gives the gains that the unencrypted aggregator meets: those that
+// the encrypted one meets in the first attempt at a round, at b.
 type analogGains struct {
 	channel *channel.Channel
 	h       []float64

@@ -120,6 +120,10 @@ func runSession(cmd *cobra.Command, s *session, asJSON bool) (err error) {
 		fmt.Fprintf(stderr, "Stopped after round %d of %d. Go on with:\n  ringwave run --resume %s\n", s.trainer.State().Round, s.cfg.Optimizer.Rounds, dir)
 		return err
 	}
+	var input badInput
+	if errors.As(err, &input) {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("%w; the run can go on from its last checkpoint with: ringwave run --resume %s", err, dir)
 	}
@@ -137,8 +141,8 @@ func runSession(cmd *cobra.Command, s *session, asJSON bool) (err error) {
 // printStart says what is about to run, and loudly what a user might not expect.
 func printStart(w io.Writer, s *session) {
 	if s.task.fallbackUsed {
-		fmt.Fprintf(w, "*** DATA SET %s NOT FOUND: running on the fallback, %s, which the program makes by itself.\n*** Get the real one with: ringwave data fetch %s\n",
-			strings.ToUpper(s.cfg.Task.Dataset), s.task.name, s.cfg.Task.Dataset)
+		fmt.Fprintf(w, "*** DATA SET %s NOT FOUND: running on the fallback, %s, which the program makes by itself.\n*** %v\n",
+			strings.ToUpper(s.cfg.Task.Dataset), s.task.name, s.task.missing)
 	}
 	c := s.cfg
 	fmt.Fprintf(w, "%s: %s classes %d and %d, %d devices, %d rounds, aggregator %s, seed %d\n",
@@ -155,7 +159,7 @@ func printResult(w io.Writer, dir string, s runfolder.Summary, plots []string) {
 	fmt.Fprintf(w, "\nResult after %d rounds in %.1f s\n", s.RoundsCompleted, s.Seconds)
 	fmt.Fprintf(w, "  data set           %s%s\n", s.Dataset, map[bool]string{true: "  (fallback: the data set asked for was not found)"}[s.FallbackUsed])
 	fmt.Fprintf(w, "  test accuracy      %.2f %%\n", 100*float64(s.TestAccuracy))
-	fmt.Fprintf(w, "  training loss      %.4f\n", float64(s.TrainLoss))
+	fmt.Fprintf(w, "  training loss      %.4g  (all training samples, at the end)\n", float64(s.TrainLoss))
 	fmt.Fprintf(w, "  rounds repeated    %d, skipped %d\n", s.RoundsRepeated, s.RoundsSkipped)
 	if s.MessagesClipped > 0 {
 		fmt.Fprintf(w, "  messages clipped   %d\n", s.MessagesClipped)
@@ -211,8 +215,12 @@ func (p *progress) report(r learner.Record) {
 	if r.Round%step != 0 && r.Round != p.last {
 		return
 	}
+	accuracy := "not evaluated yet"
+	if !math.IsNaN(p.accuracy) {
+		accuracy = fmt.Sprintf("%.2f %%", 100*p.accuracy)
+	}
 	left := time.Duration(float64(time.Since(p.began)) / float64(r.Round-p.first) * float64(p.last-r.Round))
-	fmt.Fprintf(p.w, "round %d of %d, loss %.4f, accuracy %.2f %%, about %v left\n", r.Round, p.last, r.TrainLoss, 100*p.accuracy, left.Round(100*time.Millisecond))
+	fmt.Fprintf(p.w, "round %d of %d, loss %.4g, accuracy %s, about %v left\n", r.Round, p.last, r.TrainLoss, accuracy, left.Round(100*time.Millisecond))
 }
 
 // stop ends the bar's line.

@@ -49,7 +49,7 @@ type session struct {
 // is the user's to mend, a failing disk is not.
 func place(err error) error {
 	var errno syscall.Errno
-	if errors.As(err, &errno) && !slices.Contains([]syscall.Errno{syscall.ENOENT, syscall.ENOTDIR, syscall.EISDIR, syscall.EACCES, syscall.EEXIST, syscall.EROFS}, errno) {
+	if errors.As(err, &errno) && !slices.Contains([]syscall.Errno{syscall.ENOENT, syscall.ENOTDIR, syscall.EISDIR, syscall.EACCES, syscall.EEXIST, syscall.EROFS, syscall.ENAMETOOLONG}, errno) {
 		return err
 	}
 	return bad(err)
@@ -161,7 +161,9 @@ func (s *session) openJournal(from *runfolder.Checkpoint) (uint32, error) {
 	if s.cfg.Encryption.Randomness == "system" {
 		return j.NextEpoch(), nil
 	}
-	j.Rewind(uint32(from.Round))
+	if err := j.Rewind(uint32(from.Round)); err != nil {
+		return 0, err
+	}
 	if e := s.cfg.Encryption.KeyEpochRounds; e > 0 {
 		return uint32(from.Round / e), nil
 	}
@@ -194,51 +196,62 @@ func resumeSession(dir, dataDir string) (*session, error) {
 	if err != nil {
 		return nil, place(err)
 	}
-	s, err := resumeIn(folder, dataDir)
+	s, err := sessionIn(folder, dataDir)
 	if err != nil {
-		folder.Close()
+		_ = folder.Close() // the first error counts
+		return nil, err
+	}
+	if err := s.resume(); err != nil {
+		_ = s.close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func resumeIn(folder *runfolder.Folder, dataDir string) (*session, error) {
+// sessionIn makes the session of a run folder, with the folder in it.
+func sessionIn(folder *runfolder.Folder, dataDir string) (*session, error) {
 	cfg, err := config.Load(filepath.Join(folder.Path(), runfolder.ConfigName), nil)
 	if err != nil {
 		return nil, bad(err)
-	}
-	point, err := folder.LoadCheckpoint()
-	if err != nil {
-		return nil, place(err)
 	}
 	s, err := newSession(cfg, dataDir)
 	if err != nil {
 		return nil, err
 	}
 	s.folder = folder
+	return s, nil
+}
+
+// resume goes to where the folder's checkpoint is.
+func (s *session) resume() error {
+	folder := s.folder
+	point, err := folder.LoadCheckpoint()
+	if err != nil {
+		return place(err)
+	}
 	if s.digest != point.ConfigDigest {
-		return nil, bad(fmt.Errorf("%s: the checkpoint belongs to another configuration (digest %.16s…, that of %s is %.16s…): restore the file or start a new run",
+		return bad(fmt.Errorf("%s: the checkpoint belongs to another configuration (digest %.16s…, that of %s is %.16s…): restore the file or start a new run",
 			filepath.Join(folder.Path(), runfolder.CheckpointName), point.ConfigDigest, runfolder.ConfigName, s.digest))
 	}
 	if err := s.sameData(); err != nil {
-		return nil, err
+		return err
 	}
 	if s.metrics, err = folder.OpenMetricsAt(point.MetricsOffset); err != nil {
-		return nil, place(err)
+		return place(err)
 	}
 	s.before = time.Duration(point.Seconds * float64(time.Second))
 	if err := s.open(point.Round+1, &point); err != nil {
-		return nil, err
+		return err
 	}
 	err = s.trainer.Restore(learner.State{
 		Round: point.Round, Theta: point.Theta,
 		Repeated: point.Repeated, Skipped: point.Skipped, Clipped: point.Clipped,
 	})
 	if err != nil {
-		return nil, bad(err)
+		return bad(err)
 	}
 	s.log.Info("resumed", "after_round", point.Round)
-	return s, nil
+	return nil
 }
 
 // sameData refuses to go on with other data than the run began with.
@@ -276,10 +289,16 @@ func (s *session) train(ctx context.Context, report func(r learner.Record)) erro
 		record, err := s.trainer.Step(ctx)
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			s.log.Info("interrupted", "after_round", s.trainer.State().Round)
-			return errors.Join(s.checkpoint(), errInterrupted)
+			if err := s.checkpoint(); err != nil {
+				return err
+			}
+			return errInterrupted
+		}
+		if errors.Is(err, learner.ErrDiverged) {
+			return bad(fmt.Errorf("%w: smaller steps, optimizer.eta0 and optimizer.gamma0, may help", err))
 		}
 		if err != nil {
-			return errors.Join(err, s.checkpoint())
+			return err
 		}
 		if err := s.metrics.Add(row(record)); err != nil {
 			return err
@@ -343,7 +362,8 @@ func (s *session) summary(result learner.Result) runfolder.Summary {
 		out.UplinkBitsPerRound = int64(d.Params.UplinkBits(d.Form, d.Witnesses))
 		out.UplinkOverheadBitsPerRound = int64(s.protocol.overheadBits)
 		out.FloodingBits = runfolder.Float(d.FloodingBits)
-		out.KeyEpochs = int(s.protocol.devices[0].Epoch()) + 1
+		out.KeyEpochs = int(s.journal.NextEpoch())
+		out.SharesAnswered = s.journal.Answered(0)
 	}
 	out.Notes = s.notes()
 	return out
@@ -357,6 +377,9 @@ func (s *session) notes() []string {
 	}
 	if s.design != nil {
 		notes = append(notes, s.design.Params.Note)
+	}
+	if s.trainer != nil && s.trainer.State().Clipped > 0 {
+		notes = append(notes, fmt.Sprintf("%d messages exceeded encryption.delta_max = %v and were clipped: eps of these rounds is the clipping's", s.trainer.State().Clipped, s.cfg.Encryption.DeltaMax))
 	}
 	if s.channel.Continuous() && s.design != nil {
 		notes = append(notes, "continuous gains: the ring identities fail, and every round is expected to be rejected")

@@ -55,6 +55,12 @@ func (s Seed) Derive(name string, index ...uint64) Seed {
 	return Seed(mac.Sum(nil))
 }
 
+// String keeps a seed out of logs and errors.
+func (s Seed) String() string { return "(a seed)" }
+
+// GoString does so for %#v.
+func (s Seed) GoString() string { return s.String() }
+
 // Wipe overwrites the seed.
 func (s *Seed) Wipe() { clear(s[:]) }
 

@@ -21,7 +21,7 @@ func TestRoundAllocatesNothing(t *testing.T) {
 				t.Run(name, func(t *testing.T) {
 					b := newBench(t, setup{
 						params: params(t, set), form: form, devices: 3, sigma: 1, f: 8,
-						noise: [phy.Transmissions]float64{w, w, w, w}, guard: openGuard{}, seed: 40,
+						noise: [phy.Transmissions]float64{w, w, w, w}, guard: xmkckks.NewLedger(100), seed: 40,
 					})
 					delta := b.deltas()
 					k := uint32(0)

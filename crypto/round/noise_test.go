@@ -3,6 +3,7 @@ package round
 import (
 	"fmt"
 	"math"
+	"os"
 	"testing"
 
 	"ringwave/crypto/sampler"
@@ -191,6 +192,24 @@ func TestNoiseOfAllCoefficients(t *testing.T) {
 	}
 }
 
+// The default set's noise is its flooding, e* of deviation 2^55, which no other
+// case has.
+func TestNoiseOfFlooding(t *testing.T) {
+	c := noiseCase{"ringwave-4096", 2, 8}
+	t.Run("all coefficients", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t, c.setup(t, [phy.Transmissions]float64{}))
+		measure(t, b, 2000, 10, b.silent())
+	})
+	t.Run("message", func(t *testing.T) {
+		t.Parallel()
+		s := c.setup(t, [phy.Transmissions]float64{})
+		s.form = xmkckks.Short
+		b := newBench(t, s)
+		measure(t, b, 20_000, 10, b.message())
+	})
+}
+
 // The decoded scalar's error: coefficient 0 alone, the rounding of m_i included.
 //
 // The short form computes this one coefficient of the same two products from the
@@ -308,7 +327,13 @@ func TestNoiseOfEachTerm(t *testing.T) {
 				if term.of(one) == 0 || term.of(one) != one.Noise() {
 					t.Fatalf("%s is not alone: %+v", term.name, one)
 				}
-				measure(t, b, 160, 1, b.silent())
+				// Each round has n-1 coefficients and keys of its own, so that 160
+				// rounds bound the mean well enough; RINGWAVE_LONG takes 2,000.
+				rounds := 160
+				if os.Getenv("RINGWAVE_LONG") != "" {
+					rounds = 2000
+				}
+				measure(t, b, rounds, 1, b.silent())
 			})
 		}
 		// No noise at all but the rounding of m_i, which only coefficient 0 has.

@@ -24,40 +24,67 @@ func SumsOf(scaled []float64) GainSums {
 	return GainSums{S: s, Q: s * s}
 }
 
-// ExpectedSums gives the sums of Appendix B for Gaussian gains of means mu_i and
-// second moments Omega_i, on a lattice of scale alpha:
-// S = alpha^2 S_Omega, Q = alpha^4 (S_Omega^2 + 2 S_{Omega^2} - 2 S_{mu^4}).
-func ExpectedSums(mu, omega []float64, alpha float64) GainSums {
-	var s, s2, m4 float64
-	for i := range mu {
-		s += omega[i]
-		s2 += omega[i] * omega[i]
-		m4 += mu[i] * mu[i] * mu[i] * mu[i]
+// squareLaw is the distribution of h^2 for a gain h: that of the squared length
+// of a fixed vector plus Gaussian noise of some variance in each of its
+// dimensions. A Gaussian gain has one dimension, a Rician envelope two.
+type squareLaw struct{ fixed, variance, dimensions float64 }
+
+// squareLaws gives the laws of Gaussian gains of means mu_i and second moments
+// Omega_i, or, where K-factors are given, of Rician envelopes.
+func squareLaws(mu, omega, k []float64) []squareLaw {
+	laws := make([]squareLaw, len(mu))
+	for i := range laws {
+		if k == nil {
+			laws[i] = squareLaw{mu[i] * mu[i], math.Max(0, omega[i]-mu[i]*mu[i]), 1}
+			continue
+		}
+		laws[i] = squareLaw{omega[i] * k[i] / (k[i] + 1), omega[i] / (2 * (k[i] + 1)), 2}
+	}
+	return laws
+}
+
+// expectedSums gives S = alpha^2 sum_i E[h_i^2] and Q = alpha^4 ((sum_i
+// E[h_i^2])^2 + sum_i Var[h_i^2]). For Gaussian gains that is Appendix B's
+// alpha^4 (S_Omega^2 + 2 S_{Omega^2} - 2 S_{mu^4}) (Eq. 24).
+func expectedSums(laws []squareLaw, alpha float64) GainSums {
+	var mean, variance float64
+	for _, l := range laws {
+		mean += l.fixed + l.dimensions*l.variance
+		variance += 2*l.dimensions*l.variance*l.variance + 4*l.variance*l.fixed
 	}
 	a2 := alpha * alpha
-	return GainSums{S: a2 * s, Q: a2 * a2 * (s*s + 2*s2 - 2*m4)}
+	return GainSums{S: a2 * mean, Q: a2 * a2 * (mean*mean + variance)}
+}
+
+// ExpectedSums gives the sums of Appendix B for Gaussian gains of means mu_i and
+// second moments Omega_i, on a lattice of scale alpha.
+func ExpectedSums(mu, omega []float64, alpha float64) GainSums {
+	return expectedSums(squareLaws(mu, omega, nil), alpha)
 }
 
 // LargeSum gives a value that alpha^2 sum_i h_i^2 exceeds with probability p at
-// most, for independent Gaussian gains: Chernoff's bound on the sum of
-// noncentral chi-squares, at its best exponent.
+// most, for independent Gaussian gains.
 func LargeSum(mu, omega []float64, alpha, p float64) float64 {
-	var sumMu2, maxVar float64
-	variance := make([]float64, len(mu))
-	for i := range mu {
-		variance[i] = math.Max(0, omega[i]-mu[i]*mu[i])
-		sumMu2 += mu[i] * mu[i]
-		maxVar = math.Max(maxVar, variance[i])
+	return largeSum(squareLaws(mu, omega, nil), alpha, p)
+}
+
+// largeSum is Chernoff's bound on a sum of noncentral chi-squares, at its best
+// exponent.
+func largeSum(laws []squareLaw, alpha, p float64) float64 {
+	var sumFixed, maxVar float64
+	for _, l := range laws {
+		sumFixed += l.fixed
+		maxVar = math.Max(maxVar, l.variance)
 	}
 	if maxVar == 0 {
-		return alpha * alpha * sumMu2
+		return alpha * alpha * sumFixed
 	}
 	bound := func(u float64) float64 { // exponent t = u / (2 maxVar), 0 < u < 1
 		t := u / (2 * maxVar)
 		log := math.Log(1 / p)
-		for i, v := range variance {
-			d := 1 - 2*t*v
-			log += mu[i]*mu[i]*t/d - 0.5*math.Log(d)
+		for _, l := range laws {
+			d := 1 - 2*t*l.variance
+			log += l.fixed*t/d - l.dimensions/2*math.Log(d)
 		}
 		return log / t
 	}
@@ -101,7 +128,8 @@ func (c *Context) Budget(sums GainSums, noiseVar [phy.Transmissions]float64) Bud
 	}
 }
 
-// Noise gives the variance of a coefficient that carries no message.
+// Noise gives the variance of a coefficient that carries no message: B_eps^2/n
+// of Eq. 26.
 func (b Budget) Noise() float64 { return b.A + b.B1 + b.B2 + b.C1 + b.C2 + b.D + b.E }
 
 // Total gives the variance of a coefficient that carries a message.
@@ -125,9 +153,10 @@ func NoiseFloor(lipschitz, b1, b2Squared, decodedVar, eta0, gamma0 float64) floa
 	return lipschitz * b2Squared * decodedVar * eta0 / (2 * b1 * gamma0)
 }
 
-// sensitivity gives t of Li, Micciancio, Schultz and Sorrell 2022: a bound on
-// the Euclidean norm, over the revealed coefficients, of what one honest device
-// contributes to the decryption noise, divided by that device's gain. A device
+// sensitivity gives t of Li, Micciancio, Schultz and Sorrell 2022: a bound, at
+// the given sums of gains, on the Euclidean norm, over the revealed coefficients,
+// of what one honest device contributes to the decryption noise, divided by that
+// device's gain. Over many attempts it is the mean over the gains that counts. A device
 // contributes H_j (v_j E~ + V e_j + s_j E1~ + S~ e1_j + e0_j + v_j w_b + s_j
 // w_1): per coefficient
 //

@@ -12,6 +12,8 @@ type Link struct {
 	// Mu and Omega are the gains' means and second moments, one a device, as a
 	// calibration gives them.
 	Mu, Omega []float64
+	// K holds the K-factors of Rician envelopes; nil for Gaussian gains.
+	K []float64
 	// Alpha is the lattice scale.
 	Alpha float64
 	// NoiseStd is sigma_w of each transmission, before rounding.
@@ -27,6 +29,14 @@ type Link struct {
 func (l Link) validate() error {
 	if len(l.Mu) == 0 || len(l.Mu) != len(l.Omega) {
 		return fmt.Errorf("the link has %d means and %d second moments of gains: it needs one of each a device", len(l.Mu), len(l.Omega))
+	}
+	if l.K != nil && len(l.K) != len(l.Mu) {
+		return fmt.Errorf("the link has %d K-factors for %d devices: it needs one of each a device, or none", len(l.K), len(l.Mu))
+	}
+	for i, k := range l.K {
+		if !(k >= 0) || math.IsInf(k, 0) {
+			return fmt.Errorf("device %d: the K-factor is %v: it must be 0 or more, and finite", i+1, k)
+		}
 	}
 	for i, mu := range l.Mu {
 		// Estimated moments of a constant gain may be off by their rounding.
@@ -118,7 +128,8 @@ func NewDesign(p Params, form Form, l Link) (Design, error) {
 func (d *Design) fit() error {
 	l, noise := d.Link, d.Link.noiseVar()
 	c := &Context{Params: d.Params}
-	expected := ExpectedSums(l.Mu, l.Omega, l.Alpha)
+	laws := squareLaws(l.Mu, l.Omega, l.K)
+	expected := expectedSums(laws, l.Alpha)
 	t := c.sensitivity(d.Form, d.Witnesses, expected, noise)
 	if d.Params.FloodingBits > 0 {
 		need := math.Ceil(math.Log2(FloodStd(d.Params.FloodingBits, l.Attempts, t)))
@@ -131,7 +142,7 @@ func (d *Design) fit() error {
 	c.Params = d.Params
 	d.FloodingBits = floodingBits(math.Sqrt(c.shareVar), l.Attempts, t)
 
-	rare := LargeSum(l.Mu, l.Omega, l.Alpha, rareGains)
+	rare := largeSum(laws, l.Alpha, rareGains)
 	d.Expected = c.Budget(expected, noise)
 	d.Rare = c.Budget(GainSums{S: rare, Q: rare * rare}, noise)
 	d.Tolerance = 6 * math.Sqrt(d.Rare.Noise())

@@ -66,6 +66,10 @@ var (
 	ErrExhausted = errors.New("decryption share refused: the key has answered all the attempts its flooding is made for")
 )
 
+// reservedAnswers is the number of answers of a key for which a ledger takes
+// memory at once, so that recording them allocates nothing.
+const reservedAnswers = 512
+
 // Ledger is a Guard in memory for any number of devices. It is safe for use by
 // several goroutines.
 type Ledger struct {
@@ -109,7 +113,7 @@ func (l *Ledger) Answer(r ShareRecord) error {
 func (l *Ledger) device(i uint32) *answers {
 	a := l.devices[i]
 	if a == nil {
-		a = &answers{digests: map[Digest]struct{}{}}
+		a = &answers{digests: make(map[Digest]struct{}, min(l.limit, reservedAnswers))}
 		l.devices[i] = a
 	}
 	return a

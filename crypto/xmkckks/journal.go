@@ -20,8 +20,8 @@ type Journal struct {
 	ledger  *Ledger
 	file    *os.File
 	path    string
-	end     int64         // the length of the part that is whole
-	records []ShareRecord // all in the file
+	end     int64  // the length of the part that is whole
+	next    uint32 // one more than the last key epoch in the file
 	scratch [recordSize]byte
 }
 
@@ -55,9 +55,10 @@ func (j *Journal) load() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", j.path, err)
 	}
-	j.records, j.end = records, int64(whole)
+	j.end = int64(whole)
 	for _, r := range records {
 		j.ledger.record(r)
+		j.next = max(j.next, r.Epoch+1)
 	}
 	if whole < len(data) {
 		if err := j.file.Truncate(j.end); err != nil {
@@ -138,7 +139,7 @@ func (j *Journal) Answer(r ShareRecord) error {
 		if err := j.append(j.scratch[:]); err != nil {
 			return fmt.Errorf("recording a decryption share in %s: %w", j.path, err)
 		}
-		j.records = append(j.records, r)
+		j.next = max(j.next, r.Epoch+1)
 	}
 	j.ledger.record(r)
 	return nil
@@ -149,12 +150,20 @@ func (j *Journal) Answer(r ShareRecord) error {
 // the same attempt at the same c~1, to which the seed gives the same e* and so
 // the same share bit for bit. Such a repetition tells nobody anything new, and
 // is not counted twice. Anything else stays refused.
-func (j *Journal) Rewind(round uint32) {
+func (j *Journal) Rewind(round uint32) error {
 	l := j.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	data := make([]byte, j.end)
+	if _, err := j.file.ReadAt(data, 0); err != nil {
+		return fmt.Errorf("reading %s: %w", j.path, err)
+	}
+	records, _, err := decodeJournal(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", j.path, err)
+	}
 	l.devices = map[uint32]*answers{}
-	for _, r := range j.records {
+	for _, r := range records {
 		if r.Round <= round {
 			l.record(r)
 			continue
@@ -165,17 +174,14 @@ func (j *Journal) Rewind(round uint32) {
 		}
 		a.replay[attemptKey{r.Epoch, r.Round, r.Attempt}] = r.Digest
 	}
+	return nil
 }
 
 // NextEpoch gives the first key epoch that no device of the journal has used.
 func (j *Journal) NextEpoch() uint32 {
 	j.ledger.mu.Lock()
 	defer j.ledger.mu.Unlock()
-	next := uint32(0)
-	for _, r := range j.records {
-		next = max(next, r.Epoch+1)
-	}
-	return next
+	return j.next
 }
 
 // Answered gives the number of attempts that a device's current key has

@@ -147,8 +147,15 @@ func (p *Params) LogQ() float64 {
 	return sum
 }
 
-// coefficientBits gives ceil(log2 q).
-func (p *Params) coefficientBits() int { return int(math.Ceil(p.LogQ())) }
+// CoefficientBits gives the bits of one coefficient, its residues packed:
+// ceil(log2 q) for the sets of Sets.
+func (p *Params) CoefficientBits() int {
+	sum := 0
+	for _, prime := range p.Primes {
+		sum += bits.Len64(prime)
+	}
+	return sum
+}
 
 // ShareVariance gives sigma_phi^2, the variance of e*.
 func (p *Params) ShareVariance() (float64, error) {
@@ -164,7 +171,7 @@ func (p *Params) ShareVariance() (float64, error) {
 
 // CiphertextBytes gives the size of (c0, c1) with all coefficients, packed at
 // ceil(log2 q) bits each: Table II.
-func (p *Params) CiphertextBytes() int { return 2 * p.N * p.coefficientBits() / 8 }
+func (p *Params) CiphertextBytes() int { return 2 * p.N * p.CoefficientBits() / 8 }
 
 // ExpansionFactor gives the ciphertext's size against the 8 bytes of one
 // floating-point value.
@@ -175,7 +182,7 @@ func (p *Params) ExpansionFactor() float64 { return float64(p.CiphertextBytes())
 // (2n + 2(1+W)) ceil(log2 q) in the short one.
 func (p *Params) UplinkBits(form Form, witnesses int) int {
 	if form == Whole {
-		return 4 * p.N * p.coefficientBits()
+		return 4 * p.N * p.CoefficientBits()
 	}
-	return (2*p.N + 2*(1+witnesses)) * p.coefficientBits()
+	return (2*p.N + 2*(1+witnesses)) * p.CoefficientBits()
 }

@@ -30,8 +30,8 @@ func TestSetsAreValid(t *testing.T) {
 		}
 		// log2 q is what the set's name in the paper says, exactly as bits.
 		want := map[int]int{1024: 27, 2048: 54, 4096: 109, 8192: 218}[p.N]
-		if got := modulus(p.Primes).BitLen(); got != want || p.coefficientBits() != want {
-			t.Errorf("%s: q has %d bits and is said to have %d, expected %d", p.Name, got, p.coefficientBits(), want)
+		if got := modulus(p.Primes).BitLen(); got != want || p.CoefficientBits() != want {
+			t.Errorf("%s: q has %d bits and is said to have %d, expected %d", p.Name, got, p.CoefficientBits(), want)
 		}
 	}
 	if Sets()[0].Name != "ringwave-4096" {

@@ -25,7 +25,7 @@ type Server struct {
 func (c *Context) NewServer(d Design) *Server {
 	return &Server{
 		ctx: c, design: d,
-		unitRare: LargeSum(d.Link.Mu, d.Link.Omega, 1, rareGains),
+		unitRare: largeSum(squareLaws(d.Link.Mu, d.Link.Omega, d.Link.K), 1, rareGains),
 		sum:      c.mod.NewVector(c.Revealed()),
 	}
 }

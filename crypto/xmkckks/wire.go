@@ -94,15 +94,6 @@ func (c *Context) coefficients(k Kind) (int, error) {
 	return 0, fmt.Errorf("%w: its kind is %d: allowed are 1 to %d", ErrWire, uint8(k), uint8(KindUpdate))
 }
 
-// coefficientWidth gives the bits of one packed coefficient.
-func (c *Context) coefficientWidth() int {
-	w := 0
-	for _, p := range c.Params.Primes {
-		w += bits.Len64(p)
-	}
-	return w
-}
-
 // AppendVector appends the message of a vector to b.
 func (c *Context) AppendVector(b []byte, h Header, v zq.Vector) ([]byte, error) {
 	n, err := c.coefficients(h.Kind)
@@ -115,7 +106,7 @@ func (c *Context) AppendVector(b []byte, h Header, v zq.Vector) ([]byte, error) 
 	if err := c.mod.Valid(v, n); err != nil {
 		return nil, fmt.Errorf("encoding %v: %w", h.Kind, err)
 	}
-	size := (n*c.coefficientWidth() + 7) / 8
+	size := (n*c.Params.CoefficientBits() + 7) / 8
 	b = c.appendHeader(b, h, size)
 	return c.appendPacked(b, v, n), nil
 }
@@ -181,7 +172,7 @@ func (c *Context) DecodeHeader(b []byte) (Header, error) {
 	if err != nil {
 		return Header{}, err
 	}
-	want := (n*c.coefficientWidth() + 7) / 8
+	want := (n*c.Params.CoefficientBits() + 7) / 8
 	if h.Kind == KindUpdate {
 		want = 8
 	}

@@ -228,7 +228,7 @@ func TestWireRefusesUnreducedResidues(t *testing.T) {
 					if _, err := c.AppendVector(nil, testHeader(k), v); !errors.Is(err, zq.ErrNotReduced) {
 						t.Fatalf("%d modulo %d was encoded: %v", residue, p, err)
 					}
-					b := c.appendPacked(c.appendHeader(nil, testHeader(k), (n*c.coefficientWidth()+7)/8), v, n)
+					b := c.appendPacked(c.appendHeader(nil, testHeader(k), (n*c.Params.CoefficientBits()+7)/8), v, n)
 					if _, err := c.DecodeVector(b, c.mod.NewVector(n)); !errors.Is(err, ErrWire) || !strings.Contains(err.Error(), "it must be below it") {
 						t.Fatalf("%d modulo %d was decoded: %v", residue, p, err)
 					}

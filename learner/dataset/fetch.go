@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -83,7 +84,7 @@ func (k Known) fetchFile(ctx context.Context, client *http.Client, dir string, f
 		}
 		failures = append(failures, err)
 	}
-	return fmt.Errorf("no mirror gave %s: %w", file.Name, errors.Join(failures...))
+	return &mirrorsError{file: file.Name, failures: failures}
 }
 
 // localError is a failure on this machine's side.
@@ -218,3 +219,19 @@ func (f KnownFile) rightAt(path string) bool {
 	}
 	return hex.EncodeToString(sum.Sum(nil)) == f.SHA256
 }
+
+// mirrorsError says in one sentence why each mirror failed.
+type mirrorsError struct {
+	file     string
+	failures []error
+}
+
+func (e *mirrorsError) Error() string {
+	parts := make([]string, len(e.failures))
+	for i, f := range e.failures {
+		parts[i] = f.Error()
+	}
+	return fmt.Sprintf("no mirror gave %s: %s", e.file, strings.Join(parts, "; "))
+}
+
+func (e *mirrorsError) Unwrap() []error { return e.failures }

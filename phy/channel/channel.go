@@ -126,6 +126,20 @@ func (c *Channel) startDrift(round, attempt uint32, t int) bool {
 	return c.normal.Float64() < c.cfg.DriftProbability
 }
 
+// KFactors gives the K-factor of every device where all are Rician, and nil
+// otherwise.
+func (c *Channel) KFactors() []float64 {
+	var k []float64
+	for _, f := range c.cfg.Devices {
+		r, ok := f.(Rician)
+		if !ok {
+			return nil
+		}
+		k = append(k, r.K)
+	}
+	return k
+}
+
 // Moments gives mu_i and Omega_i of every device.
 func (c *Channel) Moments() (mu, omega []float64) {
 	for _, f := range c.cfg.Devices {

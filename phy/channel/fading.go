@@ -69,11 +69,6 @@ func scaledBesselI(n int, y float64) float64 {
 	return sum / float64(points)
 }
 
-// StdOf gives the standard deviation of a gain.
-func StdOf(f Fading) float64 {
-	return math.Sqrt(math.Max(0, f.SecondMoment()-f.Mean()*f.Mean()))
-}
-
 // validate says what is wrong with a fading model.
 func validate(i int, f Fading) error {
 	switch f := f.(type) {

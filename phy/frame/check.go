@@ -3,9 +3,9 @@ package frame
 import (
 	"fmt"
 	"math"
-	"math/bits"
 
 	"ringwave/crypto/keystream"
+	"ringwave/crypto/sampler"
 	"ringwave/phy/zq"
 )
 
@@ -75,7 +75,7 @@ func (c *Check) Draw(round, attempt uint32) {
 		rows := c.r[i*len(primes) : (i+1)*len(primes)]
 		if c.weight == 0 {
 			for j, p := range primes {
-				uniform(rows[j], p, c.stream)
+				sampler.Uniform(rows[j], p, c.stream)
 			}
 			continue
 		}
@@ -91,18 +91,6 @@ func (c *Check) drawSmall(rows [][]uint64, primes []uint64) {
 			r := x % int64(p)
 			rows[j][k] = uint64(r + r>>63&int64(p))
 		}
-	}
-}
-
-// uniform fills dst with residues uniform modulo p, by rejection.
-func uniform(dst []uint64, p uint64, s *keystream.Stream) {
-	mask := uint64(1)<<bits.Len64(p) - 1
-	for k := range dst {
-		x := s.Uint64() & mask
-		for x >= p {
-			x = s.Uint64() & mask
-		}
-		dst[k] = x
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"ringwave/crypto/keystream"
+	"ringwave/crypto/sampler"
 	"ringwave/phy/zq"
 )
 
@@ -128,7 +129,7 @@ func TestCheckRefusesNoiseThatHidesEverything(t *testing.T) {
 func randomVector(m *zq.Modulus, n int, s *keystream.Stream) zq.Vector {
 	v := m.NewVector(n)
 	for j, p := range m.Primes() {
-		uniform(v[j], p, s)
+		sampler.Uniform(v[j], p, s)
 	}
 	return v
 }

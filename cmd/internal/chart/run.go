@@ -171,16 +171,18 @@ func messageFigure(rows []runfolder.Row) Figure {
 }
 
 // ComparePlots draws several runs over each other into dir and gives the files
-// written, SVG and PNG of each: compare-loss, compare-accuracy and
-// compare-message-error (|M - m_ideal|, logarithmic). Groups come in the order
+// written, SVG and PNG of each: compare-loss, compare-accuracy, compare-message
+// (M against its noiseless value) and compare-message-error (|M - m_ideal|
+// against the round, logarithmic). Groups come in the order
 // in which their labels first do. A group of several runs is a line at the
 // median, with a band between the quartiles (see Quantile), at each round over
 // those of its runs that have a value there. On an error it gives the files
 // written so far.
 func ComparePlots(dir string, runs []NamedRun) ([]string, error) {
 	groups := group(runs)
-	var loss, acc, message []Series
+	var loss, acc, message, pairs []Series
 	for i, g := range groups {
+		pairs = append(pairs, g.messages(i))
 		loss = append(loss, g.series(i, trainLoss)...)
 		message = append(message, g.series(i, messageError)...)
 		for _, s := range g.series(i, accuracy) {
@@ -193,6 +195,7 @@ func ComparePlots(dir string, runs []NamedRun) ([]string, error) {
 	return save(dir, []picture{
 		{"compare-loss", lossFigure(loss)},
 		{"compare-accuracy", accuracyFigure(acc)},
+		{"compare-message", Figure{XLabel: "noiseless value of M", YLabel: "decoded message M", Series: pairs}},
 		{"compare-message-error", Figure{XLabel: roundLabel, YLabel: "|decoded message − noiseless value|", LogY: true, Series: message}},
 	})
 }
@@ -213,6 +216,20 @@ func group(runs []NamedRun) []runGroup {
 		groups[i].runs = append(groups[i].runs, r.Rows)
 	}
 	return groups
+}
+
+// messages gives M against its noiseless value in all rounds of the group's
+// runs.
+func (g runGroup) messages(position int) Series {
+	s := Series{Name: g.label, Style: Points, Color: Blue + Color(position%int(Black))}
+	for _, rows := range g.runs {
+		for _, r := range rows {
+			if !math.IsNaN(r.M) && !math.IsNaN(r.MIdeal) {
+				s.X, s.Y = append(s.X, r.MIdeal), append(s.Y, r.M)
+			}
+		}
+	}
+	return s
 }
 
 // series gives what is drawn of the group at the given position: a band if it

@@ -98,7 +98,7 @@ func TestComparePlots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantPlots(t, dir, paths, "compare-loss", "compare-accuracy", "compare-message-error")
+	wantPlots(t, dir, paths, "compare-loss", "compare-accuracy", "compare-message", "compare-message-error")
 	if text := contents(t, dir)["compare-message-error.svg"]; !strings.Contains(text, ">plain (zero throughout)<") {
 		t.Error("the runs without any error are not named")
 	}

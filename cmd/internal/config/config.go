@@ -297,6 +297,25 @@ func (c Config) Encode() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// Flat gives every key as section.key with its value as text.
+func (c Config) Flat() (map[string]string, error) {
+	encoded, err := c.Encode()
+	if err != nil {
+		return nil, err
+	}
+	var sections map[string]map[string]any
+	if _, err := toml.Decode(string(encoded), &sections); err != nil {
+		return nil, fmt.Errorf("reading the resolved configuration: %w", err)
+	}
+	flat := map[string]string{}
+	for section, keys := range sections {
+		for key, value := range keys {
+			flat[section+"."+key] = fmt.Sprint(value)
+		}
+	}
+	return flat, nil
+}
+
 // Digest identifies a configuration.
 func (c Config) Digest() ([sha256.Size]byte, error) {
 	b, err := c.Encode()

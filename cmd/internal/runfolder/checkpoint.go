@@ -51,8 +51,6 @@ type Checkpoint struct {
 	Clipped       int       `json:"clipped"`        // >= 0, messages clipped so far
 	MetricsOffset int64     `json:"metrics_offset"` // >= 0, bytes of metrics.csv
 	Seconds       float64   `json:"seconds"`        // >= 0 and finite, time spent so far
-	KeyEpoch      int       `json:"key_epoch"`      // >= 0
-	JournalOffset int64     `json:"journal_offset"` // >= 0, bytes of the journal
 	Theta         []float64 `json:"-"`              // the model, every bit kept, NaN too
 }
 
@@ -63,7 +61,6 @@ func (c Checkpoint) check() error {
 	}{
 		{"round", int64(c.Round)}, {"repeated", int64(c.Repeated)}, {"skipped", int64(c.Skipped)},
 		{"clipped", int64(c.Clipped)}, {"metrics_offset", c.MetricsOffset},
-		{"key_epoch", int64(c.KeyEpoch)}, {"journal_offset", c.JournalOffset},
 	} {
 		if n.value < 0 {
 			return fmt.Errorf("%s is %d, but must be at least 0", n.name, n.value)

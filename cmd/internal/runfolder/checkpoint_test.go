@@ -12,7 +12,7 @@ import (
 func testCheckpoint() Checkpoint {
 	return Checkpoint{
 		ConfigDigest: sha256.Sum256([]byte("config")), Round: 120, Repeated: 3, Skipped: 1, Clipped: 7,
-		MetricsOffset: 4711, Seconds: 12.3456789, KeyEpoch: 2, JournalOffset: 99,
+		MetricsOffset: 4711, Seconds: 12.3456789,
 		Theta: []float64{0, math.Copysign(0, -1), 5e-324, math.Inf(-1), math.Float64frombits(0x7ff8dead0000beef), 1.0 / 3},
 	}
 }
@@ -55,7 +55,7 @@ func TestCheckpointRoundTrip(t *testing.T) {
 
 func TestCheckpointFormat(t *testing.T) {
 	b := encode(t, Checkpoint{Round: 1, Theta: []float64{1}})
-	meta := `{"config_digest":"` + strings.Repeat("00", 32) + `","round":1,"repeated":0,"skipped":0,"clipped":0,"metrics_offset":0,"seconds":0,"key_epoch":0,"journal_offset":0}`
+	meta := `{"config_digest":"` + strings.Repeat("00", 32) + `","round":1,"repeated":0,"skipped":0,"clipped":0,"metrics_offset":0,"seconds":0}`
 	body := append([]byte("RWCKPT\x01"), byte(len(meta)), 0, 0, 0)
 	body = append(body, meta...)
 	body = append(body, 1, 0, 0, 0)                   // one element

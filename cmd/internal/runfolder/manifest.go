@@ -1,10 +1,8 @@
 package runfolder
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -63,6 +61,7 @@ func NewManifest(started time.Time) Manifest {
 	if !ok {
 		return m
 	}
+	m.Revision = "unknown: the program was built without version control information"
 	m.Program = Module{Path: info.Main.Path, Version: info.Main.Version}
 	for _, d := range info.Deps {
 		m.Dependencies = append(m.Dependencies, moduleOf(d))
@@ -89,21 +88,6 @@ func moduleOf(d *debug.Module) Module {
 	return Module{Path: d.Replace.Path, Version: d.Replace.Version, Sum: d.Replace.Sum}
 }
 
-// SumFile gives the base name, size and SHA-256 of the file at path.
-func SumFile(path string) (DataFile, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return DataFile{}, fmt.Errorf("reading %s: %w", path, cause(err))
-	}
-	defer f.Close()
-	h := sha256.New()
-	n, err := io.Copy(h, f)
-	if err != nil {
-		return DataFile{}, fmt.Errorf("reading %s after %d bytes: %w", path, n, cause(err))
-	}
-	return DataFile{Name: filepath.Base(path), Bytes: n, SHA256: Digest(h.Sum(nil))}, nil
-}
-
 // WriteManifest replaces manifest.json, atomically. It is an error if a data
 // file or the calibration is named by an absolute path.
 func (f *Folder) WriteManifest(m Manifest) error {
@@ -123,8 +107,10 @@ func absolute(path string) bool {
 }
 
 // ReadManifest reads the folder's manifest.json.
-func (f *Folder) ReadManifest() (Manifest, error) {
-	path := f.file(ManifestName)
+func (f *Folder) ReadManifest() (Manifest, error) { return ReadManifest(f.file(ManifestName)) }
+
+// ReadManifest reads the manifest at path.
+func ReadManifest(path string) (Manifest, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return Manifest{}, fmt.Errorf("%s: reading the manifest: %w", path, cause(err))

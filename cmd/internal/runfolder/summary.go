@@ -51,6 +51,7 @@ type Summary struct {
 	RoundsSkipped   int `json:"rounds_skipped"`
 	MessagesClipped int `json:"messages_clipped"`
 	KeyEpochs       int `json:"key_epochs"`
+	SharesAnswered  int `json:"shares_answered"` // attempts that the last key has answered
 
 	TrainLoss    Float   `json:"train_loss"`
 	TestAccuracy Float   `json:"test_accuracy"` // 0 to 1; null where never evaluated

@@ -104,16 +104,7 @@ func TestSummaryErrors(t *testing.T) {
 func TestManifest(t *testing.T) {
 	f := newFolder(t)
 	path := filepath.Join(t.TempDir(), "train-images.idx3")
-	if err := os.WriteFile(path, []byte("abc"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	data, err := SumFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if data.Name != "train-images.idx3" || data.Bytes != 3 || data.SHA256 != sha256.Sum256([]byte("abc")) {
-		t.Errorf("SumFile gave %+v", data)
-	}
+	data := DataFile{Name: filepath.Base(path), Bytes: 3, SHA256: sha256.Sum256([]byte("abc"))}
 	m := NewManifest(time.Date(2026, 11, 20, 14, 45, 0, 123456789, time.FixedZone("CET", 3600)))
 	m.Data = append(m.Data, data)
 	m.Seeds["experiment"] = 7
@@ -144,8 +135,13 @@ func TestManifest(t *testing.T) {
 	wantError(t, f.WriteManifest(m), f.file(ManifestName), "calibration", m.Calibration)
 	m.Data[0].Name = path
 	wantError(t, f.WriteManifest(m), f.file(ManifestName), "data[0].name", path)
-	_, err = SumFile("absent")
-	wantError(t, err, "reading absent", "no such file")
-	_, err = SumFile(t.TempDir())
-	wantError(t, err, "directory")
+	read, err := f.ReadManifest()
+	if err != nil || read.Seeds["experiment"] != 7 || len(read.Data) != 1 {
+		t.Errorf("read %+v, %v", read, err)
+	}
+	if err := os.WriteFile(f.file(ManifestName), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.ReadManifest()
+	wantError(t, err, f.file(ManifestName), "JSON")
 }
