@@ -1,0 +1,324 @@
+package modem
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/cmplx"
+
+	"gonum.org/v1/gonum/dsp/fourier"
+)
+
+// ErrNoPreamble says that a capture holds no preamble: nothing was sent, too
+// weakly, or the capture begins too late.
+var ErrNoPreamble = errors.New("no preamble found")
+
+// DefaultFalseAlarm is a Search.FalseAlarm for long captures.
+const DefaultFalseAlarm = 1e-9
+
+// Search is how preambles are searched for.
+type Search struct {
+	// MaxOffset bounds the frequency offset that all devices have in common. 0
+	// says that there is none, and none is estimated.
+	MaxOffset CyclesPerSample
+	// FalseAlarm bounds the probability that a tested instant without a preamble
+	// passes for one; two instants a symbol period are tested. It holds whatever
+	// is received there, noise or symbols of any size, as long as the signs of
+	// symbols are independent. 0 stands for DefaultFalseAlarm.
+	FalseAlarm float64
+}
+
+// Sync is where a frame lies in a capture, and how it is turned. All of it
+// describes the superposition; theta and amplitude those of
+// sum_i h_i e^{j phi_i}.
+type Sync struct {
+	// Start and Payload are the instants of the first preamble symbol and of the
+	// first symbol after the preamble. They are fractional with
+	// RootRaisedCosine; with FlatTop they are the middle of the receiver's window.
+	Start, Payload Samples
+	// Theta is the common phase at the instant Reference, in (-pi, pi], and Offset
+	// the common frequency.
+	Theta     Radians
+	Reference Samples
+	Offset    CyclesPerSample
+	// Amplitude is the received amplitude of a symbol of 1, Noise the complex noise
+	// power of a soft symbol, residual interference included.
+	Amplitude Amplitude
+	Noise     Power
+	// Quality is the share of the preamble's power that is preamble, 0 to 1.
+	Quality float64
+	// Lost is the number of preamble symbols that could not be used.
+	Lost Symbols
+}
+
+// Hold gives s with the frequency of an earlier frame of the same tuning epoch and
+// with that frame's phase, carried on to here at that frequency: what two frames
+// then have in common is exactly the same in both. elapsed is the number of
+// samples between index 0 of the earlier capture and index 0 of this one.
+func (s Sync) Hold(earlier Sync, elapsed Samples) Sync {
+	s.Offset = earlier.Offset
+	turns := float64(earlier.Offset) * float64(elapsed+s.Reference-earlier.Reference)
+	s.Theta = wrap(float64(earlier.Theta) + 2*math.Pi*turns)
+	return s
+}
+
+func wrap(phase float64) Radians {
+	return Radians(math.Pi - math.Mod(math.Mod(math.Pi-phase, 2*math.Pi)+2*math.Pi, 2*math.Pi))
+}
+
+// Detector finds preambles. It is for one goroutine.
+//
+// It tests two instants a symbol period, with means over half symbols: at each it
+// correlates one mean a symbol with the preamble's sequence p and compares
+//
+//	M = |sum_k p_k y_k|^2 / (L sum_k |y_k|^2) <= 1
+//
+// with a threshold of (2/L) ln(4 H/P), P being Search.FalseAlarm and H the number
+// of frequencies tried. If the signs of y_k are independent given the magnitudes,
+// Hoeffding's inequality bounds the probability that the real or the imaginary
+// part alone exceeds its share by 2 exp(-L M/2), whatever the magnitudes. The
+// refined instant must pass the threshold again. In noise power N a sample and
+// amplitude A, M is about S/(1 + S), S = A^2 sps/(2 N), for a half symbol inside
+// the pulse.
+type Detector struct {
+	cfg       Config
+	search    Search
+	threshold float64
+	sequence  []float32
+	guard     Symbols
+	fft       *fourier.CmplxFFT
+	tried     []hypothesis
+
+	y, spectrum, product []complex128 // of the transform's length
+	energy               []float64    // energy[k]: of y[:k]
+	score                []score
+
+	fine refiner
+}
+
+// hypothesis is a frequency and the conjugate spectrum of the sequence turning at
+// it.
+type hypothesis struct {
+	offset   CyclesPerSample
+	spectrum []complex128
+}
+
+// score is the best that was found at one symbol.
+type score struct {
+	quality float64
+	half    int // of the symbol: 0 or 1
+	tried   int
+}
+
+// NewDetector makes a detector.
+func NewDetector(cfg Config, search Search) (*Detector, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if search.FalseAlarm == 0 {
+		search.FalseAlarm = DefaultFalseAlarm
+	}
+	if !(search.FalseAlarm > 0 && search.FalseAlarm < 1) {
+		return nil, fmt.Errorf("a false-alarm probability of %v: it must be above 0 and below 1", search.FalseAlarm)
+	}
+	// Segments of the preamble tell frequencies apart up to half a cycle each.
+	highest := 0.5 * segments / (float64(cfg.Preamble.Length) * float64(cfg.SamplesPerSymbol))
+	if !(search.MaxOffset >= 0 && float64(search.MaxOffset) <= highest) {
+		return nil, fmt.Errorf("a frequency offset of up to %v cycles a sample: a preamble of %d symbols takes 0 to %.2g", search.MaxOffset, cfg.Preamble.Length, highest)
+	}
+	d := &Detector{cfg: cfg, search: search, sequence: cfg.Preamble.sequence(), guard: cfg.Pulse.guard(cfg.SamplesPerSymbol)}
+	d.makeTransforms()
+	d.threshold = 2 / float64(cfg.Preamble.Length) * math.Log(4*float64(len(d.tried))/search.FalseAlarm)
+	if d.threshold > 0.75 {
+		return nil, fmt.Errorf("a preamble of %d symbols is too short for a false-alarm probability of %v", cfg.Preamble.Length, search.FalseAlarm)
+	}
+	d.fine = newRefiner(cfg, d.sequence, search.MaxOffset > 0)
+	return d, nil
+}
+
+// makeTransforms lays out frequencies half a cycle a preamble apart: the one
+// nearest to the truth loses at most 0.9 dB.
+func (d *Detector) makeTransforms() {
+	length := len(d.sequence)
+	n := 4 * (length + 1)
+	d.fft = fourier.NewCmplxFFT(n)
+	d.y, d.spectrum, d.product = make([]complex128, n), make([]complex128, n), make([]complex128, n)
+	d.energy = make([]float64, n+1)
+	d.score = make([]score, n-length+1)
+	period := float64(length * d.cfg.SamplesPerSymbol)
+	side := int(math.Ceil(max(0, 2*float64(d.search.MaxOffset)*period-0.5)))
+	for h := -side; h <= side; h++ {
+		offset := 0.5 * float64(h) / period
+		clear(d.y)
+		for k, p := range d.sequence {
+			d.y[k] = cmplx.Rect(float64(p), 2*math.Pi*offset*float64(k*d.cfg.SamplesPerSymbol))
+		}
+		spectrum := d.fft.Coefficients(nil, d.y)
+		for i, x := range spectrum {
+			spectrum[i] = cmplx.Conj(x) / complex(float64(n), 0)
+		}
+		d.tried = append(d.tried, hypothesis{CyclesPerSample(offset), spectrum})
+	}
+}
+
+// Threshold gives the least Sync.Quality of a preamble.
+func (d *Detector) Threshold() float64 { return d.threshold }
+
+// First gives the first preamble of a capture, or ErrNoPreamble.
+func (d *Detector) First(samples []complex64) (Sync, error) {
+	var found []Sync
+	d.scan(samples, func(s Sync) bool {
+		found = append(found, s)
+		return false
+	})
+	if len(found) == 0 {
+		return Sync{}, ErrNoPreamble
+	}
+	return found[0], nil
+}
+
+// Find gives all preambles of a capture in their order; none is no error. Samples
+// that are no numbers count as zeros.
+func (d *Detector) Find(samples []complex64) []Sync {
+	var found []Sync
+	d.scan(samples, func(s Sync) bool {
+		found = append(found, s)
+		return true
+	})
+	return found
+}
+
+// candidate is the best score of the last half preamble.
+type candidate struct {
+	score
+	symbol int
+}
+
+// scan calls yield for every preamble until it returns false.
+func (d *Detector) scan(samples []complex64, yield func(Sync) bool) {
+	length := len(d.sequence)
+	total := len(samples) / d.cfg.SamplesPerSymbol
+	var best candidate
+	settle := func() bool {
+		c := best
+		best = candidate{}
+		if c.quality == 0 {
+			return true
+		}
+		s, ok := d.refine(samples, c)
+		return !ok || yield(s)
+	}
+	for from := 0; from+length <= total; from += len(d.score) {
+		scores := d.score[:min(len(d.score), total-length+1-from)]
+		d.correlate(scores, samples, from, total)
+		for k, s := range scores {
+			if best.quality > 0 && from+k-best.symbol > length/2 && !settle() {
+				return
+			}
+			if s.quality >= d.threshold && s.quality > best.quality {
+				best = candidate{s, from + k}
+			}
+		}
+	}
+	settle()
+}
+
+// correlate fills the scores of symbols from on.
+func (d *Detector) correlate(scores []score, samples []complex64, from, total int) {
+	clear(scores)
+	for half := range 2 {
+		d.means(samples, from, total, half)
+		if d.energy[len(d.y)] == 0 {
+			continue
+		}
+		d.fft.Coefficients(d.spectrum, d.y)
+		for h, tried := range d.tried {
+			for i, x := range d.spectrum {
+				d.product[i] = x * tried.spectrum[i]
+			}
+			d.fft.Sequence(d.product, d.product)
+			d.best(scores, half, h)
+		}
+	}
+}
+
+// best keeps in scores what the correlation in product is better at.
+func (d *Detector) best(scores []score, half, tried int) {
+	length := len(d.sequence)
+	// Differences of sums are no better than this; less energy is silence.
+	floor := d.energy[len(d.y)] * 1e-12
+	for k := range scores {
+		energy := d.energy[k+length] - d.energy[k]
+		if energy <= floor {
+			continue
+		}
+		if q := power(d.product[k]) / (float64(length) * energy); q > scores[k].quality {
+			scores[k] = score{q, half, tried}
+		}
+	}
+}
+
+// means fills y with the mean of the first or second half of each symbol period
+// from a symbol on, and energy with the running sum of their powers.
+func (d *Detector) means(samples []complex64, from, total, half int) {
+	sps := d.cfg.SamplesPerSymbol
+	first, end := d.halfSymbol(half)
+	scale := 1 / float32(end-first)
+	n := min(len(d.y), total-from)
+	sum := 0.0
+	for k := range n {
+		x := mean(samples[(from+k)*sps+first:(from+k)*sps+end], scale)
+		d.y[k] = x
+		sum += power(x)
+		d.energy[k+1] = sum
+	}
+	for k := n; k < len(d.y); k++ {
+		d.y[k] = 0
+		d.energy[k+1] = sum
+	}
+}
+
+// halfSymbol gives the samples of a half within its symbol.
+func (d *Detector) halfSymbol(half int) (first, end int) {
+	sps := d.cfg.SamplesPerSymbol
+	if half == 0 {
+		return 0, sps / 2
+	}
+	return sps / 2, sps
+}
+
+func mean(samples []complex64, scale float32) complex128 {
+	var re, im float32
+	for _, x := range samples {
+		re += real(x)
+		im += imag(x)
+	}
+	if x := complex(re*scale, im*scale); valid(x) {
+		return complex128(x)
+	}
+	re, im = 0, 0
+	for _, x := range samples {
+		if valid(x) {
+			re += real(x)
+			im += imag(x)
+		}
+	}
+	return complex(float64(re*scale), float64(im*scale))
+}
+
+// refine turns a candidate into a Sync, if it stands a closer look.
+func (d *Detector) refine(samples []complex64, c candidate) (Sync, bool) {
+	first, end := d.halfSymbol(c.half)
+	instant := Samples(c.symbol*d.cfg.SamplesPerSymbol) + Samples(first+end-1)/2
+	s, ok := d.fine.refine(samples, instant, d.tried[c.tried].offset)
+	// A preamble tells frequencies apart to one cycle over its length.
+	blur := 1 / float64(len(d.sequence)*d.cfg.SamplesPerSymbol)
+	if !ok || s.Quality < d.threshold || math.Abs(float64(s.Offset)) > float64(d.search.MaxOffset)+blur {
+		return Sync{}, false
+	}
+	// The instant found is that of the sequence; the guards lie around it.
+	sps := Samples(d.cfg.SamplesPerSymbol)
+	s.Payload = s.Start + Samples(int(d.guard)+len(d.sequence))*sps
+	s.Start -= Samples(d.guard) * sps
+	return s, true
+}

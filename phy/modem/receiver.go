@@ -1,0 +1,246 @@
+package modem
+
+import (
+	"math"
+	"slices"
+)
+
+// receiver is the filter that goes with a pulse. It gives 1 for a symbol of 1 sent
+// with the pulse itself.
+type receiver interface {
+	// locate finds the instant of the pulse in a composite response: sample n of
+	// the response lies at n - centre from where the pulse is believed to be, and
+	// so does the result.
+	locate(response []complex128, centre int) Samples
+	// mindsSidelobes tells that locate needs a response free of the constant
+	// sidelobes of the preamble's correlation.
+	mindsSidelobes() bool
+	// margin is how far around the believed instant locate looks.
+	margin() int
+	// tune sets the instant of symbol 0.
+	tune(t Samples)
+	// footprint gives the samples [first, end) that symbol 0 is made of.
+	footprint() (first, end int)
+	// filter sets dst[k] to the symbol at the tuned instant plus k symbol periods.
+	// All footprints lie in samples.
+	filter(dst, samples []complex64)
+	// noise gives the noise power a symbol for noise power 1 a sample.
+	noise() float64
+}
+
+// integrator takes the mean over the window of a flat-top pulse.
+type integrator struct {
+	sps, window int
+	first       int // of symbol 0's samples
+
+	blemish, energy []float64 // of the windows that locate chooses from
+}
+
+func newIntegrator(sps, window int) *integrator {
+	return &integrator{sps: sps, window: window, blemish: make([]float64, sps+1), energy: make([]float64, sps+1)}
+}
+
+func (r *integrator) tune(t Samples) {
+	r.first = int(math.Round(float64(t) - float64(r.window-1)/2))
+}
+
+func (r *integrator) footprint() (first, end int) { return r.first, r.first + r.window }
+
+func (r *integrator) noise() float64 { return 1 / float64(r.window) }
+
+func (r *integrator) mindsSidelobes() bool { return true }
+
+func (r *integrator) margin() int { return 2*r.sps + r.sps/2 }
+
+func (r *integrator) filter(dst, samples []complex64) {
+	scale := 1 / float32(r.window)
+	first := r.first
+	for k := range dst {
+		var re, im float32
+		for _, x := range samples[first : first+r.window] {
+			re += real(x)
+			im += imag(x)
+		}
+		dst[k] = complex(re*scale, im*scale)
+		first += r.sps
+	}
+}
+
+// locate gives the middle of the windows that are as good as any: where the
+// response is flat, and vanishes one symbol before and after. That asks for what
+// is wanted of the window, and of no device where it is.
+func (r *integrator) locate(response []complex128, centre int) Samples {
+	lowest := centre - r.sps/2 - r.window/2
+	r.blemishes(response, lowest)
+	best := 0
+	for s, b := range r.blemish {
+		if b < r.blemish[best] {
+			best = s
+		}
+	}
+	energy := slices.Max(r.energy)
+	// Where windows are faultless their blemishes are sums of 3 W squared noises:
+	// equal within a few deviations, a fraction sqrt(1/(3 W)) each.
+	limit := r.blemish[best]*(1+4/math.Sqrt(float64(3*r.window))) + 1e-7*energy
+	from, to := best, best
+	for from > 0 && r.blemish[from-1] <= limit {
+		from--
+	}
+	for to < len(r.blemish)-1 && r.blemish[to+1] <= limit {
+		to++
+	}
+	first := lowest + (from+to)/2
+	return Samples(first-centre) + Samples(r.window-1)/2
+}
+
+// blemishes sets, for each window of a symbol's range, its energy, and in blemish
+// how far the response is from constant within the window and from zero a symbol
+// before and after it. A little is added for energy that other windows have more
+// of: between pulses everything is flat.
+func (r *integrator) blemishes(response []complex128, lowest int) {
+	const energyCounts = 0.05
+	for s := range r.blemish {
+		r.blemish[s], r.energy[s] = r.judge(response, lowest+s)
+	}
+	most := slices.Max(r.energy)
+	for s, e := range r.energy {
+		r.blemish[s] += energyCounts * (most - e)
+	}
+}
+
+func (r *integrator) judge(response []complex128, first int) (blemish, energy float64) {
+	var mean complex128
+	window := response[first : first+r.window]
+	for _, x := range window {
+		mean += x
+	}
+	mean /= complex(float64(r.window), 0)
+	for n, x := range window {
+		blemish += power(x-mean) + power(response[first+n-r.sps]) + power(response[first+n+r.sps])
+	}
+	return blemish, float64(r.window) * power(mean)
+}
+
+func power(x complex128) float64 { return real(x)*real(x) + imag(x)*imag(x) }
+
+// matched is the matched filter of a pulse, evaluated at the tuned instant: there
+// is no interpolation between samples.
+type matched struct {
+	pulse Pulse
+	sps   int
+	first int
+	taps  []float32
+	buf   []float32 // of taps, for the longest filter
+}
+
+func newMatched(p Pulse, sps int) *matched {
+	return &matched{pulse: p, sps: sps, buf: make([]float32, int(2*p.half(sps))+2)}
+}
+
+func (r *matched) tune(t Samples) {
+	half := r.pulse.half(r.sps)
+	r.first = int(math.Ceil(float64(t - half)))
+	end := int(math.Floor(float64(t+half))) + 1
+	r.taps = r.buf[:end-r.first]
+	energy := 0.0
+	for n := range r.taps {
+		p := r.pulse.at(Samples(r.first+n)-t, r.sps)
+		energy += p * p
+	}
+	for n := range r.taps {
+		r.taps[n] = float32(r.pulse.at(Samples(r.first+n)-t, r.sps) / energy)
+	}
+}
+
+func (r *matched) footprint() (first, end int) { return r.first, r.first + len(r.taps) }
+
+func (r *matched) noise() float64 {
+	sum := 0.0
+	for _, t := range r.taps {
+		sum += float64(t) * float64(t)
+	}
+	return sum
+}
+
+// Around the right instant the pulse's repetitions every symbol add up to a
+// constant, so the sidelobes shift no maximum.
+func (r *matched) mindsSidelobes() bool { return false }
+
+func (r *matched) margin() int { return int(math.Ceil(float64(r.pulse.half(r.sps)))) + r.sps }
+
+func (r *matched) filter(dst, samples []complex64) {
+	first := r.first
+	for k := range dst {
+		dst[k] = dot(samples[first:first+len(r.taps)], r.taps)
+		first += r.sps
+	}
+}
+
+// dot gives sum x[n] taps[n]. Four partial sums each keep the additions from
+// waiting for each other.
+func dot(x []complex64, taps []float32) complex64 {
+	var re0, re1, re2, re3, im0, im1, im2, im3 float32
+	x = x[:len(taps)]
+	for len(taps) >= 4 && len(x) >= 4 {
+		re0 += real(x[0]) * taps[0]
+		im0 += imag(x[0]) * taps[0]
+		re1 += real(x[1]) * taps[1]
+		im1 += imag(x[1]) * taps[1]
+		re2 += real(x[2]) * taps[2]
+		im2 += imag(x[2]) * taps[2]
+		re3 += real(x[3]) * taps[3]
+		im3 += imag(x[3]) * taps[3]
+		x, taps = x[4:], taps[4:]
+	}
+	for n, t := range taps {
+		re0 += real(x[n]) * t
+		im0 += imag(x[n]) * t
+	}
+	return complex((re0+re1)+(re2+re3), (im0+im1)+(im2+im3))
+}
+
+// locate maximises the matched filter's output power: on a grid of sixteenths of a
+// symbol, 3/4 symbol to either side of the believed instant, then by golden section.
+func (r *matched) locate(response []complex128, centre int) Samples {
+	best, highest := 0.0, -1.0
+	step := float64(r.sps) / 16
+	for s := -12; s <= 12; s++ {
+		if e := r.output(response, centre, float64(s)*step); e > highest {
+			best, highest = float64(s)*step, e
+		}
+	}
+	low, high := best-step, best+step
+	const section = 0.6180339887498949
+	a, b := high-section*(high-low), low+section*(high-low)
+	ea, eb := r.output(response, centre, a), r.output(response, centre, b)
+	// The maximum is flat: nearer than the square root of the arithmetic's
+	// precision there is nothing to find.
+	for high-low > 1e-5 {
+		if ea > eb {
+			high, b, eb = b, a, ea
+			a = high - section*(high-low)
+			ea = r.output(response, centre, a)
+		} else {
+			low, a, ea = a, b, eb
+			b = low + section*(high-low)
+			eb = r.output(response, centre, b)
+		}
+	}
+	return Samples((low + high) / 2)
+}
+
+// output gives the power of the matched filter's output at t from the believed
+// instant.
+func (r *matched) output(response []complex128, centre int, t float64) float64 {
+	half := float64(r.pulse.half(r.sps))
+	var sum complex128
+	energy := 0.0
+	for n := int(math.Ceil(t - half)); n <= int(math.Floor(t+half)); n++ {
+		if i := centre + n; i >= 0 && i < len(response) {
+			p := r.pulse.at(Samples(float64(n)-t), r.sps)
+			sum += response[i] * complex(p, 0)
+			energy += p * p
+		}
+	}
+	return power(sum) / max(energy, math.SmallestNonzeroFloat64)
+}
