@@ -21,14 +21,14 @@ func TestFullDisk(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(mount, syscall.MNT_DETACH) })
 	dir := filepath.Join(mount, "run")
-	args := append([]string{"run", loopback, "--out", dir}, append(slices.Clone(small), "--set", "optimizer.rounds=3000")...)
+	args := append([]string{"run", loopbackConfig, "--out", dir}, append(slices.Clone(small), "--set", "optimizer.rounds=3000")...)
 	status, _, stderr := run(t, args...)
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	last := lines[len(lines)-1]
 	if status != exitFailure || !strings.Contains(last, "no space left") || !strings.Contains(last, "--resume") {
 		t.Fatalf("status %d, last line %q", status, last)
 	}
-	data := read(t, dir, runfolder.MetricsName)
+	data := readFile(t, dir, runfolder.MetricsName)
 	if data[len(data)-1] != '\n' {
 		t.Error("metrics.csv ends in half a line")
 	}
@@ -48,7 +48,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(mount, "ballast"), make([]byte, 1<<26), 0o644); err == nil {
 		t.Fatal("64 MB fitted into what is left of 64 MB")
 	}
-	status, _, stderr = run(t, append([]string{"run", loopback, "--out", full}, small...)...)
+	status, _, stderr = run(t, append([]string{"run", loopbackConfig, "--out", full}, small...)...)
 	if status != exitFailure || !strings.Contains(stderr, "no space left") {
 		t.Errorf("status %d: %s", status, stderr)
 	}

@@ -295,7 +295,7 @@ func newDesign(c config.Config, ch *channel.Channel) (xmkckks.Design, error) {
 	}
 	mu, omega := ch.Moments()
 	link := xmkckks.Link{
-		Mu: mu, Omega: omega, K: ch.KFactors(), Alpha: ch.Alpha(),
+		Mu: mu, Omega: omega, K: ch.KFactors(), Alpha: designAlpha(c, ch),
 		DeltaMax: c.Encryption.DeltaMax, Attempts: attemptsPerKey(c),
 	}
 	if c.Experiment.Aggregator == aggregatorXMK {

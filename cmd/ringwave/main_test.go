@@ -46,7 +46,7 @@ func killSelf(path string, at int64) {
 	}
 }
 
-const loopback = "../../hw-configs/loopback.toml"
+const loopbackConfig = "../../hw-configs/loopback.toml"
 
 // small makes any config a matter of moments.
 var small = []string{"--set", "task.dataset=strokes", "--set", "task.strokes_train=600", "--set", "task.strokes_test=300",
@@ -70,7 +70,7 @@ func mustRun(t *testing.T, args ...string) (stdout, stderr string) {
 	return stdout, stderr
 }
 
-func read(t *testing.T, path ...string) []byte {
+func readFile(t *testing.T, path ...string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(path...))
 	if err != nil {
@@ -98,7 +98,7 @@ func noData(t *testing.T) {
 func TestFirstRunWithoutData(t *testing.T) {
 	noData(t)
 	dir := filepath.Join(t.TempDir(), "run")
-	stdout, stderr := mustRun(t, "run", loopback, "--out", dir)
+	stdout, stderr := mustRun(t, "run", loopbackConfig, "--out", dir)
 	if !strings.Contains(stderr, "NOT FOUND") || !strings.Contains(stderr, "ringwave data fetch mnist") || !strings.Contains(stderr, "train-images") {
 		t.Errorf("the fallback is not said loudly:\n%s", stderr)
 	}
@@ -121,7 +121,7 @@ func TestFirstRunWithoutData(t *testing.T) {
 	}
 	// Keys that other programs read.
 	var keys map[string]any
-	if err := json.Unmarshal(read(t, dir, runfolder.SummaryName), &keys); err != nil {
+	if err := json.Unmarshal(readFile(t, dir, runfolder.SummaryName), &keys); err != nil {
 		t.Fatal(err)
 	}
 	for _, k := range []string{"dataset", "fallback_used", "model", "aggregator", "parameter_set", "seed", "rounds", "rounds_repeated", "rounds_skipped", "train_loss", "test_accuracy", "seconds", "uplink_bits_per_round"} {
@@ -129,7 +129,7 @@ func TestFirstRunWithoutData(t *testing.T) {
 			t.Errorf("summary.json lacks %s", k)
 		}
 	}
-	header, _, _ := strings.Cut(string(read(t, dir, runfolder.MetricsName)), "\n")
+	header, _, _ := strings.Cut(string(readFile(t, dir, runfolder.MetricsName)), "\n")
 	if !strings.HasPrefix(header, "round,train_loss,test_accuracy,m,m_ideal,eps,eps_std_predicted,attempts") {
 		t.Errorf("metrics.csv begins with %q", header)
 	}
@@ -155,16 +155,16 @@ func TestSameBytesOnOneAndTwoCores(t *testing.T) {
 	for _, procs := range []int{1, 2} {
 		before := runtime.GOMAXPROCS(procs)
 		dir := filepath.Join(t.TempDir(), "run")
-		mustRun(t, append([]string{"run", loopback, "--out", dir}, small...)...)
+		mustRun(t, append([]string{"run", loopbackConfig, "--out", dir}, small...)...)
 		runtime.GOMAXPROCS(before)
-		metrics = append(metrics, read(t, dir, runfolder.MetricsName))
+		metrics = append(metrics, readFile(t, dir, runfolder.MetricsName))
 	}
 	if !bytes.Equal(metrics[0], metrics[1]) {
 		t.Error("metrics.csv differs between GOMAXPROCS 1 and 2")
 	}
 	dir := filepath.Join(t.TempDir(), "run")
-	mustRun(t, append([]string{"run", loopback, "--seed", "2", "--out", dir}, small...)...)
-	if bytes.Equal(metrics[0], read(t, dir, runfolder.MetricsName)) {
+	mustRun(t, append([]string{"run", loopbackConfig, "--seed", "2", "--out", dir}, small...)...)
+	if bytes.Equal(metrics[0], readFile(t, dir, runfolder.MetricsName)) {
 		t.Error("another seed gives the same metrics.csv")
 	}
 }
@@ -188,8 +188,8 @@ func TestKilledTenTimesAndResumed(t *testing.T) {
 	args := append(slices.Clone(small), "--set", "encryption.parameter_set=lean-2048", "--set", "encryption.key_epoch_rounds=11",
 		"--set", "channel.drift=after-ciphertext", "--set", "channel.drift_std=0.1", "--set", "channel.drift_probability=0.6")
 	whole := filepath.Join(t.TempDir(), "whole")
-	mustRun(t, append([]string{"run", loopback, "--out", whole}, args...)...)
-	want := read(t, whole, runfolder.MetricsName)
+	mustRun(t, append([]string{"run", loopbackConfig, "--out", whole}, args...)...)
+	want := readFile(t, whole, runfolder.MetricsName)
 	reference := summaryOf(t, whole)
 	if reference.RoundsRepeated == 0 || reference.RoundsSkipped == 0 {
 		t.Fatalf("the run has %d repeated and %d skipped rounds: it tries too little", reference.RoundsRepeated, reference.RoundsSkipped)
@@ -203,12 +203,12 @@ func TestKilledTenTimesAndResumed(t *testing.T) {
 	}
 	slices.Sort(moments)
 	dir := filepath.Join(t.TempDir(), "killed")
-	killed(t, dir, moments[0], append([]string{"run", loopback, "--out", dir}, args...)...)
+	killed(t, dir, moments[0], append([]string{"run", loopbackConfig, "--out", dir}, args...)...)
 	for _, at := range moments[1:] {
 		killed(t, dir, at, "run", "--resume", dir)
 	}
 	mustRun(t, "run", "--resume", dir)
-	if !bytes.Equal(read(t, dir, runfolder.MetricsName), want) {
+	if !bytes.Equal(readFile(t, dir, runfolder.MetricsName), want) {
 		t.Error("metrics.csv differs from that of the uninterrupted run")
 	}
 	got := summaryOf(t, dir)
@@ -226,7 +226,7 @@ func TestKilledTenTimesAndResumed(t *testing.T) {
 // magic, sorted.
 func journalRecords(t *testing.T, dir string) []string {
 	t.Helper()
-	data := read(t, dir, journalName)[8:]
+	data := readFile(t, dir, journalName)[8:]
 	var records []string
 	for len(data) >= 36 {
 		records, data = append(records, string(data[:36])), data[36:]
@@ -253,18 +253,18 @@ func TestInterruptAndResume(t *testing.T) {
 	defer cancel()
 	go cancelAfter(filepath.Join(dir, runfolder.MetricsName), 3000, cancel)
 	var out, errs bytes.Buffer
-	status := execute(ctx, append([]string{"run", loopback, "--out", dir}, args...), &out, &errs)
+	status := execute(ctx, append([]string{"run", loopbackConfig, "--out", dir}, args...), &out, &errs)
 	if status != exitInterrupted || !strings.Contains(errs.String(), "ringwave run --resume "+dir) {
 		t.Fatalf("status %d\n%s", status, errs.String())
 	}
-	stopped := bytes.Count(read(t, dir, runfolder.MetricsName), []byte("\n")) - 1
+	stopped := bytes.Count(readFile(t, dir, runfolder.MetricsName), []byte("\n")) - 1
 	_, stderr := mustRun(t, "run", "--resume", dir)
 	if strings.Contains(stderr, "round 1 of") {
 		t.Error("the resumed run began anew")
 	}
 	whole := filepath.Join(t.TempDir(), "whole")
-	mustRun(t, append([]string{"run", loopback, "--out", whole}, args...)...)
-	if !bytes.Equal(read(t, dir, runfolder.MetricsName), read(t, whole, runfolder.MetricsName)) {
+	mustRun(t, append([]string{"run", loopbackConfig, "--out", whole}, args...)...)
+	if !bytes.Equal(readFile(t, dir, runfolder.MetricsName), readFile(t, whole, runfolder.MetricsName)) {
 		t.Errorf("stopped after %d rounds and resumed, metrics.csv differs from an uninterrupted run's", stopped)
 	}
 	// A run that has ended can be asked to go on: it only writes its result again.
@@ -278,7 +278,7 @@ func TestSystemRandomness(t *testing.T) {
 	var rows [2][]runfolder.Row
 	for i := range rows {
 		dir := filepath.Join(t.TempDir(), "run")
-		_, stderr := mustRun(t, append([]string{"run", loopback, "--out", dir}, args...)...)
+		_, stderr := mustRun(t, append([]string{"run", loopbackConfig, "--out", dir}, args...)...)
 		if !strings.Contains(stderr, "system's generator") {
 			t.Errorf("the output does not say where the keys come from:\n%s", stderr)
 		}
@@ -291,29 +291,66 @@ func TestSystemRandomness(t *testing.T) {
 		t.Errorf("first rounds %+v and %+v", rows[0][0], rows[1][0])
 	}
 	dir := filepath.Join(t.TempDir(), "killed")
-	killed(t, dir, 3000, append([]string{"run", loopback, "--out", dir}, args...)...)
+	killed(t, dir, 3000, append([]string{"run", loopbackConfig, "--out", dir}, args...)...)
 	mustRun(t, "run", "--resume", dir)
 	if s := summaryOf(t, dir); s.KeyEpochs != 2 || s.RoundsCompleted != 60 {
 		t.Errorf("%d key epochs and %d rounds after resuming", s.KeyEpochs, s.RoundsCompleted)
 	}
 }
 
+// The waveform link end to end: continuous gains that nobody is told, noise and
+// delays; eps stays within six deviations of what H_i = round(alpha h_i) says,
+// and a killed run resumes to the same bytes.
+func TestWaveform(t *testing.T) {
+	args := append([]string{"run", "../../hw-configs/waveform-mnist.toml"}, small...)
+	args = append(args, "--set", "optimizer.rounds=12", "--set", "optimizer.checkpoint_every_rounds=5", "--set", "encryption.parameter_set=demo-1024",
+		"--set", "encryption.delta_max=1", "--set", "link.max_alpha=16")
+	dir := filepath.Join(t.TempDir(), "run")
+	mustRun(t, append(args, "--out", dir)...)
+	checkNoise(t, dir)
+	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	for _, r := range rows {
+		if r.Link == nil {
+			t.Fatalf("round %d has no figures of the link", r.Round)
+		}
+		if !r.Skipped && r.Link.Alpha > 0 && r.Link.Misfit < 1 {
+			read++
+		}
+	}
+	if read < 9 {
+		t.Errorf("%d of 12 rounds were read", read)
+	}
+	cut := filepath.Join(t.TempDir(), "killed")
+	killed(t, cut, 1200, append(args, "--out", cut)...)
+	mustRun(t, "run", "--resume", cut)
+	if a, b := readFile(t, dir, runfolder.MetricsName), readFile(t, cut, runfolder.MetricsName); !bytes.Equal(a, b) {
+		t.Errorf("resumed, metrics.csv is\n%s, want\n%s", b, a)
+	}
+	groups := filepath.Join(t.TempDir(), "groups")
+	mustRun(t, append(args, "--out", groups, "--set", "devices.count=4", "--set", "link.group_size=2", "--set", "encryption.parameter_set=lean-2048", "--set", "optimizer.rounds=3")...)
+	checkNoise(t, groups)
+}
+
 func TestContinuousGainsNeverTouchTheModel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	mustRun(t, append([]string{"run", loopback, "--out", dir, "--set", "channel.gains=continuous", "--set", "encryption.attempts_per_round=2",
+	mustRun(t, append([]string{"run", loopbackConfig, "--out", dir, "--set", "channel.gains=continuous", "--set", "encryption.attempts_per_round=2",
 		"--set", "encryption.parameter_set=demo-1024", "--set", "encryption.delta_max=1", "--set", "channel.gain_lattice_bits=1"}, append(slices.Clone(small), "--set", "optimizer.rounds=5")...)...)
 	s := summaryOf(t, dir)
 	if s.RoundsSkipped != 5 || math.Abs(float64(s.TrainLoss)-math.Ln2) > 1e-12 {
 		t.Errorf("%d of 5 rounds skipped, training loss %v: the model must stay at theta_0", s.RoundsSkipped, s.TrainLoss)
 	}
-	if log := string(read(t, dir, runfolder.LogName)); strings.Count(log, "linear check") != 10 {
+	if log := string(readFile(t, dir, runfolder.LogName)); strings.Count(log, "linear check") != 10 {
 		t.Errorf("the log does not name the check that failed, ten times:\n%s", log)
 	}
 }
 
 func TestPlanAndCompare(t *testing.T) {
 	noData(t)
-	stdout, _ := mustRun(t, "plan", loopback, "--json")
+	stdout, _ := mustRun(t, "plan", loopbackConfig, "--json")
 	var p plan
 	if err := json.Unmarshal([]byte(stdout), &p); err != nil {
 		t.Fatal(err)
@@ -330,11 +367,11 @@ func TestPlanAndCompare(t *testing.T) {
 	var dirs []string
 	for seed := range 3 {
 		dir := filepath.Join(t.TempDir(), "run")
-		mustRun(t, append([]string{"run", loopback, "--out", dir, "--seed", strconv.Itoa(seed)}, small...)...)
+		mustRun(t, append([]string{"run", loopbackConfig, "--out", dir, "--seed", strconv.Itoa(seed)}, small...)...)
 		dirs = append(dirs, dir)
 	}
 	other := filepath.Join(t.TempDir(), "run")
-	mustRun(t, append([]string{"run", loopback, "--out", other, "--set", "experiment.aggregator=none"}, small...)...)
+	mustRun(t, append([]string{"run", loopbackConfig, "--out", other, "--set", "experiment.aggregator=none"}, small...)...)
 	out := filepath.Join(t.TempDir(), "comparison")
 	stdout, _ = mustRun(t, append([]string{"compare", "--json", "--out", out}, append(dirs, other)...)...)
 	var table []tableLine
@@ -364,7 +401,7 @@ func TestBadInput(t *testing.T) {
 	noData(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	ran := filepath.Join(t.TempDir(), "ran")
-	mustRun(t, append([]string{"run", loopback, "--out", ran}, small...)...)
+	mustRun(t, append([]string{"run", loopbackConfig, "--out", ran}, small...)...)
 	broken := func(name string, change func(path string)) string {
 		copyDir := filepath.Join(t.TempDir(), name)
 		if err := os.CopyFS(copyDir, os.DirFS(ran)); err != nil {
@@ -379,11 +416,11 @@ func TestBadInput(t *testing.T) {
 		}
 	}
 	otherConfig := broken("config", func(d string) {
-		text := string(read(t, d, runfolder.ConfigName))
+		text := string(readFile(t, d, runfolder.ConfigName))
 		write(filepath.Join(d, runfolder.ConfigName), strings.Replace(text, "std = 0.3", "std = 0.4", 1))
 	})
 	cutCheckpoint := broken("checkpoint", func(d string) {
-		text := string(read(t, d, runfolder.CheckpointName))
+		text := string(readFile(t, d, runfolder.CheckpointName))
 		write(filepath.Join(d, runfolder.CheckpointName), text[:len(text)/2])
 	})
 	noCheckpoint := broken("none", func(d string) { _ = os.Remove(filepath.Join(d, runfolder.CheckpointName)) })
@@ -398,23 +435,23 @@ func TestBadInput(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{"unknown key", []string{"run", loopback, "--out", dir, "--set", "channel.sdt=1"}, []string{"channel.sdt", "channel.std"}},
-		{"N = 0", []string{"run", loopback, "--out", dir, "--set", "devices.count=0"}, []string{"devices.count is 0"}},
-		{"n", []string{"run", loopback, "--out", dir, "--set", "encryption.n=1000"}, []string{"encryption.n is 1000"}},
-		{"q too large", []string{"run", loopback, "--out", dir, "--set", "encryption.n=2048"}, []string{"q is too large for n"}},
-		{"Lambda", []string{"run", loopback, "--out", dir, "--set", "encryption.log2_lambda=96"}, []string{"Lambda", "q/2"}},
-		{"Lambda, plan", []string{"plan", loopback, "--set", "encryption.log2_lambda=96"}, []string{"Lambda", "q/2"}},
-		{"ring noise", []string{"run", loopback, "--out", dir, "--set", "link.noise_std=1e15", "--set", "encryption.parameter_set=lean-2048"}, []string{"noise"}},
-		{"sigma", []string{"run", loopback, "--out", dir, "--set", "channel.std=-1"}, []string{"channel.std"}},
-		{"set", []string{"run", loopback, "--out", dir, "--set", "encryption.parameter_set=tiny"}, []string{"tiny", "lean-2048"}},
-		{"no data", []string{"run", loopback, "--out", dir, "--set", "task.fallback="}, []string{"mnist", "ringwave data fetch mnist"}},
-		{"no data where the user points", []string{"run", loopback, "--out", dir, "--data", t.TempDir()}, []string{"mnist", "lacks"}},
-		{"truncated data", append([]string{"run", loopback, "--out", dir}, idxFlags...), []string{"images"}},
+		{"unknown key", []string{"run", loopbackConfig, "--out", dir, "--set", "channel.sdt=1"}, []string{"channel.sdt", "channel.std"}},
+		{"N = 0", []string{"run", loopbackConfig, "--out", dir, "--set", "devices.count=0"}, []string{"devices.count is 0"}},
+		{"n", []string{"run", loopbackConfig, "--out", dir, "--set", "encryption.n=1000"}, []string{"encryption.n is 1000"}},
+		{"q too large", []string{"run", loopbackConfig, "--out", dir, "--set", "encryption.n=2048"}, []string{"q is too large for n"}},
+		{"Lambda", []string{"run", loopbackConfig, "--out", dir, "--set", "encryption.log2_lambda=96"}, []string{"Lambda", "q/2"}},
+		{"Lambda, plan", []string{"plan", loopbackConfig, "--set", "encryption.log2_lambda=96"}, []string{"Lambda", "q/2"}},
+		{"ring noise", []string{"run", loopbackConfig, "--out", dir, "--set", "link.noise_std=1e15", "--set", "encryption.parameter_set=lean-2048"}, []string{"noise"}},
+		{"sigma", []string{"run", loopbackConfig, "--out", dir, "--set", "channel.std=-1"}, []string{"channel.std"}},
+		{"set", []string{"run", loopbackConfig, "--out", dir, "--set", "encryption.parameter_set=tiny"}, []string{"tiny", "lean-2048"}},
+		{"no data", []string{"run", loopbackConfig, "--out", dir, "--set", "task.fallback="}, []string{"mnist", "ringwave data fetch mnist"}},
+		{"no data where the user points", []string{"run", loopbackConfig, "--out", dir, "--data", t.TempDir()}, []string{"mnist", "lacks"}},
+		{"truncated data", append([]string{"run", loopbackConfig, "--out", dir}, idxFlags...), []string{"images"}},
 		{"no config", []string{"run", "none.toml", "--out", dir}, []string{"none.toml"}},
 		{"no argument", []string{"run"}, []string{"CONFIG"}},
-		{"unknown flag", []string{"run", loopback, "--fast"}, []string{"--fast"}},
+		{"unknown flag", []string{"run", loopbackConfig, "--fast"}, []string{"--fast"}},
 		{"unknown command", []string{"walk"}, []string{"walk"}},
-		{"full folder", []string{"run", loopback, "--out", ran}, []string{"not empty"}},
+		{"full folder", []string{"run", loopbackConfig, "--out", ran}, []string{"not empty"}},
 		{"resume nothing", []string{"run", "--resume", dir}, []string{dir}},
 		{"resume with --set", []string{"run", "--resume", ran, "--set", "channel.std=2"}, []string{"--set", "--resume"}},
 		{"resume another config", []string{"run", "--resume", otherConfig}, []string{"another configuration"}},
@@ -445,7 +482,7 @@ func TestBadInput(t *testing.T) {
 // Steps that are too large are the user's to mend: no advice to resume.
 func TestDivergence(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	status, _, stderr := run(t, append([]string{"run", loopback, "--out", dir, "--set", "experiment.aggregator=none", "--set", "optimizer.eta0=1e307"}, small...)...)
+	status, _, stderr := run(t, append([]string{"run", loopbackConfig, "--out", dir, "--set", "experiment.aggregator=none", "--set", "optimizer.eta0=1e307"}, small...)...)
 	if status != exitBadInput || !strings.Contains(stderr, "diverged") || !strings.Contains(stderr, "eta0") || strings.Contains(stderr, "--resume") {
 		t.Errorf("status %d\n%s", status, stderr)
 	}

@@ -139,7 +139,7 @@ func (p *plan) addEncryption(s *session) {
 	p.MessageLog2, p.ToleranceLog2, p.HalfQLog2 = math.Log2(d.MessageBound), math.Log2(d.Tolerance), d.Params.LogQ()-1
 	p.CiphertextBytes, p.Expansion = d.Params.CiphertextBytes(), d.Params.ExpansionFactor()
 	p.UplinkBits = d.Params.UplinkBits(d.Form, d.Witnesses)
-	p.OverheadBits = s.protocol.overheadBits
+	p.OverheadBits = s.protocol.link.overheadBits()
 	p.AirtimeSeconds = airtime(p.UplinkBits, p.BandwidthHz)
 }
 

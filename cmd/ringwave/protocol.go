@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ringwave/cmd/internal/config"
+	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/round"
 	"ringwave/crypto/xmkckks"
@@ -20,11 +21,9 @@ type protocol struct {
 	devices []*xmkckks.Device
 	design  xmkckks.Design
 	ctx     *xmkckks.Context
-	gains   *channel.Channel
+	link    simulatedLink
 	mu      []float64
 	scaled  []float64
-	// overheadBits is what a round sends besides its payload.
-	overheadBits int
 
 	epochRounds int
 	baseEpoch   uint32 // of the round firstRound
@@ -34,6 +33,54 @@ type protocol struct {
 	failed func(k int, f round.Failure)
 }
 
+// simulatedLink is an uplink and what only its simulation knows.
+type simulatedLink interface {
+	phy.Uplink
+	// truth writes the scaled gains H_i of an attempt that succeeded, the last one
+	// made, to dst.
+	truth(dst []float64, k, attempt uint32)
+	// overheadBits is what a device sends in a round besides its payload.
+	overheadBits() int
+	// report tells how the link did in a round, nil if it has no frames.
+	report() *runfolder.LinkRow
+	// close lets go of what the link holds.
+	close() error
+}
+
+// ringLink is the ring link over a simulated channel.
+type ringLink struct {
+	*phy.Ring
+	channel  *channel.Channel
+	overhead int
+}
+
+func (l *ringLink) truth(dst []float64, k, attempt uint32) {
+	l.channel.Scaled(dst, k, attempt, int(phy.TxC0))
+}
+func (l *ringLink) overheadBits() int          { return l.overhead }
+func (l *ringLink) report() *runfolder.LinkRow { return nil }
+func (l *ringLink) close() error               { return nil }
+
+func newRingLink(root keystream.Seed, ch *channel.Channel, ctx *xmkckks.Context, design xmkckks.Design) (*ringLink, error) {
+	ring, err := phy.NewRing(phy.RingConfig{
+		Modulus: ctx.Modulus(), Gains: ch, NoiseStd: design.Link.NoiseStd,
+		Public: root.Derive("public link"), Noise: root.Derive("ring noise"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	bits, err := checkBits(ring, ctx)
+	return &ringLink{ring, ch, bits}, bad(err)
+}
+
+// newLink makes the link that the configuration names.
+func newLink(c config.Config, root keystream.Seed, ch *channel.Channel, ctx *xmkckks.Context, design xmkckks.Design) (simulatedLink, error) {
+	if c.Link.Kind == kindWaveform && c.Experiment.Aggregator == aggregatorXMK {
+		return newWaveLink(c, root, ch, ctx)
+	}
+	return newRingLink(root, ch, ctx, design)
+}
+
 // newProtocol makes devices, server and link. The guard keeps the decryption
 // shares; the first round of this process is firstRound, with baseEpoch's keys.
 func newProtocol(c config.Config, root keystream.Seed, ch *channel.Channel, design xmkckks.Design, guard xmkckks.Guard, baseEpoch uint32, firstRound int) (*protocol, error) {
@@ -41,10 +88,7 @@ func newProtocol(c config.Config, root keystream.Seed, ch *channel.Channel, desi
 	if err != nil {
 		return nil, err
 	}
-	ring, err := phy.NewRing(phy.RingConfig{
-		Modulus: ctx.Modulus(), Gains: ch, NoiseStd: design.Link.NoiseStd,
-		Public: root.Derive("public link"), Noise: root.Derive("ring noise"),
-	})
+	link, err := newLink(c, root, ch, ctx, design)
 	if err != nil {
 		return nil, err
 	}
@@ -54,12 +98,9 @@ func newProtocol(c config.Config, root keystream.Seed, ch *channel.Channel, desi
 	}
 	defer secrets.Wipe()
 	p := &protocol{
-		design: design, ctx: ctx, gains: ch, mu: design.Link.Mu,
+		design: design, ctx: ctx, link: link, mu: design.Link.Mu,
 		scaled: make([]float64, ch.Devices()), epochRounds: c.Encryption.KeyEpochRounds,
 		baseEpoch: baseEpoch, firstRound: firstRound, failed: func(int, round.Failure) {},
-	}
-	if p.overheadBits, err = checkBits(ring, ctx); err != nil {
-		return nil, bad(err)
 	}
 	for i := range ch.Devices() {
 		d, err := ctx.NewDevice(xmkckks.DeviceConfig{
@@ -73,7 +114,7 @@ func newProtocol(c config.Config, root keystream.Seed, ch *channel.Channel, desi
 		p.devices = append(p.devices, d)
 	}
 	p.engine, err = round.New(round.Config{
-		Context: ctx, Devices: p.devices, Server: ctx.NewServer(design), Uplink: ring,
+		Context: ctx, Devices: p.devices, Server: ctx.NewServer(design), Uplink: link,
 		Attempts: c.Encryption.AttemptsPerRound,
 	})
 	if err != nil {
@@ -91,6 +132,7 @@ func (p *protocol) close() {
 	for _, d := range p.devices {
 		d.Close()
 	}
+	_ = p.link.close() // what is in memory
 }
 
 // epochOf gives the key epoch of round k.
@@ -120,13 +162,13 @@ func (p *protocol) Aggregate(_ context.Context, k int, delta []float64) (learner
 	if out.Skipped {
 		return learner.Outcome{Attempts: out.Attempts, Skipped: true}, nil
 	}
-	p.gains.Scaled(p.scaled, uint32(k), out.Attempt, int(phy.TxC0))
+	p.link.truth(p.scaled, uint32(k), out.Attempt)
 	ideal := 0.0
 	for i, h := range p.scaled {
 		ideal += h / out.Alpha * (delta[i] / p.mu[i])
 	}
 	return learner.Outcome{
-		M: out.M, Ideal: ideal, EpsStd: p.design.ConditionalStd(p.ctx, p.scaled),
+		M: out.M, Ideal: ideal, EpsStd: p.design.ConditionalStdAt(p.ctx, p.scaled, out.Alpha),
 		Attempts: out.Attempts, Clipped: out.Clipped,
 	}, nil
 }

@@ -300,7 +300,11 @@ func (s *session) train(ctx context.Context, report func(r learner.Record)) erro
 		if err != nil {
 			return err
 		}
-		if err := s.metrics.Add(row(record)); err != nil {
+		line := row(record)
+		if s.protocol != nil {
+			line.Link = s.protocol.link.report()
+		}
+		if err := s.metrics.Add(line); err != nil {
 			return err
 		}
 		report(record)
@@ -360,7 +364,7 @@ func (s *session) summary(result learner.Result) runfolder.Summary {
 		out.ParameterSet, out.Form = d.Params.Name, d.Form.String()
 		out.Randomness = c.Encryption.Randomness
 		out.UplinkBitsPerRound = int64(d.Params.UplinkBits(d.Form, d.Witnesses))
-		out.UplinkOverheadBitsPerRound = int64(s.protocol.overheadBits)
+		out.UplinkOverheadBitsPerRound = int64(s.protocol.link.overheadBits())
 		out.FloodingBits = runfolder.Float(d.FloodingBits)
 		out.KeyEpochs = int(s.journal.NextEpoch())
 		out.SharesAnswered = s.journal.Answered(0)
@@ -381,7 +385,7 @@ func (s *session) notes() []string {
 	if s.trainer != nil && s.trainer.State().Clipped > 0 {
 		notes = append(notes, fmt.Sprintf("%d messages exceeded encryption.delta_max = %v and were clipped: eps of these rounds is the clipping's", s.trainer.State().Clipped, s.cfg.Encryption.DeltaMax))
 	}
-	if s.channel.Continuous() && s.design != nil {
+	if s.channel.Continuous() && s.design != nil && s.cfg.Link.Kind != kindWaveform {
 		notes = append(notes, "continuous gains: the ring identities fail, and every round is expected to be rejected")
 	}
 	return notes

@@ -14,7 +14,8 @@ type Link struct {
 	Mu, Omega []float64
 	// K holds the K-factors of Rician envelopes; nil for Gaussian gains.
 	K []float64
-	// Alpha is the lattice scale.
+	// Alpha is the lattice scale; where a receiver finds one each round, the
+	// finest that it may find.
 	Alpha float64
 	// NoiseStd is sigma_w of each transmission, before rounding.
 	NoiseStd [phy.Transmissions]float64
@@ -175,9 +176,14 @@ func (d *Design) DecodedStd() float64 {
 }
 
 // ConditionalStd gives the standard deviation of eps_k given the scaled gains
-// H_i of a round.
+// H_i of a round, at the link's scale.
 func (d *Design) ConditionalStd(c *Context, scaled []float64) float64 {
-	return c.DecodedStd(c.Budget(SumsOf(scaled), d.Link.noiseVar()), d.Link.Alpha)
+	return d.ConditionalStdAt(c, scaled, d.Link.Alpha)
+}
+
+// ConditionalStdAt is ConditionalStd at a scale that a receiver found.
+func (d *Design) ConditionalStdAt(c *Context, scaled []float64, alpha float64) float64 {
+	return c.DecodedStd(c.Budget(SumsOf(scaled), d.Link.noiseVar()), alpha)
 }
 
 // tolerance gives the witness tolerance at a scale that a receiver found.

@@ -277,6 +277,10 @@ func NewFront(imp Impairments, std, gain float64, seed keystream.Seed) (*Front, 
 	return &Front{front: newFrontEnd(imp), std: std, stream: stream, normal: rand.New(stream), gain: float32(gain)}, nil
 }
 
+// Start restarts the noise at the first sample of the given part of a round, so
+// that what is received there does not depend on what came before.
+func (f *Front) Start(round, part uint32) { f.stream.Start(round, part) }
+
 // Apply changes the next samples in place and gives how many were clipped.
 func (f *Front) Apply(x []complex64) (clipped int) {
 	for n, v := range x {

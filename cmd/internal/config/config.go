@@ -109,6 +109,32 @@ type Link struct {
 	NoiseStd float64 `toml:"noise_std"`
 	// BandwidthHz is for the transmission time that plan prints.
 	BandwidthHz float64 `toml:"bandwidth_hz"`
+
+	// What follows is for kind = "waveform".
+
+	// Base is B of the balanced digits; GroupSize is G, the devices that share a
+	// time slot, 0 for all.
+	Base      int `toml:"base"`
+	GroupSize int `toml:"group_size"`
+	// Pulse is flat-top or root-raised-cosine.
+	Pulse            string  `toml:"pulse"`
+	SamplesPerSymbol int     `toml:"samples_per_symbol"`
+	EdgeSamples      float64 `toml:"edge_samples"`
+	ToleranceSamples float64 `toml:"tolerance_samples"`
+	RollOff          float64 `toml:"roll_off"`
+	SpanSymbols      int     `toml:"span_symbols"`
+	PreambleSymbols  int     `toml:"preamble_symbols"`
+	BlockSymbols     int     `toml:"block_symbols"`
+	SampleRateHz     float64 `toml:"sample_rate_hz"`
+	// FrameRepeats is how often a frame is sent again before the attempt fails;
+	// MaxAlpha bounds the lattice scale that the receiver looks for.
+	FrameRepeats int     `toml:"frame_repeats"`
+	MaxAlpha     float64 `toml:"max_alpha"`
+	// SNRdB is that of a device of gain 1, a symbol; DelaySpreadSamples and
+	// PhaseSpreadRad are the ranges of the devices' delays and static phases.
+	SNRdB              float64 `toml:"snr_db"`
+	DelaySpreadSamples float64 `toml:"delay_spread_samples"`
+	PhaseSpreadRad     float64 `toml:"phase_spread_rad"`
 }
 
 // Channel is the fading model.
@@ -169,7 +195,12 @@ func Default() Config {
 			ParameterSet: "ringwave-4096", Form: "set", Randomness: "seed",
 			DeltaMax: 16, AttemptsPerRound: 4, ModulusBits: []int{},
 		},
-		Link: Link{Kind: "ring", BandwidthHz: 1e12},
+		Link: Link{
+			Kind: "ring", BandwidthHz: 1e12,
+			Base: 3, Pulse: "flat-top", SamplesPerSymbol: 8, EdgeSamples: 2, ToleranceSamples: 1,
+			RollOff: 0.5, SpanSymbols: 16, PreambleSymbols: 127, BlockSymbols: 8192, SampleRateHz: 10e6,
+			FrameRepeats: 1, MaxAlpha: 40, SNRdB: 40,
+		},
 		Channel: Channel{
 			Model: "gaussian", Mean: 1, Std: 1, KFactor: 10,
 			MeanPerDevice: []float64{}, StdPerDevice: []float64{},

@@ -168,11 +168,35 @@ func (c *Config) checkEncryption() error {
 }
 
 func (c *Config) checkLink() error {
-	return first(
-		oneOf("link.kind", c.Link.Kind, "ring"),
-		inRange("link.noise_std", c.Link.NoiseStd, 0, 1<<52),
-		positive("link.bandwidth_hz", c.Link.BandwidthHz),
+	l := c.Link
+	err := first(
+		oneOf("link.kind", l.Kind, "ring", "waveform"),
+		inRange("link.noise_std", l.NoiseStd, 0, 1<<52),
+		positive("link.bandwidth_hz", l.BandwidthHz),
+		between("link.base", l.Base, 3, 15),
+		between("link.group_size", l.GroupSize, 0, maxDevices),
+		oneOf("link.pulse", l.Pulse, "flat-top", "root-raised-cosine"),
+		between("link.samples_per_symbol", l.SamplesPerSymbol, 2, 64),
+		inRange("link.edge_samples", l.EdgeSamples, 0, 32),
+		inRange("link.tolerance_samples", l.ToleranceSamples, 0, 32),
+		inRange("link.roll_off", l.RollOff, 0.01, 1),
+		between("link.span_symbols", l.SpanSymbols, 4, 64),
+		between("link.preamble_symbols", l.PreambleSymbols, 31, 4095),
+		between("link.block_symbols", l.BlockSymbols, 64, 1<<20),
+		inRange("link.sample_rate_hz", l.SampleRateHz, 1, 1e9),
+		between("link.frame_repeats", l.FrameRepeats, 0, 255),
+		inRange("link.max_alpha", l.MaxAlpha, 1, 1e4),
+		inRange("link.snr_db", l.SNRdB, -20, 200),
+		inRange("link.delay_spread_samples", l.DelaySpreadSamples, 0, 64),
+		inRange("link.phase_spread_rad", l.PhaseSpreadRad, 0, math.Pi),
 	)
+	if err == nil && l.Base%2 == 0 {
+		return fmt.Errorf("link.base is %d: it must be odd, so that digits have mean zero", l.Base)
+	}
+	if err == nil && l.Kind == "waveform" && l.NoiseStd != 0 {
+		return fmt.Errorf("link.noise_std is %v: a waveform link has the noise of link.snr_db, and no ring noise", l.NoiseStd)
+	}
+	return err
 }
 
 func (c *Config) checkChannel() error {

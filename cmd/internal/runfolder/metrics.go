@@ -14,7 +14,7 @@ import (
 const requiredColumns = "round,train_loss,test_accuracy,m,m_ideal,eps,eps_std_predicted,attempts"
 
 // metricsHeader is the header that this program writes.
-const metricsHeader = requiredColumns + ",skipped,clipped,eta,gamma"
+const metricsHeader = requiredColumns + ",skipped,clipped,eta,gamma,alpha,frames_repeated,quality,misfit,zero_gains"
 
 // Row is what one round reports: a line of metrics.csv. Where a number is
 // allowed to be missing, NaN stands for it here and nothing in the file.
@@ -31,6 +31,23 @@ type Row struct {
 	Clipped         int     // >= 0, devices whose message was clipped
 	Eta             float64 // step size; may be missing
 	Gamma           float64 // smoothing radius; may be missing
+
+	Link *LinkRow // nil, and missing in the file, for links that have no frames
+}
+
+// LinkRow is what a link with frames reports of a round. What is missing is NaN.
+type LinkRow struct {
+	Alpha          float64 // the lattice scale; missing where the round was skipped
+	FramesRepeated float64 // frames that were sent again, in all attempts
+	Quality        float64 // the worst transmission's mean cos(2 pi alpha y), -1 to 1
+	Misfit         float64 // the largest |H_i/alpha - h_i|/|h_i|; simulation only
+	ZeroGains      float64 // devices with H_i = 0; simulation only
+}
+
+// noLink has everything missing.
+func noLink() LinkRow {
+	nan := math.NaN()
+	return LinkRow{nan, nan, nan, nan, nan}
 }
 
 // line gives the row as a line of metrics.csv.
@@ -49,8 +66,13 @@ func (r Row) line() []byte {
 		b = append(b, ",0,"...)
 	}
 	b = strconv.AppendInt(b, int64(r.Clipped), 10)
-	b = appendOptional(b, r.Eta)
-	b = appendOptional(b, r.Gamma)
+	link := noLink()
+	if r.Link != nil {
+		link = *r.Link
+	}
+	for _, v := range []float64{r.Eta, r.Gamma, link.Alpha, link.FramesRepeated, link.Quality, link.Misfit, link.ZeroGains} {
+		b = appendOptional(b, v)
+	}
 	return append(b, '\n')
 }
 
@@ -247,6 +269,8 @@ func (r *Row) set(column, field string) (err error) {
 		r.Eta, err = parseOptional(field)
 	case "gamma":
 		r.Gamma, err = parseOptional(field)
+	case "alpha", "frames_repeated", "quality", "misfit", "zero_gains":
+		err = r.setLink(column, field)
 	}
 	return err
 }
@@ -301,4 +325,29 @@ func excerpt(s string) string {
 		return strconv.Quote(s[:longest]) + "…"
 	}
 	return strconv.Quote(s)
+}
+
+// setLink reads one of the link's columns; a missing one leaves Link as it is.
+func (r *Row) setLink(name, field string) error {
+	v, err := parseOptional(field)
+	if err != nil || math.IsNaN(v) {
+		return err
+	}
+	if r.Link == nil {
+		none := noLink()
+		r.Link = &none
+	}
+	switch name {
+	case "alpha":
+		r.Link.Alpha = v
+	case "frames_repeated":
+		r.Link.FramesRepeated = v
+	case "quality":
+		r.Link.Quality = v
+	case "misfit":
+		r.Link.Misfit = v
+	case "zero_gains":
+		r.Link.ZeroGains = v
+	}
+	return nil
 }

@@ -1,0 +1,636 @@
+package phy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"ringwave/crypto/keystream"
+	"ringwave/phy/digit"
+	"ringwave/phy/frame"
+	"ringwave/phy/lattice"
+	"ringwave/phy/modem"
+	"ringwave/phy/zq"
+	"ringwave/radio"
+)
+
+// WaveformConfig describes a Waveform link.
+type WaveformConfig struct {
+	Modulus *zq.Modulus
+	// Devices is N. Group is G, the most devices that share a time slot; 0 for
+	// all N.
+	Devices, Group int
+	// Base is B, of the balanced digits that symbols carry.
+	Base int
+	// BlockSymbols is about how many symbols share a linear check; 0 stands for
+	// 8192.
+	BlockSymbols int
+
+	// Modem, Search and Receive are the modem's; the preamble's level is set to
+	// the largest digit. Advance is how much earlier each device sends, to make
+	// up for its delay; nil for none.
+	Modem   modem.Config
+	Search  modem.Search
+	Receive modem.Receive
+	Advance []modem.Samples
+
+	// Alpha is the scale of emulated gains; 0 has the receiver find it.
+	Alpha float64
+	// Lattice bounds the blind search. Its noise deviation is not used.
+	Lattice lattice.Options
+	// GroupScale bounds the integers c_g by which the groups' results are brought
+	// to one scale; 0 stands for 50.
+	GroupScale int64
+	// Repeats is how often a frame that fails is sent again, bit for bit, before
+	// the attempt is given up.
+	Repeats int
+
+	// Run marks frames, so that those of another run are told apart.
+	Run uint16
+	// Public is the seed of patterns, check weights and retry gains, known to
+	// everyone.
+	Public keystream.Seed
+
+	// Transmitters, one a device, and Receiver are running streams of one clock,
+	// whose next samples have index Start. The transmitters take timed blocks and
+	// can idle.
+	Transmitters []radio.Transmitter
+	Receiver     radio.Receiver
+	Start        radio.SampleIndex
+	// OnTransmission, if not nil, hears the slot of each transmission and the
+	// first sample of its first frame before it is sent: a simulation sets the
+	// gains there.
+	OnTransmission func(slot Slot, at radio.SampleIndex) error
+}
+
+// Waveform is the waveform link: digits of ring elements as symbols that really
+// superpose, and a receiver that finds the integers again without knowing a gain
+// (physics.md sections 2 to 6). It is for one goroutine but for Transmit.
+type Waveform struct {
+	cfg      WaveformConfig
+	codec    *digit.Codec
+	half     int8 // the largest digit
+	groups   []*group
+	devices  []*waveDevice
+	payloads [Transmissions]map[int]*frame.Payload
+	detector *modem.Detector
+	demod    *modem.Demodulator
+	retry    *keystream.Stream
+	cursor   radio.SampleIndex
+
+	slot    Slot
+	payload *frame.Payload
+	capture []complex64
+	joined  zq.Vector
+	report  WaveformReport
+}
+
+// group is the devices of a time slot, counted from first on.
+type group struct {
+	first, size int
+	patterns    *frame.Patterns
+	receiver    *lattice.Receiver
+
+	// Of the current attempt.
+	alpha   float64
+	scale   int64 // c_g
+	sync    modem.Sync
+	at      radio.SampleIndex // of sync's capture
+	held    bool
+	y       zq.Vector
+	pattern []int64
+	soft    []float32
+	sum     []float32 // of repeats
+	erased  []bool
+	joint   []float32 // pattern and block
+}
+
+// waveDevice is one device's end of the link.
+type waveDevice struct {
+	modulator *modem.Modulator
+	symbols   []int8
+	samples   []complex64
+	scratch   map[*frame.Payload][]frame.Scratch
+	sent      bool
+	gain      float32 // of the attempt: 1, or in [0.7, 1] in retries
+}
+
+// WaveformReport says how the last transmission went.
+type WaveformReport struct {
+	// Frames is the number of frames sent, Repeated those among them sent again.
+	Frames, Repeated int
+	// Quality is the worst group's mean cos(2 pi alpha y), Distance its mean
+	// squared distance to the lattice.
+	Quality, Distance float64
+	// Failure says why the last group failed, empty if none did.
+	Failure string
+}
+
+// The gains that devices draw for a retry are uniform in [retryLeast, 1].
+const retryLeast = 0.7
+
+// NewWaveform makes a waveform link.
+func NewWaveform(cfg WaveformConfig) (*Waveform, error) {
+	if cfg.Group == 0 {
+		cfg.Group = cfg.Devices
+	}
+	if cfg.BlockSymbols == 0 {
+		cfg.BlockSymbols = 8192
+	}
+	if cfg.GroupScale == 0 {
+		cfg.GroupScale = 50
+	}
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	codec, err := digit.New(cfg.Modulus, cfg.Base)
+	if err != nil {
+		return nil, err
+	}
+	w := &Waveform{cfg: cfg, codec: codec, half: int8(cfg.Base-1) / 2, cursor: cfg.Start, retry: cfg.Public.Derive("retry gains").Stream()}
+	w.cfg.Modem.Preamble.Level = float32(w.half)
+	if w.detector, err = modem.NewDetector(w.cfg.Modem, cfg.Search); err != nil {
+		return nil, err
+	}
+	if w.demod, err = modem.NewDemodulator(w.cfg.Modem, cfg.Receive); err != nil {
+		return nil, err
+	}
+	for t := range w.payloads {
+		w.payloads[t] = map[int]*frame.Payload{}
+	}
+	if err := w.makeGroups(); err != nil {
+		return nil, err
+	}
+	return w, w.makeDevices()
+}
+
+func (cfg *WaveformConfig) validate() error {
+	if cfg.Devices < 1 || cfg.Group < 1 || len(cfg.Transmitters) != cfg.Devices {
+		return fmt.Errorf("a waveform link of %d devices in groups of %d with %d transmitters: it needs one transmitter a device and groups of 1 or more", cfg.Devices, cfg.Group, len(cfg.Transmitters))
+	}
+	if cfg.Advance != nil && len(cfg.Advance) != cfg.Devices {
+		return fmt.Errorf("a waveform link of %d devices with %d advances: it needs one a device, or none", cfg.Devices, len(cfg.Advance))
+	}
+	if !(cfg.Alpha >= 0) || math.IsInf(cfg.Alpha, 0) {
+		return fmt.Errorf("the scale of emulated gains is %v: it must be positive, or 0 to be found", cfg.Alpha)
+	}
+	if cfg.Repeats < 0 || cfg.Repeats > math.MaxUint8 {
+		return fmt.Errorf("a frame is sent again %d times: allowed are 0 to %d", cfg.Repeats, math.MaxUint8)
+	}
+	for i, t := range cfg.Transmitters {
+		if _, ok := t.(radio.Idler); !ok {
+			return fmt.Errorf("the transmitter of device %d cannot idle between frames", i+1)
+		}
+	}
+	return nil
+}
+
+func (w *Waveform) makeGroups() error {
+	for first := 0; first < w.cfg.Devices; first += w.cfg.Group {
+		size := min(w.cfg.Group, w.cfg.Devices-first)
+		receiver, err := lattice.New(w.cfg.Lattice)
+		if err != nil {
+			return err
+		}
+		p := frame.NewPatterns(size, w.cfg.Public.Derive("patterns", uint64(len(w.groups))))
+		w.groups = append(w.groups, &group{first: first, size: size, patterns: p, receiver: receiver, pattern: make([]int64, p.Symbols())})
+	}
+	return nil
+}
+
+func (w *Waveform) makeDevices() error {
+	for i := range w.cfg.Devices {
+		drive := modem.Drive{Peak: float32(w.half)}
+		if w.cfg.Advance != nil {
+			drive.Advance = w.cfg.Advance[i]
+		}
+		m, err := modem.NewModulator(w.cfg.Modem, drive)
+		if err != nil {
+			return fmt.Errorf("device %d: %w", i+1, err)
+		}
+		w.devices = append(w.devices, &waveDevice{modulator: m, scratch: map[*frame.Payload][]frame.Scratch{}, gain: 1})
+	}
+	return nil
+}
+
+// PatternSymbols gives the length of Reception.Pattern: the groups' patterns one
+// behind the other.
+func (w *Waveform) PatternSymbols() int {
+	sum := 0
+	for _, g := range w.groups {
+		sum += g.patterns.Symbols()
+	}
+	return sum
+}
+
+// Report tells how the last transmission went.
+func (w *Waveform) Report() WaveformReport { return w.report }
+
+// FrameSamples gives the samples that one frame of transmission t with payloads
+// of n coefficients takes, guard time included.
+func (w *Waveform) FrameSamples(t Transmission, n int) (int, error) {
+	p, err := w.payloadFor(t, n)
+	if err != nil {
+		return 0, err
+	}
+	return w.window(w.groups[0], p), nil
+}
+
+func (w *Waveform) payloadFor(t Transmission, n int) (*frame.Payload, error) {
+	if p := w.payloads[t][n]; p != nil {
+		return p, nil
+	}
+	perBlock := max(1, w.cfg.BlockSymbols/w.codec.Digits())
+	p, err := frame.NewPayload(w.cfg.Modulus, w.codec, n, perBlock, w.cfg.Public.Derive("payload", uint64(t)))
+	if err != nil {
+		return nil, fmt.Errorf("laying out %v: %w", t, err)
+	}
+	w.payloads[t][n] = p
+	return p, nil
+}
+
+// Open begins a transmission of payloads of n coefficients.
+func (w *Waveform) Open(slot Slot, n int) error {
+	if slot.Transmission < 0 || slot.Transmission >= Transmissions {
+		return fmt.Errorf("transmission %d: a round has %d", slot.Transmission, Transmissions)
+	}
+	p, err := w.payloadFor(slot.Transmission, n)
+	if err != nil {
+		return err
+	}
+	p.Draw(slot.Round, slot.Attempt)
+	w.slot, w.payload = slot, p
+	for _, d := range w.devices {
+		d.sent = false
+		if d.scratch[p] == nil {
+			d.scratch[p] = p.NewScratch()
+		}
+	}
+	if slot.Transmission == TxKey {
+		w.drawRetryGains()
+		for _, g := range w.groups {
+			g.held, g.alpha = false, 0
+		}
+	}
+	return nil
+}
+
+// drawRetryGains gives every device its gain for the attempt: 1 in the first,
+// and then fresh public ones that pose a new lattice problem (physics.md
+// section 3).
+func (w *Waveform) drawRetryGains() {
+	w.retry.Start(w.slot.Round, w.slot.Attempt)
+	for _, d := range w.devices {
+		d.gain = 1
+		if u := float64(w.retry.Uint64()>>11) * 0x1p-53; w.slot.Attempt > 0 {
+			d.gain = float32(retryLeast + (1-retryLeast)*u)
+		}
+	}
+}
+
+// meanRetryGain is folded into alpha, so that M keeps its scale in the mean. The
+// gains of attempts that succeed are not a fair sample: what this bias leaves is
+// within the spread of [0.7, 1].
+func (w *Waveform) meanRetryGain() float64 {
+	if w.slot.Attempt == 0 {
+		return 1
+	}
+	return (1 + retryLeast) / 2
+}
+
+// prefix gives the symbols before the payload: preamble, header and pattern.
+func (w *Waveform) prefix(g *group) (preamble, header, pattern int) {
+	preamble = len(w.cfg.Modem.PreambleSymbols())
+	return preamble, preamble + frame.HeaderSymbols, preamble + frame.HeaderSymbols + g.patterns.Symbols()
+}
+
+// Transmit writes device i's digits.
+func (w *Waveform) Transmit(i int, x zq.Vector) error {
+	if i < 0 || i >= len(w.devices) {
+		return fmt.Errorf("device %d transmits on a link of %d devices", i+1, len(w.devices))
+	}
+	if x.Len() != w.payload.Len() {
+		return fmt.Errorf("device %d sends %d coefficients of %v where %d are expected", i+1, x.Len(), w.slot.Transmission, w.payload.Len())
+	}
+	d, g := w.devices[i], w.groups[i/w.cfg.Group]
+	preamble, header, start := w.prefix(g)
+	if n := start + w.payload.Symbols(); cap(d.symbols) < n {
+		d.symbols = make([]int8, n)
+	}
+	d.symbols = d.symbols[:start+w.payload.Symbols()]
+	for k, s := range w.cfg.Modem.PreambleSymbols() {
+		d.symbols[k] = int8(s)
+	}
+	for k := range g.patterns.Symbols() {
+		d.symbols[header+k] = int8(g.patterns.Symbol(i-g.first, k))
+	}
+	w.payload.Encode(d.symbols[start:], x, d.scratch[w.payload])
+	d.sent = true
+	_ = preamble // the header is written for each repeat
+	return nil
+}
+
+// guardSymbols is the silence before a frame and after it.
+const guardSymbols = 24
+
+// window gives the samples of a frame with its guard times.
+func (w *Waveform) window(g *group, p *frame.Payload) int {
+	_, _, start := w.prefix(g)
+	symbols := 2*guardSymbols + start + p.Symbols() + int(w.devices[g.first].modulator.Tail())
+	return symbols * w.cfg.Modem.SamplesPerSymbol
+}
+
+// Receive sends the groups' frames one after the other, receives them, and joins
+// their integers.
+func (w *Waveform) Receive(rx *Reception) error {
+	for i, d := range w.devices {
+		if !d.sent {
+			return fmt.Errorf("device %d sent no %v in round %d", i+1, w.slot.Transmission, w.slot.Round)
+		}
+	}
+	if w.cfg.OnTransmission != nil {
+		if err := w.cfg.OnTransmission(w.slot, w.cursor); err != nil {
+			return err
+		}
+	}
+	w.report = WaveformReport{Quality: 1}
+	rx.CheckPassed = true
+	for number, g := range w.groups {
+		ok, err := w.receiveGroup(number, g)
+		if err != nil {
+			return err
+		}
+		rx.CheckPassed = rx.CheckPassed && ok
+	}
+	w.join(rx)
+	return nil
+}
+
+// receiveGroup sends a group's frame until it is read, and tells whether it was.
+func (w *Waveform) receiveGroup(number int, g *group) (bool, error) {
+	if g.y.Len() != w.payload.Len() {
+		g.y = w.cfg.Modulus.NewVector(w.payload.Len())
+	}
+	held := 0
+	for repeat := range w.cfg.Repeats + 1 {
+		w.report.Frames++
+		if repeat > 0 {
+			w.report.Repeated++
+		}
+		at, err := w.exchange(number, g, uint8(repeat))
+		if err != nil {
+			return false, err
+		}
+		if failure := w.demodulate(number, g, uint8(repeat), at); failure != "" {
+			w.report.Failure = failure
+			continue
+		}
+		lattice.Combine(g.sum, g.soft, float64(held))
+		held++
+		if failure := w.decode(g); failure != "" {
+			w.report.Failure = failure
+			continue
+		}
+		w.report.Failure = ""
+		return true, nil
+	}
+	g.y.Clear()
+	clear(g.pattern)
+	return false, nil
+}
+
+// exchange sends one frame of a group and captures what the receiver hears.
+func (w *Waveform) exchange(number int, g *group, repeat uint8) (radio.SampleIndex, error) {
+	ctx := context.Background() // a frame that has begun is finished
+	window := w.window(g, w.payload)
+	at := w.cursor
+	end := at + radio.SampleIndex(window)
+	w.modulate(number, g, repeat)
+	for i, tx := range w.cfg.Transmitters {
+		if i >= g.first && i < g.first+g.size {
+			start := at + radio.SampleIndex(guardSymbols*w.cfg.Modem.SamplesPerSymbol)
+			if _, err := tx.Write(ctx, w.devices[i].samples, radio.TxMeta{Timed: true, Start: start, BurstEnd: true}); err != nil {
+				return 0, fmt.Errorf("device %d sends %v: %w", i+1, w.slot.Transmission, err)
+			}
+		}
+		if err := tx.(radio.Idler).Idle(ctx, end); err != nil {
+			return 0, fmt.Errorf("device %d idles: %w", i+1, err)
+		}
+	}
+	if cap(w.capture) < window {
+		w.capture = make([]complex64, window)
+	}
+	w.capture = w.capture[:window]
+	_, meta, err := radio.ReadFull(ctx, w.cfg.Receiver, w.capture)
+	if err != nil {
+		return 0, fmt.Errorf("receiving %v: %w", w.slot.Transmission, err)
+	}
+	w.cursor = end
+	return meta.First, w.markGaps(meta)
+}
+
+// markGaps erases the symbols around lost samples: indices step over a gap, so
+// that what follows it comes too early by its length and cannot be used either.
+func (w *Waveform) markGaps(meta radio.Meta) error {
+	for _, gap := range meta.Gaps {
+		if gap.At > 0 {
+			modem.MarkLost(w.capture[gap.At:])
+			return nil
+		}
+	}
+	return nil
+}
+
+// modulate makes the samples of a group's devices, side by side.
+func (w *Waveform) modulate(number int, g *group, repeat uint8) {
+	header := frame.Header{
+		Run: w.cfg.Run, Round: w.slot.Round, Attempt: uint16(w.slot.Attempt),
+		Transmission: uint8(w.slot.Transmission), Group: uint16(number), Repeat: repeat,
+	}
+	preamble, _, _ := w.prefix(g)
+	sps := w.cfg.Modem.SamplesPerSymbol
+	var done sync.WaitGroup
+	for _, d := range w.devices[g.first : g.first+g.size] {
+		done.Add(1)
+		go func() {
+			defer done.Done()
+			header.Symbols(d.symbols[preamble:])
+			for k := range d.symbols[preamble : preamble+frame.HeaderSymbols] {
+				d.symbols[preamble+k] *= w.half
+			}
+			tail := d.modulator.Tail()
+			n := (len(d.symbols) + int(tail)) * sps
+			if cap(d.samples) < n {
+				d.samples = make([]complex64, n)
+			}
+			d.samples = d.samples[:n]
+			d.modulator.Reset()
+			d.modulator.ModulateDigits(d.samples[:len(d.symbols)*sps], d.symbols)
+			d.modulator.Idle(d.samples[len(d.symbols)*sps:], tail)
+			if d.gain == 1 {
+				return
+			}
+			for k := range d.samples {
+				d.samples[k] *= complex(d.gain, 0)
+			}
+		}()
+	}
+	done.Wait()
+}
+
+// demodulate finds the frame in the capture and fills g.soft, in units of a
+// device of gain 1 that sends the digit 1. It says in a few words what failed.
+func (w *Waveform) demodulate(number int, g *group, repeat uint8, at radio.SampleIndex) string {
+	found, err := w.detector.First(w.capture)
+	if err != nil {
+		return "no preamble"
+	}
+	// One common phase serves all phases of a round, so that gains are the same.
+	if w.slot.Transmission == TxKey && !g.held {
+		g.sync, g.at, g.held = found, at, true
+	} else if g.held {
+		found = found.Hold(g.sync, modem.Samples(at-g.at))
+	}
+	_, header, start := w.prefix(g)
+	preamble := header - frame.HeaderSymbols
+	n := start - preamble + w.payload.Symbols()
+	if cap(g.soft) < n {
+		g.soft, g.sum, g.erased = make([]float32, n), make([]float32, n), make([]bool, n)
+	}
+	g.soft, g.sum, g.erased = g.soft[:n], g.sum[:n], g.erased[:n]
+	report := w.demod.Demodulate(g.soft, g.erased, w.capture, found)
+	if report.Erased > 0 {
+		return fmt.Sprintf("%d symbols erased", report.Erased)
+	}
+	h, err := frame.DecodeHeader(g.soft)
+	if err != nil {
+		return "unreadable header"
+	}
+	want := frame.Header{
+		Run: w.cfg.Run, Round: w.slot.Round, Attempt: uint16(w.slot.Attempt),
+		Transmission: uint8(w.slot.Transmission), Group: uint16(number), Repeat: repeat,
+	}
+	if h != want {
+		return fmt.Sprintf("a frame of run %d, round %d, attempt %d where another was expected", h.Run, h.Round, h.Attempt)
+	}
+	scale := 1 / float32(w.devices[g.first].modulator.Scale())
+	for k := range g.soft {
+		g.soft[k] *= scale
+	}
+	return ""
+}
+
+// decode turns the combined soft symbols into integers, block by block. The
+// scale is found with the first block of phase 1 and holds for the round.
+func (w *Waveform) decode(g *group) string {
+	symbols := g.patterns.Symbols()
+	payload := g.sum[frame.HeaderSymbols+symbols:]
+	for i := range w.payload.Blocks() {
+		from, to := w.payload.BlockSymbols(i)
+		// The pattern is read together with the first block: alone it is too short
+		// to show the lattice.
+		joint := payload[from:to]
+		skip := 0
+		if i == 0 {
+			g.joint = append(append(g.joint[:0], g.sum[frame.HeaderSymbols:frame.HeaderSymbols+symbols]...), joint...)
+			joint, skip = g.joint, symbols
+		}
+		accept := func(y []int32) bool { return w.payload.DecodeBlock(g.y, i, y[skip:]) }
+		result, err := w.read(g, i, joint, accept)
+		if err != nil {
+			return fmt.Sprintf("block %d: %v", i+1, err)
+		}
+		if i == 0 {
+			g.alpha = result.Alpha
+			for k := range g.pattern {
+				g.pattern[k] = int64(result.Y[k])
+			}
+		}
+		if result.Stats.Quality < w.report.Quality {
+			w.report.Quality, w.report.Distance = result.Stats.Quality, result.Stats.Distance
+		}
+	}
+	return ""
+}
+
+// read gives the integers of a block: at the scale that is known, or searching.
+func (w *Waveform) read(g *group, block int, y []float32, accept lattice.Accept) (lattice.Result, error) {
+	switch {
+	case w.cfg.Alpha > 0:
+		return g.receiver.At(y, w.cfg.Alpha, accept)
+	case w.slot.Transmission == TxKey && block == 0:
+		return g.receiver.Search(y, accept)
+	case g.alpha > 0:
+		return g.receiver.At(y, g.alpha, accept)
+	}
+	return lattice.Result{}, errors.New("phase 1 found no scale")
+}
+
+// join adds the groups' results, brought to one scale by integers that are
+// chosen in phase 1, and puts their patterns one behind the other.
+func (w *Waveform) join(rx *Reception) {
+	if w.slot.Transmission == TxKey {
+		w.reconcile()
+	}
+	rx.Y.Clear()
+	pattern := rx.Pattern
+	for _, g := range w.groups {
+		w.cfg.Modulus.AddScaled(rx.Y, g.scale, g.y)
+		pattern = pattern[copy(pattern, g.pattern):]
+	}
+	rx.Alpha = w.Alpha()
+}
+
+// groupMismatch is how far the groups' products c_g alpha_g may differ if a
+// smaller c_g is to be had for it.
+const groupMismatch = 0.01
+
+// reconcile chooses the c_g: the smallest whose products agree well enough, or
+// else those that agree best.
+func (w *Waveform) reconcile() {
+	first := w.groups[0]
+	best := math.Inf(1)
+	for c := int64(1); c <= w.cfg.GroupScale && best > groupMismatch; c++ {
+		target, worst := float64(c)*first.alpha, 0.0
+		fits := true
+		for _, g := range w.groups {
+			cg := math.Round(target / g.alpha)
+			fits = fits && cg >= 1 && cg <= float64(w.cfg.GroupScale)
+			worst = math.Max(worst, math.Abs(cg*g.alpha/target-1))
+		}
+		if !fits || worst >= best {
+			continue
+		}
+		best = worst
+		for _, g := range w.groups {
+			g.scale = int64(math.Round(target / g.alpha))
+		}
+	}
+	if math.IsInf(best, 1) { // scales too far apart: they are added as they are
+		for _, g := range w.groups {
+			g.scale = 1
+		}
+	}
+}
+
+// Alpha gives the scale of the current attempt, retry gains folded in, as in
+// Reception.Alpha.
+func (w *Waveform) Alpha() float64 {
+	sum := 0.0
+	for _, g := range w.groups {
+		sum += float64(g.scale) * g.alpha
+	}
+	return sum / float64(len(w.groups)) * w.meanRetryGain()
+}
+
+// Scaled writes the effective scaled gains c_g round(alpha_g h_i g_i) of the last
+// attempt to dst, where h holds the channel's real gains and g_i is the device's
+// retry gain. It is for the harness of a simulation: a receiver does not know h.
+func (w *Waveform) Scaled(dst, h []float64) {
+	for i, d := range w.devices {
+		g := w.groups[i/w.cfg.Group]
+		dst[i] = float64(g.scale) * math.Round(g.alpha*h[i]*float64(d.gain))
+	}
+}

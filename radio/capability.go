@@ -1,0 +1,118 @@
+package radio
+
+import (
+	"context"
+	"fmt"
+	"math"
+)
+
+// Direction is that of samples, seen from the program.
+type Direction int
+
+const (
+	Receive Direction = iota
+	Transmit
+)
+
+// String gives the direction's name.
+func (d Direction) String() string {
+	if d == Transmit {
+		return "transmit"
+	}
+	return "receive"
+}
+
+// Span is a range of a setting, Min to Max, in steps counted from Min; Step 0 is
+// for settings without steps.
+type Span[T ~float64] struct{ Min, Max, Step T }
+
+// Floor gives the largest setting of the span that is not above v: boards differ
+// in what they do with a value off the grid, so it is rounded here. It fails
+// where v is outside the span; name is that of the setting, for the error.
+func (s Span[T]) Floor(name string, v T) (T, error) {
+	if !(v >= s.Min && v <= s.Max) {
+		return 0, fmt.Errorf("%s is %v; allowed is %v", name, v, s)
+	}
+	if s.Step <= 0 {
+		return v, nil
+	}
+	// A value that is on the grid but for rounding is on the grid.
+	steps := math.Floor(float64((v-s.Min)/s.Step) + 1e-9)
+	return min(s.Min+T(steps)*s.Step, s.Max), nil
+}
+
+// String gives the range and the step.
+func (s Span[T]) String() string {
+	switch {
+	case s.Min == s.Max:
+		return fmt.Sprint(s.Min)
+	case s.Step > 0:
+		return fmt.Sprintf("%v to %v in steps of %v", s.Min, s.Max, s.Step)
+	}
+	return fmt.Sprintf("%v to %v", s.Min, s.Max)
+}
+
+// GainStage is one amplifier or attenuator of a device.
+type GainStage struct {
+	Name string
+	Span Span[Decibels]
+}
+
+// The capabilities of devices. Setters give the value that the device took, or
+// an error that names the setting, the value and what is allowed.
+
+// FrequencyControl is a device whose carrier can be set. A retune begins a new
+// epoch, even to the same frequency.
+type FrequencyControl interface {
+	Frequencies(d Direction) Span[Hertz]
+	Frequency(d Direction) Hertz
+	SetFrequency(ctx context.Context, d Direction, f Hertz) (Hertz, error)
+}
+
+// RateControl is a device that tells its sample rate, and sets it where the span
+// has more than one.
+type RateControl interface {
+	SampleRates(d Direction) Span[Hertz]
+	SampleRate(d Direction) Hertz
+	SetSampleRate(ctx context.Context, d Direction, rate Hertz) (Hertz, error)
+}
+
+// GainControl is a device with gain stages, in the order of the signal's way.
+type GainControl interface {
+	GainStages(d Direction) []GainStage
+	Gain(d Direction, stage string) (Decibels, error)
+	SetGain(ctx context.Context, d Direction, stage string, g Decibels) (Decibels, error)
+}
+
+// AntennaControl is a device with more than one antenna port.
+type AntennaControl interface {
+	Antennas(d Direction) []string
+	Antenna(d Direction) string
+	SetAntenna(ctx context.Context, d Direction, name string) error
+}
+
+// ClockControl is a device that can follow a reference clock. Devices that share
+// one stay coherent.
+type ClockControl interface {
+	ClockSources() []string
+	ClockSource() string
+	SetClockSource(ctx context.Context, name string) error
+	// ClockLocked tells whether the chosen reference is there and followed.
+	ClockLocked(ctx context.Context) (bool, error)
+}
+
+// TriggerControl is a device whose streams can wait for an edge. With a source
+// set, a stream is Armed from Start until the edge.
+type TriggerControl interface {
+	TriggerSources() []string
+	// SetTrigger chooses the source for streams started from now on; the empty
+	// name starts them at once.
+	SetTrigger(ctx context.Context, source string) error
+}
+
+// TimeControl is a device that counts samples itself: indices are exact, and
+// TxMeta.Timed is honoured.
+type TimeControl interface {
+	// Now gives the index that the device's clock has reached.
+	Now(ctx context.Context) (SampleIndex, error)
+}

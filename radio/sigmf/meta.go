@@ -1,0 +1,194 @@
+package sigmf
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"ringwave/radio"
+)
+
+const (
+	// Version is the version of SigMF that is written.
+	Version = "1.2.5"
+	// ExtensionName and ExtensionVersion declare our namespace.
+	ExtensionName    = "ringwave"
+	ExtensionVersion = "1.0.0"
+	// maxRate and maxFrequency bound core:sample_rate and core:frequency in Hz
+	// (SigMF 1.2.5, schema of the metadata file).
+	maxRate      radio.Hertz = 1e12
+	maxFrequency radio.Hertz = 1e12
+	// maxPhase bounds ringwave:phase.
+	maxPhase = 16
+)
+
+// Metadata is the content of a .sigmf-meta file as far as this package knows it.
+type Metadata struct {
+	Datatype    Datatype
+	Version     string      // of SigMF
+	SampleRate  radio.Hertz // 1 Hz to 1 THz, 0 if not known
+	SHA512      string      // of the dataset, 128 hexadecimal digits, or empty
+	Hardware    string
+	Author      string
+	Description string
+	Recorder    string
+	// Scale is the amplitude of one integer step, 0 if not known.
+	Scale radio.Amplitude
+	// Samples is the number of samples in the dataset, -1 if not known.
+	Samples radio.SampleCount
+	// Clipped is the number of samples that did not fit the datatype.
+	Clipped  radio.SampleCount
+	Captures []Capture
+	// Annotations count samples in the dataset.
+	Annotations []DatasetAnnotation
+}
+
+// Capture is a segment of the dataset without gaps, of one epoch.
+type Capture struct {
+	// Start is the position in the dataset, Index that on the stream's clock.
+	Start radio.SampleCount
+	Index radio.SampleIndex
+	// Frequency is the centre in Hz, from -1 THz to 1 THz; nil if not known.
+	Frequency *radio.Hertz
+	// Time is that of the first sample in UTC; zero if not known.
+	Time time.Time
+	// Epoch is 0 if not known.
+	Epoch        radio.Epoch
+	GapEstimated bool
+}
+
+// DatasetAnnotation is an annotation with the samples of the dataset it is for.
+type DatasetAnnotation struct {
+	Start, Count radio.SampleCount // Count is -1 where it goes on to the end
+	Label        string
+	Comment      string
+	Generator    string
+	Tag          *Tag
+	// Clipped and Overrun are what a receiver reported.
+	Clipped radio.SampleCount
+	Overrun bool
+}
+
+// Tag says what part of a run samples are.
+type Tag struct {
+	Round, Attempt uint32
+	Phase          string // which transmission, at most 16 bytes
+	Device, Group  int    // -1 for none
+	Epoch          radio.Epoch
+}
+
+// The files' form. Keys are in the order of the specification, which JSON does
+// not need and people like.
+type fileMeta struct {
+	Global      fileGlobal       `json:"global"`
+	Captures    []fileCapture    `json:"captures"`
+	Annotations []fileAnnotation `json:"annotations"`
+}
+
+type fileGlobal struct {
+	Datatype    Datatype        `json:"core:datatype"`
+	SampleRate  radio.Hertz     `json:"core:sample_rate,omitempty"`
+	Version     string          `json:"core:version"`
+	NumChannels int             `json:"core:num_channels"`
+	SHA512      string          `json:"core:sha512,omitempty"`
+	Author      string          `json:"core:author,omitempty"`
+	Description string          `json:"core:description,omitempty"`
+	Hardware    string          `json:"core:hw,omitempty"`
+	Recorder    string          `json:"core:recorder,omitempty"`
+	Extensions  []fileExtension `json:"core:extensions"`
+
+	Scale   radio.Amplitude    `json:"ringwave:scale,omitempty"`
+	Samples *radio.SampleCount `json:"ringwave:samples,omitempty"`
+	Clipped radio.SampleCount  `json:"ringwave:clipped,omitempty"`
+}
+
+type fileExtension struct {
+	Name     string `json:"name"`
+	Version  string `json:"version"`
+	Optional bool   `json:"optional"`
+}
+
+type fileCapture struct {
+	Start        radio.SampleCount `json:"core:sample_start"`
+	Index        radio.SampleIndex `json:"core:global_index"`
+	Frequency    *radio.Hertz      `json:"core:frequency,omitempty"`
+	Time         string            `json:"core:datetime,omitempty"`
+	Epoch        radio.Epoch       `json:"ringwave:epoch,omitempty"`
+	GapEstimated bool              `json:"ringwave:gap_estimated,omitempty"`
+}
+
+type fileAnnotation struct {
+	Start     radio.SampleCount  `json:"core:sample_start"`
+	Count     *radio.SampleCount `json:"core:sample_count,omitempty"`
+	Label     string             `json:"core:label,omitempty"`
+	Comment   string             `json:"core:comment,omitempty"`
+	Generator string             `json:"core:generator,omitempty"`
+	Round     *uint32            `json:"ringwave:round,omitempty"`
+	Attempt   *uint32            `json:"ringwave:attempt,omitempty"`
+	Phase     string             `json:"ringwave:phase,omitempty"`
+	Device    *int               `json:"ringwave:device,omitempty"`
+	Group     *int               `json:"ringwave:group,omitempty"`
+	Epoch     radio.Epoch        `json:"ringwave:epoch,omitempty"`
+	Clipped   radio.SampleCount  `json:"ringwave:clipped,omitempty"`
+	Overrun   bool               `json:"ringwave:overrun,omitempty"`
+}
+
+// Encode gives the content of the .sigmf-meta file, which declares our extension
+// whether it is used or not. ParseMeta takes it if m is as ParseMeta gives it.
+func (m *Metadata) Encode() ([]byte, error) {
+	f := fileMeta{
+		Global: fileGlobal{
+			Datatype: m.Datatype, SampleRate: m.SampleRate, Version: m.Version, NumChannels: 1,
+			SHA512: m.SHA512, Author: m.Author, Description: m.Description, Hardware: m.Hardware, Recorder: m.Recorder,
+			Extensions: []fileExtension{{ExtensionName, ExtensionVersion, true}},
+			Scale:      m.Scale, Clipped: m.Clipped,
+		},
+		Captures:    []fileCapture{}, // an empty array, not null
+		Annotations: []fileAnnotation{},
+	}
+	if m.Samples >= 0 {
+		f.Global.Samples = &m.Samples
+	}
+	for _, c := range m.Captures {
+		f.Captures = append(f.Captures, c.file())
+	}
+	for _, a := range m.Annotations {
+		f.Annotations = append(f.Annotations, a.file())
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(f); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+func (c Capture) file() fileCapture {
+	f := fileCapture{Start: c.Start, Index: c.Index, Frequency: c.Frequency, Epoch: c.Epoch, GapEstimated: c.GapEstimated}
+	if !c.Time.IsZero() {
+		f.Time = c.Time.UTC().Format(time.RFC3339Nano)
+	}
+	return f
+}
+
+func (a DatasetAnnotation) file() fileAnnotation {
+	f := fileAnnotation{
+		Start: a.Start, Label: a.Label, Comment: a.Comment, Generator: a.Generator,
+		Clipped: a.Clipped, Overrun: a.Overrun,
+	}
+	if a.Count >= 0 {
+		f.Count = &a.Count
+	}
+	if t := a.Tag; t != nil {
+		f.Round, f.Attempt, f.Phase, f.Epoch = &t.Round, &t.Attempt, t.Phase, t.Epoch
+		if t.Device >= 0 {
+			f.Device = &t.Device
+		}
+		if t.Group >= 0 {
+			f.Group = &t.Group
+		}
+	}
+	return f
+}

@@ -1,0 +1,590 @@
+package sigmf
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"ringwave/radio"
+)
+
+const (
+	// maxMeta bounds the metadata file, maxSegments its captures and its
+	// annotations: a recording of a thousand rounds has some thousands of each.
+	maxMeta     = 64 << 20
+	maxSegments = 1 << 16
+	// maxShown bounds a foreign value within an error.
+	maxShown = 60
+	// maxDepth bounds nesting, which costs memory: the metadata has 4 levels.
+	maxDepth = 64
+)
+
+// FormatError says what in a recording is not as it must be.
+type FormatError struct {
+	File    string // as it was given
+	Key     string // where in the file
+	Value   string // what was found there
+	Allowed string // what may be there
+}
+
+// Error gives one sentence with the file, the key, the value and what is allowed.
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%s: %s is %s; allowed is %s", e.File, e.Key, e.Value, e.Allowed)
+}
+
+// object is a JSON object with its place in a file, for errors. Keys are taken as
+// they are written: encoding/json would take those of another case too.
+type object struct {
+	file, where string
+	fields      map[string]json.RawMessage
+}
+
+func (o object) wrong(key string, value any, allowed string, args ...any) error {
+	return &FormatError{o.file, o.where + key, shown(fmt.Sprint(value)), fmt.Sprintf(allowed, args...)}
+}
+
+// shown cuts what a file has to a length and a form that fits into a line.
+func shown(s string) string {
+	if len(s) > maxShown {
+		s = s[:maxShown] + "..."
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == utf8.RuneError || r == 0x7f }) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// ParseMeta reads the content of a .sigmf-meta file; name is for errors only. A
+// recording without captures gets the one it implies (SigMF 1.2.5 section
+// "Captures Array"). Fields of other namespaces are passed over, unless their
+// extension is declared as not optional. An error is a *FormatError.
+func ParseMeta(name string, data []byte) (*Metadata, error) {
+	top := object{file: name}
+	if len(data) > maxMeta {
+		return nil, top.wrong("the metadata's length", len(data), "at most %d bytes", maxMeta)
+	}
+	if !utf8.Valid(data) {
+		return nil, top.wrong("the metadata", "not UTF-8", "JSON in UTF-8")
+	}
+	if err := checkKeys(name, data); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &top.fields); err != nil || top.fields == nil {
+		return nil, top.wrong("the metadata", "no JSON object", "an object with global, captures and annotations")
+	}
+	for key := range top.fields {
+		if key != "global" && key != "captures" && key != "annotations" {
+			return nil, top.wrong("a top-level key", key, "global, captures and annotations")
+		}
+	}
+	m := &Metadata{}
+	if err := m.parseGlobal(top); err != nil {
+		return nil, err
+	}
+	if err := m.parseCaptures(top); err != nil {
+		return nil, err
+	}
+	return m, m.parseAnnotations(top)
+}
+
+// checkKeys refuses an object with the same key twice: JSON leaves open which
+// one counts, and readers differ.
+func checkKeys(name string, data []byte) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	o := object{file: name}
+	type level struct {
+		keys  map[string]bool // nil in an array
+		value bool            // the next token is a value and not a key
+	}
+	var levels []level
+	for {
+		token, err := d.Token()
+		if err == io.EOF && len(levels) == 0 {
+			return nil
+		}
+		if err != nil {
+			return o.wrong("the metadata", fmt.Sprintf("no JSON at byte %d", d.InputOffset()), "JSON")
+		}
+		if len(levels) > 0 && levels[len(levels)-1].keys != nil {
+			top := &levels[len(levels)-1]
+			if key, ok := token.(string); ok && !top.value {
+				if top.keys[key] {
+					return o.wrong("key "+strconv.Quote(shown(key)), "twice in one object", "once")
+				}
+				top.keys[key], top.value = true, true
+				continue
+			}
+			top.value = false
+		}
+		switch token {
+		case json.Delim('{'):
+			levels = append(levels, level{keys: map[string]bool{}})
+		case json.Delim('['):
+			levels = append(levels, level{})
+		case json.Delim('}'), json.Delim(']'):
+			levels = levels[:len(levels)-1]
+		}
+		if len(levels) > maxDepth {
+			return o.wrong("the metadata", "nested too deep", "a depth of %d", maxDepth)
+		}
+	}
+}
+
+func (m *Metadata) parseGlobal(top object) error {
+	g, err := top.object("global")
+	if err != nil {
+		return err
+	}
+	datatype, err := g.text("core:datatype", true)
+	if err != nil {
+		return err
+	}
+	m.Datatype = Datatype(datatype)
+	if m.Datatype.sampleBytes() == 0 {
+		return g.wrong("core:datatype", datatype, allowedDatatypes)
+	}
+	if m.Version, err = g.text("core:version", true); err != nil {
+		return err
+	}
+	if !readableVersion(m.Version) {
+		return g.wrong("core:version", m.Version, "1.Y.Z")
+	}
+	if err := g.conforming(); err != nil {
+		return err
+	}
+	if err := g.extensions(); err != nil {
+		return err
+	}
+	if err := m.parseTexts(g); err != nil {
+		return err
+	}
+	return m.parseNumbers(g)
+}
+
+func readableVersion(v string) bool {
+	parts := strings.Split(v, ".")
+	if len(parts) != 3 || parts[0] != "1" {
+		return false
+	}
+	for _, p := range parts[1:] {
+		if _, err := strconv.ParseUint(p, 10, 16); err != nil || p[0] == '+' {
+			return false
+		}
+	}
+	return true
+}
+
+// conforming refuses what would make the dataset something else than all of one
+// .sigmf-data file of one channel.
+func (o object) conforming() error {
+	for _, key := range []string{"core:dataset", "core:trailing_bytes"} {
+		if raw, ok := o.fields[key]; ok {
+			return o.wrong(key, string(raw), "none: non-conforming datasets are not read")
+		}
+	}
+	if raw, ok := o.fields["core:metadata_only"]; ok && string(raw) != "false" {
+		return o.wrong("core:metadata_only", string(raw), "false")
+	}
+	channels, ok, err := o.integer("core:num_channels", math.MaxInt64)
+	if err != nil {
+		return err
+	}
+	if ok && channels != 1 {
+		return o.wrong("core:num_channels", channels, "1")
+	}
+	offset, _, err := o.integer("core:offset", math.MaxInt64)
+	if err != nil {
+		return err
+	}
+	if offset != 0 {
+		return o.wrong("core:offset", offset, "0: parts of recordings are not read")
+	}
+	return nil
+}
+
+// extensions checks the declarations. Each has name, version and optional, and
+// nothing else (SigMF 1.2.5 section "Global Object", core:extensions).
+func (o object) extensions() error {
+	list, err := o.list("core:extensions", false)
+	if err != nil {
+		return err
+	}
+	ours := false
+	for _, e := range list {
+		name, err := e.text("name", true)
+		if err != nil {
+			return err
+		}
+		if _, err := e.text("version", true); err != nil {
+			return err
+		}
+		optional, ok, err := e.boolean("optional")
+		if err != nil {
+			return err
+		}
+		if !ok || len(e.fields) != 3 {
+			return e.wrong("the declaration's keys", len(e.fields), "name, version and optional")
+		}
+		ours = ours || name == ExtensionName
+		if !optional && name != ExtensionName {
+			return e.wrong("name", name, "%s, or any that is optional", ExtensionName)
+		}
+	}
+	if !ours {
+		for _, key := range []string{"scale", "samples", "clipped"} {
+			if _, ok := o.fields[ExtensionName+":"+key]; ok {
+				return o.wrong(ExtensionName+":"+key, "there", "none where the extension %s is not declared", ExtensionName)
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Metadata) parseTexts(g object) error {
+	for _, f := range []struct {
+		key string
+		to  *string
+	}{
+		{"core:sha512", &m.SHA512}, {"core:hw", &m.Hardware}, {"core:author", &m.Author},
+		{"core:description", &m.Description}, {"core:recorder", &m.Recorder},
+	} {
+		var err error
+		if *f.to, err = g.text(f.key, false); err != nil {
+			return err
+		}
+	}
+	if m.SHA512 != "" && (len(m.SHA512) != 128 || strings.Trim(m.SHA512, "0123456789abcdefABCDEF") != "") {
+		return g.wrong("core:sha512", m.SHA512, "128 hexadecimal digits")
+	}
+	return nil
+}
+
+func (m *Metadata) parseNumbers(g object) error {
+	rate, ok, err := g.number("core:sample_rate")
+	if err != nil {
+		return err
+	}
+	if ok && !(rate >= 1 && rate <= float64(maxRate)) {
+		return g.wrong("core:sample_rate", rate, "1 to %g", float64(maxRate))
+	}
+	m.SampleRate = radio.Hertz(rate)
+	scale, ok, err := g.number("ringwave:scale")
+	if err != nil {
+		return err
+	}
+	// A scale beyond float32 would make samples infinite or zero.
+	if ok && !(scale >= 1e-30 && scale <= 1e30) {
+		return g.wrong("ringwave:scale", scale, "1e-30 to 1e30")
+	}
+	m.Scale = radio.Amplitude(scale)
+	clipped, _, err := g.integer("ringwave:clipped", math.MaxInt64)
+	if err != nil {
+		return err
+	}
+	m.Clipped = radio.SampleCount(clipped)
+	samples, ok, err := g.integer("ringwave:samples", math.MaxInt64)
+	if m.Samples = radio.SampleCount(samples); !ok {
+		m.Samples = -1
+	}
+	return err
+}
+
+func (m *Metadata) parseCaptures(top object) error {
+	list, err := top.list("captures", true)
+	if err != nil {
+		return err
+	}
+	for k, o := range list {
+		c, err := parseCapture(o)
+		if err != nil {
+			return err
+		}
+		if k > 0 {
+			if err := c.follows(o, m.Captures[k-1]); err != nil {
+				return err
+			}
+		}
+		m.Captures = append(m.Captures, c)
+	}
+	if len(list) == 0 {
+		m.Captures = []Capture{{}}
+	}
+	if start := m.Captures[0].Start; start != 0 {
+		return list[0].wrong("core:sample_start", start, "0 in the first capture")
+	}
+	return nil
+}
+
+// follows checks c, which o describes, against the capture before it.
+func (c Capture) follows(o object, before Capture) error {
+	if c.Start <= before.Start {
+		return o.wrong("core:sample_start", c.Start, "more than %d, that of the capture before", before.Start)
+	}
+	// Start is at most 2^62 beyond before.Start and Index at most 2^62: no sum
+	// overflows.
+	due := before.Index + radio.SampleIndex(c.Start-before.Start)
+	if c.Index < due {
+		return o.wrong("core:global_index", c.Index, "%d or more, where the capture before ends", due)
+	}
+	return nil
+}
+
+// maxPosition bounds positions so that sums of two do not overflow.
+const maxPosition = math.MaxInt64 / 2
+
+func parseCapture(o object) (c Capture, err error) {
+	start, ok, err := o.integer("core:sample_start", maxPosition)
+	if err != nil {
+		return c, err
+	}
+	if !ok {
+		return c, o.wrong("core:sample_start", "missing", "0 or more")
+	}
+	index, ok, err := o.integer("core:global_index", maxPosition)
+	if err != nil {
+		return c, err
+	}
+	if !ok {
+		index = start // as the specification says
+	}
+	c.Start, c.Index = radio.SampleCount(start), radio.SampleIndex(index)
+	header, _, err := o.integer("core:header_bytes", math.MaxInt64)
+	if err != nil {
+		return c, err
+	}
+	if header != 0 {
+		return c, o.wrong("core:header_bytes", header, "0: non-conforming datasets are not read")
+	}
+	frequency, ok, err := o.number("core:frequency")
+	if err != nil {
+		return c, err
+	}
+	if ok {
+		f := radio.Hertz(frequency)
+		if !(f >= -maxFrequency && f <= maxFrequency) {
+			return c, o.wrong("core:frequency", frequency, "%g to %g", -float64(maxFrequency), float64(maxFrequency))
+		}
+		c.Frequency = &f
+	}
+	if c.Time, err = o.time("core:datetime"); err != nil {
+		return c, err
+	}
+	epoch, _, err := o.integer("ringwave:epoch", math.MaxInt64)
+	if err != nil {
+		return c, err
+	}
+	c.Epoch = radio.Epoch(epoch)
+	c.GapEstimated, _, err = o.boolean("ringwave:gap_estimated")
+	return c, err
+}
+
+func (m *Metadata) parseAnnotations(top object) error {
+	list, err := top.list("annotations", true)
+	if err != nil {
+		return err
+	}
+	for k, o := range list {
+		a, err := parseAnnotation(o)
+		if err != nil {
+			return err
+		}
+		if k > 0 && a.Start < m.Annotations[k-1].Start {
+			return o.wrong("core:sample_start", a.Start, "%d or more, that of the annotation before", m.Annotations[k-1].Start)
+		}
+		m.Annotations = append(m.Annotations, a)
+	}
+	return nil
+}
+
+func parseAnnotation(o object) (a DatasetAnnotation, err error) {
+	start, ok, err := o.integer("core:sample_start", maxPosition)
+	if err != nil {
+		return a, err
+	}
+	if !ok {
+		return a, o.wrong("core:sample_start", "missing", "0 or more")
+	}
+	count, ok, err := o.integer("core:sample_count", maxPosition)
+	if err != nil {
+		return a, err
+	}
+	if !ok {
+		count = -1
+	}
+	a.Start, a.Count = radio.SampleCount(start), radio.SampleCount(count)
+	for _, f := range []struct {
+		key string
+		to  *string
+	}{{"core:label", &a.Label}, {"core:comment", &a.Comment}, {"core:generator", &a.Generator}} {
+		if *f.to, err = o.text(f.key, false); err != nil {
+			return a, err
+		}
+	}
+	clipped, _, err := o.integer("ringwave:clipped", maxPosition)
+	if err != nil {
+		return a, err
+	}
+	a.Clipped = radio.SampleCount(clipped)
+	if a.Overrun, _, err = o.boolean("ringwave:overrun"); err != nil {
+		return a, err
+	}
+	a.Tag, err = parseTag(o)
+	return a, err
+}
+
+// parseTag gives nil where there is no round and no attempt.
+func parseTag(o object) (*Tag, error) {
+	t := &Tag{Device: -1, Group: -1}
+	round, hasRound, err := o.integer("ringwave:round", math.MaxUint32)
+	if err != nil {
+		return nil, err
+	}
+	attempt, hasAttempt, err := o.integer("ringwave:attempt", math.MaxUint32)
+	if err != nil {
+		return nil, err
+	}
+	t.Round, t.Attempt = uint32(round), uint32(attempt)
+	if t.Phase, err = o.text("ringwave:phase", false); err != nil {
+		return nil, err
+	}
+	if len(t.Phase) > maxPhase {
+		return nil, o.wrong("ringwave:phase", t.Phase, "at most %d bytes", maxPhase)
+	}
+	for _, f := range []struct {
+		key string
+		to  *int
+	}{{"ringwave:device", &t.Device}, {"ringwave:group", &t.Group}} {
+		v, ok, err := o.integer(f.key, math.MaxInt32)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			*f.to = int(v)
+		}
+	}
+	epoch, _, err := o.integer("ringwave:epoch", math.MaxInt64)
+	if err != nil {
+		return nil, err
+	}
+	t.Epoch = radio.Epoch(epoch)
+	if !hasRound && !hasAttempt {
+		return nil, nil
+	}
+	return t, nil
+}
+
+// The typed fields. Each getter fails where the field is there and of another
+// type; what is not there is the zero value.
+
+func (o object) object(key string) (object, error) {
+	child := object{file: o.file, where: o.where + key + " "}
+	if json.Unmarshal(o.fields[key], &child.fields) != nil || child.fields == nil {
+		return child, o.wrong(key, o.raw(key), "an object")
+	}
+	return child, nil
+}
+
+func (o object) list(key string, required bool) ([]object, error) {
+	if _, ok := o.fields[key]; !ok && !required {
+		return nil, nil
+	}
+	var raws []json.RawMessage
+	if json.Unmarshal(o.fields[key], &raws) != nil || raws == nil {
+		return nil, o.wrong(key, o.raw(key), "an array of objects")
+	}
+	if len(raws) > maxSegments {
+		return nil, o.wrong("the length of "+key, len(raws), "at most %d", maxSegments)
+	}
+	list := make([]object, len(raws))
+	for k, raw := range raws {
+		list[k] = object{file: o.file, where: fmt.Sprintf("%s%s[%d] ", o.where, key, k)}
+		if json.Unmarshal(raw, &list[k].fields) != nil || list[k].fields == nil {
+			return nil, o.wrong(fmt.Sprintf("%s[%d]", key, k), string(raw), "an object")
+		}
+	}
+	return list, nil
+}
+
+func (o object) raw(key string) string {
+	if raw, ok := o.fields[key]; ok {
+		return string(raw)
+	}
+	return "missing"
+}
+
+func (o object) text(key string, required bool) (string, error) {
+	raw, ok := o.fields[key]
+	if !ok && !required {
+		return "", nil
+	}
+	var s *string
+	if json.Unmarshal(raw, &s) != nil || s == nil {
+		return "", o.wrong(key, o.raw(key), "a string")
+	}
+	return *s, nil
+}
+
+func (o object) boolean(key string) (v, ok bool, err error) {
+	switch o.raw(key) {
+	case "missing":
+		return false, false, nil
+	case "true":
+		return true, true, nil
+	case "false":
+		return false, true, nil
+	}
+	return false, false, o.wrong(key, o.raw(key), "true or false")
+}
+
+func (o object) number(key string) (v float64, ok bool, err error) {
+	raw, ok := o.fields[key]
+	if !ok {
+		return 0, false, nil
+	}
+	var p *float64
+	if json.Unmarshal(raw, &p) != nil || p == nil {
+		return 0, false, o.wrong(key, string(raw), "a number")
+	}
+	return *p, true, nil
+}
+
+// integer takes what JSON Schema takes for one, 1.0 and 1e3 too, from 0 to most.
+func (o object) integer(key string, most int64) (v int64, ok bool, err error) {
+	raw, ok := o.fields[key]
+	if !ok {
+		return 0, false, nil
+	}
+	v, err = strconv.ParseInt(string(raw), 10, 64)
+	if err != nil {
+		var f float64
+		// Above 2^53 a number written as a fraction may have been rounded.
+		if json.Unmarshal(raw, &f) != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 || string(raw) == "null" {
+			return 0, false, o.wrong(key, string(raw), "an integer from 0 to %d", most)
+		}
+		v = int64(f)
+	}
+	if v < 0 || v > most {
+		return 0, false, o.wrong(key, string(raw), "an integer from 0 to %d", most)
+	}
+	return v, true, nil
+}
+
+// time takes an RFC 3339 time in UTC, written with Z.
+func (o object) time(key string) (time.Time, error) {
+	s, err := o.text(key, false)
+	if err != nil || s == "" {
+		return time.Time{}, err
+	}
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil || !strings.HasSuffix(s, "Z") {
+		return time.Time{}, o.wrong(key, s, "YYYY-MM-DDThh:mm:ss.sssZ")
+	}
+	return t.UTC(), nil
+}
