@@ -43,6 +43,7 @@ type plan struct {
 	BandwidthHz     float64 `json:"bandwidth_hz"`
 	AirtimeSeconds  float64 `json:"transmission_seconds_per_round"`
 
+	Waveform         *wavePlan     `json:"waveform,omitempty"`
 	Links            []plannedLink `json:"links,omitempty"`
 	CoherenceSeconds float64       `json:"coherence_seconds,omitempty"`
 
@@ -113,6 +114,11 @@ func makePlan(ctx context.Context, s *session) (p plan, err error) {
 		p.addEncryption(s)
 	}
 	p.DecodedVar = p.DecodedStd * p.DecodedStd
+	if isWaveform(s.cfg) {
+		if p.Waveform, p.AirtimeSeconds, err = planWaveform(s); err != nil {
+			return p, err
+		}
+	}
 	if s.cfg.Channel.Model == modelTHz {
 		if err := p.addLinks(s.cfg); err != nil {
 			return p, bad(err)
@@ -209,13 +215,20 @@ func printPlan(w io.Writer, s *session, p plan) {
 			fmt.Fprintf(w, "  device %-3d         mu %.4f, sigma %.4f, loss %.1f dB (gas %.3f dB), SNR %.1f dB\n", l.Device, l.Mu, l.Sigma, l.LossDB, l.GasDB, l.SNRdB)
 		}
 	}
+	if p.Waveform != nil {
+		printWavePlan(w, c, p.Waveform)
+	}
 	fmt.Fprintf(w, "\nLearning\n")
 	fmt.Fprintf(w, "  std of eps_k       %.3g (variance %.3g)\n", p.DecodedStd, p.DecodedVar)
 	fmt.Fprintf(w, "  noise floor rho    %.3g%s, with L <= %.3g from the training data (Eq. 21)\n", p.Rho, rhoCondition(c.Optimizer), p.Lipschitz)
 	fmt.Fprintf(w, "\nCost\n")
 	if s.design != nil {
 		fmt.Fprintf(w, "  uplink             %d bits a device and round, and %d of checks and patterns\n", p.UplinkBits, p.OverheadBits)
-		fmt.Fprintf(w, "  transmission time  %.4g s a round at %.4g Hz, one bit a second and hertz (Section IV-H)\n", p.AirtimeSeconds, p.BandwidthHz)
+		if p.Waveform != nil {
+			fmt.Fprintf(w, "  airtime            %.4g s an attempt, all slots and guard times\n", p.AirtimeSeconds)
+		} else {
+			fmt.Fprintf(w, "  transmission time  %.4g s a round at %.4g Hz, one bit a second and hertz (Section IV-H)\n", p.AirtimeSeconds, p.BandwidthHz)
+		}
 	}
 	fmt.Fprintf(w, "  memory             about %.0f MB\n", float64(p.MemoryBytes)/1e6)
 	fmt.Fprintf(w, "  duration           about %v, %.1f ms a round on this machine\n", time.Duration(p.DurationSeconds*float64(time.Second)).Round(100*time.Millisecond), 1e3*p.RoundSeconds)

@@ -70,6 +70,9 @@ func newSession(cfg config.Config, dataDir string) (*session, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := checkWaveform(cfg, s.channel, d); err != nil {
+			return nil, bad(err)
+		}
 		s.design = &d
 	}
 	s.task, err = loadTask(cfg, dataDir, s.root)
