@@ -175,7 +175,7 @@ func TestWaveformIsTheRingLink(t *testing.T) {
 						return channel.Impairments{DelaySamples: float64(delays[i])}
 					}})
 					w := newWaveform(t, a, m, func(c *WaveformConfig) {
-						c.Base, c.Alpha, c.Modem = base, 1, pulse
+						c.Base, c.Alpha, c.Phase, c.Modem = base, 1, new(modem.Radians), pulse
 						if name != "flat-top" {
 							c.Advance = delays
 						}
@@ -187,31 +187,25 @@ func TestWaveformIsTheRingLink(t *testing.T) {
 					const n = 40
 					got := Reception{Y: m.NewVector(n), Pattern: make([]int64, w.PatternSymbols())}
 					want := Reception{Y: m.NewVector(n), Pattern: make([]int64, ring.PatternSymbols())}
-					failed := 0
 					for k := range uint32(12) {
 						x := randomPayloads(m, devices, n, rnd)
 						slot := Slot{Round: k, Transmission: Transmission(k % 4)}
 						sendOver(t, w, slot, x, &got)
 						sendOver(t, ring, slot, x, &want)
+						silent := true
+						for _, h := range a.h {
+							silent = silent && h == 0
+						}
+						if silent {
+							continue // there is nothing to be received
+						}
 						if !got.CheckPassed {
-							// All gains 0, or a device all but alone at the sum's sign: see
-							// the preamble's superposition.
-							sum := 0.0
-							for _, h := range a.h {
-								sum += h
-							}
-							if sum > 0.5 {
-								t.Errorf("round %d, gains %v: %s", k, a.h, w.Report().Failure)
-							}
-							failed++
+							t.Errorf("round %d, gains %v: %s", k, a.h, w.Report().Failure)
 							continue
 						}
 						if !got.Y.Equal(want.Y) {
 							t.Fatalf("round %d: the links differ", k)
 						}
-					}
-					if failed > 3 {
-						t.Errorf("%d of 12 frames failed", failed)
 					}
 				})
 			}

@@ -112,7 +112,8 @@ func (l *waveLink) build(c config.Config, root keystream.Seed, ctx *xmkckks.Cont
 		Lattice: lattice.Options{MaxAlpha: c.Link.MaxAlpha},
 	}
 	if !l.channel.Continuous() {
-		cfg.Alpha = l.channel.Alpha()
+		// The emulated real gain is what lies on the lattice, sign and all.
+		cfg.Alpha, cfg.Phase = l.channel.Alpha(), new(modem.Radians)
 	}
 	if c.Link.Pulse != "flat-top" {
 		cfg.Advance = delays // as a calibration would have measured them
@@ -132,7 +133,9 @@ func (l *waveLink) makeMedium(c config.Config, root keystream.Seed, noiseStd flo
 	config := loopback.Config{Rate: radio.Hertz(c.Link.SampleRateHz), Window: 1 << 25}
 	for i := range delays {
 		delays[i] = modem.Samples(c.Link.DelaySpreadSamples * rnd.Float64())
-		l.phases[i] = c.Link.PhaseSpreadRad * (rnd.Float64() - 0.5)
+		if phase := c.Link.PhaseSpreadRad * (rnd.Float64() - 0.5); l.channel.Continuous() {
+			l.phases[i] = phase // an emulated gain is real by itself
+		}
 		p, err := channel.NewPath(channel.Impairments{DelaySamples: float64(delays[i]), PhaseRad: l.phases[i]}, root.Derive("path", uint64(i)))
 		if err != nil {
 			return fmt.Errorf("device %d: %w", i+1, err)
@@ -231,6 +234,10 @@ func (l *waveLink) keep() {
 // effective writes the real gains that the receiver meets: what is left of h_i
 // after each group's common phase.
 func (l *waveLink) effective(dst []float64) {
+	copy(dst, l.h)
+	if !l.channel.Continuous() {
+		return
+	}
 	for first := 0; first < len(l.h); first += l.group {
 		to := min(first+l.group, len(l.h))
 		var re, im float64
