@@ -6,7 +6,9 @@
 // is given the lattice scale alpha and never a gain.
 //
 // An Uplink is one way to superpose. Ring does it directly on ring elements: a
-// fast, bit-exact link for studies of learning and cryptography.
+// fast, bit-exact link for studies of learning and cryptography. Waveform sends
+// digits as symbols through radio streams and finds the integers again. On the
+// same integer gains, without symbol errors, both give the same element.
 package phy
 
 import (
