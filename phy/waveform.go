@@ -59,7 +59,8 @@ type WaveformConfig struct {
 
 	// Transmitters, one a device, and Receiver are running streams of one clock,
 	// whose next samples have index Start. The transmitters take timed blocks and
-	// can idle.
+	// can idle. Without any, the link only listens, as to a recording: what devices
+	// hand to Transmit is not wanted.
 	Transmitters []radio.Transmitter
 	Receiver     radio.Receiver
 	Start        radio.SampleIndex
@@ -67,6 +68,27 @@ type WaveformConfig struct {
 	// first sample of its first frame before it is sent: a simulation sets the
 	// gains there.
 	OnTransmission func(slot Slot, at radio.SampleIndex) error
+	// OnFrame, if not nil, hears of each frame once it was read or given up.
+	OnFrame func(Observation) error
+}
+
+// Observation is one frame as the receiver had it, for recordings and plots. Its
+// slices hold until OnFrame returns, and are not to be changed.
+type Observation struct {
+	Slot   Slot
+	Group  int
+	Repeat int
+	// First is the index of the first of Samples, the frame's capture with its
+	// guard times; Sync is where the frame lies in it, zero if it was not found.
+	First   radio.SampleIndex
+	Samples []complex64
+	Sync    modem.Sync
+	// Soft is the payload's soft symbols, repeats combined, and Alpha their scale;
+	// nil and 0 if they were not read.
+	Soft  []float32
+	Alpha float64
+	// Failure says why the frame was not read, empty if it was.
+	Failure string
 }
 
 // Waveform is the waveform link: digits of ring elements as symbols that really
@@ -106,6 +128,7 @@ type group struct {
 	sync    modem.Sync
 	at      radio.SampleIndex // of sync's capture
 	held    bool
+	found   modem.Sync // of the frame at hand
 	y       zq.Vector
 	pattern []int64
 	soft    []float32
@@ -174,7 +197,7 @@ func NewWaveform(cfg WaveformConfig) (*Waveform, error) {
 }
 
 func (cfg *WaveformConfig) validate() error {
-	if cfg.Devices < 1 || cfg.Group < 1 || len(cfg.Transmitters) != cfg.Devices {
+	if cfg.Devices < 1 || cfg.Group < 1 || cfg.Transmitters != nil && len(cfg.Transmitters) != cfg.Devices {
 		return fmt.Errorf("a waveform link of %d devices in groups of %d with %d transmitters: it needs one transmitter a device and groups of 1 or more", cfg.Devices, cfg.Group, len(cfg.Transmitters))
 	}
 	if cfg.Advance != nil && len(cfg.Advance) != cfg.Devices {
@@ -353,7 +376,7 @@ func (w *Waveform) window(g *group, p *frame.Payload) int {
 // their integers.
 func (w *Waveform) Receive(rx *Reception) error {
 	for i, d := range w.devices {
-		if !d.sent {
+		if !d.sent && w.cfg.Transmitters != nil {
 			return fmt.Errorf("device %d sent no %v in round %d", i+1, w.slot.Transmission, w.slot.Round)
 		}
 	}
@@ -390,22 +413,38 @@ func (w *Waveform) receiveGroup(number int, g *group) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if failure := w.demodulate(number, g, uint8(repeat), at); failure != "" {
-			w.report.Failure = failure
-			continue
+		failure := w.demodulate(number, g, uint8(repeat), at)
+		if failure == "" {
+			lattice.Combine(g.sum, g.soft, float64(held))
+			held++
+			failure = w.decode(g)
 		}
-		lattice.Combine(g.sum, g.soft, float64(held))
-		held++
-		if failure := w.decode(g); failure != "" {
-			w.report.Failure = failure
-			continue
+		w.report.Failure = failure
+		if err := w.observe(number, g, repeat, at); err != nil {
+			return false, err
 		}
-		w.report.Failure = ""
-		return true, nil
+		if failure == "" {
+			return true, nil
+		}
 	}
 	g.y.Clear()
 	clear(g.pattern)
 	return false, nil
+}
+
+// observe tells OnFrame of the frame just received.
+func (w *Waveform) observe(number int, g *group, repeat int, at radio.SampleIndex) error {
+	if w.cfg.OnFrame == nil {
+		return nil
+	}
+	o := Observation{
+		Slot: w.slot, Group: number, Repeat: repeat, First: at, Samples: w.capture,
+		Sync: g.found, Failure: w.report.Failure,
+	}
+	if o.Failure == "" {
+		o.Soft, o.Alpha = g.sum[frame.HeaderSymbols+g.patterns.Symbols():], g.alpha
+	}
+	return w.cfg.OnFrame(o)
 }
 
 // exchange sends one frame of a group and captures what the receiver hears.
@@ -414,7 +453,9 @@ func (w *Waveform) exchange(number int, g *group, repeat uint8) (radio.SampleInd
 	window := w.window(g, w.payload)
 	at := w.cursor
 	end := at + radio.SampleIndex(window)
-	w.modulate(number, g, repeat)
+	if w.cfg.Transmitters != nil {
+		w.modulate(number, g, repeat)
+	}
 	for i, tx := range w.cfg.Transmitters {
 		if i >= g.first && i < g.first+g.size {
 			start := at + radio.SampleIndex(guardSymbols*w.cfg.Modem.SamplesPerSymbol)
@@ -490,6 +531,7 @@ func (w *Waveform) modulate(number int, g *group, repeat uint8) {
 // demodulate finds the frame in the capture and fills g.soft, in units of a
 // device of gain 1 that sends the digit 1. It says in a few words what failed.
 func (w *Waveform) demodulate(number int, g *group, repeat uint8, at radio.SampleIndex) string {
+	g.found = modem.Sync{}
 	found, err := w.detector.First(w.capture)
 	switch {
 	case err == nil:
@@ -507,6 +549,7 @@ func (w *Waveform) demodulate(number int, g *group, repeat uint8, at radio.Sampl
 	} else if g.held {
 		found = found.Hold(g.sync, modem.Samples(at-g.at))
 	}
+	g.found = found
 	_, header, start := w.prefix(g)
 	preamble := header - frame.HeaderSymbols
 	n := start - preamble + w.payload.Symbols()

@@ -43,6 +43,13 @@ type simulatedLink interface {
 	overheadBits() int
 	// report tells how the link did in a round, nil if it has no frames.
 	report() *runfolder.LinkRow
+	// record begins to keep what is received in a run folder, if the configuration
+	// wants it; endRound says that a round is over.
+	record(dir string) error
+	endRound() error
+	// plots draws what a radio engineer wants to see of the last round into a
+	// folder, and gives the files.
+	plots(dir string, rows []runfolder.Row) ([]string, error)
 	// close lets go of what the link holds.
 	close() error
 }
@@ -59,7 +66,12 @@ func (l *ringLink) truth(dst []float64, k, attempt uint32) {
 }
 func (l *ringLink) overheadBits() int          { return l.overhead }
 func (l *ringLink) report() *runfolder.LinkRow { return nil }
-func (l *ringLink) close() error               { return nil }
+func (l *ringLink) record(string) error        { return nil }
+func (l *ringLink) endRound() error            { return nil }
+func (l *ringLink) plots(string, []runfolder.Row) ([]string, error) {
+	return nil, nil
+}
+func (l *ringLink) close() error { return nil }
 
 func newRingLink(root keystream.Seed, ch *channel.Channel, ctx *xmkckks.Context, design xmkckks.Design) (*ringLink, error) {
 	ring, err := phy.NewRing(phy.RingConfig{
@@ -154,6 +166,9 @@ func (p *protocol) Aggregate(_ context.Context, k int, delta []float64) (learner
 	}
 	out, err := p.engine.Run(uint32(k), delta)
 	if err != nil {
+		return learner.Outcome{}, err
+	}
+	if err := p.link.endRound(); err != nil {
 		return learner.Outcome{}, err
 	}
 	for _, f := range out.Failures {

@@ -140,6 +140,9 @@ func (s *session) open(firstRound int, from *runfolder.Checkpoint) (err error) {
 		return err
 	}
 	if s.protocol != nil {
+		if err := s.protocol.link.record(s.folder.Path()); err != nil {
+			return place(err)
+		}
 		s.protocol.failed = func(k int, f round.Failure) {
 			s.log.Warn("attempt void", "round", k, "attempt", f.Attempt, "check", f.Check.String(), "transmission", f.Transmission.String())
 		}
@@ -347,6 +350,13 @@ func (s *session) finish() (runfolder.Summary, []string, error) {
 	plots, err := chart.RunPlots(s.folder.Path(), rows)
 	if err != nil {
 		return summary, nil, fmt.Errorf("drawing the plots: %w", err)
+	}
+	if s.protocol != nil {
+		more, err := s.protocol.link.plots(s.folder.Path(), rows)
+		if err != nil {
+			return summary, nil, fmt.Errorf("drawing the link's plots: %w", err)
+		}
+		plots = append(plots, more...)
 	}
 	summary.Seconds = s.seconds()
 	s.log.Info("finished", "test_accuracy", result.TestAccuracy, "train_loss", result.TrainLoss)

@@ -17,6 +17,7 @@ import (
 	"ringwave/phy/modem"
 	"ringwave/radio"
 	"ringwave/radio/loopback"
+	"ringwave/radio/sigmf"
 )
 
 // kindWaveform is the value of link.kind for symbols that really superpose.
@@ -47,6 +48,14 @@ type waveLink struct {
 	group   int
 	phases  []float64
 	bits    int
+
+	slot     phy.Slot
+	receiver radio.Receiver
+	recorder *recorder
+
+	view             waveView // of the last round, for plots
+	sampleRate       float64
+	samplesPerSymbol int
 
 	h     []float64 // of the last transmission
 	row   runfolder.LinkRow
@@ -82,9 +91,34 @@ func receiverNoise(l config.Link, m modem.Config, scale float64) float64 {
 	return scale * math.Sqrt(noise/modem.NoiseBandwidth(m.Pulse, m.SamplesPerSymbol))
 }
 
+// receiveConfig is what the receiver knows of a link: all of its configuration but
+// the streams and the observers.
+func receiveConfig(c config.Config, root keystream.Seed, ch *channel.Channel, ctx *xmkckks.Context) phy.WaveformConfig {
+	cfg := phy.WaveformConfig{
+		Modulus: ctx.Modulus(), Devices: ch.Devices(), Group: c.Link.GroupSize, Base: c.Link.Base, BlockSymbols: c.Link.BlockSymbols,
+		Modem: modemConfig(c.Link), Repeats: c.Link.FrameRepeats, GroupScale: groupScale, Run: uint16(c.Experiment.Seed),
+		Public:  root.Derive("public link"),
+		Lattice: lattice.Options{MaxAlpha: c.Link.MaxAlpha},
+	}
+	if !ch.Continuous() {
+		// The emulated real gain is what lies on the lattice, sign and all.
+		cfg.Alpha, cfg.Phase = ch.Alpha(), new(modem.Radians)
+	}
+	return cfg
+}
+
+// payloadLength gives the number of coefficients of a transmission.
+func payloadLength(ctx *xmkckks.Context, t phy.Transmission) int {
+	if t == phy.TxC0 || t == phy.TxShare {
+		return ctx.Revealed()
+	}
+	return ctx.Params.N
+}
+
 func newWaveLink(c config.Config, root keystream.Seed, ch *channel.Channel, ctx *xmkckks.Context) (*waveLink, error) {
 	l := &waveLink{
-		channel: ch, group: c.Link.GroupSize, h: make([]float64, ch.Devices()), phases: make([]float64, ch.Devices()),
+		channel: ch, group: c.Link.GroupSize, sampleRate: c.Link.SampleRateHz, samplesPerSymbol: c.Link.SamplesPerSymbol,
+		h: make([]float64, ch.Devices()), phases: make([]float64, ch.Devices()),
 	}
 	if l.group == 0 {
 		l.group = ch.Devices()
@@ -102,24 +136,26 @@ func (l *waveLink) build(c config.Config, root keystream.Seed, ctx *xmkckks.Cont
 		return err
 	}
 	delays := make([]modem.Samples, len(l.h))
-	if err := l.makeMedium(c, root, receiverNoise(c.Link, m, float64(probe.Scale())), delays); err != nil {
+	noiseStd := receiverNoise(c.Link, m, float64(probe.Scale()))
+	if err := l.makeMedium(c, root, noiseStd, delays); err != nil {
 		return err
 	}
-	cfg := phy.WaveformConfig{
-		Modulus: ctx.Modulus(), Devices: len(l.h), Group: l.group, Base: c.Link.Base, BlockSymbols: c.Link.BlockSymbols,
-		Modem: m, Repeats: c.Link.FrameRepeats, GroupScale: groupScale, Run: uint16(c.Experiment.Seed),
-		Public: root.Derive("public link"), OnTransmission: l.begin,
-		Lattice: lattice.Options{MaxAlpha: c.Link.MaxAlpha},
-	}
-	if !l.channel.Continuous() {
-		// The emulated real gain is what lies on the lattice, sign and all.
-		cfg.Alpha, cfg.Phase = l.channel.Alpha(), new(modem.Radians)
-	}
+	cfg := receiveConfig(c, root, l.channel, ctx)
+	cfg.OnTransmission, cfg.OnFrame = l.begin, l.heard
 	if c.Link.Pulse != "flat-top" {
 		cfg.Advance = delays // as a calibration would have measured them
 	}
-	if cfg.Transmitters, cfg.Receiver, err = l.open(); err != nil {
+	if cfg.Transmitters, l.receiver, err = l.open(); err != nil {
 		return err
+	}
+	cfg.Receiver = l.receiver
+	if c.Link.Record != recordNone {
+		l.recorder = &recorder{cfg: sigmf.Config{
+			Datatype: sigmf.Datatype(c.Link.Record), SampleRate: radio.Hertz(c.Link.SampleRateHz),
+			FullScale: fullScale(c.Link, l.channel, l.group, noiseStd), Recorder: "ringwave",
+			Description: "superposed frames of experiment " + c.Experiment.Name,
+		}}
+		cfg.Receiver = radio.Tee(newConverter(l.receiver, l.recorder.cfg), l.recorder)
 	}
 	if l.Waveform, err = phy.NewWaveform(cfg); err != nil {
 		return err
@@ -183,11 +219,7 @@ func (l *waveLink) open() (tx []radio.Transmitter, rx radio.Receiver, err error)
 func (l *waveLink) countBits(c config.Config, ctx *xmkckks.Context, m modem.Config) error {
 	samples := 0
 	for t := range phy.Transmission(phy.Transmissions) {
-		n := ctx.Params.N
-		if t == phy.TxC0 || t == phy.TxShare {
-			n = ctx.Revealed()
-		}
-		s, err := l.FrameSamples(t, n)
+		s, err := l.FrameSamples(t, payloadLength(ctx, t))
 		if err != nil {
 			return err
 		}
@@ -202,10 +234,16 @@ func (l *waveLink) countBits(c config.Config, ctx *xmkckks.Context, m modem.Conf
 func (l *waveLink) begin(slot phy.Slot, at radio.SampleIndex) error {
 	l.keep()
 	if slot.Transmission == phy.TxKey && slot.Attempt == 0 {
+		l.view.read = false
 		nan := math.NaN()
 		l.row = runfolder.LinkRow{Alpha: nan, Quality: nan, Misfit: nan, ZeroGains: nan}
 	}
 	l.fresh = true
+	if l.recorder != nil {
+		if err := l.recorder.begin(slot.Round); err != nil {
+			return err
+		}
+	}
 	// Noise by name, as everything: a resumed run meets the same.
 	l.front.Start(slot.Round, slot.Attempt*phy.Transmissions+uint32(slot.Transmission))
 	l.channel.Scaled(l.h, slot.Round, slot.Attempt, int(slot.Transmission))
@@ -216,6 +254,51 @@ func (l *waveLink) begin(slot phy.Slot, at radio.SampleIndex) error {
 		}
 	}
 	return nil
+}
+
+// heard hears of each frame.
+func (l *waveLink) heard(o phy.Observation) error {
+	l.view.keep(o)
+	if l.recorder == nil {
+		return nil
+	}
+	comment := fmt.Sprintf("repeat %d", o.Repeat)
+	return l.recorder.annotate(o.First, o.Slot, o.Group, l.receiver.Epoch(), labelFrame, comment)
+}
+
+// Open begins a transmission: phy.Uplink.
+func (l *waveLink) Open(slot phy.Slot, n int) error {
+	l.slot = slot
+	return l.Waveform.Open(slot, n)
+}
+
+// Receive receives the transmission, and says in the recording what came of it:
+// phy.Uplink.
+func (l *waveLink) Receive(rx *phy.Reception) error {
+	if l.recorder == nil {
+		return l.Waveform.Receive(rx)
+	}
+	first := l.recorder.due
+	if err := l.Waveform.Receive(rx); err != nil {
+		return err
+	}
+	return l.recorder.annotate(first, l.slot, -1, l.receiver.Epoch(), labelTransmission, verdict(rx, l.Waveform.Report()))
+}
+
+// record begins to keep what is received in a run folder, if it is to be kept.
+func (l *waveLink) record(dir string) error {
+	if l.recorder == nil {
+		return nil
+	}
+	return l.recorder.start(dir)
+}
+
+// endRound is called when a round is over.
+func (l *waveLink) endRound() error {
+	if l.recorder == nil {
+		return nil
+	}
+	return l.recorder.end()
 }
 
 // keep adds the last transmission's report to the round's, once.
@@ -275,6 +358,9 @@ func (l *waveLink) report() *runfolder.LinkRow {
 }
 
 func (l *waveLink) close() error {
+	if l.recorder != nil {
+		l.recorder.abort()
+	}
 	if l.medium == nil {
 		return nil
 	}

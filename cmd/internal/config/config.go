@@ -135,6 +135,12 @@ type Link struct {
 	SNRdB              float64 `toml:"snr_db"`
 	DelaySpreadSamples float64 `toml:"delay_spread_samples"`
 	PhaseSpreadRad     float64 `toml:"phase_spread_rad"`
+	// Record is none, or the SigMF datatype in which the receiver's samples are
+	// kept: ci8, ci16_le or cf32_le. An integer one is the receiver's converter,
+	// too. RecordFullScale is the amplitude up to which it does not clip, that of a
+	// device of gain 1 being 1; 0 for what the channel's moments ask for.
+	Record          string  `toml:"record"`
+	RecordFullScale float64 `toml:"record_full_scale"`
 }
 
 // Channel is the fading model.
@@ -199,7 +205,7 @@ func Default() Config {
 			Kind: "ring", BandwidthHz: 1e12,
 			Base: 3, Pulse: "flat-top", SamplesPerSymbol: 8, EdgeSamples: 2, ToleranceSamples: 1,
 			RollOff: 0.5, SpanSymbols: 16, PreambleSymbols: 127, BlockSymbols: 8192, SampleRateHz: 10e6,
-			FrameRepeats: 1, MaxAlpha: 40, SNRdB: 40,
+			FrameRepeats: 1, MaxAlpha: 40, SNRdB: 40, Record: "none",
 		},
 		Channel: Channel{
 			Model: "gaussian", Mean: 1, Std: 1, KFactor: 10,

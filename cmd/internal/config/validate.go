@@ -189,12 +189,17 @@ func (c *Config) checkLink() error {
 		inRange("link.snr_db", l.SNRdB, -20, 200),
 		inRange("link.delay_spread_samples", l.DelaySpreadSamples, 0, 64),
 		inRange("link.phase_spread_rad", l.PhaseSpreadRad, 0, math.Pi),
+		oneOf("link.record", l.Record, "none", "ci8", "ci16_le", "cf32_le"),
+		inRange("link.record_full_scale", l.RecordFullScale, 0, 1e6),
 	)
 	if err == nil && l.Base%2 == 0 {
 		return fmt.Errorf("link.base is %d: it must be odd, so that digits have mean zero", l.Base)
 	}
 	if err == nil && l.Kind == "waveform" && l.NoiseStd != 0 {
 		return fmt.Errorf("link.noise_std is %v: a waveform link has the noise of link.snr_db, and no ring noise", l.NoiseStd)
+	}
+	if err == nil && l.Record != "none" && (l.Kind != "waveform" || c.Experiment.Aggregator != "xmk-ckks") {
+		return fmt.Errorf("link.record is %s: only link.kind = \"waveform\" with experiment.aggregator = \"xmk-ckks\" has samples to record", l.Record)
 	}
 	return err
 }

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+
+	"ringwave/cmd/internal/config"
+	"ringwave/phy"
+	"ringwave/phy/channel"
+	"ringwave/phy/zq"
+	"ringwave/radio"
+	"ringwave/radio/sigmf"
+)
+
+// recordNone is the value of link.record for runs that keep no samples.
+const recordNone = "none"
+
+// iqName is the run folder's place for recordings.
+const iqName = "iq"
+
+// The labels and comments of a recording's annotations: one annotation for each
+// frame, and one for each transmission, all groups and repeats of it, that says
+// what was received.
+const (
+	labelFrame        = "frame"
+	labelTransmission = "transmission"
+	commentElements   = "sha256 "
+	commentVoid       = "void: "
+)
+
+// recordingBase gives the path of a round's recording, without suffix.
+func recordingBase(dir string, round uint32) string {
+	return filepath.Join(dir, iqName, fmt.Sprintf("round-%06d", round))
+}
+
+// elementsDigest gives the SHA-256 of ring elements: the residues modulo one
+// prime after the other, as little-endian 64-bit integers.
+func elementsDigest(y zq.Vector) string {
+	h := sha256.New()
+	var b []byte
+	for _, residues := range y {
+		b = b[:0]
+		for _, r := range residues {
+			b = binary.LittleEndian.AppendUint64(b, r)
+		}
+		h.Write(b) // a hash does not fail
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// verdict says what a transmission gave, as a comment of its annotation.
+func verdict(rx *phy.Reception, r phy.WaveformReport) string {
+	if !rx.CheckPassed {
+		return commentVoid + r.Failure
+	}
+	return commentElements + elementsDigest(rx.Y)
+}
+
+// fullScale gives the amplitude up to which an integer format does not clip:
+// four deviations of the sum of the gains of a group, where devices of gain 1
+// have amplitude 1, and of the noise.
+func fullScale(l config.Link, ch *channel.Channel, group int, noiseStd float64) radio.Amplitude {
+	if l.RecordFullScale > 0 {
+		return radio.Amplitude(l.RecordFullScale)
+	}
+	mu, omega := ch.Moments()
+	largest := 0.0
+	for first := 0; first < len(mu); first += group {
+		sum, variance := 0.0, 0.0
+		for i := first; i < min(first+group, len(mu)); i++ {
+			sum += math.Abs(mu[i])
+			variance += math.Max(0, omega[i]-mu[i]*mu[i])
+		}
+		largest = math.Max(largest, sum+4*math.Sqrt(variance))
+	}
+	return radio.Amplitude(largest + 4*noiseStd)
+}
+
+// converter is a receiver whose samples went through an analog-to-digital
+// converter of the recording's format: what is decoded is then, to the bit, what
+// the recording gives back.
+type converter struct {
+	radio.Receiver
+	step, limit float64
+}
+
+// newConverter gives r as it is for formats that are not integers.
+func newConverter(r radio.Receiver, cfg sigmf.Config) radio.Receiver {
+	limit := 0.0
+	switch cfg.Datatype {
+	case sigmf.CI8:
+		limit = math.MaxInt8
+	case sigmf.CI16:
+		limit = math.MaxInt16
+	default:
+		return r
+	}
+	return &converter{Receiver: r, step: float64(cfg.FullScale) / limit, limit: limit}
+}
+
+// Read implements radio.Receiver.
+func (c *converter) Read(ctx context.Context, dst []complex64) (int, radio.Meta, error) {
+	n, meta, err := c.Receiver.Read(ctx, dst)
+	for k, x := range dst[:n] {
+		re, clippedRe := c.convert(real(x))
+		im, clippedIm := c.convert(imag(x))
+		dst[k] = complex(re, im)
+		if clippedRe || clippedIm {
+			meta.Clipped++
+			meta.Flags |= radio.Clipped
+		}
+	}
+	return n, meta, err
+}
+
+func (c *converter) convert(x float32) (y float32, clipped bool) {
+	code := math.RoundToEven(float64(x) / c.step)
+	if code > c.limit || code < -c.limit {
+		code, clipped = math.Copysign(c.limit, code), true
+	}
+	return float32(code * c.step), clipped
+}
+
+// recorder keeps what the receiver hears, one recording a round. It is the sink
+// of a radio.Tee. A round is there whole or not at all, and one that a resumed
+// run repeats takes the place of the one before.
+type recorder struct {
+	cfg    sigmf.Config
+	dir    string // the run folder; empty where nothing is kept, as for plan
+	writer *sigmf.Writer
+	round  uint32
+	due    radio.SampleIndex // the index after the last sample heard
+}
+
+// start begins to keep rounds in a run folder.
+func (r *recorder) start(dir string) error {
+	iq := filepath.Join(dir, iqName)
+	if err := os.MkdirAll(iq, 0o755); err != nil {
+		return fmt.Errorf("making the folder of recordings: %w", err)
+	}
+	left, err := filepath.Glob(filepath.Join(iq, ".tmp-*")) // by a killed process
+	if err != nil {
+		return err
+	}
+	for _, path := range left {
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("removing what a killed run left: %w", err)
+		}
+	}
+	r.dir = dir
+	return nil
+}
+
+// staged gives where a recording is until it is whole.
+func (r *recorder) staged() string {
+	return filepath.Join(r.dir, iqName, fmt.Sprintf(".tmp-round-%06d", r.round))
+}
+
+// begin begins a round, unless it is begun.
+func (r *recorder) begin(round uint32) (err error) {
+	if r.dir == "" || r.writer != nil && r.round == round {
+		return nil
+	}
+	r.abort()
+	r.round = round
+	r.writer, err = sigmf.Create(r.staged(), r.cfg)
+	return err
+}
+
+// Record implements radio.Sink.
+func (r *recorder) Record(samples []complex64, meta radio.Meta) error {
+	if len(samples) > 0 {
+		r.due = meta.Index(len(samples)-1) + 1
+	}
+	if r.writer == nil {
+		return nil
+	}
+	return r.writer.Record(samples, meta)
+}
+
+// annotate marks the samples from first on up to the last heard.
+func (r *recorder) annotate(first radio.SampleIndex, slot phy.Slot, group int, epoch radio.Epoch, label, comment string) error {
+	if r.writer == nil {
+		return nil
+	}
+	return r.writer.Annotate(sigmf.Annotation{
+		First: first, Count: radio.SampleCount(r.due - first), Label: label, Comment: comment,
+		Tag: &sigmf.Tag{Round: slot.Round, Attempt: slot.Attempt, Phase: slot.Transmission.String(), Device: -1, Group: group, Epoch: epoch},
+	})
+}
+
+// end makes the round's recording be there. The metadata comes last: without it
+// there is no recording.
+func (r *recorder) end() error {
+	if r.writer == nil {
+		return nil
+	}
+	err := r.writer.Close()
+	r.writer = nil
+	if err != nil {
+		return err
+	}
+	const data, meta = ".sigmf-data", ".sigmf-meta"
+	base, staged := recordingBase(r.dir, r.round), r.staged()
+	if err := os.Remove(base + meta); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("replacing the recording of round %d: %w", r.round, err)
+	}
+	if err := errors.Join(os.Rename(staged+data, base+data), os.Rename(staged+meta, base+meta)); err != nil {
+		return fmt.Errorf("keeping the recording of round %d: %w", r.round, err)
+	}
+	return nil
+}
+
+// abort drops the round at hand, if there is one.
+func (r *recorder) abort() {
+	if r.writer != nil {
+		r.writer.Abort()
+		r.writer = nil
+	}
+}
