@@ -681,6 +681,23 @@ func (w *Waveform) Alpha() float64 {
 	return sum / float64(len(w.groups)) * w.meanRetryGain()
 }
 
+// Gains writes the scaled gains c_g H_i of the last transmission, solved from the
+// received patterns, to dst, and tells whether there are any. It is for the
+// harness of a simulation, which compares them with what the channel was told:
+// a gain near the middle between two integers may be read as either.
+func (w *Waveform) Gains(dst []float64) bool {
+	for _, g := range w.groups {
+		h, ok := g.patterns.Solve(g.pattern)
+		if !ok {
+			return false
+		}
+		for i, v := range h {
+			dst[g.first+i] = float64(g.scale * v)
+		}
+	}
+	return true
+}
+
 // Scaled writes the effective scaled gains c_g round(alpha_g h_i g_i) of the last
 // attempt to dst, where h holds the channel's real gains and g_i is the device's
 // retry gain. It is for the harness of a simulation: a receiver does not know h.
