@@ -114,6 +114,15 @@ type Waveform struct {
 	// frames.
 	timing   modem.Sync
 	hasTimed bool
+
+	// The tuning epochs of the attempt, and why it is void if one changed: the
+	// gains are then no longer the same (physics.md section 6).
+	rxEpoch radio.Epoch
+	rxKnown bool
+	txEpoch []radio.Epoch
+	void    string
+	// punctual tells that the capture begins where it was due.
+	punctual bool
 }
 
 // group is the devices of a time slot, counted from first on.
@@ -298,6 +307,9 @@ func (w *Waveform) Open(slot Slot, n int) error {
 			d.scratch[p] = p.NewScratch()
 		}
 	}
+	if slot.Transmission == TxKey || len(w.txEpoch) != len(w.cfg.Transmitters) {
+		w.holdEpochs()
+	}
 	if slot.Transmission == TxKey {
 		w.drawRetryGains()
 		for _, g := range w.groups {
@@ -305,6 +317,31 @@ func (w *Waveform) Open(slot Slot, n int) error {
 		}
 	}
 	return nil
+}
+
+// holdEpochs begins an attempt: its epochs are those of the transmitters now and
+// of the receiver's next sample.
+func (w *Waveform) holdEpochs() {
+	w.rxKnown, w.void = false, ""
+	w.txEpoch = w.txEpoch[:0]
+	for _, t := range w.cfg.Transmitters {
+		w.txEpoch = append(w.txEpoch, t.Epoch())
+	}
+}
+
+// checkEpochs makes the attempt void if an epoch is no longer what it was.
+func (w *Waveform) checkEpochs(meta radio.Meta) {
+	if !w.rxKnown {
+		w.rxEpoch, w.rxKnown = meta.Epoch, true
+	}
+	if meta.Epoch != w.rxEpoch || len(meta.Changes) > 0 {
+		w.void = "the receiver's tuning epoch changed"
+	}
+	for i, t := range w.cfg.Transmitters {
+		if t.Epoch() != w.txEpoch[i] {
+			w.void = fmt.Sprintf("the tuning epoch of device %d changed", i+1)
+		}
+	}
 }
 
 // drawRetryGains gives every device its gain for the attempt: 1 in the first,
@@ -413,7 +450,12 @@ func (w *Waveform) receiveGroup(number int, g *group) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		failure := w.demodulate(number, g, uint8(repeat), at)
+		failure := w.void
+		if failure == "" {
+			failure = w.demodulate(number, g, uint8(repeat), at)
+		} else {
+			g.found = modem.Sync{}
+		}
 		if failure == "" {
 			lattice.Combine(g.sum, g.soft, float64(held))
 			held++
@@ -425,6 +467,9 @@ func (w *Waveform) receiveGroup(number int, g *group) (bool, error) {
 		}
 		if failure == "" {
 			return true, nil
+		}
+		if w.void != "" {
+			break // for the attempt: sending again mends nothing
 		}
 	}
 	g.y.Clear()
@@ -458,12 +503,14 @@ func (w *Waveform) exchange(number int, g *group, repeat uint8) (radio.SampleInd
 	}
 	for i, tx := range w.cfg.Transmitters {
 		if i >= g.first && i < g.first+g.size {
-			start := at + radio.SampleIndex(guardSymbols*w.cfg.Modem.SamplesPerSymbol)
+			start := at + w.guardSamples()
 			if _, err := tx.Write(ctx, w.devices[i].samples, radio.TxMeta{Timed: true, Start: start, BurstEnd: true}); err != nil {
 				return 0, fmt.Errorf("device %d sends %v: %w", i+1, w.slot.Transmission, err)
 			}
 		}
-		if err := tx.(radio.Idler).Idle(ctx, end); err != nil {
+		// The next frame's own guard time may be promised too. A receiver that loses
+		// samples towards the end of this one need not wait for the next.
+		if err := tx.(radio.Idler).Idle(ctx, end+w.guardSamples()); err != nil {
 			return 0, fmt.Errorf("device %d idles: %w", i+1, err)
 		}
 	}
@@ -471,24 +518,57 @@ func (w *Waveform) exchange(number int, g *group, repeat uint8) (radio.SampleInd
 		w.capture = make([]complex64, window)
 	}
 	w.capture = w.capture[:window]
-	_, meta, err := radio.ReadFull(ctx, w.cfg.Receiver, w.capture)
+	meta, err := w.listen(ctx, at)
 	if err != nil {
 		return 0, fmt.Errorf("receiving %v: %w", w.slot.Transmission, err)
 	}
-	w.cursor = end
-	return meta.First, w.markGaps(meta)
+	w.checkEpochs(meta)
+	return meta.First, nil
 }
 
-// markGaps erases the symbols around lost samples: indices step over a gap, so
-// that what follows it comes too early by its length and cannot be used either.
-func (w *Waveform) markGaps(meta radio.Meta) error {
+func (w *Waveform) guardSamples() radio.SampleIndex {
+	return radio.SampleIndex(guardSymbols * w.cfg.Modem.SamplesPerSymbol)
+}
+
+// listen fills the capture, due to begin at index at, and moves the cursor to its
+// end. It reads up to an index and not a number of samples: what was lost would
+// otherwise be taken from the next frame, and all later captures begin too late.
+// The capture begins with the first sample that was not lost; from the next loss
+// on it is marked as lost.
+func (w *Waveform) listen(ctx context.Context, at radio.SampleIndex) (meta radio.Meta, err error) {
+	// A read steps over a loss and fills its block behind it. Blocks no longer than
+	// the guard time keep it within what the transmitters have promised.
+	most := int(w.guardSamples())
+	if w.cfg.Transmitters == nil {
+		most = len(w.capture)
+	}
+	n := 0
+	next, end := at, at+radio.SampleIndex(len(w.capture))
+	for n < len(w.capture) && next < end {
+		size := min(most, len(w.capture)-n, int(end-next))
+		k, m, err := radio.ReadFull(ctx, w.cfg.Receiver, w.capture[n:n+size])
+		if err != nil {
+			return meta, err
+		}
+		if err := meta.Append(n, m); err != nil {
+			return meta, err
+		}
+		if n == 0 && w.cfg.Transmitters == nil {
+			at, end = m.First, m.First+radio.SampleIndex(len(w.capture))
+		}
+		n += k
+		next = meta.Index(n-1) + 1
+	}
+	w.cursor = max(end, next)
+	w.punctual = meta.First == at
 	for _, gap := range meta.Gaps {
 		if gap.At > 0 {
-			modem.MarkLost(w.capture[gap.At:])
-			return nil
+			n = gap.At
+			break
 		}
 	}
-	return nil
+	modem.MarkLost(w.capture[n:])
+	return meta, nil
 }
 
 // modulate makes the samples of a group's devices, side by side.
@@ -535,7 +615,9 @@ func (w *Waveform) demodulate(number int, g *group, repeat uint8, at radio.Sampl
 	found, err := w.detector.First(w.capture)
 	switch {
 	case err == nil:
-		w.timing, w.hasTimed = found, true
+		if w.punctual {
+			w.timing, w.hasTimed = found, true
+		}
 	case w.cfg.Phase != nil && w.hasTimed:
 		found = w.timing
 	default:

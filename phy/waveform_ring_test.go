@@ -1,0 +1,110 @@
+package phy
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"ringwave/crypto/keystream"
+	"ringwave/phy/channel"
+	"ringwave/phy/modem"
+	"ringwave/radio"
+)
+
+// turned gives the devices integer real parts and some quadrature: static phases
+// of the paths, of whose gains the receiver keeps the real part.
+func (a *air) turned(slot Slot, at radio.SampleIndex) error {
+	a.gains.Scaled(a.h, slot.Round, slot.Attempt, int(slot.Transmission))
+	for i, h := range a.h {
+		phase := 0.9 * math.Sin(float64(i)) // below a quarter turn: the sign stays
+		if err := a.medium.SetGain(i, at, complex(float32(h), float32(h*math.Tan(phase)))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The ring link's elements to the bit, in all four transmissions of many random
+// rounds: N = 1 to 10, B = 3, 5 and 7, the moduli of all parameter sets (most
+// rounds at the small ones), sum |H_i| up to 30, the scale given, with static
+// phases and delays up to a sample: as they are (flat-top) or compensated
+// (root-raised-cosine).
+func TestWaveformIsTheRingLinkInManyRounds(t *testing.T) {
+	small, lean := []uint64{0x7fff801}, []uint64{leanPrime}
+	middle := []uint64{0x3ffffffffd6001, 0x7ffffffffb4001}
+	large := []uint64{0x3fffffffef8001, 0x3fffffffeb8001, 0x7ffffffffb4001, 0x7fffffffeac001}
+	primes := [][]uint64{small, lean, small, middle, small, lean, large}
+	const most = 30 // sum |H_i|
+	each := counted(1, 4, 20)
+	number, rounds, refused, largest := 0, 0, 0, 0.0
+	for devices := 1; devices <= 10; devices++ {
+		for _, base := range []int{3, 5, 7} {
+			for _, name := range []string{"flat-top", "root-raised-cosine"} {
+				set := primes[number%len(primes)]
+				number++
+				t.Run(fmt.Sprintf("N=%d/B=%d/%s/%d primes", devices, base, name, len(set)), func(t *testing.T) {
+					m, pulse := newModulus(t, set...), flatTop
+					if name != "flat-top" {
+						pulse = rootRaised
+					}
+					rnd := rand.New(rand.NewPCG(9, uint64(100*devices+base)))
+					delays := make([]modem.Samples, devices)
+					for i := range delays {
+						delays[i] = modem.Samples(rnd.Float64())
+					}
+					a := newAir(t, devices, scene{sigma: 3, bits: 0, noiseStd: 1e-4, impair: func(i int) channel.Impairments {
+						return channel.Impairments{DelaySamples: float64(delays[i])}
+					}})
+					w := newWaveform(t, a, m, func(c *WaveformConfig) {
+						c.Base, c.Alpha, c.Phase, c.Modem, c.OnTransmission = base, 1, new(modem.Radians), pulse, a.turned
+						if name != "flat-top" {
+							c.Advance = delays
+						}
+					})
+					ring, err := NewRing(RingConfig{Modulus: m, Gains: a.gains, Public: keystream.FromInteger(2), Noise: keystream.FromInteger(3)})
+					if err != nil {
+						t.Fatal(err)
+					}
+					k := uint32(0)
+					for compared := 0; compared < each; k++ {
+						a.gains.Scaled(a.h, k, 0, 0)
+						sum, size := 0.0, 0.0
+						for _, h := range a.h {
+							sum += h
+							size += math.Abs(h)
+						}
+						// Without any gain there is nothing to receive, and the very first
+						// preamble must show, to put the receiver in time.
+						if size == 0 || size > most || k == 0 && sum == 0 {
+							continue
+						}
+						largest = max(largest, size)
+						compared++
+						rounds++
+						for tr, n := range [Transmissions]int{12, 2, 12, 2} {
+							x := randomPayloads(m, devices, n, rnd)
+							got := Reception{Y: m.NewVector(n), Pattern: make([]int64, w.PatternSymbols())}
+							want := Reception{Y: m.NewVector(n), Pattern: make([]int64, ring.PatternSymbols())}
+							slot := Slot{Round: k, Transmission: Transmission(tr)}
+							sendOver(t, w, slot, x, &got)
+							sendOver(t, ring, slot, x, &want)
+							if !got.CheckPassed {
+								t.Logf("%v, gains %v: %s", slot, a.h, w.Report().Failure)
+								refused++
+							} else if !got.Y.Equal(want.Y) {
+								t.Errorf("%v, gains %v: the links differ", slot, a.h)
+							}
+						}
+					}
+				})
+			}
+		}
+	}
+	t.Logf("%d rounds, sum |H| up to %v, %d transmissions refused", rounds, largest, refused)
+	// Refused is not wrong: with flat tops, delays and gains of both signs, two of
+	// 1,200 rounds are not read.
+	if refused*200 > rounds*Transmissions {
+		t.Errorf("%d of %d transmissions were refused: allowed is 0.5 %%", refused, rounds*Transmissions)
+	}
+}
