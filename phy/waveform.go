@@ -373,7 +373,7 @@ func (w *Waveform) prefix(g *group) (preamble, header, pattern int) {
 	return preamble, preamble + frame.HeaderSymbols, preamble + frame.HeaderSymbols + g.patterns.Symbols()
 }
 
-// Transmit writes device i's digits.
+// Transmit writes device i's digits. The header is written for each repeat, later.
 func (w *Waveform) Transmit(i int, x zq.Vector) error {
 	if i < 0 || i >= len(w.devices) {
 		return fmt.Errorf("device %d transmits on a link of %d devices", i+1, len(w.devices))
@@ -382,7 +382,7 @@ func (w *Waveform) Transmit(i int, x zq.Vector) error {
 		return fmt.Errorf("device %d sends %d coefficients of %v where %d are expected", i+1, x.Len(), w.slot.Transmission, w.payload.Len())
 	}
 	d, g := w.devices[i], w.groups[i/w.cfg.Group]
-	preamble, header, start := w.prefix(g)
+	_, header, start := w.prefix(g)
 	if n := start + w.payload.Symbols(); cap(d.symbols) < n {
 		d.symbols = make([]int8, n)
 	}
@@ -395,7 +395,6 @@ func (w *Waveform) Transmit(i int, x zq.Vector) error {
 	}
 	w.payload.Encode(d.symbols[start:], x, d.scratch[w.payload])
 	d.sent = true
-	_ = preamble // the header is written for each repeat
 	return nil
 }
 
