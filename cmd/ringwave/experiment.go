@@ -348,11 +348,7 @@ func lipschitz(set *dataset.Set, devices int) float64 {
 func checkBits(r *phy.Ring, ctx *xmkckks.Context) (int, error) {
 	coefficients := 0
 	for t := range phy.Transmission(phy.Transmissions) {
-		n := ctx.Params.N
-		if t == phy.TxC0 || t == phy.TxShare {
-			n = ctx.Revealed()
-		}
-		m, err := r.CheckCoefficients(t, n)
+		m, err := r.CheckCoefficients(t, payloadLength(ctx, t))
 		if err != nil {
 			return 0, err
 		}

@@ -92,10 +92,7 @@ func planWaveform(s *session) (*wavePlan, float64, error) {
 	c, link := s.cfg, s.protocol.link.(*waveLink)
 	samples, blocks := 0, 0
 	for t := range phy.Transmission(phy.Transmissions) {
-		n := s.protocol.ctx.Params.N
-		if t == phy.TxC0 || t == phy.TxShare {
-			n = s.protocol.ctx.Revealed()
-		}
+		n := payloadLength(s.protocol.ctx, t)
 		f, err := link.FrameSamples(t, n)
 		if err != nil {
 			return nil, 0, err
