@@ -316,9 +316,45 @@ func (d *Detector) refine(samples []complex64, c candidate) (Sync, bool) {
 	if !ok || s.Quality < d.threshold || math.Abs(float64(s.Offset)) > float64(d.search.MaxOffset)+blur {
 		return Sync{}, false
 	}
-	// The instant found is that of the sequence; the guards lie around it.
+	return d.framed(s), true
+}
+
+// framed gives a sequence's Sync as the frame's: the instant found is that of the
+// sequence, and the guards lie around it.
+func (d *Detector) framed(s Sync) Sync {
 	sps := Samples(d.cfg.SamplesPerSymbol)
 	s.Payload = s.Start + Samples(int(d.guard)+len(d.sequence))*sps
 	s.Start -= Samples(d.guard) * sps
-	return s, true
+	return s
+}
+
+// settling is the number of symbols that Settle looks at.
+const settling = 512
+
+// Settle gives s moved to where the symbols that follow the preamble are flat, up
+// to so many of them. It is for FlatTop and changes nothing with other pulses.
+//
+// The preamble shows the sum of the devices' pulses. With gains of both signs that
+// may be flat, or strongest, on the edges of some device. The symbols of a frame,
+// which devices choose independently, show the edges of each. The instant moves by
+// whole samples, half a symbol at most, and only if that is significantly better;
+// phase, amplitude and noise are then those of the preamble at the new instant; the
+// frequency stays. A Sync of another capture that began alike serves as well. It
+// allocates nothing.
+func (d *Detector) Settle(samples []complex64, s Sync, symbols Symbols) Sync {
+	n := min(int(symbols), settling)
+	if !placed(s.Payload, n*d.cfg.SamplesPerSymbol) {
+		return s
+	}
+	shift := Samples(d.fine.recv.settle(samples, s.Payload, n))
+	if shift == 0 {
+		return s
+	}
+	s.Start += shift
+	s.Payload += shift
+	sequence := s.Payload - Samples((int(d.guard)+len(d.sequence))*d.cfg.SamplesPerSymbol)
+	if again, ok := d.fine.again(samples, sequence, s.Offset); ok {
+		return d.framed(again)
+	}
+	return s
 }

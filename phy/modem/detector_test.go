@@ -287,6 +287,7 @@ func FuzzDetector(f *testing.F) {
 		demod := mustDemodulator(t, cfg, Receive{Tracking: Follow, Block: 16, Clip: Rail8})
 		y, erased := make([]float32, 100), make([]bool, 100)
 		for _, s := range append(detector.Find(samples), Sync{Payload: Samples(kind)*50 - 3000}) {
+			s = detector.Settle(samples, s, Symbols(len(y)))
 			demod.Demodulate(y, erased, samples, s)
 			for k, v := range y {
 				if v-v != 0 || erased[k] && v != 0 {

@@ -121,6 +121,10 @@ func TestNothingAllocated(t *testing.T) {
 				t.Errorf("%s, tracking %d: %v allocations to receive", name, tracking, n)
 			}
 		}
+		detector, off := mustDetector(t, cfg, Search{}), Sync{Payload: 202}
+		if n := testing.AllocsPerRun(10, func() { detector.Settle(x, off, 500) }); n != 0 {
+			t.Errorf("%s: %v allocations to settle", name, n)
+		}
 	}
 }
 

@@ -35,6 +35,9 @@ type Pulse interface {
 // with Overlap), at an Edge of 2 it is 4.4 dB (2.7 dB). The bandwidth is several
 // times the symbol rate.
 //
+// The preamble alone may mistake the flat middle where gains have both signs: see
+// Detector.Settle.
+//
 // All this holds for pulses that reach the receiver's samples in their shape. An
 // edge is not band-limited: a channel or converter that is rings around it. At 8
 // samples a symbol, two devices half a sample apart, the delay a band-limited one,

@@ -17,6 +17,10 @@ type receiver interface {
 	mindsSidelobes() bool
 	// margin is how far around the believed instant locate looks.
 	margin() int
+	// settle gives by how many samples to move the instant of the first of so many
+	// symbols that devices send independently of each other, where what they show
+	// is significantly better than what the preamble did.
+	settle(samples []complex64, t Samples, symbols int) int
 	// tune sets the instant of symbol 0.
 	tune(t Samples)
 	// footprint gives the samples [first, end) that symbol 0 is made of.
@@ -34,10 +38,14 @@ type integrator struct {
 	first       int // of symbol 0's samples
 
 	blemish, energy []float64 // of the windows that locate chooses from
+	flatness        flatness
 }
 
 func newIntegrator(sps, window int) *integrator {
-	return &integrator{sps: sps, window: window, blemish: make([]float64, sps+1), energy: make([]float64, sps+1)}
+	return &integrator{
+		sps: sps, window: window, blemish: make([]float64, sps+1), energy: make([]float64, sps+1),
+		flatness: newFlatness(sps, window),
+	}
 }
 
 func (r *integrator) tune(t Samples) {
@@ -68,7 +76,8 @@ func (r *integrator) filter(dst, samples []complex64) {
 
 // locate gives the middle of the windows that are as good as any: where the
 // response is flat, and vanishes one symbol before and after. That asks for what
-// is wanted of the window, and of no device where it is.
+// is wanted of the window, and of no device where it is. Gains of both signs can
+// make the response stronger, and as flat, on edges: settle is for these.
 func (r *integrator) locate(response []complex128, centre int) Samples {
 	lowest := centre - r.sps/2 - r.window/2
 	r.blemishes(response, lowest)
@@ -123,6 +132,16 @@ func (r *integrator) judge(response []complex128, first int) (blemish, energy fl
 
 func power(x complex128) float64 { return real(x)*real(x) + imag(x)*imag(x) }
 
+// settle looks for the flattest windows. A window of one sample is always flat.
+func (r *integrator) settle(samples []complex64, t Samples, symbols int) int {
+	if r.window < 2 {
+		return 0
+	}
+	r.tune(t)
+	r.flatness.measure(samples, r.first, symbols)
+	return r.flatness.better()
+}
+
 // matched is the matched filter of a pulse, evaluated at the tuned instant: there
 // is no interpolation between samples.
 type matched struct {
@@ -165,6 +184,10 @@ func (r *matched) noise() float64 {
 // Around the right instant the pulse's repetitions every symbol add up to a
 // constant, so the sidelobes shift no maximum.
 func (r *matched) mindsSidelobes() bool { return false }
+
+// The preamble's maximum is all there is to know of the timing: a window that is
+// flat there is none.
+func (r *matched) settle([]complex64, Samples, int) int { return 0 }
 
 func (r *matched) margin() int { return int(math.Ceil(float64(r.pulse.half(r.sps)))) + r.sps }
 

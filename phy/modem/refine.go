@@ -73,11 +73,23 @@ func (r *refiner) refine(samples []complex64, instant Samples, f CyclesPerSample
 	if r.offset {
 		f += r.slope(at)
 	}
+	return r.take(samples, origin, at, f)
+}
+
+// take measures the preamble whose sequence begins at the instant given in work,
+// at the frequency f.
+func (r *refiner) take(samples []complex64, origin int, at Samples, f CyclesPerSample) (Sync, bool) {
 	r.turnBack(samples, origin, f)
 	r.recv.tune(at)
 	r.recv.filter(r.z, r.work)
 	r.flagLost(samples, origin)
 	return r.measure(origin, at, f)
+}
+
+// again measures the preamble whose sequence begins at the instant, which is known.
+func (r *refiner) again(samples []complex64, instant Samples, f CyclesPerSample) (Sync, bool) {
+	origin := int(math.Round(float64(instant))) - r.recv.margin()
+	return r.take(samples, origin, instant-Samples(origin), f)
 }
 
 // turnBack copies the preamble's samples and turns them back by the frequency,
