@@ -112,9 +112,38 @@ func (p *Path) Apply(dst, src []complex64) {
 	copy(w[keep:], src)
 	p.front.apply(w[keep:])
 	copy(p.history, w[len(src):])
-	for n := range dst {
-		// Sample n leaves the filter whose newest input is w[n+delayTaps-1].
-		x := w[n : n+delayTaps : n+delayTaps]
+	p.filter(dst, w)
+	p.rotor.apply(dst)
+}
+
+// filter sets each sample of dst to the gain times the filter's output whose newest
+// input is delayTaps - 1 samples further on in w. Two outputs at once share the
+// taps; each is summed in the same order alone.
+func (p *Path) filter(dst, w []complex64) {
+	if float64(p.whole) == p.imp.DelaySamples { // nothing to interpolate
+		for n, x := range w[delayTaps-1-delayLatency:][:len(dst)] {
+			dst[n] = complex(p.gain*real(x), p.gain*imag(x))
+		}
+		return
+	}
+	n := 0
+	for ; n+2 <= len(dst); n += 2 {
+		x := (*[delayTaps + 1]complex64)(w[n:])
+		var re0, im0, re1, im1 float32
+		newer := x[delayTaps]
+		for i, t := range p.taps {
+			older := x[delayTaps-1-i]
+			re0 += t * real(older)
+			im0 += t * imag(older)
+			re1 += t * real(newer)
+			im1 += t * imag(newer)
+			newer = older
+		}
+		dst[n] = complex(p.gain*re0, p.gain*im0)
+		dst[n+1] = complex(p.gain*re1, p.gain*im1)
+	}
+	for ; n < len(dst); n++ {
+		x := (*[delayTaps]complex64)(w[n:])
 		var re, im float32
 		for i, t := range p.taps {
 			re += t * real(x[delayTaps-1-i])
@@ -122,7 +151,6 @@ func (p *Path) Apply(dst, src []complex64) {
 		}
 		dst[n] = complex(p.gain*re, p.gain*im)
 	}
-	p.rotor.apply(dst)
 }
 
 // fractionalDelay gives a filter that delays by delayLatency plus a fraction of

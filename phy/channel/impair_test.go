@@ -3,6 +3,8 @@ package channel
 import (
 	"math"
 	"math/cmplx"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"ringwave/crypto/keystream"
@@ -48,6 +50,32 @@ func TestPathDelays(t *testing.T) {
 			if worst > 1e-3 {
 				t.Errorf("delay %v, %v cycles a sample: error %.1f dB", delay, cycles, 20*math.Log10(worst))
 			}
+		}
+	}
+}
+
+// How a stream is cut into blocks changes no bit, and a whole delay changes nothing
+// but the place.
+func TestPathBlocks(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(4, 4))
+	x := make([]complex64, 500)
+	for n := range x {
+		x[n] = complex(float32(rnd.NormFloat64()), float32(rnd.NormFloat64()))
+	}
+	for _, delay := range []float64{0, 3, 0.4, 7.9} {
+		whole, cut := newPath(t, Impairments{DelaySamples: delay}), newPath(t, Impairments{DelaySamples: delay})
+		y, z := make([]complex64, len(x)), make([]complex64, len(x))
+		whole.Apply(y, x)
+		for from := 0; from < len(x); {
+			to := min(from+rnd.IntN(20), len(x))
+			cut.Apply(z[from:to], x[from:to])
+			from = to
+		}
+		if !slices.Equal(y, z) {
+			t.Errorf("delay %v: the blocks matter", delay)
+		}
+		if first := int(delay) + whole.Latency(); delay == math.Trunc(delay) && !slices.Equal(y[first:], x[:len(x)-first]) {
+			t.Errorf("delay %v: the samples changed", delay)
 		}
 	}
 }
