@@ -116,3 +116,29 @@ type TimeControl interface {
 	// Now gives the index that the device's clock has reached.
 	Now(ctx context.Context) (SampleIndex, error)
 }
+
+// The capabilities of streams, found by type assertion as those of devices are.
+
+// Pacer is a Transmitter that keeps its board fed: where nothing was written,
+// zeros go, so that its index goes on with time. TxMeta.Timed is honoured on the
+// driver's own count, that of samples handed to the board since Start.
+type Pacer interface {
+	// Earliest gives the index that the next sample handed to the board will
+	// have. A timed block must start at it or later, with as much to spare as the
+	// program needs until it writes.
+	Earliest() SampleIndex
+}
+
+// LossChecker is a stream whose board tells what it lost only when asked, which
+// the driver otherwise does now and then.
+type LossChecker interface {
+	// CheckLoss asks now. After it Epoch, and the Meta or events that follow, know
+	// of all that was lost before the call.
+	CheckLoss(ctx context.Context) error
+}
+
+// ClipCounter is a Transmitter that counts the samples that were above full scale
+// and were limited to it.
+type ClipCounter interface {
+	Clipped() SampleCount
+}

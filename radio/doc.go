@@ -16,7 +16,9 @@
 //
 // What goes wrong on the way of samples is told in-band and ends nothing: a
 // Receiver's Meta has gaps and flags, a Transmitter's events have underruns and
-// late blocks. An error means that the stream or the request failed.
+// late blocks. An error means that the stream or the request failed. What some
+// receivers can do besides is a small interface: Bounded reads up to an index,
+// Ranged tells from which amplitude on a sample is clipped.
 //
 // A Receiver or Transmitter is for one goroutine at a time, except that Close,
 // State, Epoch and Event may be called from any.
@@ -31,8 +33,10 @@
 //     later indices, so they order samples and do not date them;
 //   - a loss that was noticed, but not counted or not placed, is a Gap with Exact
 //     false; its Length is an estimate, and 0 where there is none;
-//   - a Write at a given index fails with ErrUntimed; one without an index
-//     follows what was written before.
+//   - a Write at a given index fails with ErrUntimed, unless the Transmitter is a
+//     Pacer or an Idler: then the index is counted in samples handed to the board
+//     since Start, and an EpochChanged event tells that the board lost count. A
+//     Write without an index follows what was written before.
 //
 // # Tuning epochs
 //

@@ -205,6 +205,40 @@ func TestTee(t *testing.T) {
 	}
 }
 
+// ranged is a script that knows where its converter ends.
+type ranged struct{ script }
+
+func (*ranged) ClipLevel() radio.Amplitude { return 0.9 }
+
+func TestClipLevel(t *testing.T) {
+	if a, b := radio.ClipLevel(radio.Tee(&ranged{}, &sink{})), radio.ClipLevel(radio.Tee(&script{}, &sink{})); a != 0.9 || b != 0 {
+		t.Errorf("clip levels %v and %v", a, b)
+	}
+}
+
+// A receiver that cannot end its reads at an index gives no sample beyond it but
+// those that it stepped to over a loss.
+func TestReadFullUntil(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		blocks []block
+		until  radio.SampleIndex
+		n      int
+		err    error
+	}{
+		{"at a block's end", []block{{n: 3}, {n: 2, meta: radio.Meta{First: 3}}, {n: 3, meta: radio.Meta{First: 5}}}, 5, 5, nil},
+		{"stepped over", []block{{n: 3}, {n: 2, meta: radio.Meta{First: 7, Gaps: []radio.Gap{{Length: 4, Exact: true}}}}, {n: 3, meta: radio.Meta{First: 9}}}, 5, 5, nil},
+		{"the end before it", []block{{n: 3}, {meta: radio.Meta{First: 3}, err: io.EOF}}, 5, 3, io.ErrUnexpectedEOF},
+		{"nothing", nil, 5, 0, io.EOF},
+		{"full before it", []block{{n: 3}, {n: 3, meta: radio.Meta{First: 3}}, {n: 2, meta: radio.Meta{First: 6}}}, 50, 8, nil},
+	} {
+		n, meta, err := radio.ReadFullUntil(t.Context(), &script{blocks: c.blocks}, make([]complex64, 8), c.until)
+		if n != c.n || err != c.err {
+			t.Errorf("%s: %d samples, %+v, %v", c.name, n, meta, err)
+		}
+	}
+}
+
 func TestEventQueue(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -377,11 +411,15 @@ func TestRegistry(t *testing.T) {
 	if d, err := r.Open(t.Context(), "board:usb 1%3f?x=1"); d == nil || err != nil || name != "usb 1?" {
 		t.Errorf("%q: %v", name, err)
 	}
+	if u, err := radio.ParseURI("rtl_tcp:localhost:1234"); err != nil || u.Scheme != "rtl_tcp" || u.Name != "localhost:1234" {
+		t.Errorf("%+v: %v", u, err)
+	}
 	for uri, want := range map[string]string{
 		"bored:0":      `scheme "bored"; allowed is a, board`,
 		"board":        "has no scheme; allowed is scheme:name",
 		"Board:0":      "has no scheme",
 		":0":           "has no scheme",
+		"_board:0":     "has no scheme",
 		"board:%zz":    "two hexadecimal digits",
 		"board:?a=%":   "allowed is key=value",
 		"board:?a=1&a": `the parameter "a" 2 times; allowed is once`,

@@ -19,9 +19,37 @@ const maxEmptyReads = 100
 // after the first sample (io.EOF before it), ErrBurstEnd where a burst ends
 // early, io.ErrNoProgress for a receiver that gives nothing.
 func ReadFull(ctx context.Context, r Receiver, dst []complex64) (n int, meta Meta, err error) {
+	return readFull(ctx, r, dst, Forever)
+}
+
+// ReadFullUntil is ReadFull that ends before index until: n < len(dst) without an
+// error says that until was reached. A receiver that is not Bounded may step over
+// until where it lost samples.
+func ReadFullUntil(ctx context.Context, r Receiver, dst []complex64, until SampleIndex) (n int, meta Meta, err error) {
+	return readFull(ctx, r, dst, until)
+}
+
+// ReadUntil is r's own if r is Bounded, and Read if it is not.
+func ReadUntil(ctx context.Context, r Receiver, dst []complex64, until SampleIndex) (n int, meta Meta, err error) {
+	if b, ok := r.(Bounded); ok {
+		return b.ReadUntil(ctx, dst, until)
+	}
+	return r.Read(ctx, dst)
+}
+
+func readFull(ctx context.Context, r Receiver, dst []complex64, until SampleIndex) (n int, meta Meta, err error) {
+	_, bounded := r.(Bounded)
 	empty := 0
 	for n < len(dst) {
-		k, m, err := r.Read(ctx, dst[n:])
+		room := dst[n:]
+		if n > 0 {
+			left := until - meta.Index(n-1) - 1
+			if left <= 0 {
+				return n, meta, nil
+			}
+			room = room[:min(SampleIndex(len(room)), left)]
+		}
+		k, m, err := ReadUntil(ctx, r, room, until)
 		if k > 0 {
 			if broken := meta.Append(n, m); broken != nil {
 				return n, meta, broken
@@ -33,6 +61,8 @@ func ReadFull(ctx context.Context, r Receiver, dst []complex64) (n int, meta Met
 			return n, meta, endOfFull(err, n, len(dst))
 		case k > 0 && m.Flags&BurstEnded != 0 && n < len(dst):
 			return n, meta, ErrBurstEnd
+		case k == 0 && bounded && until != Forever:
+			return n, meta, nil
 		case k == 0:
 			if empty++; empty == maxEmptyReads {
 				return n, meta, io.ErrNoProgress
@@ -83,13 +113,27 @@ type tee struct {
 
 func (t *tee) Read(ctx context.Context, dst []complex64) (int, Meta, error) {
 	n, meta, err := t.Receiver.Read(ctx, dst)
-	if n == 0 || t.sink == nil {
-		return n, meta, err
+	return t.record(dst[:n], meta, err)
+}
+
+// ReadUntil implements Bounded as far as r does.
+func (t *tee) ReadUntil(ctx context.Context, dst []complex64, until SampleIndex) (int, Meta, error) {
+	n, meta, err := ReadUntil(ctx, t.Receiver, dst, until)
+	return t.record(dst[:n], meta, err)
+}
+
+// ClipLevel implements Ranged.
+func (t *tee) ClipLevel() Amplitude { return ClipLevel(t.Receiver) }
+
+// record passes on what a read gave.
+func (t *tee) record(samples []complex64, meta Meta, err error) (int, Meta, error) {
+	if len(samples) == 0 || t.sink == nil {
+		return len(samples), meta, err
 	}
-	if failed := t.sink.Record(dst[:n], meta); failed != nil {
+	if failed := t.sink.Record(samples, meta); failed != nil {
 		t.sink = nil
 		// Neither error may hide the other.
-		return n, meta, errors.Join(err, &SinkError{failed})
+		return len(samples), meta, errors.Join(err, &SinkError{failed})
 	}
-	return n, meta, err
+	return len(samples), meta, err
 }

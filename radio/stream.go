@@ -11,7 +11,7 @@ import (
 var (
 	// ErrClosed: the stream or device was closed.
 	ErrClosed = errors.New("the stream is closed")
-	// ErrNotStarted: the stream is Ready or Armed.
+	// ErrNotStarted: the stream is Ready.
 	ErrNotStarted = errors.New("the stream was not started")
 	// ErrUntimed: the device cannot send at a given index.
 	ErrUntimed = errors.New("the device cannot send at a given index")
@@ -49,7 +49,8 @@ func (s State) String() string {
 // Stream is what transmit and receive streams share.
 type Stream interface {
 	// Start lets samples flow. It fails with ErrClosed on a closed stream and
-	// with ErrBusy on one that was started before.
+	// with ErrBusy on one that was started before. On a stream that is Armed a Read
+	// waits for the trigger, and a Write takes in what is sent after it.
 	Start(ctx context.Context) error
 	State() State
 	// Epoch gives the present tuning epoch.
@@ -69,6 +70,31 @@ type Receiver interface {
 	// The error is ctx's, ErrClosed, ErrNotStarted, io.EOF at the end of what
 	// ends, or the failure of the device. Loss of samples is none.
 	Read(ctx context.Context, dst []complex64) (n int, meta Meta, err error)
+}
+
+// Bounded is a Receiver whose reads can be kept from stepping over an index. A read
+// steps over a loss and fills its block behind it. Where time waits for what is
+// written, as in memory, that may be for ever if the reader is the one who writes.
+type Bounded interface {
+	Receiver
+	// ReadUntil is Read for the samples before index until. n is 0 without an error
+	// if there is none left: what would come before until was lost or read.
+	ReadUntil(ctx context.Context, dst []complex64, until SampleIndex) (n int, meta Meta, err error)
+}
+
+// Ranged is a Receiver that knows where its converter ends.
+type Ranged interface {
+	// ClipLevel gives the amplitude of I or Q that only samples at the converter's
+	// limit reach, at most 1 for a board; 0 where there is no limit.
+	ClipLevel() Amplitude
+}
+
+// ClipLevel gives r's clip level, 0 if it knows none.
+func ClipLevel(r Receiver) Amplitude {
+	if c, ok := r.(Ranged); ok {
+		return c.ClipLevel()
+	}
+	return 0
 }
 
 // Transmitter is a stream of samples to send.

@@ -19,8 +19,9 @@ type URI struct {
 }
 
 // ParseURI takes a URI apart. The scheme is a lower-case letter and then
-// lower-case letters, digits, '+', '-' and '.' (RFC 3986 section 3.1, which
-// allows upper case too).
+// lower-case letters, digits, '+', '-', '.' and '_': those of RFC 3986 section 3.1,
+// which allows upper case too, but for '_', which it does not have. It is here for
+// rtl_tcp, whose name users know so.
 func ParseURI(s string) (URI, error) {
 	scheme, rest, ok := strings.Cut(s, ":")
 	if !ok || !validScheme(scheme) {
@@ -46,7 +47,7 @@ func ParseURI(s string) (URI, error) {
 func validScheme(s string) bool {
 	for i, c := range []byte(s) {
 		letter := c >= 'a' && c <= 'z'
-		if !letter && (i == 0 || !(c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.')) {
+		if !letter && (i == 0 || !(c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.' || c == '_')) {
 			return false
 		}
 	}
@@ -93,7 +94,7 @@ func NewRegistry(openers map[string]Opener) (*Registry, error) {
 	r := &Registry{openers: map[string]Opener{}}
 	for scheme, o := range openers {
 		if !validScheme(scheme) || o == nil {
-			return nil, fmt.Errorf("an opener for scheme %q; allowed are an opener that is not nil and a scheme of lower-case letters, digits, +, - and . that begins with a letter", scheme)
+			return nil, fmt.Errorf("an opener for scheme %q; allowed are an opener that is not nil and a scheme of lower-case letters, digits, +, -, . and _ that begins with a letter", scheme)
 		}
 		r.openers[scheme] = o
 	}

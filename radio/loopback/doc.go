@@ -19,7 +19,8 @@
 // the reads and of nothing else. A write waits while its device has Window
 // samples in store that were not read. Thus one goroutine may write frames of up
 // to Window samples a device and then read them; anything longer needs a reader
-// beside the writers.
+// beside the writers. It had better read up to the frame's end by ReadUntil: a read
+// that steps over a loss, or begins late, waits for writers beyond it.
 //
 // A device that is closed and opened again goes on where the reader is by then,
 // which only the program's own order of calls can make repeatable.

@@ -26,7 +26,8 @@ type Noise interface {
 }
 
 // Converter is what the receiver does to what it hears last: amplification,
-// quantisation, clipping.
+// quantisation, clipping. One that also has ClipLevel() radio.Amplitude lends it to
+// the receiver (radio.Ranged).
 type Converter interface {
 	// Convert works in place and gives the number of samples that it clipped.
 	Convert(dst []complex64, firstIndex int64) (clipped int)

@@ -89,6 +89,20 @@ func (r *receiver) ready(ctx context.Context) error {
 
 // Read fills dst whole if it does not fail.
 func (r *receiver) Read(ctx context.Context, dst []complex64) (n int, meta radio.Meta, err error) {
+	return r.ReadUntil(ctx, dst, radio.Forever)
+}
+
+// ClipLevel is that of the medium's converter: radio.Ranged.
+func (r *receiver) ClipLevel() radio.Amplitude {
+	if c, ok := r.m.cfg.Converter.(interface{ ClipLevel() radio.Amplitude }); ok {
+		return c.ClipLevel()
+	}
+	return 0
+}
+
+// ReadUntil fills dst whole, or up to index until: radio.Bounded. It waits for no
+// device beyond until.
+func (r *receiver) ReadUntil(ctx context.Context, dst []complex64, until radio.SampleIndex) (n int, meta radio.Meta, err error) {
 	m := r.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,10 +112,10 @@ func (r *receiver) Read(ctx context.Context, dst []complex64) (n int, meta radio
 	if err := r.idle(ctx); err != nil {
 		return 0, meta, err
 	}
-	for n < len(dst) {
+	for n < len(dst) && m.next < until {
 		r.overrun()
 		m.passTurns()
-		size, keep := r.chunk(len(dst) - n)
+		size, keep := r.chunk(len(dst)-n, until)
 		if err := r.await(ctx, size); err != nil {
 			return n, meta, err
 		}
@@ -121,12 +135,12 @@ func (r *receiver) Read(ctx context.Context, dst []complex64) (n int, meta radio
 	return n, meta, nil
 }
 
-// chunk gives the number of samples to mix next, at most a block, and whether
-// they are kept. It is cut where samples begin or cease to be lost and where the
-// receiver is retuned.
-func (r *receiver) chunk(want int) (size int, keep bool) {
+// chunk gives the number of samples to mix next, at most a block and none from
+// index until on, and whether they are kept. It is cut where samples begin or cease
+// to be lost and where the receiver is retuned.
+func (r *receiver) chunk(want int, until radio.SampleIndex) (size int, keep bool) {
 	m := r.m
-	end := m.next + mixBlock
+	end := min(m.next+mixBlock, until)
 	switch {
 	case m.next < r.start:
 		return int(min(end, r.start) - m.next), false

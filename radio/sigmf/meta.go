@@ -13,13 +13,14 @@ const (
 	Version = "1.2.5"
 	// ExtensionName and ExtensionVersion declare our namespace.
 	ExtensionName    = "ringwave"
-	ExtensionVersion = "1.0.0"
+	ExtensionVersion = "1.1.0"
 	// maxRate and maxFrequency bound core:sample_rate and core:frequency in Hz
 	// (SigMF 1.2.5, schema of the metadata file).
 	maxRate      radio.Hertz = 1e12
 	maxFrequency radio.Hertz = 1e12
-	// maxPhase bounds ringwave:phase.
-	maxPhase = 16
+	// maxPhase bounds ringwave:phase, maxTransmitters the transmitters of a tag.
+	maxPhase        = 16
+	maxTransmitters = 1 << 10
 )
 
 // Metadata is the content of a .sigmf-meta file as far as this package knows it.
@@ -34,6 +35,8 @@ type Metadata struct {
 	Recorder    string
 	// Scale is the amplitude of one integer step, 0 if not known.
 	Scale radio.Amplitude
+	// ClipLevel is that of the receiver (radio.Ranged), 0 if it has none.
+	ClipLevel radio.Amplitude
 	// Samples is the number of samples in the dataset, -1 if not known.
 	Samples radio.SampleCount
 	// Clipped is the number of samples that did not fit the datatype.
@@ -60,13 +63,22 @@ type Capture struct {
 // DatasetAnnotation is an annotation with the samples of the dataset it is for.
 type DatasetAnnotation struct {
 	Start, Count radio.SampleCount // Count is -1 where it goes on to the end
-	Label        string
-	Comment      string
-	Generator    string
-	Tag          *Tag
-	// Clipped and Overrun are what a receiver reported.
-	Clipped radio.SampleCount
-	Overrun bool
+	// Span is what the annotation is for by the stream's clock, where the samples of
+	// the dataset do not tell: some at its edges were lost. nil elsewhere.
+	Span      *Span
+	Label     string
+	Comment   string
+	Generator string
+	Tag       *Tag
+	// Clipped, Invalid and Overrun are what a receiver reported.
+	Clipped, Invalid radio.SampleCount
+	Overrun          bool
+}
+
+// Span is a stretch of a stream's clock.
+type Span struct {
+	First radio.SampleIndex
+	Count radio.SampleCount
 }
 
 // Tag says what part of a run samples are.
@@ -75,6 +87,9 @@ type Tag struct {
 	Phase          string // which transmission, at most 16 bytes
 	Device, Group  int    // -1 for none
 	Epoch          radio.Epoch
+	// Transmitters are the epochs of the devices that send, at most 1,024; nil if
+	// not known.
+	Transmitters []radio.Epoch
 }
 
 // The files' form. Keys are in the order of the specification, which JSON does
@@ -97,9 +112,10 @@ type fileGlobal struct {
 	Recorder    string          `json:"core:recorder,omitempty"`
 	Extensions  []fileExtension `json:"core:extensions"`
 
-	Scale   radio.Amplitude    `json:"ringwave:scale,omitempty"`
-	Samples *radio.SampleCount `json:"ringwave:samples,omitempty"`
-	Clipped radio.SampleCount  `json:"ringwave:clipped,omitempty"`
+	Scale     radio.Amplitude    `json:"ringwave:scale,omitempty"`
+	ClipLevel radio.Amplitude    `json:"ringwave:clip_level,omitempty"`
+	Samples   *radio.SampleCount `json:"ringwave:samples,omitempty"`
+	Clipped   radio.SampleCount  `json:"ringwave:clipped,omitempty"`
 }
 
 type fileExtension struct {
@@ -129,7 +145,11 @@ type fileAnnotation struct {
 	Device    *int               `json:"ringwave:device,omitempty"`
 	Group     *int               `json:"ringwave:group,omitempty"`
 	Epoch     radio.Epoch        `json:"ringwave:epoch,omitempty"`
+	Senders   []radio.Epoch      `json:"ringwave:transmitter_epochs,omitempty"`
+	First     *radio.SampleIndex `json:"ringwave:first_index,omitempty"`
+	Span      *radio.SampleCount `json:"ringwave:index_count,omitempty"`
 	Clipped   radio.SampleCount  `json:"ringwave:clipped,omitempty"`
+	Invalid   radio.SampleCount  `json:"ringwave:invalid,omitempty"`
 	Overrun   bool               `json:"ringwave:overrun,omitempty"`
 }
 
@@ -141,7 +161,7 @@ func (m *Metadata) Encode() ([]byte, error) {
 			Datatype: m.Datatype, SampleRate: m.SampleRate, Version: m.Version, NumChannels: 1,
 			SHA512: m.SHA512, Author: m.Author, Description: m.Description, Hardware: m.Hardware, Recorder: m.Recorder,
 			Extensions: []fileExtension{{ExtensionName, ExtensionVersion, true}},
-			Scale:      m.Scale, Clipped: m.Clipped,
+			Scale:      m.Scale, ClipLevel: m.ClipLevel, Clipped: m.Clipped,
 		},
 		Captures:    []fileCapture{}, // an empty array, not null
 		Annotations: []fileAnnotation{},
@@ -176,13 +196,16 @@ func (c Capture) file() fileCapture {
 func (a DatasetAnnotation) file() fileAnnotation {
 	f := fileAnnotation{
 		Start: a.Start, Label: a.Label, Comment: a.Comment, Generator: a.Generator,
-		Clipped: a.Clipped, Overrun: a.Overrun,
+		Clipped: a.Clipped, Invalid: a.Invalid, Overrun: a.Overrun,
 	}
 	if a.Count >= 0 {
 		f.Count = &a.Count
 	}
+	if a.Span != nil {
+		f.First, f.Span = &a.Span.First, &a.Span.Count
+	}
 	if t := a.Tag; t != nil {
-		f.Round, f.Attempt, f.Phase, f.Epoch = &t.Round, &t.Attempt, t.Phase, t.Epoch
+		f.Round, f.Attempt, f.Phase, f.Epoch, f.Senders = &t.Round, &t.Attempt, t.Phase, t.Epoch, t.Transmitters
 		if t.Device >= 0 {
 			f.Device = &t.Device
 		}

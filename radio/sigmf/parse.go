@@ -238,7 +238,7 @@ func (o object) extensions() error {
 		}
 	}
 	if !ours {
-		for _, key := range []string{"scale", "samples", "clipped"} {
+		for _, key := range []string{"scale", "clip_level", "samples", "clipped"} {
 			if _, ok := o.fields[ExtensionName+":"+key]; ok {
 				return o.wrong(ExtensionName+":"+key, "there", "none where the extension %s is not declared", ExtensionName)
 			}
@@ -284,6 +284,14 @@ func (m *Metadata) parseNumbers(g object) error {
 		return g.wrong("ringwave:scale", scale, "1e-30 to 1e30")
 	}
 	m.Scale = radio.Amplitude(scale)
+	level, ok, err := g.number("ringwave:clip_level")
+	if err != nil {
+		return err
+	}
+	if ok && !(level >= 1e-30 && level <= 1e30) {
+		return g.wrong("ringwave:clip_level", level, "1e-30 to 1e30")
+	}
+	m.ClipLevel = radio.Amplitude(level)
 	clipped, _, err := g.integer("ringwave:clipped", math.MaxInt64)
 	if err != nil {
 		return err
@@ -432,11 +440,58 @@ func parseAnnotation(o object) (a DatasetAnnotation, err error) {
 		return a, err
 	}
 	a.Clipped = radio.SampleCount(clipped)
+	invalid, _, err := o.integer("ringwave:invalid", maxPosition)
+	if err != nil {
+		return a, err
+	}
+	a.Invalid = radio.SampleCount(invalid)
+	if a.Span, err = parseSpan(o); err != nil {
+		return a, err
+	}
 	if a.Overrun, _, err = o.boolean("ringwave:overrun"); err != nil {
 		return a, err
 	}
 	a.Tag, err = parseTag(o)
 	return a, err
+}
+
+// parseSpan gives nil where the annotation has none.
+func parseSpan(o object) (*Span, error) {
+	const first, count = "ringwave:first_index", "ringwave:index_count"
+	at, hasFirst, err := o.integer(first, maxPosition)
+	if err != nil {
+		return nil, err
+	}
+	n, hasCount, err := o.integer(count, maxPosition)
+	switch {
+	case err != nil:
+		return nil, err
+	case hasFirst && !hasCount:
+		return nil, o.wrong(count, "missing", "0 or more, as "+first+" is there")
+	case hasCount && !hasFirst:
+		return nil, o.wrong(first, "missing", "0 or more, as "+count+" is there")
+	case !hasFirst:
+		return nil, nil
+	}
+	return &Span{radio.SampleIndex(at), radio.SampleCount(n)}, nil
+}
+
+// epochs reads a list of tuning epochs; nil where it is not there.
+func (o object) epochs(key string) ([]radio.Epoch, error) {
+	raw, ok := o.fields[key]
+	if !ok {
+		return nil, nil
+	}
+	var list []uint64
+	// null would be taken for an element of 0, or for no list.
+	if json.Unmarshal(raw, &list) != nil || len(list) == 0 || len(list) > maxTransmitters || bytes.Contains(raw, []byte("null")) {
+		return nil, o.wrong(key, string(raw), "1 to %d integers of 0 or more", maxTransmitters)
+	}
+	epochs := make([]radio.Epoch, len(list))
+	for i, e := range list {
+		epochs[i] = radio.Epoch(e)
+	}
+	return epochs, nil
 }
 
 // parseTag gives nil where there is no round and no attempt.
@@ -474,6 +529,9 @@ func parseTag(o object) (*Tag, error) {
 		return nil, err
 	}
 	t.Epoch = radio.Epoch(epoch)
+	if t.Transmitters, err = o.epochs("ringwave:transmitter_epochs"); err != nil {
+		return nil, err
+	}
 	if !hasRound && !hasAttempt {
 		return nil, nil
 	}

@@ -108,10 +108,31 @@ func (r *Recording) check(opt Options) error {
 			return r.wrong("the length", fmt.Sprintf("%d samples", r.n), "%d or more, where annotations[%d] ends", end, k)
 		}
 	}
+	if err := r.checkSpans(); err != nil {
+		return err
+	}
 	if opt.SkipChecksum || r.meta.SHA512 == "" {
 		return nil
 	}
 	return r.checksum()
+}
+
+// checkSpans compares what annotations are for by the stream's clock with the
+// samples of the dataset that they are for.
+func (r *Recording) checkSpans() error {
+	for k, a := range r.meta.Annotations {
+		s := a.Span
+		if s == nil {
+			continue
+		}
+		start := position(r.meta.Captures, r.n, s.First)
+		end := position(r.meta.Captures, r.n, s.First+radio.SampleIndex(s.Count))
+		if start != a.Start || a.Count >= 0 && end-start != a.Count {
+			return &FormatError{r.base + metaSuffix, fmt.Sprintf("annotations[%d] ringwave:first_index and ringwave:index_count", k),
+				fmt.Sprintf("%d and %d", s.First, s.Count), fmt.Sprintf("indices of the samples from %d on that it is for", a.Start)}
+		}
+	}
+	return nil
 }
 
 func (r *Recording) checksum() error {
@@ -139,6 +160,11 @@ func (r *Recording) Annotations() []Annotation {
 	var all []Annotation
 	for _, a := range r.meta.Annotations {
 		b := Annotation{First: r.index(a.Start), Label: a.Label, Comment: a.Comment, Tag: a.Tag}
+		if s := a.Span; s != nil {
+			b.First, b.Count = s.First, s.Count
+			all = append(all, b)
+			continue
+		}
 		count := a.Count
 		if count < 0 {
 			count = r.captureEnd(a.Start) - a.Start
@@ -292,6 +318,24 @@ func (p *player) ready(ctx context.Context) error {
 const readBlock = 1 << 16
 
 func (p *player) Read(ctx context.Context, dst []complex64) (int, radio.Meta, error) {
+	return p.ReadUntil(ctx, dst, radio.Forever)
+}
+
+// ClipLevel gives the lower of the receiver's level and of the amplitude that only
+// the datatype's largest integer stands for.
+func (p *player) ClipLevel() radio.Amplitude {
+	level, d := p.r.meta.ClipLevel, p.r.meta.Datatype
+	if d == CF32 {
+		return level
+	}
+	own := radio.Amplitude(p.r.scale * (d.limit() - 0.5))
+	if level == 0 || own < level {
+		return own
+	}
+	return level
+}
+
+func (p *player) ReadUntil(ctx context.Context, dst []complex64, until radio.SampleIndex) (int, radio.Meta, error) {
 	var meta radio.Meta
 	if err := p.ready(ctx); err != nil || len(dst) == 0 {
 		return 0, meta, err
@@ -300,7 +344,11 @@ func (p *player) Read(ctx context.Context, dst []complex64) (int, radio.Meta, er
 		return 0, meta, io.EOF
 	}
 	k := p.r.capture(p.pos)
-	n := int(min(radio.SampleCount(min(len(dst), readBlock)), p.r.captureEnd(p.pos)-p.pos))
+	left := radio.SampleCount(until - p.r.index(p.pos))
+	if left <= 0 {
+		return 0, meta, nil
+	}
+	n := int(min(radio.SampleCount(min(len(dst), readBlock)), p.r.captureEnd(p.pos)-p.pos, left))
 	size := p.r.meta.Datatype.sampleBytes()
 	p.raw = slices.Grow(p.raw[:0], n*size)[:n*size]
 	if _, err := p.data.ReadAt(p.raw, int64(p.pos)*int64(size)); err != nil {
@@ -339,6 +387,10 @@ func (p *player) describe(meta *radio.Meta, k, n int) {
 		if all[p.next].Clipped > 0 {
 			meta.Clipped += all[p.next].Clipped
 			meta.Flags |= radio.Clipped
+		}
+		if all[p.next].Invalid > 0 {
+			meta.Invalid += all[p.next].Invalid
+			meta.Flags |= radio.Invalid
 		}
 		if all[p.next].Overrun {
 			meta.Flags |= radio.Overrun

@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"math/cmplx"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -182,7 +183,10 @@ func TestMetaRoundTrip(t *testing.T) {
 		w.Record(nil, radio.Meta{}),
 		w.Record(x[400:], radio.Meta{First: 1500, Epoch: 6}), // a step that nobody explains
 		w.Annotate(sigmf.Annotation{First: 1200, Count: 200, Label: "frame", Comment: "c", Tag: &sigmf.Tag{Round: 7, Attempt: 1, Phase: "c0", Device: -1, Group: 2, Epoch: 4}}),
-		w.Annotate(sigmf.Annotation{First: 1000, Count: 5, Tag: &sigmf.Tag{Phase: "b", Device: 0, Group: -1}}),
+		w.Annotate(sigmf.Annotation{First: 1000, Count: 5, Tag: &sigmf.Tag{Phase: "b", Device: 0, Group: -1, Transmitters: []radio.Epoch{3, 1 << 62}}}),
+		// Both ends are in gaps, and all of it is in one.
+		w.Annotate(sigmf.Annotation{First: 1305, Count: 150, Label: "edges", Tag: &sigmf.Tag{Round: 8, Device: -1, Group: -1}}),
+		w.Annotate(sigmf.Annotation{First: 1302, Count: 5, Label: "lost", Tag: &sigmf.Tag{Round: 9, Device: -1, Group: -1}}),
 		w.Close(), w.Close(),
 	)
 	y, meta := playAll(t, base)
@@ -205,8 +209,10 @@ func TestMetaRoundTrip(t *testing.T) {
 		}
 	}
 	wantAnnotations := []string{
-		`1000+5 "" {Round:0 Attempt:0 Phase:b Device:0 Group:-1 Epoch:0}`,
-		`1200+200 "frame" {Round:7 Attempt:1 Phase:c0 Device:-1 Group:2 Epoch:4}`,
+		`1000+5 "" {Round:0 Attempt:0 Phase:b Device:0 Group:-1 Epoch:0 Transmitters:[3 4611686018427387904]}`,
+		`1200+200 "frame" {Round:7 Attempt:1 Phase:c0 Device:-1 Group:2 Epoch:4 Transmitters:[]}`,
+		`1305+150 "edges" {Round:8 Attempt:0 Phase: Device:-1 Group:-1 Epoch:0 Transmitters:[]}`,
+		`1302+5 "lost" {Round:9 Attempt:0 Phase: Device:-1 Group:-1 Epoch:0 Transmitters:[]}`,
 	}
 	if !reflect.DeepEqual(got, wantAnnotations) {
 		t.Errorf("annotations %q", got)
@@ -234,7 +240,7 @@ func TestFileForm(t *testing.T) {
 	ok(t, err)
 	sum := sha512.Sum512(data)
 	want := `{"global":{"core:datatype":"ci16_le","core:sample_rate":10000000,"core:version":"1.2.5","core:num_channels":1,
-		"core:sha512":"` + hex.EncodeToString(sum[:]) + `","core:extensions":[{"name":"ringwave","version":"1.0.0","optional":true}],
+		"core:sha512":"` + hex.EncodeToString(sum[:]) + `","core:extensions":[{"name":"ringwave","version":"1.1.0","optional":true}],
 		"ringwave:scale":1,"ringwave:samples":2},
 		"captures":[{"core:sample_start":0,"core:global_index":5,"ringwave:epoch":1}],
 		"annotations":[{"core:sample_start":1,"core:sample_count":1,"core:label":"x","ringwave:round":1,"ringwave:attempt":0,
@@ -405,6 +411,9 @@ func TestDamagedMetadata(t *testing.T) {
 		{global(`"core:extensions":[{"name":"x","version":"1","optional":false}]`), "name is x; allowed is ringwave, or any that is optional"},
 		{global(`"ringwave:scale":1`), "none where the extension ringwave is not declared"},
 		{global(`"core:extensions":[{"name":"ringwave","version":"1.0.0","optional":true}],"ringwave:scale":0`), "ringwave:scale is 0"},
+		{global(`"core:extensions":[{"name":"ringwave","version":"1.1.0","optional":true}],"ringwave:clip_level":-1`), "ringwave:clip_level is -1; allowed is 1e-30 to 1e30"},
+		{global(`"core:datatype":"ci16_be"`), "twice in one object"},
+		{`{"global":{"core:datatype":"ci16_be","core:version":"1.0.0"}}`, "core:datatype is ci16_be; allowed is ci8, ci16_le, cf32_le"},
 		{capture(`5`), "captures[0] is 5; allowed is an object"},
 		{capture(`{}`), "captures[0] core:sample_start is missing"},
 		{capture(`{"core:sample_start":1}`), "captures[0] core:sample_start is 1; allowed is 0 in the first capture"},
@@ -420,6 +429,13 @@ func TestDamagedMetadata(t *testing.T) {
 		{capture(`{"core:sample_start":0,"core:datetime":"2026-01-01T00:00:00+01:00"}`), "core:datetime is 2026-01-01T00:00:00+01:00"},
 		{fmt.Sprintf(minimal, "", "", `{"core:sample_start":2},{"core:sample_start":1}`), "annotations[1] core:sample_start is 1; allowed is 2 or more"},
 		{fmt.Sprintf(minimal, "", "", `{"core:sample_start":2,"ringwave:round":4294967296}`), "ringwave:round is 4294967296"},
+		{fmt.Sprintf(minimal, "", "", `{"core:sample_start":2,"ringwave:first_index":2}`), "ringwave:index_count is missing"},
+		{fmt.Sprintf(minimal, "", "", `{"core:sample_start":2,"ringwave:index_count":2}`), "ringwave:first_index is missing"},
+		{fmt.Sprintf(minimal, "", "", `{"core:sample_start":2,"ringwave:first_index":-2,"ringwave:index_count":2}`), "ringwave:first_index is -2"},
+		{fmt.Sprintf(minimal, "", "", `{"core:sample_start":2,"ringwave:transmitter_epochs":[1,-1]}`), "ringwave:transmitter_epochs is [1,-1]; allowed is 1 to 1024 integers of 0 or more"},
+		{fmt.Sprintf(minimal, "", "", `{"core:sample_start":2,"ringwave:transmitter_epochs":[1,null]}`), "ringwave:transmitter_epochs is [1,null]"},
+		{fmt.Sprintf(minimal, "", "", `{"core:sample_start":2,"ringwave:transmitter_epochs":[]}`), "ringwave:transmitter_epochs is []"},
+		{fmt.Sprintf(minimal, "", "", `{"core:sample_start":2,"ringwave:invalid":0.5}`), "ringwave:invalid is 0.5"},
 		{global(`"core:author":"` + strings.Repeat("a", 500) + `\u0000","core:hw":{}`), "core:hw is {}"},
 	} {
 		_, err := sigmf.ParseMeta("bad.sigmf-meta", []byte(c.meta))
@@ -440,6 +456,9 @@ func TestDamagedDataset(t *testing.T) {
 		{fmt.Sprintf(minimal, "", "", ""), 3, "the length is 3 bytes; allowed is a multiple of 2 bytes"},
 		{fmt.Sprintf(minimal, "", two, ""), 10, "the length is 5 samples; allowed is more than 5, where the last capture begins"},
 		{fmt.Sprintf(minimal, "", "", `{"core:sample_start":3,"core:sample_count":4}`), 12, "the length is 6 samples; allowed is 7 or more, where annotations[0] ends"},
+		{fmt.Sprintf(minimal, "", `{"core:sample_start":0},{"core:sample_start":5,"core:global_index":9}`, `{"core:sample_start":5,"core:sample_count":1,"ringwave:first_index":4,"ringwave:index_count":6}`), 12,
+			"annotations[0] ringwave:first_index and ringwave:index_count is 4 and 6; allowed is indices of the samples from 5 on"},
+		{fmt.Sprintf(minimal, "", "", `{"core:sample_start":0,"core:sample_count":1}`), 0, "the length is 0 samples; allowed is 1 or more"},
 		{fmt.Sprintf(minimal, `,"core:sha512":"`+strings.Repeat("0", 128)+`"`, "", ""), 2, "SHA-512 is"},
 	} {
 		_, err := sigmf.Open(place(t, c.meta, make([]byte, c.bytes)), sigmf.Options{})
@@ -541,11 +560,158 @@ func TestRecordLoopback(t *testing.T) {
 	}
 }
 
+// Reads that are kept from stepping over a loss, in memory and of a recording of
+// it: nothing is waited for beyond the index, and the loss is told by the read that
+// steps over it.
+func TestReadUntil(t *testing.T) {
+	m, err := loopback.New(loopback.Config{Rate: rate, Devices: []loopback.Device{{Gain: 1}}})
+	ok(t, err, m.Drop(3000, 5000))
+	d, err := m.Transmitter(0)
+	ok(t, err)
+	tx, err := d.(radio.TransmitOpener).OpenTransmitter(t.Context())
+	ok(t, err, tx.Start(t.Context()))
+	sent := samples(9, 10000, 1)
+	if d, err = m.Receiver(0); err != nil {
+		t.Fatal(err)
+	}
+	rx, err := d.(radio.ReceiveOpener).OpenReceiver(t.Context())
+	ok(t, err, rx.Start(t.Context()))
+	w, base := create(t, sigmf.Config{Datatype: sigmf.CF32})
+	read := func(rx radio.Receiver, write func(until int)) {
+		t.Helper()
+		x := make([]complex64, 4000)
+		for _, c := range []struct {
+			until, n int
+			first    radio.SampleIndex
+			lost     radio.SampleCount
+		}{{2000, 2000, 0, 0}, {4000, 1000, 2000, 0}, {4500, 0, 0, 0}, {6000, 0, 0, 0}, {9000, 1000, 8000, 5000}, {10000, 1000, 9000, 0}} {
+			write(c.until)
+			n, meta, err := radio.ReadFullUntil(t.Context(), rx, x, radio.SampleIndex(c.until))
+			if err != nil || n != c.n || meta.First != c.first || c.lost == 0 != (len(meta.Gaps) == 0) || c.lost > 0 && meta.Gaps[0] != (radio.Gap{Length: c.lost, Exact: true}) {
+				t.Errorf("until %d: %d samples, %+v, %v", c.until, n, meta, err)
+			}
+			if !reflect.DeepEqual(x[:n], sent[c.first:int(c.first)+n]) {
+				t.Errorf("until %d: other samples", c.until)
+			}
+		}
+	}
+	written := 0
+	read(radio.Tee(rx, w), func(until int) {
+		_, err := tx.Write(t.Context(), sent[written:until], radio.TxMeta{})
+		ok(t, err)
+		written = until
+	})
+	ok(t, w.Close())
+	read(play(t, open(t, base)), func(int) {})
+}
+
+// What a receiver says of its converter is in its recording, and the integers of a
+// recording have an end of their own.
+func TestClipLevel(t *testing.T) {
+	for _, c := range []struct {
+		datatype    sigmf.Datatype
+		level, want radio.Amplitude
+	}{
+		{sigmf.CF32, 0, 0}, {sigmf.CF32, 0.9, 0.9},
+		{sigmf.CI8, 0, 2 * 126.5 / 127}, {sigmf.CI8, 0.9, 0.9}, {sigmf.CI8, 3, 2 * 126.5 / 127},
+		{sigmf.CI16, 0, 2 * 32766.5 / 32767},
+	} {
+		w, base := create(t, sigmf.Config{Datatype: c.datatype, FullScale: 2, ClipLevel: c.level})
+		ok(t, w.Record([]complex64{1, 2, 3, -2i, 1.98}, radio.Meta{}), w.Close())
+		rx := radio.Receiver(play(t, open(t, base)))
+		if got := radio.ClipLevel(rx); math.Abs(float64(got-c.want)) > 1e-12 {
+			t.Errorf("%s, %v: clip level %v, want %v", c.datatype, c.level, got, c.want)
+		}
+	}
+	if _, err := sigmf.Create("x", sigmf.Config{Datatype: sigmf.CI8, SampleRate: 1, ClipLevel: -1}); err == nil || !strings.Contains(err.Error(), "the clip level is -1") {
+		t.Error(err)
+	}
+}
+
+// Reports of invalid samples stay with the block that they are about.
+func TestInvalidReports(t *testing.T) {
+	w, base := create(t, sigmf.Config{Datatype: sigmf.CF32})
+	x := make([]complex64, 100)
+	ok(t, w.Record(x, radio.Meta{First: 0, Flags: radio.Invalid, Invalid: 2}),
+		w.Record(x, radio.Meta{First: 100, Flags: radio.Invalid, Invalid: 3}),
+		w.Record(x, radio.Meta{First: 200, Flags: radio.Clipped, Clipped: 1}), w.Close())
+	rx := play(t, open(t, base))
+	for _, want := range []radio.SampleCount{2, 3, 0} {
+		_, meta, err := radio.ReadFull(t.Context(), rx, x)
+		ok(t, err)
+		if meta.Invalid != want || (meta.Flags&radio.Invalid != 0) != (want > 0) {
+			t.Errorf("invalid %+v, want %d", meta, want)
+		}
+	}
+}
+
+// Whatever the two files hold: a clear error, or samples that are numbers, as many
+// as the file has, with indices that only go forward.
+func FuzzRecording(f *testing.F) {
+	for _, d := range []sigmf.Datatype{sigmf.CI8, sigmf.CI16, sigmf.CF32} {
+		w, base := create(f, sigmf.Config{Datatype: d, ClipLevel: 0.9})
+		ok(f, w.Record(samples(1, 20, 1), radio.Meta{First: 5, Epoch: 1, Gaps: []radio.Gap{{At: 7, Length: 9, Exact: true}}, Flags: radio.Clipped, Clipped: 1}),
+			w.Annotate(sigmf.Annotation{First: 6, Count: 10, Label: "x", Tag: &sigmf.Tag{Round: 1, Phase: "b", Device: -1, Group: 1, Transmitters: []radio.Epoch{1, 2}}}), w.Close())
+		meta, err := os.ReadFile(base + ".sigmf-meta")
+		ok(f, err)
+		data, err := os.ReadFile(base + ".sigmf-data")
+		ok(f, err)
+		f.Add(meta, data)
+	}
+	base := filepath.Join(f.TempDir(), "f")
+	f.Fuzz(func(t *testing.T, meta, data []byte) {
+		base := fmt.Sprintf("%s-%d", base, os.Getpid())
+		ok(t, os.WriteFile(base+".sigmf-meta", meta, 0o600), os.WriteFile(base+".sigmf-data", data, 0o600))
+		r, err := sigmf.Open(base, sigmf.Options{SkipChecksum: true})
+		if err != nil {
+			var wrong *sigmf.FormatError
+			if !errors.As(err, &wrong) || strings.ContainsAny(err.Error(), "\n\x00") {
+				t.Fatalf("%q", err)
+			}
+			return
+		}
+		defer r.Close()
+		rx := play(t, r)
+		x := make([]complex64, 64)
+		total, due := radio.SampleCount(0), radio.SampleIndex(0)
+		for {
+			n, m, err := rx.Read(t.Context(), x)
+			for _, v := range x[:n] {
+				if cmplx.IsNaN(complex128(v)) || cmplx.IsInf(complex128(v)) {
+					t.Fatalf("sample %v", v)
+				}
+			}
+			if n > 0 && m.First < due {
+				t.Fatalf("index %d where %d was due", m.First, due)
+			}
+			if n > 0 {
+				due = m.Index(n-1) + 1
+			}
+			total += radio.SampleCount(n)
+			if err == io.EOF {
+				break
+			}
+			ok(t, err)
+		}
+		if total != r.Samples() {
+			t.Fatalf("%d of %d samples", total, r.Samples())
+		}
+		for _, a := range r.Annotations() {
+			if a.First < 0 || a.Count < 0 {
+				t.Fatalf("annotation %+v", a)
+			}
+		}
+		if level := radio.ClipLevel(rx); !(level >= 0) {
+			t.Fatalf("clip level %v", level)
+		}
+	})
+}
+
 func FuzzMeta(f *testing.F) {
 	f.Add([]byte(fmt.Sprintf(minimal, "", "", "")))
 	f.Add([]byte(fmt.Sprintf(minimal, `,"core:sample_rate":1e6,"core:num_channels":1,"core:extensions":[{"name":"ringwave","version":"1.0.0","optional":true}],"ringwave:scale":0.5,"ringwave:samples":9,"core:sha512":"`+strings.Repeat("aB", 64)+`"`,
 		`{"core:sample_start":0,"core:frequency":-1.5,"core:datetime":"1955-11-05T14:00:00.123456789Z"},{"core:sample_start":5,"core:global_index":9e2,"ringwave:epoch":3,"ringwave:gap_estimated":true}`,
-		`{"core:sample_start":3,"core:sample_count":4,"core:label":"\ud800","ringwave:round":1,"ringwave:phase":"c0","ringwave:device":0,"ringwave:overrun":true}`)))
+		`{"core:sample_start":3,"core:sample_count":4,"core:label":"\ud800","ringwave:round":1,"ringwave:phase":"c0","ringwave:device":0,"ringwave:overrun":true,"ringwave:invalid":2,"ringwave:first_index":3,"ringwave:index_count":4,"ringwave:transmitter_epochs":[1,2]}`)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := sigmf.ParseMeta("f", data)
 		if err != nil {

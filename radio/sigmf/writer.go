@@ -32,6 +32,9 @@ type Config struct {
 	// datatype does not clip, 1e-20 to 1e20; 0 stands for 1. It is not used for
 	// cf32.
 	FullScale radio.Amplitude
+	// ClipLevel is that of the receiver (radio.Ranged), 1e-30 to 1e30, 0 if it has
+	// none.
+	ClipLevel radio.Amplitude
 	// Frequency is the carrier, -1 THz to 1 THz; nil if not known.
 	Frequency *radio.Hertz
 	// Zero is the time of sample index 0; the zero time leaves times out.
@@ -126,6 +129,9 @@ func (cfg Config) check(base string) error {
 	}
 	if a := cfg.FullScale; a != 0 && !(a >= 1e-20 && a <= 1e20) {
 		return wrong("full scale", a, "1e-20 to 1e20")
+	}
+	if a := cfg.ClipLevel; a != 0 && !(a >= 1e-30 && a <= 1e30) {
+		return wrong("the clip level", a, "1e-30 to 1e30")
 	}
 	if f := cfg.Frequency; f != nil && !(*f >= -maxFrequency && *f <= maxFrequency) {
 		return wrong("the frequency", *f, "-1 THz to 1 THz")
@@ -230,20 +236,26 @@ func (w *Writer) epoch() radio.Epoch { return w.captures[len(w.captures)-1].Epoc
 const maxReports = maxSegments / 2
 
 // report keeps what the receiver said of the block. A report that goes on where
-// the one before ended is one with it: a receiver that clips does so for long.
+// the one before ended is one with it: a receiver that clips does so for long. Those
+// of samples that do not show by themselves stay apart, so that the block is known
+// by them: invalid ones are 0 now, and clipped ones are like others where the
+// receiver has no clip level.
 func (w *Writer) report(n int, meta radio.Meta) {
 	a := DatasetAnnotation{
 		Start: w.written.Samples, Count: radio.SampleCount(n),
-		Clipped: meta.Clipped, Overrun: meta.Flags&radio.Overrun != 0,
+		Clipped: meta.Clipped, Invalid: meta.Invalid, Overrun: meta.Flags&radio.Overrun != 0,
 	}
-	if a.Clipped == 0 && !a.Overrun {
+	if a.Clipped == 0 && a.Invalid == 0 && !a.Overrun {
 		return
 	}
+	apart := a.Invalid > 0 || a.Clipped > 0 && w.cfg.ClipLevel == 0
 	if k := len(w.reports); k > 0 {
 		last := &w.reports[k-1]
-		if last.Start+last.Count == a.Start && last.Overrun == a.Overrun || k == maxReports {
+		apart = apart || last.Invalid > 0 || last.Clipped > 0 && w.cfg.ClipLevel == 0
+		if last.Start+last.Count == a.Start && last.Overrun == a.Overrun && !apart || k == maxReports {
 			last.Count = a.Start + a.Count - last.Start
 			last.Clipped += a.Clipped
+			last.Invalid += a.Invalid
 			return
 		}
 	}
@@ -272,8 +284,8 @@ func (w *Writer) append(samples []complex64) error {
 // maxMeta.
 const maxText = 256
 
-// Annotate adds an annotation about samples recorded before or after. What of
-// them is in a gap falls away.
+// Annotate adds an annotation about samples recorded before or after, some of which
+// may be in a gap.
 func (w *Writer) Annotate(a Annotation) error {
 	if err := w.usable(); err != nil {
 		return err
@@ -281,9 +293,9 @@ func (w *Writer) Annotate(a Annotation) error {
 	if a.Count < 0 || a.Count > maxPosition || a.First < 0 || a.First > maxPosition {
 		return &FormatError{w.base, "an annotation", fmt.Sprintf("at index %d for %d samples", a.First, a.Count), "0 or more of both"}
 	}
-	if t := a.Tag; t != nil && (len(t.Phase) > maxPhase || t.Device < -1 || t.Group < -1) {
-		return &FormatError{w.base, "a tag", fmt.Sprintf("phase %q, device %d, group %d", t.Phase, t.Device, t.Group),
-			fmt.Sprintf("a phase of at most %d bytes, and -1 for no device or group", maxPhase)}
+	if t := a.Tag; t != nil && (len(t.Phase) > maxPhase || t.Device < -1 || t.Group < -1 || len(t.Transmitters) > maxTransmitters) {
+		return &FormatError{w.base, "a tag", fmt.Sprintf("phase %q, device %d, group %d, %d transmitters", t.Phase, t.Device, t.Group, len(t.Transmitters)),
+			fmt.Sprintf("a phase of at most %d bytes, -1 for no device or group, and at most %d transmitters", maxPhase, maxTransmitters)}
 	}
 	if len(a.Label) > maxText || len(a.Comment) > maxText {
 		return &FormatError{w.base, "the length of an annotation's text", fmt.Sprint(max(len(a.Label), len(a.Comment))), fmt.Sprintf("at most %d bytes", maxText)}
@@ -370,21 +382,40 @@ func (w *Writer) metadata() *Metadata {
 		Datatype: w.cfg.Datatype, Version: Version, SampleRate: w.cfg.SampleRate,
 		SHA512:   hex.EncodeToString(w.digest.Sum(nil)),
 		Hardware: w.cfg.Hardware, Author: w.cfg.Author, Description: w.cfg.Description, Recorder: w.cfg.Recorder,
-		Samples: w.written.Samples, Clipped: w.written.Clipped, Captures: w.captures,
+		ClipLevel: w.cfg.ClipLevel, Samples: w.written.Samples, Clipped: w.written.Clipped, Captures: w.captures,
 	}
 	if w.cfg.Datatype != CF32 {
 		m.Scale = radio.Amplitude(w.scale)
 	}
 	m.Annotations = slices.Clone(w.reports)
 	for _, a := range w.annotations {
-		start := w.position(a.First)
+		start, end := w.position(a.First), w.position(a.First+radio.SampleIndex(a.Count))
 		m.Annotations = append(m.Annotations, DatasetAnnotation{
-			Start: start, Count: w.position(a.First+radio.SampleIndex(a.Count)) - start,
+			Start: start, Count: end - start, Span: w.span(a, start, end),
 			Label: a.Label, Comment: a.Comment, Tag: a.Tag,
 		})
 	}
 	slices.SortStableFunc(m.Annotations, func(a, b DatasetAnnotation) int { return cmp.Compare(a.Start, b.Start) })
 	return m
+}
+
+// span gives what an annotation is for by the stream's clock, nil where the samples
+// [start, end) of the dataset tell.
+func (w *Writer) span(a Annotation, start, end radio.SampleCount) *Span {
+	last := a.First + radio.SampleIndex(a.Count) - 1
+	if end > start && w.index(start) == a.First && w.index(end-1) == last {
+		return nil
+	}
+	return &Span{a.First, a.Count}
+}
+
+// index gives the stream's index of the sample at position p of what was recorded.
+func (w *Writer) index(p radio.SampleCount) radio.SampleIndex { return index(w.captures, p) }
+
+// index is as above for captures.
+func index(captures []Capture, p radio.SampleCount) radio.SampleIndex {
+	c := captures[sort.Search(len(captures), func(k int) bool { return captures[k].Start > p })-1]
+	return c.Index + radio.SampleIndex(p-c.Start)
 }
 
 // position gives where in the dataset the first sample of index i or later is.
