@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/cmplx"
+	"slices"
+	"strings"
 	"sync"
 
 	"ringwave/crypto/keystream"
@@ -29,18 +32,32 @@ type WaveformConfig struct {
 	BlockSymbols int
 
 	// Modem, Search and Receive are the modem's; the preamble's level is set to
-	// the largest digit. Advance is how much earlier each device sends, to make
+	// the largest digit, and Receive.Clip, where it is 0, to the receiver's clip
+	// level if it tells one (radio.Ranged). Advance is how much earlier each device sends, to make
 	// up for its delay; nil for none.
 	Modem   modem.Config
 	Search  modem.Search
 	Receive modem.Receive
 	Advance []modem.Samples
 
-	// Alpha is the scale of emulated gains; 0 has the receiver find it.
-	Alpha float64
+	// Alpha is the scale where it is known: exactly, of emulated gains; with a
+	// Tolerance above 0 up to that relative error, of gains that Trim aligns to
+	// means of 1. 0 has the receiver find it.
+	Alpha, Tolerance float64
+	// Trim is what each device makes up for its channel's mean with, and Level the
+	// amplitude at which a device that does so arrives, which then counts as gain
+	// 1 (see Align). nil and 0 stand for none, and 1.
+	Trim  []Trim
+	Level float64
+	// Amplitude is the largest magnitude of a sample that an untrimmed device
+	// sends, above 0 and at most 1; 0 stands for 1. A transmit converter takes
+	// its largest code for it.
+	Amplitude modem.Amplitude
 	// Phase is the common phase of the tuning epoch where it is known, as it must
 	// be for gains whose sum may be negative or nearly 0: their preamble shows
-	// neither sign nor, sometimes, itself. nil takes each round's preamble.
+	// neither sign nor, sometimes, itself. It is that of the epochs of the first
+	// attempt: once one of them changes, every attempt is void. nil takes each round's
+	// preamble.
 	Phase *modem.Radians
 	// Lattice bounds the blind search. Its noise deviation is not used.
 	Lattice lattice.Options
@@ -64,6 +81,10 @@ type WaveformConfig struct {
 	Transmitters []radio.Transmitter
 	Receiver     radio.Receiver
 	Start        radio.SampleIndex
+	// SenderEpochs, for a link that only listens, gives the present tuning epochs of
+	// those who send, as a recording has kept them; nil, or a nil slice, where they
+	// are not known.
+	SenderEpochs func() []radio.Epoch
 	// OnTransmission, if not nil, hears the slot of each transmission and the
 	// first sample of its first frame before it is sent: a simulation sets the
 	// gains there.
@@ -105,6 +126,7 @@ type Waveform struct {
 	demod    *modem.Demodulator
 	retry    *keystream.Stream
 	cursor   radio.SampleIndex
+	unit     float64 // soft symbol of the digit 1 from a device of gain 1
 
 	slot    Slot
 	payload *frame.Payload
@@ -117,12 +139,23 @@ type Waveform struct {
 
 	// The tuning epochs of the attempt, and why it is void if one changed: the
 	// gains are then no longer the same (physics.md section 6).
-	rxEpoch radio.Epoch
-	rxKnown bool
-	txEpoch []radio.Epoch
-	void    string
-	// punctual tells that the capture begins where it was due.
-	punctual bool
+	rxEpoch  radio.Epoch
+	rxKnown  bool
+	txEpoch  []radio.Epoch
+	nowEpoch []radio.Epoch // room for the transmitters' present ones
+	void     string
+	opened   bool // a transmission was opened
+	// Those that Config.Phase is for.
+	phaseRx      radio.Epoch
+	phaseRxKnown bool
+	phaseTx      []radio.Epoch
+
+	// Of the capture: how many samples of it were received, how many of these the
+	// receiver said were clipped or no numbers, and whether it begins where it was due.
+	heard            int
+	clipped, invalid radio.SampleCount
+	punctual         bool
+	sought           bool // cursor is where the next frame is due
 }
 
 // group is the devices of a time slot, counted from first on.
@@ -163,6 +196,8 @@ type WaveformReport struct {
 	// Quality is the worst group's mean cos(2 pi alpha y), Distance its mean
 	// squared distance to the lattice.
 	Quality, Distance float64
+	// Clipped is the number of samples that the receiver says it clipped.
+	Clipped radio.SampleCount
 	// Failure says why the last group failed, empty if none did.
 	Failure string
 }
@@ -181,12 +216,21 @@ func NewWaveform(cfg WaveformConfig) (*Waveform, error) {
 	if cfg.GroupScale == 0 {
 		cfg.GroupScale = 50
 	}
+	if cfg.Level == 0 {
+		cfg.Level = 1
+	}
+	if cfg.Amplitude == 0 {
+		cfg.Amplitude = 1
+	}
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
 	codec, err := digit.New(cfg.Modulus, cfg.Base)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Receive.Clip == 0 {
+		cfg.Receive.Clip = modem.Amplitude(radio.ClipLevel(cfg.Receiver))
 	}
 	w := &Waveform{cfg: cfg, codec: codec, half: int8(cfg.Base-1) / 2, cursor: cfg.Start, retry: cfg.Public.Derive("retry gains").Stream()}
 	w.cfg.Modem.Preamble.Level = float32(w.half)
@@ -215,6 +259,20 @@ func (cfg *WaveformConfig) validate() error {
 	if !(cfg.Alpha >= 0) || math.IsInf(cfg.Alpha, 0) {
 		return fmt.Errorf("the scale of emulated gains is %v: it must be positive, or 0 to be found", cfg.Alpha)
 	}
+	if !(cfg.Tolerance >= 0 && cfg.Tolerance < 1) || cfg.Tolerance > 0 && cfg.Alpha == 0 {
+		return fmt.Errorf("a scale of %v known within %v of itself: the tolerance must be from 0 to below 1, and 0 where the scale is to be found", cfg.Alpha, cfg.Tolerance)
+	}
+	if cfg.Trim != nil && len(cfg.Trim) != cfg.Devices {
+		return fmt.Errorf("a waveform link of %d devices with %d trims: it needs one a device, or none", cfg.Devices, len(cfg.Trim))
+	}
+	for i, t := range cfg.Trim {
+		if size := cmplx.Abs(complex128(t)); !(size > 0 && size <= 1+1e-9) {
+			return fmt.Errorf("the trim of device %d is %v: its magnitude must be above 0 and at most 1", i+1, t)
+		}
+	}
+	if !(cfg.Level > 0) || math.IsInf(cfg.Level, 0) {
+		return fmt.Errorf("a device of gain 1 arrives at the level %v: it must be positive", cfg.Level)
+	}
 	if cfg.Repeats < 0 || cfg.Repeats > math.MaxUint8 {
 		return fmt.Errorf("a frame is sent again %d times: allowed are 0 to %d", cfg.Repeats, math.MaxUint8)
 	}
@@ -241,14 +299,22 @@ func (w *Waveform) makeGroups() error {
 
 func (w *Waveform) makeDevices() error {
 	for i := range w.cfg.Devices {
-		drive := modem.Drive{Peak: float32(w.half)}
+		drive := modem.Drive{Peak: float32(w.half), Amplitude: w.cfg.Amplitude}
 		if w.cfg.Advance != nil {
 			drive.Advance = w.cfg.Advance[i]
+		}
+		trim := 1.0
+		if w.cfg.Trim != nil {
+			size, phase := cmplx.Polar(complex128(w.cfg.Trim[i]))
+			trim = min(1, size)
+			drive.Amplitude *= modem.Amplitude(trim)
+			drive.Phase = modem.Radians(phase)
 		}
 		m, err := modem.NewModulator(w.cfg.Modem, drive)
 		if err != nil {
 			return fmt.Errorf("device %d: %w", i+1, err)
 		}
+		w.unit = float64(m.Scale()) / trim * w.cfg.Level
 		w.devices = append(w.devices, &waveDevice{modulator: m, scratch: map[*frame.Payload][]frame.Scratch{}, gain: 1})
 	}
 	return nil
@@ -275,6 +341,22 @@ func (w *Waveform) FrameSamples(t Transmission, n int) (int, error) {
 		return 0, err
 	}
 	return w.window(w.groups[0], p), nil
+}
+
+// FrameBlocks gives the symbols of each block of a frame of transmission t with
+// payloads of n coefficients; those of the pattern are read with the first.
+func (w *Waveform) FrameBlocks(t Transmission, n int) ([]int, error) {
+	p, err := w.payloadFor(t, n)
+	if err != nil {
+		return nil, err
+	}
+	lengths := make([]int, p.Blocks())
+	for i := range lengths {
+		from, to := p.BlockSymbols(i)
+		lengths[i] = to - from
+	}
+	lengths[0] += w.groups[0].patterns.Symbols()
+	return lengths, nil
 }
 
 func (w *Waveform) payloadFor(t Transmission, n int) (*frame.Payload, error) {
@@ -307,7 +389,8 @@ func (w *Waveform) Open(slot Slot, n int) error {
 			d.scratch[p] = p.NewScratch()
 		}
 	}
-	if slot.Transmission == TxKey || len(w.txEpoch) != len(w.cfg.Transmitters) {
+	if slot.Transmission == TxKey || !w.opened {
+		w.opened = true
 		w.holdEpochs()
 	}
 	if slot.Transmission == TxKey {
@@ -323,45 +406,89 @@ func (w *Waveform) Open(slot Slot, n int) error {
 // of the receiver's next sample.
 func (w *Waveform) holdEpochs() {
 	w.rxKnown, w.void = false, ""
-	w.txEpoch = w.txEpoch[:0]
-	for _, t := range w.cfg.Transmitters {
-		w.txEpoch = append(w.txEpoch, t.Epoch())
+	w.txEpoch = w.senderEpochs(w.txEpoch[:0])
+	if w.cfg.Phase == nil {
+		return
 	}
+	if w.phaseTx == nil {
+		w.phaseTx = slices.Clone(w.txEpoch)
+	}
+	if i := changedEpoch(w.phaseTx, w.txEpoch); i >= 0 {
+		w.void = fmt.Sprintf("the phase given is that of an earlier tuning epoch of device %d: it must be measured again", i+1)
+	}
+}
+
+// senderEpochs appends the present epochs of those who send, as far as they are
+// known.
+func (w *Waveform) senderEpochs(dst []radio.Epoch) []radio.Epoch {
+	for _, t := range w.cfg.Transmitters {
+		dst = append(dst, t.Epoch())
+	}
+	if w.cfg.Transmitters == nil && w.cfg.SenderEpochs != nil {
+		dst = append(dst, w.cfg.SenderEpochs()...)
+	}
+	return dst
+}
+
+// changedEpoch gives the first device whose epoch is another now, -1 if there is
+// none. One that was not known, or is not, did not change.
+func changedEpoch(before, now []radio.Epoch) int {
+	for i := range min(len(before), len(now)) {
+		if before[i] != now[i] {
+			return i
+		}
+	}
+	return -1
 }
 
 // checkEpochs makes the attempt void if an epoch is no longer what it was.
 func (w *Waveform) checkEpochs(meta radio.Meta) {
+	if w.heard > 0 {
+		w.checkReceiverEpoch(meta)
+	}
+	w.nowEpoch = w.senderEpochs(w.nowEpoch[:0])
+	if i := changedEpoch(w.txEpoch, w.nowEpoch); i >= 0 {
+		w.void = fmt.Sprintf("the tuning epoch of device %d changed", i+1)
+	}
+}
+
+func (w *Waveform) checkReceiverEpoch(meta radio.Meta) {
 	if !w.rxKnown {
 		w.rxEpoch, w.rxKnown = meta.Epoch, true
 	}
+	if !w.phaseRxKnown {
+		w.phaseRx, w.phaseRxKnown = meta.Epoch, true
+	}
+	if w.cfg.Phase != nil && meta.Epoch != w.phaseRx {
+		w.void = "the phase given is that of an earlier tuning epoch of the receiver: it must be measured again"
+	}
 	if meta.Epoch != w.rxEpoch || len(meta.Changes) > 0 {
 		w.void = "the receiver's tuning epoch changed"
-	}
-	for i, t := range w.cfg.Transmitters {
-		if t.Epoch() != w.txEpoch[i] {
-			w.void = fmt.Sprintf("the tuning epoch of device %d changed", i+1)
-		}
 	}
 }
 
 // drawRetryGains gives every device its gain for the attempt: 1 in the first,
 // and then fresh public ones that pose a new lattice problem (physics.md
-// section 3).
+// section 3). Where the scale is known there is no such problem, and a gain that
+// is on its lattice or aligned must stay so.
 func (w *Waveform) drawRetryGains() {
 	w.retry.Start(w.slot.Round, w.slot.Attempt)
 	for _, d := range w.devices {
 		d.gain = 1
-		if u := float64(w.retry.Uint64()>>11) * 0x1p-53; w.slot.Attempt > 0 {
+		if u := float64(w.retry.Uint64()>>11) * 0x1p-53; w.drawsRetryGains() {
 			d.gain = float32(retryLeast + (1-retryLeast)*u)
 		}
 	}
 }
 
+// drawsRetryGains tells whether devices draw gains for the attempt.
+func (w *Waveform) drawsRetryGains() bool { return w.slot.Attempt > 0 && w.cfg.Alpha == 0 }
+
 // meanRetryGain is folded into alpha, so that M keeps its scale in the mean. The
 // gains of attempts that succeed are not a fair sample: what this bias leaves is
 // within the spread of [0.7, 1].
 func (w *Waveform) meanRetryGain() float64 {
-	if w.slot.Attempt == 0 {
+	if !w.drawsRetryGains() {
 		return 1
 	}
 	return (1 + retryLeast) / 2
@@ -460,6 +587,7 @@ func (w *Waveform) receiveGroup(number int, g *group) (bool, error) {
 			held++
 			failure = w.decode(g)
 		}
+		failure = w.blame(failure)
 		w.report.Failure = failure
 		if err := w.observe(number, g, repeat, at); err != nil {
 			return false, err
@@ -474,6 +602,20 @@ func (w *Waveform) receiveGroup(number int, g *group) (bool, error) {
 	g.y.Clear()
 	clear(g.pattern)
 	return false, nil
+}
+
+// clippedNote is what to say of n clipped samples.
+func clippedNote[T ~int | ~int64](n T) string {
+	return fmt.Sprintf("%d samples clipped: lower the receiver's gain", n)
+}
+
+// blame adds to a failure what the receiver said of the samples, unless the failure
+// says it already.
+func (w *Waveform) blame(failure string) string {
+	if failure == "" || w.void != "" || w.clipped == 0 || strings.Contains(failure, "clipped") {
+		return failure
+	}
+	return failure + "; " + clippedNote(w.clipped)
 }
 
 // observe tells OnFrame of the frame just received.
@@ -522,8 +664,19 @@ func (w *Waveform) exchange(number int, g *group, repeat uint8) (radio.SampleInd
 		return 0, fmt.Errorf("receiving %v: %w", w.slot.Transmission, err)
 	}
 	w.checkEpochs(meta)
+	w.report.Clipped += meta.Clipped
+	if w.heard == 0 {
+		return at, nil
+	}
 	return meta.First, nil
 }
+
+// Next gives the index at which the next frame is due, its guard time included.
+func (w *Waveform) Next() radio.SampleIndex { return w.cursor }
+
+// Seek makes the next frame be due at index at. It is for a link that only listens,
+// and that otherwise takes the first sample it gets for the beginning of a frame.
+func (w *Waveform) Seek(at radio.SampleIndex) { w.cursor, w.sought = at, true }
 
 func (w *Waveform) guardSamples() radio.SampleIndex {
 	return radio.SampleIndex(guardSymbols * w.cfg.Modem.SamplesPerSymbol)
@@ -531,35 +684,47 @@ func (w *Waveform) guardSamples() radio.SampleIndex {
 
 // listen fills the capture, due to begin at index at, and moves the cursor to its
 // end. It reads up to an index and not a number of samples: what was lost would
-// otherwise be taken from the next frame, and all later captures begin too late.
-// The capture begins with the first sample that was not lost; from the next loss
+// otherwise be taken from the next frame, and all later captures begin too late. Nor
+// does it wait there for what comes after a loss: nobody sends it before this frame
+// is done with. The capture begins with the first sample that was not lost; from the next loss
 // on it is marked as lost.
 func (w *Waveform) listen(ctx context.Context, at radio.SampleIndex) (meta radio.Meta, err error) {
-	// A read steps over a loss and fills its block behind it. Blocks no longer than
-	// the guard time keep it within what the transmitters have promised.
+	// A receiver that cannot end its reads at an index steps over a loss and fills its
+	// block behind it. Blocks no longer than the guard time keep it within what the
+	// transmitters have promised, unless the loss ends beyond.
 	most := int(w.guardSamples())
 	if w.cfg.Transmitters == nil {
 		most = len(w.capture)
 	}
 	n := 0
 	next, end := at, at+radio.SampleIndex(len(w.capture))
+	adrift := w.cfg.Transmitters == nil && !w.sought
+	until := end
+	if adrift {
+		until = radio.Forever
+	}
 	for n < len(w.capture) && next < end {
 		size := min(most, len(w.capture)-n, int(end-next))
-		k, m, err := radio.ReadFull(ctx, w.cfg.Receiver, w.capture[n:n+size])
+		k, m, err := radio.ReadFullUntil(ctx, w.cfg.Receiver, w.capture[n:n+size], until)
 		if err != nil {
 			return meta, err
+		}
+		if k == 0 {
+			break // all that is left was lost
 		}
 		if err := meta.Append(n, m); err != nil {
 			return meta, err
 		}
-		if n == 0 && w.cfg.Transmitters == nil {
+		if n == 0 && adrift {
 			at, end = m.First, m.First+radio.SampleIndex(len(w.capture))
+			until = end
 		}
 		n += k
 		next = meta.Index(n-1) + 1
 	}
 	w.cursor = max(end, next)
-	w.punctual = meta.First == at
+	w.heard, w.clipped, w.invalid = n, meta.Clipped, meta.Invalid
+	w.punctual = n > 0 && meta.First == at
 	for _, gap := range meta.Gaps {
 		if gap.At > 0 {
 			n = gap.At
@@ -611,16 +776,23 @@ func (w *Waveform) modulate(number int, g *group, repeat uint8) {
 // device of gain 1 that sends the digit 1. It says in a few words what failed.
 func (w *Waveform) demodulate(number int, g *group, repeat uint8, at radio.SampleIndex) string {
 	g.found = modem.Sync{}
+	_, header, start := w.prefix(g)
+	preamble := header - frame.HeaderSymbols
+	n := start - preamble + w.payload.Symbols()
+	if w.heard == 0 {
+		return "no sample of the frame was received"
+	}
 	found, err := w.detector.First(w.capture)
 	switch {
 	case err == nil:
-		if w.punctual {
-			w.timing, w.hasTimed = found, true
-		}
 	case w.cfg.Phase != nil && w.hasTimed:
 		found = w.timing
 	default:
 		return "no preamble"
+	}
+	found = w.detector.Settle(w.capture, found, modem.Symbols(n))
+	if w.punctual && err == nil {
+		w.timing, w.hasTimed = found, true
 	}
 	// One common phase serves all phases of a round, so that gains are the same.
 	if w.cfg.Phase != nil {
@@ -631,16 +803,20 @@ func (w *Waveform) demodulate(number int, g *group, repeat uint8, at radio.Sampl
 		found = found.Hold(g.sync, modem.Samples(at-g.at))
 	}
 	g.found = found
-	_, header, start := w.prefix(g)
-	preamble := header - frame.HeaderSymbols
-	n := start - preamble + w.payload.Symbols()
 	if cap(g.soft) < n {
 		g.soft, g.sum, g.erased = make([]float32, n), make([]float32, n), make([]bool, n)
 	}
 	g.soft, g.sum, g.erased = g.soft[:n], g.sum[:n], g.erased[:n]
 	report := w.demod.Demodulate(g.soft, g.erased, w.capture, found)
-	if report.Erased > 0 {
+	switch {
+	case report.Erased > 0 && report.Clipped > 0:
+		return clippedNote(report.Clipped)
+	case report.Erased > 0:
 		return fmt.Sprintf("%d symbols erased", report.Erased)
+	case w.clipped > 0 && w.cfg.Receive.Clip == 0: // nobody knows which
+		return clippedNote(w.clipped)
+	case w.invalid > 0: // they are 0 now, and nobody knows which
+		return fmt.Sprintf("%d samples were no numbers", w.invalid)
 	}
 	// A header that cannot be read is no verdict: the check weights are drawn by
 	// round and attempt, so that a frame of another one fails its checks.
@@ -650,9 +826,9 @@ func (w *Waveform) demodulate(number int, g *group, repeat uint8, at radio.Sampl
 		Transmission: uint8(w.slot.Transmission), Group: uint16(number), Repeat: repeat,
 	}
 	if err == nil && h != want {
-		return fmt.Sprintf("a frame of run %d, round %d, attempt %d where another was expected", h.Run, h.Round, h.Attempt)
+		return fmt.Sprintf("a frame of run %d, round %d, attempt %d, %v, where another was expected", h.Run, h.Round, h.Attempt, Transmission(h.Transmission))
 	}
-	scale := 1 / float32(w.devices[g.first].modulator.Scale())
+	scale := 1 / float32(w.unit)
 	for k := range g.soft {
 		g.soft[k] *= scale
 	}
@@ -695,8 +871,10 @@ func (w *Waveform) decode(g *group) string {
 // read gives the integers of a block: at the scale that is known, or searching.
 func (w *Waveform) read(g *group, block int, y []float32, accept lattice.Accept) (lattice.Result, error) {
 	switch {
-	case w.cfg.Alpha > 0:
+	case w.cfg.Alpha > 0 && w.cfg.Tolerance == 0:
 		return g.receiver.At(y, w.cfg.Alpha, accept)
+	case w.slot.Transmission == TxKey && block == 0 && w.cfg.Alpha > 0:
+		return g.receiver.Near(y, w.cfg.Alpha, w.cfg.Tolerance, accept)
 	case w.slot.Transmission == TxKey && block == 0:
 		return g.receiver.Search(y, accept)
 	case g.alpha > 0:
@@ -725,8 +903,15 @@ func (w *Waveform) join(rx *Reception) {
 const groupMismatch = 0.01
 
 // reconcile chooses the c_g: the smallest whose products agree well enough, or
-// else those that agree best.
+// else those that agree best. A known scale is that of all groups: what aligned
+// ones differ by is the fluctuation of their gains, and part of h.
 func (w *Waveform) reconcile() {
+	if w.cfg.Alpha > 0 {
+		for _, g := range w.groups {
+			g.scale = 1
+		}
+		return
+	}
 	first := w.groups[0]
 	best := math.Inf(1)
 	for c := int64(1); c <= w.cfg.GroupScale && best > groupMismatch; c++ {

@@ -16,6 +16,11 @@ import (
 // of the paths, of whose gains the receiver keeps the real part.
 func (a *air) turned(slot Slot, at radio.SampleIndex) error {
 	a.gains.Scaled(a.h, slot.Round, slot.Attempt, int(slot.Transmission))
+	return a.turn(at)
+}
+
+// turn gives the devices the real parts in a.h.
+func (a *air) turn(at radio.SampleIndex) error {
 	for i, h := range a.h {
 		phase := 0.9 * math.Sin(float64(i)) // below a quarter turn: the sign stays
 		if err := a.medium.SetGain(i, at, complex(float32(h), float32(h*math.Tan(phase)))); err != nil {
@@ -29,7 +34,7 @@ func (a *air) turned(slot Slot, at radio.SampleIndex) error {
 // rounds: N = 1 to 10, B = 3, 5 and 7, the moduli of all parameter sets (most
 // rounds at the small ones), sum |H_i| up to 30, the scale given, with static
 // phases and delays up to a sample: as they are (flat-top) or compensated
-// (root-raised-cosine).
+// (root-raised-cosine). None is refused.
 func TestWaveformIsTheRingLinkInManyRounds(t *testing.T) {
 	small, lean := []uint64{0x7fff801}, []uint64{leanPrime}
 	middle := []uint64{0x3ffffffffd6001, 0x7ffffffffb4001}
@@ -37,7 +42,7 @@ func TestWaveformIsTheRingLinkInManyRounds(t *testing.T) {
 	primes := [][]uint64{small, lean, small, middle, small, lean, large}
 	const most = 30 // sum |H_i|
 	each := counted(1, 4, 20)
-	number, rounds, refused, largest := 0, 0, 0, 0.0
+	number, rounds, largest := 0, 0, 0.0
 	for devices := 1; devices <= 10; devices++ {
 		for _, base := range []int{3, 5, 7} {
 			for _, name := range []string{"flat-top", "root-raised-cosine"} {
@@ -90,8 +95,7 @@ func TestWaveformIsTheRingLinkInManyRounds(t *testing.T) {
 							sendOver(t, w, slot, x, &got)
 							sendOver(t, ring, slot, x, &want)
 							if !got.CheckPassed {
-								t.Logf("%v, gains %v: %s", slot, a.h, w.Report().Failure)
-								refused++
+								t.Errorf("%v, gains %v: refused: %s", slot, a.h, w.Report().Failure)
 							} else if !got.Y.Equal(want.Y) {
 								t.Errorf("%v, gains %v: the links differ", slot, a.h)
 							}
@@ -101,10 +105,43 @@ func TestWaveformIsTheRingLinkInManyRounds(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d rounds, sum |H| up to %v, %d transmissions refused", rounds, largest, refused)
-	// Refused is not wrong: with flat tops, delays and gains of both signs, two of
-	// 1,200 rounds are not read.
-	if refused*200 > rounds*Transmissions {
-		t.Errorf("%d of %d transmissions were refused: allowed is 0.5 %%", refused, rounds*Transmissions)
+	t.Logf("%d rounds, sum |H| up to %v", rounds, largest)
+}
+
+// Gains and delays of flat tops whose preamble, the sum of all devices' pulses, is
+// strongest where edges of some devices are: there its timing is off by a sample,
+// and integers are read in which nothing is right. The symbols tell better.
+func TestWaveformTimingOfBothSigns(t *testing.T) {
+	m := newModulus(t, 0x7fff801)
+	for _, c := range []struct {
+		base          int
+		gains, delays []float64
+	}{
+		{7, []float64{0, -1, 4}, []float64{0.6515452989657935, 0.9608871743064294, 0.30293501453435345}},
+		{5, []float64{2, 0, 3, -3, 2, -2, 2, -7, -3, -1}, []float64{
+			0.7541619680266367, 0.7045436634244377, 0.6125675964263729, 0.6799950887937853, 0.37491214128988604,
+			0.3873354751515776, 0.24015595349124463, 0.8869781523907915, 0.7474179637268406, 0.40886686706163455,
+		}},
+	} {
+		devices := len(c.gains)
+		a := newAir(t, devices, scene{noiseStd: 1e-4, impair: func(i int) channel.Impairments {
+			return channel.Impairments{DelaySamples: c.delays[i]}
+		}})
+		w := newWaveform(t, a, m, func(cfg *WaveformConfig) {
+			cfg.Base, cfg.Alpha, cfg.Phase = c.base, 1, new(modem.Radians)
+			cfg.OnTransmission = func(_ Slot, at radio.SampleIndex) error {
+				copy(a.h, c.gains)
+				return a.turn(at)
+			}
+		})
+		rnd := rand.New(rand.NewPCG(13, uint64(devices)))
+		for tr, n := range [Transmissions]int{12, 2, 12, 2} {
+			x := randomPayloads(m, devices, n, rnd)
+			got := Reception{Y: m.NewVector(n), Pattern: make([]int64, w.PatternSymbols())}
+			sendOver(t, w, Slot{Transmission: Transmission(tr)}, x, &got)
+			if !got.CheckPassed || !got.Y.Equal(superposition(m, c.gains, x)) {
+				t.Errorf("gains %v, %v: %s", c.gains, Transmission(tr), w.Report().Failure)
+			}
+		}
 	}
 }

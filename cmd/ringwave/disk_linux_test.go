@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,5 +55,45 @@ func TestFullDisk(t *testing.T) {
 	}
 	if _, err := os.Stat(full); err == nil {
 		t.Error("a half-written run folder was left behind")
+	}
+}
+
+// A disk that fills while a round is recorded: as above, and no part of a recording
+// is left. The resumed run has all of them, as one that was never short of room.
+func TestFullDiskWhileRecording(t *testing.T) {
+	mount := t.TempDir()
+	if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=6m"); err != nil {
+		t.Skipf("a small file system is needed to fill, and mounting one failed: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(mount, syscall.MNT_DETACH) })
+	dir := filepath.Join(mount, "run")
+	status, stdout, stderr := run(t, recorded("ci16_le", dir, "--set", "optimizer.rounds=8")...)
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	last := lines[len(lines)-1]
+	if status != exitFailure || stdout != "" || !strings.Contains(last, "no space left") || !strings.Contains(last, "--resume") || strings.Count(last, "no space left") != 1 {
+		t.Fatalf("status %d, last line %q", status, last)
+	}
+	// What is there is whole: each recording, and a line of metrics.csv for it.
+	entries, err := os.ReadDir(filepath.Join(dir, iqName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".tmp") {
+			t.Errorf("left behind: %s", e.Name())
+		}
+	}
+	stdout, _ = mustRun(t, "replay", dir)
+	t.Logf("%d files; %s", len(entries), stdout)
+
+	if err := syscall.Mount("tmpfs", mount, "tmpfs", syscall.MS_REMOUNT, "size=256m"); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, "run", "--resume", dir)
+	mustRun(t, "replay", dir)
+	roomy := filepath.Join(t.TempDir(), "roomy")
+	mustRun(t, recorded("ci16_le", roomy, "--set", "optimizer.rounds=8")...)
+	if !bytes.Equal(readFile(t, dir, runfolder.MetricsName), readFile(t, roomy, runfolder.MetricsName)) {
+		t.Error("metrics.csv is another than that of a run that was never short of room")
 	}
 }

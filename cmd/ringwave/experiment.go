@@ -293,7 +293,7 @@ func newDesign(c config.Config, ch *channel.Channel) (xmkckks.Design, error) {
 	if err != nil {
 		return xmkckks.Design{}, err
 	}
-	mu, omega := ch.Moments()
+	mu, omega := linkMoments(c, ch)
 	link := xmkckks.Link{
 		Mu: mu, Omega: omega, K: ch.KFactors(), Alpha: designAlpha(c, ch),
 		DeltaMax: c.Encryption.DeltaMax, Attempts: attemptsPerKey(c),

@@ -43,6 +43,8 @@ type simulatedLink interface {
 	overheadBits() int
 	// report tells how the link did in a round, nil if it has no frames.
 	report() *runfolder.LinkRow
+	// clippedSamples is how many samples the receiver clipped in a round.
+	clippedSamples() int64
 	// record begins to keep what is received in a run folder, if the configuration
 	// wants it; endRound says that a round is over.
 	record(dir string) error
@@ -66,6 +68,7 @@ func (l *ringLink) truth(dst []float64, k, attempt uint32) {
 }
 func (l *ringLink) overheadBits() int          { return l.overhead }
 func (l *ringLink) report() *runfolder.LinkRow { return nil }
+func (l *ringLink) clippedSamples() int64      { return 0 }
 func (l *ringLink) record(string) error        { return nil }
 func (l *ringLink) endRound() error            { return nil }
 func (l *ringLink) plots(string, []runfolder.Row) ([]string, error) {

@@ -11,10 +11,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
-	"ringwave/cmd/internal/config"
 	"ringwave/phy"
-	"ringwave/phy/channel"
 	"ringwave/phy/zq"
 	"ringwave/radio"
 	"ringwave/radio/sigmf"
@@ -64,14 +63,13 @@ func verdict(rx *phy.Reception, r phy.WaveformReport) string {
 	return commentElements + elementsDigest(rx.Y)
 }
 
-// fullScale gives the amplitude up to which an integer format does not clip:
-// four deviations of the sum of the gains of a group, where devices of gain 1
-// have amplitude 1, and of the noise.
-func fullScale(l config.Link, ch *channel.Channel, group int, noiseStd float64) radio.Amplitude {
-	if l.RecordFullScale > 0 {
-		return radio.Amplitude(l.RecordFullScale)
+// fullScale gives the amplitude up to which an integer format does not clip, if
+// none is given: four deviations of the sum of the gains of a group, of moments mu
+// and omega where devices of gain 1 have amplitude level, and of the noise.
+func fullScale(given, level float64, mu, omega []float64, group int, noiseStd float64) radio.Amplitude {
+	if given > 0 {
+		return radio.Amplitude(given)
 	}
-	mu, omega := ch.Moments()
 	largest := 0.0
 	for first := 0; first < len(mu); first += group {
 		sum, variance := 0.0, 0.0
@@ -81,7 +79,7 @@ func fullScale(l config.Link, ch *channel.Channel, group int, noiseStd float64) 
 		}
 		largest = math.Max(largest, sum+4*math.Sqrt(variance))
 	}
-	return radio.Amplitude(largest + 4*noiseStd)
+	return radio.Amplitude(level*largest + 4*noiseStd)
 }
 
 // converter is a receiver whose samples went through an analog-to-digital
@@ -94,21 +92,41 @@ type converter struct {
 
 // newConverter gives r as it is for formats that are not integers.
 func newConverter(r radio.Receiver, cfg sigmf.Config) radio.Receiver {
-	limit := 0.0
-	switch cfg.Datatype {
-	case sigmf.CI8:
-		limit = math.MaxInt8
-	case sigmf.CI16:
-		limit = math.MaxInt16
-	default:
+	limit := largestCode(cfg.Datatype)
+	if limit == 0 {
 		return r
 	}
 	return &converter{Receiver: r, step: float64(cfg.FullScale) / limit, limit: limit}
 }
 
+// largestCode gives the largest code of an integer format, and 0 of others.
+func largestCode(t sigmf.Datatype) float64 {
+	switch t {
+	case sigmf.CI8:
+		return math.MaxInt8
+	case sigmf.CI16:
+		return math.MaxInt16
+	}
+	return 0
+}
+
 // Read implements radio.Receiver.
 func (c *converter) Read(ctx context.Context, dst []complex64) (int, radio.Meta, error) {
-	n, meta, err := c.Receiver.Read(ctx, dst)
+	return c.ReadUntil(ctx, dst, radio.Forever)
+}
+
+// ClipLevel implements radio.Ranged: no step but the last reaches it.
+func (c *converter) ClipLevel() radio.Amplitude {
+	level := radio.Amplitude(c.step * (c.limit - 0.5))
+	if before := radio.ClipLevel(c.Receiver); before > 0 && before < level {
+		return before
+	}
+	return level
+}
+
+// ReadUntil implements radio.Bounded as far as the receiver does.
+func (c *converter) ReadUntil(ctx context.Context, dst []complex64, until radio.SampleIndex) (int, radio.Meta, error) {
+	n, meta, err := radio.ReadUntil(ctx, c.Receiver, dst, until)
 	for k, x := range dst[:n] {
 		re, clippedRe := c.convert(real(x))
 		im, clippedIm := c.convert(imag(x))
@@ -137,7 +155,6 @@ type recorder struct {
 	dir    string // the run folder; empty where nothing is kept, as for plan
 	writer *sigmf.Writer
 	round  uint32
-	due    radio.SampleIndex // the index after the last sample heard
 }
 
 // start begins to keep rounds in a run folder.
@@ -177,23 +194,34 @@ func (r *recorder) begin(round uint32) (err error) {
 
 // Record implements radio.Sink.
 func (r *recorder) Record(samples []complex64, meta radio.Meta) error {
-	if len(samples) > 0 {
-		r.due = meta.Index(len(samples)-1) + 1
-	}
 	if r.writer == nil {
 		return nil
 	}
 	return r.writer.Record(samples, meta)
 }
 
-// annotate marks the samples from first on up to the last heard.
-func (r *recorder) annotate(first radio.SampleIndex, slot phy.Slot, group int, epoch radio.Epoch, label, comment string) error {
+// note is what an annotation says: about the samples [first, end), the tuning
+// epochs of the receiver and of the transmitters, and in words.
+type note struct {
+	slot           phy.Slot
+	group          int // -1 for all
+	first, end     radio.SampleIndex
+	epoch          radio.Epoch
+	transmitters   []radio.Epoch
+	label, comment string
+}
+
+// annotate adds an annotation to the round's recording.
+func (r *recorder) annotate(n note) error {
 	if r.writer == nil {
 		return nil
 	}
 	return r.writer.Annotate(sigmf.Annotation{
-		First: first, Count: radio.SampleCount(r.due - first), Label: label, Comment: comment,
-		Tag: &sigmf.Tag{Round: slot.Round, Attempt: slot.Attempt, Phase: slot.Transmission.String(), Device: -1, Group: group, Epoch: epoch},
+		First: n.first, Count: radio.SampleCount(n.end - n.first), Label: n.label, Comment: n.comment,
+		Tag: &sigmf.Tag{
+			Round: n.slot.Round, Attempt: n.slot.Attempt, Phase: n.slot.Transmission.String(), Device: -1, Group: n.group,
+			Epoch: n.epoch, Transmitters: slices.Clone(n.transmitters),
+		},
 	})
 }
 

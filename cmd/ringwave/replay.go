@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,63 +24,153 @@ import (
 )
 
 func newReplayCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "replay DIR",
+	var flags replayFlags
+	cmd := &cobra.Command{
+		Use:   "replay DIR | RECORDING",
 		Short: "Decode a recorded run again and compare its ring elements",
 		Long: `Decode the recordings of a run that had link.record set, with the receiver of the
 run's config.toml, and compare every ring element with what the run received.
 No key is needed: the elements are what was on the air.
 
+DIR is a run folder. RECORDING is one recording of a round: the path of one of its
+two files, or file:PATH, with or without suffix; file:PATH?checksum=skip leaves
+core:sha512 unchecked. In such a name a question mark or a per cent sign is written
+%3F or %25. Its config.toml is that of the run folder whose iq/ it lies in, or
+--config. It is decoded as if the receiver had just been switched on: emulated gains
+may need the timing of earlier rounds, which only DIR has.
+
+With --json the result is one object: rounds, transmissions, agree, read and void
+are counts, and verdicts has an object for each transmission with
+  round, attempt, transmission (b, c0, c1 or D)
+  agrees     whether both were void, or both gave the same elements
+  then, now  what the run received and what replay did: elements, the SHA-256 of
+             the ring elements (residues modulo one prime after the other, 64 bits
+             each, little-endian), or void, the reason why there are none
+
 Exit status: 0 if all agree to the bit, 1 if some differ, 2 if a recording is
-missing or damaged.`,
-		Args: exactly(1, "the folder of one run"),
+missing, damaged or not of this configuration.`,
+		Args: exactly(1, "the folder of one run, or one recording"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return replay(cmd.Context(), cmd.OutOrStdout(), args[0])
+			return replay(cmd.Context(), cmd.OutOrStdout(), args[0], flags)
 		},
 	}
+	cmd.Flags().BoolVar(&flags.json, "json", false, "print the verdicts as JSON")
+	cmd.Flags().StringVar(&flags.config, "config", "", "the `file` with the run's configuration (default: that of the run folder)")
+	return cmd
 }
 
-// replay decodes the recordings of the rounds that metrics.csv has.
-func replay(ctx context.Context, w io.Writer, dir string) error {
-	c, err := config.Load(filepath.Join(dir, runfolder.ConfigName), nil)
+type replayFlags struct {
+	json   bool
+	config string
+}
+
+// replay decodes a run or a recording again and prints what came of it.
+func replay(ctx context.Context, w io.Writer, what string, flags replayFlags) error {
+	list, err := recordingsOf(what)
+	if err != nil {
+		return err
+	}
+	if flags.config != "" {
+		list.config = flags.config
+	}
+	if _, err := os.Stat(list.config); errors.Is(err, fs.ErrNotExist) && flags.config == "" && list.bare {
+		return bad(fmt.Errorf("%s: its configuration is not in %s: give it with --config", what, list.config))
+	}
+	c, err := config.Load(list.config, nil)
 	if err != nil {
 		return bad(err)
 	}
-	if c.Link.Record == recordNone {
-		return bad(fmt.Errorf("%s: the run was not recorded (link.record is %s)", dir, recordNone))
-	}
-	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName))
-	if err != nil {
-		return place(err)
-	}
-	if len(rows) == 0 {
-		return bad(fmt.Errorf("%s: the run has no round to replay", dir))
+	// The configuration of a bare recording need not be that which recorded it.
+	if c.Link.Kind != kindWaveform || c.Link.Record == recordNone && !list.bare {
+		return bad(fmt.Errorf("%s: the run was not recorded (link.kind is %s, link.record %s)", list.config, c.Link.Kind, c.Link.Record))
 	}
 	p, err := newPlayer(c)
 	if err != nil {
 		return err
 	}
-	for _, r := range rows {
+	for _, r := range list.recordings {
 		if ctx.Err() != nil {
 			return errInterrupted
 		}
-		if err := p.round(ctx, dir, uint32(r.Round)); err != nil {
-			return bad(fmt.Errorf("round %d: %w", r.Round, err))
+		if err := p.play(ctx, r); err != nil {
+			if r.round >= 0 {
+				err = fmt.Errorf("round %d: %w", r.round, err)
+			}
+			return bad(err)
 		}
 	}
-	return p.report(w, len(rows))
+	return p.report(w, len(list.recordings), flags.json)
+}
+
+// recording is one to be played. round is -1 for any.
+type recording struct {
+	uri   string
+	round int64
+}
+
+// recordings are those of a run, or a bare one, and where their configuration is
+// looked for.
+type recordings struct {
+	recordings []recording
+	config     string
+	bare       bool
+}
+
+const fileScheme = "file"
+
+// recordingsOf finds what is to be replayed.
+func recordingsOf(what string) (recordings, error) {
+	info, err := os.Stat(what)
+	if err == nil && info.IsDir() {
+		return recordingsOfRun(what)
+	}
+	uri := what
+	if strings.HasSuffix(what, ".sigmf-meta") || strings.HasSuffix(what, ".sigmf-data") {
+		if !strings.HasPrefix(what, fileScheme+":") {
+			uri = radio.URI{Scheme: fileScheme, Name: what}.String()
+		}
+	} else if err == nil || !strings.Contains(what, ":") {
+		return recordings{}, bad(fmt.Errorf("%s: no run folder and no recording: allowed are a folder, NAME.sigmf-meta, NAME.sigmf-data or file:NAME", what))
+	}
+	u, err := radio.ParseURI(uri)
+	if err != nil {
+		return recordings{}, bad(err)
+	}
+	run := filepath.Dir(filepath.Dir(u.Name)) // of DIR/iq/NAME
+	return recordings{[]recording{{uri, -1}}, filepath.Join(run, runfolder.ConfigName), true}, nil
+}
+
+// recordingsOfRun gives those of the rounds that metrics.csv has.
+func recordingsOfRun(dir string) (recordings, error) {
+	list := recordings{config: filepath.Join(dir, runfolder.ConfigName)}
+	if _, err := os.Stat(list.config); err != nil {
+		return list, place(err)
+	}
+	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName))
+	if err != nil {
+		return list, place(err)
+	}
+	if len(rows) == 0 {
+		return list, bad(fmt.Errorf("%s: the run has no round to replay", dir))
+	}
+	for _, r := range rows {
+		uri := radio.URI{Scheme: fileScheme, Name: recordingBase(dir, uint32(r.Round))}
+		list.recordings = append(list.recordings, recording{uri.String(), int64(r.Round)})
+	}
+	return list, nil
 }
 
 // player is the receiver of a run, fed from its recordings.
 type player struct {
 	cfg       phy.WaveformConfig
+	rate      radio.Hertz
+	devices   *radio.Registry
 	ctx       *xmkckks.Context
 	link      *phy.Waveform
 	source    playback
 	reception [phy.Transmissions]phy.Reception
 
-	total, read int
-	differ      []string
+	verdicts []replayVerdict
 }
 
 // newPlayer makes the receiver of a configuration.
@@ -94,16 +188,17 @@ func newPlayer(c config.Config) (*player, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &player{cfg: receiveConfig(c, root, ch, ctx), ctx: ctx}
-	p.cfg.Receiver, p.cfg.OnTransmission = &p.source, nil
-	return p, p.restart()
+	p := &player{cfg: receiveConfig(c, root, ch, ctx), rate: radio.Hertz(c.Link.SampleRateHz), ctx: ctx}
+	p.cfg.Receiver, p.cfg.OnTransmission, p.cfg.SenderEpochs = &p.source, nil, p.source.senderEpochs
+	p.devices, err = radio.NewRegistry(map[string]radio.Opener{fileScheme: sigmf.Opener{}})
+	return p, err
 }
 
 // restart begins as a new sitting of the run did: knowing nothing of earlier
 // frames.
 func (p *player) restart() (err error) {
 	if p.link, err = phy.NewWaveform(p.cfg); err != nil {
-		return bad(err)
+		return err
 	}
 	for t := range p.reception {
 		p.reception[t] = phy.Reception{
@@ -114,29 +209,45 @@ func (p *player) restart() (err error) {
 	return nil
 }
 
-// round decodes a round's recording, transmission by transmission.
-func (p *player) round(ctx context.Context, dir string, k uint32) (err error) {
-	recording, err := sigmf.Open(recordingBase(dir, k), sigmf.Options{})
+// recorded is a device that plays and tells what was noted about its samples.
+type recordedDevice interface {
+	radio.Device
+	radio.ReceiveOpener
+	radio.RateControl
+	Annotations() []sigmf.Annotation
+}
+
+// play decodes a round's recording, transmission by transmission.
+func (p *player) play(ctx context.Context, r recording) (err error) {
+	opened, err := p.devices.Open(ctx, r.uri)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, recording.Close()) }()
-	transmissions, err := transmissionsOf(recording, dir, k)
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	d, ok := opened.(recordedDevice)
+	if !ok {
+		return fmt.Errorf("%s: not a recording", r.uri)
+	}
+	name := d.Info().URI
+	if rate := d.SampleRate(radio.Receive); rate != p.rate {
+		return fmt.Errorf("%s: core:sample_rate is %v; allowed is %v, the configuration's link.sample_rate_hz", name, rate, p.rate)
+	}
+	transmissions, frames, err := annotationsOf(d, name, r.round)
 	if err != nil {
 		return err
 	}
-	if transmissions[0].First == 0 {
-		if err := p.restart(); err != nil {
-			return err
-		}
-	}
-	if p.source.Receiver, err = recording.OpenReceiver(ctx); err != nil {
+	if p.source.Receiver, err = d.OpenReceiver(ctx); err != nil {
 		return err
 	}
 	if err := p.source.Start(ctx); err != nil {
 		return err
 	}
-	p.source.at = transmissions[0].First
+	p.source.at, p.source.frames = 0, frames
+	if p.link == nil || transmissions[0].First == 0 {
+		if err := p.restart(); err != nil {
+			return err
+		}
+	}
 	for _, a := range transmissions {
 		if err := p.transmission(ctx, a); err != nil {
 			return err
@@ -145,23 +256,39 @@ func (p *player) round(ctx context.Context, dir string, k uint32) (err error) {
 	return nil
 }
 
-// transmissionsOf gives the annotations of transmissions of a round, of which
-// there is at least one, in their order.
-func transmissionsOf(r *sigmf.Recording, dir string, k uint32) ([]sigmf.Annotation, error) {
-	var list []sigmf.Annotation
-	for _, a := range r.Annotations() {
-		if a.Label != labelTransmission {
-			continue
+// annotationsOf gives what was noted about the transmissions of a round, of which
+// there is at least one, and about their frames, in their order. Those of a round
+// below 0 may be of any one.
+func annotationsOf(d recordedDevice, name string, round int64) (transmissions, frames []sigmf.Annotation, err error) {
+	for _, a := range d.Annotations() {
+		switch a.Label {
+		case labelFrame:
+			frames = append(frames, a)
+		case labelTransmission:
+			transmissions = append(transmissions, a)
 		}
-		if a.Tag == nil || a.Tag.Round != k || phase(a.Tag.Phase) == phy.Transmissions {
-			return nil, fmt.Errorf("%s.sigmf-meta: the transmission at sample %d does not say that it is one of this round", recordingBase(dir, k), a.First)
+	}
+	byFirst := func(a, b sigmf.Annotation) int { return cmp.Compare(a.First, b.First) }
+	slices.SortStableFunc(transmissions, byFirst)
+	slices.SortStableFunc(frames, byFirst)
+	if len(transmissions) == 0 {
+		return nil, nil, fmt.Errorf("%s: no annotation says what was received", name)
+	}
+	for k, a := range transmissions {
+		if a.Tag != nil && round < 0 {
+			round = int64(a.Tag.Round)
 		}
-		list = append(list, a)
+		if a.Tag == nil || int64(a.Tag.Round) != round || phase(a.Tag.Phase) == phy.Transmissions {
+			return nil, nil, fmt.Errorf("%s: the transmission at sample %d does not say that it is one of this round", name, a.First)
+		}
+		if k > 0 && a.First < transmissions[k-1].First+radio.SampleIndex(transmissions[k-1].Count) {
+			return nil, nil, fmt.Errorf("%s: the transmission at sample %d begins before the one before it ends", name, a.First)
+		}
+		if !strings.HasPrefix(a.Comment, commentVoid) && !strings.HasPrefix(a.Comment, commentElements) {
+			return nil, nil, fmt.Errorf("%s: the transmission at sample %d has the comment %q; allowed is %s or %s and what it was", name, a.First, a.Comment, strings.TrimSpace(commentElements), strings.TrimSpace(commentVoid))
+		}
 	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("%s.sigmf-meta: no annotation says what was received", recordingBase(dir, k))
-	}
-	return list, nil
+	return transmissions, frames, nil
 }
 
 // phase gives the transmission of a name; phy.Transmissions if there is none.
@@ -179,6 +306,7 @@ func (p *player) transmission(ctx context.Context, a sigmf.Annotation) error {
 	if err := p.source.goTo(ctx, a); err != nil {
 		return err
 	}
+	p.link.Seek(a.First)
 	if err := p.link.Open(slot, payloadLength(p.ctx, slot.Transmission)); err != nil {
 		return err
 	}
@@ -195,30 +323,94 @@ func (p *player) transmission(ctx context.Context, a sigmf.Annotation) error {
 	return nil
 }
 
-// compare counts a transmission. Void ones agree if they are void again.
+// replayVerdict is a transmission as the run had it and as replay has it.
+type replayVerdict struct {
+	Round        uint32        `json:"round"`
+	Attempt      uint32        `json:"attempt"`
+	Transmission string        `json:"transmission"`
+	Agrees       bool          `json:"agrees"`
+	Then         replayOutcome `json:"then"`
+	Now          replayOutcome `json:"now"`
+}
+
+// replayOutcome is one of its fields: what was received.
+type replayOutcome struct {
+	Elements string `json:"elements,omitempty"` // SHA-256
+	Void     string `json:"void,omitempty"`     // why there are none
+}
+
+func outcome(comment string) replayOutcome {
+	if reason, void := strings.CutPrefix(comment, commentVoid); void {
+		return replayOutcome{Void: reason}
+	}
+	return replayOutcome{Elements: strings.TrimPrefix(comment, commentElements)}
+}
+
+// compare keeps the verdict on a transmission. Void ones agree if they are void
+// again.
 func (p *player) compare(slot phy.Slot, then, now string) {
-	p.total++
 	wasVoid, isVoid := strings.HasPrefix(then, commentVoid), strings.HasPrefix(now, commentVoid)
-	if !wasVoid {
-		p.read++
-	}
-	if then == now || wasVoid && isVoid {
-		return
-	}
-	p.differ = append(p.differ, fmt.Sprintf("round %d, attempt %d, %v: %s, in the run %s", slot.Round, slot.Attempt, slot.Transmission, now, then))
+	p.verdicts = append(p.verdicts, replayVerdict{
+		Round: slot.Round, Attempt: slot.Attempt, Transmission: slot.Transmission.String(),
+		Agrees: then == now || wasVoid && isVoid, Then: outcome(then), Now: outcome(now),
+	})
+}
+
+// replayResult is what --json prints.
+type replayResult struct {
+	Rounds        int             `json:"rounds"`
+	Transmissions int             `json:"transmissions"`
+	Agree         int             `json:"agree"`
+	Read          int             `json:"read"`
+	Void          int             `json:"void"`
+	Verdicts      []replayVerdict `json:"verdicts"`
 }
 
 // report prints how many transmissions agree; that some do not is an error.
-func (p *player) report(w io.Writer, rounds int) error {
-	for _, d := range p.differ {
-		fmt.Fprintln(w, d)
+func (p *player) report(w io.Writer, rounds int, asJSON bool) error {
+	r := replayResult{Rounds: rounds, Transmissions: len(p.verdicts), Verdicts: p.verdicts}
+	for _, v := range p.verdicts {
+		if v.Agrees {
+			r.Agree++
+		}
+		if v.Then.Void == "" {
+			r.Read++
+		}
 	}
-	fmt.Fprintf(w, "%d of %d transmissions of %d rounds agree with the run to the bit (%d were read, %d void).\n",
-		p.total-len(p.differ), p.total, rounds, p.read, p.total-p.read)
-	if n := len(p.differ); n > 0 {
-		return fmt.Errorf("%d of %d transmissions differ from what the run received", n, p.total)
+	r.Void = r.Transmissions - r.Read
+	if err := r.print(w, asJSON); err != nil {
+		return err
+	}
+	if n := r.Transmissions - r.Agree; n > 0 {
+		return fmt.Errorf("%d of %d transmissions differ from what the run received", n, r.Transmissions)
 	}
 	return nil
+}
+
+func (r *replayResult) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return printJSON(w, r)
+	}
+	for _, v := range r.Verdicts {
+		if !v.Agrees {
+			fmt.Fprintf(w, "round %d, attempt %d, %s: %v, in the run %v\n", v.Round, v.Attempt, v.Transmission, v.Now, v.Then)
+		}
+	}
+	rounds := fmt.Sprintf("%d rounds", r.Rounds)
+	if r.Rounds == 1 {
+		rounds = "a round"
+	}
+	_, err := fmt.Fprintf(w, "%d of %d transmissions of %s agree with the run to the bit (%d were read, %d void).\n",
+		r.Agree, r.Transmissions, rounds, r.Read, r.Void)
+	return err
+}
+
+// String gives the outcome as an annotation says it.
+func (o replayOutcome) String() string {
+	if o.Elements != "" {
+		return commentElements + o.Elements
+	}
+	return commentVoid + o.Void
 }
 
 // errPast says that the receiver asked for more than the transmission had.
@@ -229,18 +421,48 @@ var errPast = errors.New("more frames wanted than the run sent")
 type playback struct {
 	radio.Receiver
 	at, end radio.SampleIndex
+	// epochs are those of the transmitters as the transmission was opened, frames
+	// tells those at the end of each frame.
+	epochs []radio.Epoch
+	begun  radio.SampleIndex
+	frames []sigmf.Annotation
 }
 
 // Read implements radio.Receiver.
 func (p *playback) Read(ctx context.Context, dst []complex64) (int, radio.Meta, error) {
-	if p.at >= p.end {
-		return 0, radio.Meta{}, errPast
-	}
-	n, meta, err := p.Receiver.Read(ctx, dst[:min(int64(len(dst)), int64(p.end-p.at))])
+	return p.ReadUntil(ctx, dst, radio.Forever)
+}
+
+// ClipLevel implements radio.Ranged.
+func (p *playback) ClipLevel() radio.Amplitude { return radio.ClipLevel(p.Receiver) }
+
+// ReadUntil implements radio.Bounded.
+func (p *playback) ReadUntil(ctx context.Context, dst []complex64, until radio.SampleIndex) (int, radio.Meta, error) {
+	n, meta, err := radio.ReadUntil(ctx, p.Receiver, dst, min(until, p.end))
 	if n > 0 {
 		p.at = meta.Index(n-1) + 1
+		return n, meta, err
 	}
-	return n, meta, err
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, meta, err
+	}
+	// There is nothing left: either it was lost, or it is not of this transmission.
+	if until > p.end {
+		return n, meta, errPast
+	}
+	p.at = until
+	return n, meta, nil
+}
+
+// senderEpochs gives the transmitters' epochs as the run had them at this point.
+func (p *playback) senderEpochs() []radio.Epoch {
+	epochs := p.epochs
+	for _, f := range p.frames {
+		if f.First >= p.begun && f.First < p.at && f.Tag != nil {
+			epochs = f.Tag.Transmitters
+		}
+	}
+	return epochs
 }
 
 // goTo passes over what lies before a transmission and lets it be read.
@@ -248,10 +470,11 @@ func (p *playback) goTo(ctx context.Context, a sigmf.Annotation) error {
 	passed := make([]complex64, 1<<14)
 	p.end = a.First
 	for p.at < a.First {
-		if _, _, err := p.Read(ctx, passed); err != nil {
+		if _, _, err := p.ReadUntil(ctx, passed, a.First); err != nil {
 			return err
 		}
 	}
 	p.end = a.First + radio.SampleIndex(a.Count)
+	p.begun, p.epochs = a.First, a.Tag.Transmitters
 	return nil
 }

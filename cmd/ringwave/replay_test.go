@@ -2,12 +2,24 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha512"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"ringwave/cmd/internal/config"
 	"ringwave/cmd/internal/runfolder"
+	"ringwave/crypto/keystream"
+	"ringwave/phy"
+	"ringwave/phy/zq"
+	"ringwave/radio"
 )
 
 // recorded gives the arguments of a short run over a waveform that is recorded.
@@ -107,6 +119,19 @@ func TestReplayDamaged(t *testing.T) {
 			}
 		}
 	}
+	replaced := func(from, to string) func(b []byte) []byte {
+		return func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(from), []byte(to)) }
+	}
+	// forged changes data and makes the checksum that of what they are then.
+	forged := func(name string, change func(b []byte) []byte) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			edit(name, change)(t, dir)
+			sum := sha512.Sum512(readFile(t, dir, name))
+			edit(meta, func(b []byte) []byte {
+				return regexp.MustCompile(`[0-9a-f]{128}`).ReplaceAll(b, []byte(hex.EncodeToString(sum[:])))
+			})(t, dir)
+		}
+	}
 	remove := func(name string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
@@ -125,6 +150,54 @@ func TestReplayDamaged(t *testing.T) {
 		{"a changed byte", edit(data, func(b []byte) []byte { b[len(b)/2] ^= 1; return b }), exitBadInput, "sha512"},
 		{"truncated metadata", edit(meta, func(b []byte) []byte { return b[:len(b)/2] }), exitBadInput, "round-000002"},
 		{"no annotation", edit(meta, func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(`"transmission"`), []byte(`"other"`)) }), exitBadInput, "annotation"},
+		{"zero-length data", edit(data, func([]byte) []byte { return nil }), exitBadInput, "the length is 0 samples"},
+		{"zero-length metadata", edit(meta, func([]byte) []byte { return nil }), exitBadInput, "no JSON object"},
+		{"another datatype", edit(meta, replaced(`"ci8"`, `"ci16_le"`)), exitBadInput, "the length"},
+		{"a datatype that is not read", edit(meta, replaced(`"ci8"`, `"ci16_be"`)), exitBadInput, "core:datatype is ci16_be; allowed is"},
+		{"another sample rate", edit(meta, replaced(`"core:sample_rate": 10000000`, `"core:sample_rate": 2000000`)), exitBadInput, "core:sample_rate is 2 MHz; allowed is 10 MHz, the configuration's link.sample_rate_hz"},
+		{"no sample rate", edit(meta, replaced(`"core:sample_rate": 10000000,`, ``)), exitBadInput, "core:sample_rate is 0 Hz"},
+		{"a comment that is no verdict", edit(meta, replaced(commentElements, "md5 ")), exitBadInput, "allowed is sha256 or void:"},
+		{"transmissions over each other", func(t *testing.T, dir string) {
+			text := string(readFile(t, dir, meta))
+			at := regexp.MustCompile(`"core:sample_start": [0-9]+,\s+"core:sample_count": ([0-9]+),\s+"core:label": "transmission"`).FindStringSubmatchIndex(text)
+			longer := text[:at[2]] + "1" + text[at[2]:]
+			if err := os.WriteFile(filepath.Join(dir, meta), []byte(longer), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}, exitBadInput, "sample"},
+		{"two recordings joined", func(t *testing.T, dir string) {
+			other := readFile(t, dir, iqName, "round-000003.sigmf-data")
+			edit(data, func(b []byte) []byte { return append(b, other...) })(t, dir)
+		}, exitBadInput, "as ringwave:samples says"},
+		{"another round's data", func(t *testing.T, dir string) {
+			other := readFile(t, dir, iqName, "round-000003.sigmf-data")
+			edit(data, func(b []byte) []byte { return slices.Concat(other, b)[:len(b)] })(t, dir)
+		}, exitBadInput, "SHA-512"},
+		// Whoever changes samples and their checksum has a recording that is sound, of
+		// something else.
+		{"noise in one frame", forged(data, func(b []byte) []byte {
+			for k := range b[:20000] {
+				b[20000+k] = byte(k * k >> 3)
+			}
+			return b
+		}), exitFailure, "differ from what the run received"},
+		{"a transmission in another's place", forged(data, func(b []byte) []byte {
+			copy(b[len(b)/2:], slices.Clone(b[:len(b)/2]))
+			return b
+		}), exitFailure, "differ from what the run received"},
+		{"silence", forged(data, func(b []byte) []byte { clear(b); return b }), exitFailure, "differ from what the run received"},
+		{"I and Q changed places", forged(data, func(b []byte) []byte {
+			for k := 0; k < len(b); k += 2 {
+				b[k], b[k+1] = b[k+1], b[k]
+			}
+			return b
+		}), 0, ""}, // symbols are real, and their phase is found: nothing is lost
+		{"conjugated", forged(data, func(b []byte) []byte {
+			for k := 1; k < len(b); k += 2 {
+				b[k] = -b[k]
+			}
+			return b
+		}), 0, ""},
 		{"another round", func(t *testing.T, dir string) {
 			for _, ext := range []string{"data", "meta"} {
 				from, to := filepath.Join(dir, iqName, "round-000001.sigmf-"+ext), filepath.Join(dir, iqName, "round-000002.sigmf-"+ext)
@@ -156,6 +229,9 @@ func TestReplayDamaged(t *testing.T) {
 			if status != c.status || !strings.Contains(stderr, c.want) {
 				t.Errorf("status %d, want %d, and a word of %q:\n%s", status, c.status, c.want, stderr)
 			}
+			if c.status == 0 {
+				return
+			}
 			if strings.Count(stderr, "\n") != 1 || stdout != "" && c.status == exitBadInput {
 				t.Errorf("more than one sentence:\n%s%s", stdout, stderr)
 			}
@@ -168,5 +244,231 @@ func TestReplayDamaged(t *testing.T) {
 	}
 	if status, _, stderr := run(t, "plan", loopbackConfig, "--set", "link.record=ci8"); status != exitBadInput || !strings.Contains(stderr, "link.record") {
 		t.Errorf("recording a ring link: status %d, %s", status, stderr)
+	}
+}
+
+// replayBench is a recorded waveform link without a run around it, so that its medium can
+// be damaged.
+type replayBench struct {
+	cfg    config.Config
+	link   *waveLink
+	length func(t phy.Transmission) int
+	mod    *zq.Modulus
+	dir    string
+	rnd    *rand.Rand
+	read   int // transmissions
+	why    []string
+}
+
+func newReplayBench(t *testing.T, sets ...string) *replayBench {
+	t.Helper()
+	c, err := config.Load("../../hw-configs/waveform-mnist.toml", append([]string{
+		"task.dataset=strokes", "encryption.parameter_set=demo-1024", "encryption.delta_max=1", "link.max_alpha=16", "link.record=cf32_le", "link.snr_db=50", "devices.count=2",
+	}, sets...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := keystream.FromInteger(uint64(c.Experiment.Seed))
+	p, err := newPlayer(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ch, err := newChannel(c, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := newWaveLink(c, root, ch, p.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.close() })
+	b := &replayBench{cfg: c, link: l, mod: p.ctx.Modulus(), dir: t.TempDir(), rnd: rand.New(rand.NewPCG(1, 1))}
+	b.length = func(t phy.Transmission) int { return payloadLength(p.ctx, t) }
+	if err := l.record(b.dir); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// round carries and records all transmissions of a round, whatever becomes of them.
+func (b *replayBench) round(t *testing.T, k uint32, before func(tr phy.Transmission, at radio.SampleIndex)) {
+	t.Helper()
+	for tr := range phy.Transmission(phy.Transmissions) {
+		if before != nil {
+			before(tr, b.link.Next())
+		}
+		if err := b.link.Open(phy.Slot{Round: k, Transmission: tr}, b.length(tr)); err != nil {
+			t.Fatal(err)
+		}
+		x := b.mod.NewVector(b.length(tr))
+		for i := range b.link.h {
+			for j, p := range b.mod.Primes() {
+				for n := range x[j] {
+					x[j][n] = b.rnd.Uint64N(p)
+				}
+			}
+			if err := b.link.Transmit(i, x); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rx := phy.Reception{Y: b.mod.NewVector(b.length(tr)), Pattern: make([]int64, b.link.PatternSymbols())}
+		if err := b.link.Receive(&rx); err != nil {
+			t.Fatal(err)
+		}
+		if rx.CheckPassed {
+			b.read++
+		} else {
+			b.why = append(b.why, b.link.Report().Failure)
+		}
+	}
+	if err := b.link.endRound(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// replay plays the rounds from 1 on and gives the verdicts.
+func (b *replayBench) replay(t *testing.T, rounds int) []replayVerdict {
+	t.Helper()
+	p, err := newPlayer(b.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range rounds {
+		uri := radio.URI{Scheme: fileScheme, Name: recordingBase(b.dir, uint32(k+1))}
+		if err := p.play(t.Context(), recording{uri.String(), int64(k + 1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p.verdicts
+}
+
+// What made a transmission void in the run makes it void again, and what did not
+// does not: new tuning epochs that change no sample, and losses at the edges of
+// frames, beyond them and of whole transmissions.
+func TestReplayOfDamage(t *testing.T) {
+	const rounds = 3
+	all := rounds * phy.Transmissions
+	for _, c := range []struct {
+		name string
+		sets []string
+		read int    // transmissions
+		why  string // of one that was not
+		// harm is done before c0 of round 2, whose frame begins at at.
+		harm func(b *replayBench, at radio.SampleIndex) error
+	}{
+		{"nothing", nil, all, "", func(*replayBench, radio.SampleIndex) error { return nil }},
+		{"nothing, no repeats", []string{"link.frame_repeats=0"}, all, "", func(*replayBench, radio.SampleIndex) error { return nil }},
+		{"a device's new epoch", nil, all - 3, "the tuning epoch of device 2 changed", func(b *replayBench, at radio.SampleIndex) error {
+			return b.link.medium.Retune(1, at+2000, 0)
+		}},
+		{"a device's new epoch in guard time", nil, all - 3, "the tuning epoch of device 1 changed", func(b *replayBench, at radio.SampleIndex) error {
+			return b.link.medium.Retune(0, at+1, 0)
+		}},
+		{"the receiver's new epoch", nil, all - 3, "the receiver's tuning epoch changed", func(b *replayBench, at radio.SampleIndex) error {
+			return b.link.medium.RetuneReceiver(at+2000, 0)
+		}},
+		{"new epoch, phase given", []string{"channel.gains=lattice", "channel.gain_lattice_bits=1", "link.phase_spread_rad=0"}, all - 3 - 4, "the phase given is that of an earlier tuning epoch of the receiver", func(b *replayBench, at radio.SampleIndex) error {
+			return b.link.medium.RetuneReceiver(at, 0)
+		}},
+		{"lost guard time", nil, all, "", func(b *replayBench, at radio.SampleIndex) error { return b.link.medium.Drop(at, 100) }},
+		{"lost samples", nil, all, "symbols erased", func(b *replayBench, at radio.SampleIndex) error { return b.link.medium.Drop(at+3000, 100) }},
+		{"lost samples, not repeated", []string{"link.frame_repeats=0"}, all - 1, "symbols erased", func(b *replayBench, at radio.SampleIndex) error {
+			return b.link.medium.Drop(at+3000, 100)
+		}},
+		{"a whole transmission lost", []string{"link.frame_repeats=0"}, all - 1, "no sample of the frame was received", func(b *replayBench, at radio.SampleIndex) error {
+			n, err := b.link.FrameSamples(phy.TxC0, b.length(phy.TxC0))
+			return errors.Join(err, b.link.medium.Drop(at, radio.SampleCount(n)))
+		}},
+		{"lost into another transmission", []string{"link.frame_repeats=0"}, all - 2, "symbols erased", func(b *replayBench, at radio.SampleIndex) error {
+			n, err := b.link.FrameSamples(phy.TxC0, b.length(phy.TxC0))
+			return errors.Join(err, b.link.medium.Drop(at+1500, radio.SampleCount(n)))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newReplayBench(t, c.sets...)
+			for k := range uint32(rounds) {
+				b.round(t, k+1, func(tr phy.Transmission, at radio.SampleIndex) {
+					if k != 1 || tr != phy.TxC0 {
+						return
+					}
+					if err := c.harm(b, at); err != nil {
+						t.Fatal(err)
+					}
+				})
+			}
+			why := strings.Join(b.why, "; ")
+			if b.read != c.read || b.read < all && !strings.Contains(why, c.why) {
+				t.Errorf("%d of %d transmissions were read, %d expected: %q", b.read, all, c.read, why)
+			}
+			verdicts := b.replay(t, rounds)
+			if len(verdicts) != all {
+				t.Errorf("%d transmissions were replayed", len(verdicts))
+			}
+			for _, v := range verdicts {
+				if !v.Agrees {
+					t.Errorf("round %d, %s: %v, in the run %v", v.Round, v.Transmission, v.Now, v.Then)
+				}
+				if v.Now.Void != v.Then.Void {
+					t.Errorf("round %d, %s: void because %q, in the run %q", v.Round, v.Transmission, v.Now.Void, v.Then.Void)
+				}
+			}
+		})
+	}
+}
+
+// One recording by its path or its URI, with the configuration that lies beside it
+// or is given, and the verdicts as JSON.
+func TestReplayOneRecording(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a run?") // a name that a URI must escape
+	mustRun(t, recorded("ci16_le", dir)...)
+	base := filepath.Join(dir, iqName, "round-000003")
+	uri := radio.URI{Scheme: fileScheme, Name: base}.String()
+	for _, name := range []string{base + ".sigmf-meta", base + ".sigmf-data", uri, uri + ".sigmf-meta", uri + "?checksum=skip"} {
+		stdout, _ := mustRun(t, "replay", name)
+		if !strings.Contains(stdout, "4 of 4 transmissions of a round agree") {
+			t.Errorf("%s: %s", name, stdout)
+		}
+	}
+
+	// Elsewhere it needs to be told the configuration.
+	lone := filepath.Join(t.TempDir(), "lone")
+	for _, ext := range []string{".sigmf-meta", ".sigmf-data"} {
+		if err := os.WriteFile(lone+ext, readFile(t, base+ext), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stdout, _ := mustRun(t, "replay", "--json", "--config", filepath.Join(dir, runfolder.ConfigName), "file:"+lone)
+	var result replayResult
+	if err := json.Unmarshal([]byte(stdout), &result); err != nil {
+		t.Fatalf("%v: %s", err, stdout)
+	}
+	if result.Rounds != 1 || result.Transmissions != 4 || result.Agree != 4 || result.Read+result.Void != 4 || len(result.Verdicts) != 4 {
+		t.Errorf("%+v", result)
+	}
+	for k, v := range result.Verdicts {
+		if v.Round != 3 || v.Transmission != phy.Transmission(k).String() || !v.Agrees || len(v.Then.Elements) != 64 || v.Now != v.Then {
+			t.Errorf("%+v", v)
+		}
+	}
+
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"file:" + lone}, "give it with --config"},
+		{[]string{"loopback:bench", "--config", filepath.Join(dir, runfolder.ConfigName)}, `the scheme "loopback"; allowed is file`},
+		{[]string{"file:" + lone + "?checksum=no", "--config", filepath.Join(dir, runfolder.ConfigName)}, "allowed is skip or verify"},
+		{[]string{"file:" + lone + "-none", "--config", filepath.Join(dir, runfolder.ConfigName)}, "no such file"},
+		{[]string{"file:" + lone, "--config", "none.toml"}, "none.toml"},
+		{[]string{"file:" + lone, "--config", loopbackConfig}, "link.kind is ring"},
+		{[]string{"file:%zz", "--config", loopbackConfig}, "two hexadecimal digits"},
+		{[]string{lone}, "no run folder and no recording"},
+		{[]string{filepath.Join(dir, runfolder.ConfigName)}, "no run folder and no recording"},
+		{[]string{"file:" + lone, "--config", filepath.Join(dir, runfolder.ConfigName), "more"}, "one recording; got 2 arguments"},
+	} {
+		status, stdout, stderr := run(t, append([]string{"replay"}, c.args...)...)
+		if status != exitBadInput || stdout != "" || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%v: status %d, %s%s", c.args, status, stdout, stderr)
+		}
 	}
 }

@@ -309,6 +309,9 @@ func (s *session) train(ctx context.Context, report func(r learner.Record)) erro
 		line := row(record)
 		if s.protocol != nil {
 			line.Link = s.protocol.link.report()
+			if n := s.protocol.link.clippedSamples(); n > 0 {
+				s.log.Warn("the receiver clipped", "round", record.Round, "samples", n)
+			}
 		}
 		if err := s.metrics.Add(line); err != nil {
 			return err

@@ -17,7 +17,6 @@ import (
 	"ringwave/phy/modem"
 	"ringwave/radio"
 	"ringwave/radio/loopback"
-	"ringwave/radio/sigmf"
 )
 
 // kindWaveform is the value of link.kind for symbols that really superpose.
@@ -26,11 +25,23 @@ const kindWaveform = "waveform"
 // groupScale bounds the integers that bring groups to one scale.
 const groupScale = 50
 
-// designAlpha gives the scale that a design must bear: the channel's, or the
-// finest that a blind receiver may find, times the groups' integers.
+// groupSize gives G.
+func groupSize(c config.Config) int {
+	if g := c.Link.GroupSize; g > 0 {
+		return min(g, c.Devices.Count)
+	}
+	return c.Devices.Count
+}
+
+// designAlpha gives the scale that a design must bear: the channel's, that of
+// aligned gains, or the finest that a blind receiver may find, times the groups'
+// integers.
 func designAlpha(c config.Config, ch *channel.Channel) float64 {
-	if c.Link.Kind != kindWaveform || c.Experiment.Aggregator != aggregatorXMK || !ch.Continuous() {
+	if !isWaveform(c) || !ch.Continuous() {
 		return ch.Alpha()
+	}
+	if regimeOf(c) == meanAligned {
+		return alignedAlpha * (1 + alignedTolerance(ch, groupSize(c)))
 	}
 	if g := c.Link.GroupSize; g > 0 && g < c.Devices.Count {
 		return c.Link.MaxAlpha * groupScale
@@ -47,11 +58,17 @@ type waveLink struct {
 	channel *channel.Channel
 	group   int
 	phases  []float64
+	delays  []modem.Samples
 	bits    int
 
-	slot     phy.Slot
-	receiver radio.Receiver
-	recorder *recorder
+	slot         phy.Slot
+	transmitters []radio.Transmitter
+	receiver     radio.Receiver
+	recorder     *recorder
+	atOpen       []radio.Epoch // of the transmitters, as the transmission was opened
+	paced        *paced        // nil unless in real time
+	regime       regime
+	clipped      radio.SampleCount // by the receiver, in the round
 
 	view             waveView // of the last round, for plots
 	sampleRate       float64
@@ -66,11 +83,6 @@ type waveLink struct {
 type pathOf struct{ *channel.Path }
 
 func (p pathOf) Apply(dst, src []complex64, _ int64) { p.Path.Apply(dst, src) }
-
-// noiseOf lets a channel.Front be the receiver's noise.
-type noiseOf struct{ *channel.Front }
-
-func (n noiseOf) Add(dst []complex64, _ int64) { n.Front.Apply(dst) }
 
 // modemConfig gives the modem of a configuration.
 func modemConfig(l config.Link) modem.Config {
@@ -91,6 +103,15 @@ func receiverNoise(l config.Link, m modem.Config, scale float64) float64 {
 	return scale * math.Sqrt(noise/modem.NoiseBandwidth(m.Pulse, m.SamplesPerSymbol))
 }
 
+// symbolScale gives the amplitude of the digit 1 from a device at full drive.
+func symbolScale(c config.Config) (float64, error) {
+	m, err := modem.NewModulator(modemConfig(c.Link), modem.Drive{Peak: float32(c.Link.Base-1) / 2, Amplitude: transmitAmplitude(c)})
+	if err != nil {
+		return 0, err
+	}
+	return float64(m.Scale()), nil
+}
+
 // receiveConfig is what the receiver knows of a link: all of its configuration but
 // the streams and the observers.
 func receiveConfig(c config.Config, root keystream.Seed, ch *channel.Channel, ctx *xmkckks.Context) phy.WaveformConfig {
@@ -98,11 +119,14 @@ func receiveConfig(c config.Config, root keystream.Seed, ch *channel.Channel, ct
 		Modulus: ctx.Modulus(), Devices: ch.Devices(), Group: c.Link.GroupSize, Base: c.Link.Base, BlockSymbols: c.Link.BlockSymbols,
 		Modem: modemConfig(c.Link), Repeats: c.Link.FrameRepeats, GroupScale: groupScale, Run: uint16(c.Experiment.Seed),
 		Public:  root.Derive("public link"),
-		Lattice: lattice.Options{MaxAlpha: c.Link.MaxAlpha},
+		Lattice: lattice.Options{MaxAlpha: c.Link.MaxAlpha}, Amplitude: transmitAmplitude(c),
 	}
-	if !ch.Continuous() {
+	switch regimeOf(c) {
+	case emulated:
 		// The emulated real gain is what lies on the lattice, sign and all.
 		cfg.Alpha, cfg.Phase = ch.Alpha(), new(modem.Radians)
+	case meanAligned:
+		cfg.Alpha, cfg.Tolerance, cfg.Level = alignedAlpha, alignedTolerance(ch, groupSize(c)), levelOf(c, ch)
 	}
 	return cfg
 }
@@ -117,11 +141,9 @@ func payloadLength(ctx *xmkckks.Context, t phy.Transmission) int {
 
 func newWaveLink(c config.Config, root keystream.Seed, ch *channel.Channel, ctx *xmkckks.Context) (*waveLink, error) {
 	l := &waveLink{
-		channel: ch, group: c.Link.GroupSize, sampleRate: c.Link.SampleRateHz, samplesPerSymbol: c.Link.SamplesPerSymbol,
+		channel: ch, group: groupSize(c), regime: regimeOf(c), sampleRate: c.Link.SampleRateHz, samplesPerSymbol: c.Link.SamplesPerSymbol,
 		h: make([]float64, ch.Devices()), phases: make([]float64, ch.Devices()),
-	}
-	if l.group == 0 {
-		l.group = ch.Devices()
+		delays: make([]modem.Samples, ch.Devices()),
 	}
 	if err := l.build(c, root, ctx); err != nil {
 		return nil, bad(fmt.Errorf("waveform link: %w", errors.Join(err, l.close())))
@@ -131,31 +153,38 @@ func newWaveLink(c config.Config, root keystream.Seed, ch *channel.Channel, ctx 
 
 func (l *waveLink) build(c config.Config, root keystream.Seed, ctx *xmkckks.Context) error {
 	m := modemConfig(c.Link)
-	probe, err := modem.NewModulator(m, modem.Drive{Peak: float32(c.Link.Base-1) / 2})
+	scale, err := symbolScale(c)
 	if err != nil {
 		return err
 	}
-	delays := make([]modem.Samples, len(l.h))
-	noiseStd := receiverNoise(c.Link, m, float64(probe.Scale()))
-	if err := l.makeMedium(c, root, noiseStd, delays); err != nil {
+	noiseStd := receiverNoise(c.Link, m, scale)
+	if err := l.makeMedium(c, root, noiseStd); err != nil {
 		return err
 	}
 	cfg := receiveConfig(c, root, l.channel, ctx)
 	cfg.OnTransmission, cfg.OnFrame = l.begin, l.heard
 	if c.Link.Pulse != "flat-top" {
-		cfg.Advance = delays // as a calibration would have measured them
+		cfg.Advance = l.delays // as a calibration would have measured them
 	}
 	if cfg.Transmitters, l.receiver, err = l.open(); err != nil {
 		return err
 	}
+	if l.regime == meanAligned {
+		if cfg.Trim, _, err = align(l.channel, l.phases); err != nil {
+			return err
+		}
+	}
+	l.transmitters = cfg.Transmitters
 	cfg.Receiver = l.receiver
+	if c.Link.RealTime {
+		l.paced = &paced{Receiver: l.receiver, clock: loopback.WallClock(), rate: radio.Hertz(c.Link.SampleRateHz)}
+		cfg.Receiver = l.paced
+	}
 	if c.Link.Record != recordNone {
-		l.recorder = &recorder{cfg: sigmf.Config{
-			Datatype: sigmf.Datatype(c.Link.Record), SampleRate: radio.Hertz(c.Link.SampleRateHz),
-			FullScale: fullScale(c.Link, l.channel, l.group, noiseStd), Recorder: "ringwave",
-			Description: "superposed frames of experiment " + c.Experiment.Name,
-		}}
-		cfg.Receiver = radio.Tee(newConverter(l.receiver, l.recorder.cfg), l.recorder)
+		l.recorder = &recorder{cfg: recordConfig(c, l.channel, l.group, noiseStd)}
+		converted := newConverter(cfg.Receiver, l.recorder.cfg)
+		l.recorder.cfg.ClipLevel = radio.ClipLevel(converted)
+		cfg.Receiver = radio.Tee(converted, l.recorder)
 	}
 	if l.Waveform, err = phy.NewWaveform(cfg); err != nil {
 		return err
@@ -164,26 +193,28 @@ func (l *waveLink) build(c config.Config, root keystream.Seed, ctx *xmkckks.Cont
 }
 
 // makeMedium draws the devices' delays and phases and joins them.
-func (l *waveLink) makeMedium(c config.Config, root keystream.Seed, noiseStd float64, delays []modem.Samples) error {
+func (l *waveLink) makeMedium(c config.Config, root keystream.Seed, noiseStd float64) error {
 	rnd := rand.New(root.Derive("positions").Stream())
-	config := loopback.Config{Rate: radio.Hertz(c.Link.SampleRateHz), Window: 1 << 25}
-	for i := range delays {
-		delays[i] = modem.Samples(c.Link.DelaySpreadSamples * rnd.Float64())
+	medium := loopback.Config{Rate: radio.Hertz(c.Link.SampleRateHz), Window: 1 << 25}
+	for i := range l.delays {
+		l.delays[i] = modem.Samples(c.Link.DelaySpreadSamples * rnd.Float64())
 		if phase := c.Link.PhaseSpreadRad * (rnd.Float64() - 0.5); l.channel.Continuous() {
 			l.phases[i] = phase // an emulated gain is real by itself
 		}
-		p, err := channel.NewPath(channel.Impairments{DelaySamples: float64(delays[i]), PhaseRad: l.phases[i]}, root.Derive("path", uint64(i)))
+		imp := impairments(c, i)
+		imp.DelaySamples, imp.PhaseRad = float64(l.delays[i]), l.phases[i]
+		p, err := channel.NewPath(imp, root.Derive("path", uint64(i)))
 		if err != nil {
 			return fmt.Errorf("device %d: %w", i+1, err)
 		}
-		config.Devices = append(config.Devices, loopback.Device{Gain: 1, Path: pathOf{p}})
+		medium.Devices = append(medium.Devices, loopback.Device{Gain: 1, Path: pathOf{p}})
 	}
-	front, err := channel.NewFront(channel.Impairments{}, noiseStd, 1, root.Derive("front"))
+	front, err := newFront(c, l.channel, l.group, noiseStd, root.Derive("front"))
 	if err != nil {
 		return err
 	}
-	l.front, config.Noise = front, noiseOf{front}
-	l.medium, err = loopback.New(config)
+	l.front, medium.Converter = front.Front, front
+	l.medium, err = loopback.New(medium)
 	return err
 }
 
@@ -233,8 +264,11 @@ func (l *waveLink) countBits(c config.Config, ctx *xmkckks.Context, m modem.Conf
 // begin sets the gains of a transmission from its first sample on.
 func (l *waveLink) begin(slot phy.Slot, at radio.SampleIndex) error {
 	l.keep()
+	if l.paced != nil {
+		l.paced.begin(at)
+	}
 	if slot.Transmission == phy.TxKey && slot.Attempt == 0 {
-		l.view.read = false
+		l.view.read, l.clipped = false, 0
 		nan := math.NaN()
 		l.row = runfolder.LinkRow{Alpha: nan, Quality: nan, Misfit: nan, ZeroGains: nan}
 	}
@@ -262,13 +296,27 @@ func (l *waveLink) heard(o phy.Observation) error {
 	if l.recorder == nil {
 		return nil
 	}
-	comment := fmt.Sprintf("repeat %d", o.Repeat)
-	return l.recorder.annotate(o.First, o.Slot, o.Group, l.receiver.Epoch(), labelFrame, comment)
+	return l.recorder.annotate(note{
+		slot: o.Slot, group: o.Group, first: o.First, end: l.Waveform.Next(), epoch: l.receiver.Epoch(),
+		transmitters: l.epochs(), label: labelFrame, comment: fmt.Sprintf("repeat %d", o.Repeat),
+	})
+}
+
+// epochs gives the present tuning epochs of the transmitters.
+func (l *waveLink) epochs() []radio.Epoch {
+	epochs := make([]radio.Epoch, len(l.transmitters))
+	for i, t := range l.transmitters {
+		epochs[i] = t.Epoch()
+	}
+	return epochs
 }
 
 // Open begins a transmission: phy.Uplink.
 func (l *waveLink) Open(slot phy.Slot, n int) error {
 	l.slot = slot
+	if l.recorder != nil {
+		l.atOpen = l.epochs()
+	}
 	return l.Waveform.Open(slot, n)
 }
 
@@ -278,11 +326,12 @@ func (l *waveLink) Receive(rx *phy.Reception) error {
 	if l.recorder == nil {
 		return l.Waveform.Receive(rx)
 	}
-	first := l.recorder.due
+	n := note{slot: l.slot, group: -1, first: l.Waveform.Next(), transmitters: l.atOpen, label: labelTransmission}
 	if err := l.Waveform.Receive(rx); err != nil {
 		return err
 	}
-	return l.recorder.annotate(first, l.slot, -1, l.receiver.Epoch(), labelTransmission, verdict(rx, l.Waveform.Report()))
+	n.end, n.epoch, n.comment = l.Waveform.Next(), l.receiver.Epoch(), verdict(rx, l.Waveform.Report())
+	return l.recorder.annotate(n)
 }
 
 // record begins to keep what is received in a run folder, if it is to be kept.
@@ -308,6 +357,7 @@ func (l *waveLink) keep() {
 	}
 	l.fresh = false
 	r := l.Waveform.Report()
+	l.clipped += r.Clipped
 	l.row.FramesRepeated += float64(r.Repeated)
 	if r.Failure == "" && !(r.Quality >= l.row.Quality) {
 		l.row.Quality = r.Quality
@@ -315,10 +365,17 @@ func (l *waveLink) keep() {
 }
 
 // effective writes the real gains that the receiver meets: what is left of h_i
-// after each group's common phase.
+// after each group's common phase, or after the devices' trims.
 func (l *waveLink) effective(dst []float64) {
 	copy(dst, l.h)
-	if !l.channel.Continuous() {
+	switch l.regime {
+	case emulated:
+		return
+	case meanAligned:
+		mu, _ := l.channel.Moments()
+		for i := range dst {
+			dst[i] /= mu[i]
+		}
 		return
 	}
 	for first := 0; first < len(l.h); first += l.group {
@@ -352,6 +409,9 @@ func (l *waveLink) truth(dst []float64, _, _ uint32) {
 }
 
 func (l *waveLink) overheadBits() int { return l.bits }
+
+// clippedSamples is called after report.
+func (l *waveLink) clippedSamples() int64 { return int64(l.clipped) }
 
 func (l *waveLink) report() *runfolder.LinkRow {
 	l.keep()

@@ -54,7 +54,7 @@ func TestAcceptedIntegersAreTheRoundedGains(t *testing.T) {
 				case 2:
 					s.h[2], s.h[0] = s.h[1]-offset, s.noise*3
 				}
-				s.send()
+				s.transmit()
 				res, err := s.receiver.Search(s.y, func(y []int32) bool { _, ok := s.linear(y); return ok })
 				if err != nil {
 					continue

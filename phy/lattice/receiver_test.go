@@ -27,7 +27,7 @@ func superposed(n int, noise float64, gains ...float64) *simulation {
 	})
 	s.noise = noise
 	copy(s.h, gains)
-	s.send()
+	s.transmit()
 	return s
 }
 

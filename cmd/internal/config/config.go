@@ -81,6 +81,36 @@ type Optimizer struct {
 // Devices are the edge devices.
 type Devices struct {
 	Count int `toml:"count"`
+
+	// What follows is the hardware of the transmitters of a simulated bench, for
+	// link.kind = "waveform"; a list has a value a device. By default it is ideal.
+
+	// CarrierOffsetHz is the error of a transmitter's carrier against the
+	// receiver's; LinewidthHz the full width of its spectral line at half maximum:
+	// its phase is a Wiener process of variance 2 pi linewidth t.
+	CarrierOffsetHz          float64   `toml:"carrier_offset_hz"`
+	CarrierOffsetPerDeviceHz []float64 `toml:"carrier_offset_per_device_hz"`
+	LinewidthHz              float64   `toml:"linewidth_hz"`
+	LinewidthPerDeviceHz     []float64 `toml:"linewidth_per_device_hz"`
+	// IQGainDB and IQPhaseRad are the mismatch of the quadrature branch against
+	// the in-phase one, DCOffset the offset of both in parts of full scale.
+	IQGainDB            float64   `toml:"iq_gain_db"`
+	IQGainPerDeviceDB   []float64 `toml:"iq_gain_per_device_db"`
+	IQPhaseRad          float64   `toml:"iq_phase_rad"`
+	IQPhasePerDeviceRad []float64 `toml:"iq_phase_per_device_rad"`
+	DCOffset            float64   `toml:"dc_offset"`
+	DCOffsetPerDevice   []float64 `toml:"dc_offset_per_device"`
+	// ConverterBits is the resolution of each branch of a transmitter's converter,
+	// whose largest code the largest symbol takes; 0 for none.
+	ConverterBits          int   `toml:"converter_bits"`
+	ConverterBitsPerDevice []int `toml:"converter_bits_per_device"`
+}
+
+// Transmitter is the hardware of one device, as Devices has it.
+type Transmitter struct {
+	CarrierOffsetHz, LinewidthHz   float64
+	IQGainDB, IQPhaseRad, DCOffset float64
+	ConverterBits                  int
 }
 
 // Encryption is the scheme's choices.
@@ -141,6 +171,27 @@ type Link struct {
 	// device of gain 1 being 1; 0 for what the channel's moments ask for.
 	Record          string  `toml:"record"`
 	RecordFullScale float64 `toml:"record_full_scale"`
+	// Regime is how gains come to lie on a lattice: emulated (the channel's do),
+	// mean-aligned (devices trim their gain and phase by the long-term mean),
+	// blind (the receiver looks for the lattice), or auto: emulated for
+	// channel.gains = "lattice", blind for "continuous".
+	Regime string `toml:"regime"`
+	// RealTime lets every transmission last as long as its samples would.
+	RealTime bool `toml:"real_time"`
+
+	// What follows is the hardware of the simulated receiver, by default ideal.
+
+	// ReceiverConverterBits is the resolution of each branch; 0 for none.
+	// ReceiverFullScale is the amplitude at which it clips, that of a device of gain
+	// 1 being 1; 0 for what the channel's moments ask for. A recording of an integer
+	// type then holds the converter's codes and rounds nothing more.
+	ReceiverConverterBits int     `toml:"receiver_converter_bits"`
+	ReceiverFullScale     float64 `toml:"receiver_full_scale"`
+	// The mismatch of the receiver's quadrature branch and the offset of both in
+	// parts of full scale.
+	ReceiverIQGainDB   float64 `toml:"receiver_iq_gain_db"`
+	ReceiverIQPhaseRad float64 `toml:"receiver_iq_phase_rad"`
+	ReceiverDCOffset   float64 `toml:"receiver_dc_offset"`
 }
 
 // Channel is the fading model.
@@ -196,7 +247,11 @@ func Default() Config {
 			Eta0: 0.05, EtaPower: 0.5, Gamma0: 0.05, GammaPower: 0.25,
 			EvaluateEvery: 10, CheckpointEvery: 10,
 		},
-		Devices: Devices{Count: 10},
+		Devices: Devices{
+			Count: 10, CarrierOffsetPerDeviceHz: []float64{}, LinewidthPerDeviceHz: []float64{},
+			IQGainPerDeviceDB: []float64{}, IQPhasePerDeviceRad: []float64{}, DCOffsetPerDevice: []float64{},
+			ConverterBitsPerDevice: []int{},
+		},
 		Encryption: Encryption{
 			ParameterSet: "ringwave-4096", Form: "set", Randomness: "seed",
 			DeltaMax: 16, AttemptsPerRound: 4, ModulusBits: []int{},
@@ -205,7 +260,7 @@ func Default() Config {
 			Kind: "ring", BandwidthHz: 1e12,
 			Base: 3, Pulse: "flat-top", SamplesPerSymbol: 8, EdgeSamples: 2, ToleranceSamples: 1,
 			RollOff: 0.5, SpanSymbols: 16, PreambleSymbols: 127, BlockSymbols: 8192, SampleRateHz: 10e6,
-			FrameRepeats: 1, MaxAlpha: 40, SNRdB: 40, Record: "none",
+			FrameRepeats: 1, MaxAlpha: 40, SNRdB: 40, Record: "none", Regime: "auto",
 		},
 		Channel: Channel{
 			Model: "gaussian", Mean: 1, Std: 1, KFactor: 10,

@@ -130,7 +130,50 @@ func (c *Config) checkOptimizer() error {
 }
 
 func (c *Config) checkDevices() error {
-	return between("devices.count", c.Devices.Count, 1, maxDevices)
+	d := c.Devices
+	err := first(
+		between("devices.count", d.Count, 1, maxDevices),
+		c.checkPerDevice("devices.carrier_offset_per_device_hz", len(d.CarrierOffsetPerDeviceHz)),
+		c.checkPerDevice("devices.linewidth_per_device_hz", len(d.LinewidthPerDeviceHz)),
+		c.checkPerDevice("devices.iq_gain_per_device_db", len(d.IQGainPerDeviceDB)),
+		c.checkPerDevice("devices.iq_phase_per_device_rad", len(d.IQPhasePerDeviceRad)),
+		c.checkPerDevice("devices.dc_offset_per_device", len(d.DCOffsetPerDevice)),
+		c.checkPerDevice("devices.converter_bits_per_device", len(d.ConverterBitsPerDevice)),
+	)
+	for i := 0; i < d.Count && err == nil; i++ {
+		err = c.checkTransmitter(i)
+	}
+	return err
+}
+
+// checkTransmitter checks the hardware of device i.
+func (c *Config) checkTransmitter(i int) error {
+	d := c.Devices
+	key := func(common, each string, n int) string {
+		if n > 0 {
+			return fmt.Sprintf("devices.%s of device %d", each, i+1)
+		}
+		return "devices." + common
+	}
+	t := c.Transmitter(i)
+	half := c.Link.SampleRateHz / 2
+	return first(
+		inRange(key("carrier_offset_hz", "carrier_offset_per_device_hz", len(d.CarrierOffsetPerDeviceHz)), t.CarrierOffsetHz, -half, half),
+		inRange(key("linewidth_hz", "linewidth_per_device_hz", len(d.LinewidthPerDeviceHz)), t.LinewidthHz, 0, half/10),
+		inRange(key("iq_gain_db", "iq_gain_per_device_db", len(d.IQGainPerDeviceDB)), t.IQGainDB, -20, 20),
+		inRange(key("iq_phase_rad", "iq_phase_per_device_rad", len(d.IQPhasePerDeviceRad)), t.IQPhaseRad, -1, 1),
+		inRange(key("dc_offset", "dc_offset_per_device", len(d.DCOffsetPerDevice)), t.DCOffset, -0.5, 0.5),
+		converterBits(key("converter_bits", "converter_bits_per_device", len(d.ConverterBitsPerDevice)), t.ConverterBits),
+	)
+}
+
+// converterBits checks a resolution: with one bit there is no code for 0, which
+// is sent between frames.
+func converterBits(key string, bits int) error {
+	if bits == 0 || bits >= 2 && bits <= 24 {
+		return nil
+	}
+	return fmt.Errorf("%s is %d: allowed are 2 to 24, or 0 for no converter", key, bits)
 }
 
 func (c *Config) checkEncryption() error {
@@ -191,6 +234,12 @@ func (c *Config) checkLink() error {
 		inRange("link.phase_spread_rad", l.PhaseSpreadRad, 0, math.Pi),
 		oneOf("link.record", l.Record, "none", "ci8", "ci16_le", "cf32_le"),
 		inRange("link.record_full_scale", l.RecordFullScale, 0, 1e6),
+		oneOf("link.regime", l.Regime, "auto", "emulated", "mean-aligned", "blind"),
+		converterBits("link.receiver_converter_bits", l.ReceiverConverterBits),
+		inRange("link.receiver_full_scale", l.ReceiverFullScale, 0, 1e6),
+		inRange("link.receiver_iq_gain_db", l.ReceiverIQGainDB, -20, 20),
+		inRange("link.receiver_iq_phase_rad", l.ReceiverIQPhaseRad, -1, 1),
+		inRange("link.receiver_dc_offset", l.ReceiverDCOffset, -0.5, 0.5),
 	)
 	if err == nil && l.Base%2 == 0 {
 		return fmt.Errorf("link.base is %d: it must be odd, so that digits have mean zero", l.Base)
@@ -201,7 +250,36 @@ func (c *Config) checkLink() error {
 	if err == nil && l.Record != "none" && (l.Kind != "waveform" || c.Experiment.Aggregator != "xmk-ckks") {
 		return fmt.Errorf("link.record is %s: only link.kind = \"waveform\" with experiment.aggregator = \"xmk-ckks\" has samples to record", l.Record)
 	}
-	return err
+	return first(err, c.checkRegime(), c.checkConverters())
+}
+
+// checkRegime refuses a regime that the gains do not go with.
+func (c *Config) checkRegime() error {
+	r, gains := c.Link.Regime, c.Channel.Gains
+	if r == "auto" || c.Link.Kind != "waveform" || (r == "emulated") == (gains == "lattice") {
+		return nil
+	}
+	needs := "continuous"
+	if r == "emulated" {
+		needs = "lattice"
+	}
+	return fmt.Errorf("link.regime is %q and channel.gains %q: this regime is for channel.gains = %q", r, gains, needs)
+}
+
+// checkConverters refuses to round what the receiver's converter gives once more.
+func (c *Config) checkConverters() error {
+	l := c.Link
+	recorded := map[string]int{"ci8": 8, "ci16_le": 16}[l.Record]
+	if l.ReceiverConverterBits == 0 || recorded == 0 {
+		return nil
+	}
+	if l.ReceiverConverterBits > recorded {
+		return fmt.Errorf("link.record is %s and link.receiver_converter_bits %d: the recording would round once more; allowed are 2 to %d bits, or cf32_le", l.Record, l.ReceiverConverterBits, recorded)
+	}
+	if l.RecordFullScale != 0 {
+		return fmt.Errorf("link.record_full_scale is %v with link.receiver_converter_bits = %d: an integer recording has the converter's full scale, link.receiver_full_scale", l.RecordFullScale, l.ReceiverConverterBits)
+	}
+	return nil
 }
 
 func (c *Config) checkChannel() error {
@@ -215,10 +293,10 @@ func (c *Config) checkChannel() error {
 		inRange("channel.k_factor", h.KFactor, 0, 1e6),
 		inRange("channel.drift_std", h.DriftStd, 0, 1e3),
 		inRange("channel.drift_probability", h.DriftProbability, 0, 1),
-		c.checkPerDevice("channel.mean_per_device", h.MeanPerDevice),
-		c.checkPerDevice("channel.std_per_device", h.StdPerDevice),
-		c.checkPerDevice("channel.distance_per_device_m", h.DistancePerDeviceM),
-		c.checkPerDevice("channel.misalignment_per_device_deg", h.MisalignmentPerDeviceDeg),
+		c.checkPerDevice("channel.mean_per_device", len(h.MeanPerDevice)),
+		c.checkPerDevice("channel.std_per_device", len(h.StdPerDevice)),
+		c.checkPerDevice("channel.distance_per_device_m", len(h.DistancePerDeviceM)),
+		c.checkPerDevice("channel.misalignment_per_device_deg", len(h.MisalignmentPerDeviceDeg)),
 	)
 	if err != nil {
 		return err
@@ -238,11 +316,12 @@ func (c *Config) checkChannel() error {
 	return nil
 }
 
-func (c *Config) checkPerDevice(key string, values []float64) error {
-	if len(values) == 0 || len(values) == c.Devices.Count {
+// checkPerDevice wants one value a device, or none.
+func (c *Config) checkPerDevice(key string, values int) error {
+	if values == 0 || values == c.Devices.Count {
 		return nil
 	}
-	return fmt.Errorf("%s has %d values for %d devices: give one a device, or none", key, len(values), c.Devices.Count)
+	return fmt.Errorf("%s has %d values for %d devices: give one a device, or none", key, values, c.Devices.Count)
 }
 
 // Mean gives mu of device i, counted from 0.
@@ -261,8 +340,21 @@ func (c *Config) Misalignment(i int) float64 {
 	return own(c.Channel.MisalignmentPerDeviceDeg, i, c.Channel.MisalignmentDeg)
 }
 
+// Transmitter gives the hardware of device i, counted from 0.
+func (c *Config) Transmitter(i int) Transmitter {
+	d := c.Devices
+	return Transmitter{
+		CarrierOffsetHz: own(d.CarrierOffsetPerDeviceHz, i, d.CarrierOffsetHz),
+		LinewidthHz:     own(d.LinewidthPerDeviceHz, i, d.LinewidthHz),
+		IQGainDB:        own(d.IQGainPerDeviceDB, i, d.IQGainDB),
+		IQPhaseRad:      own(d.IQPhasePerDeviceRad, i, d.IQPhaseRad),
+		DCOffset:        own(d.DCOffsetPerDevice, i, d.DCOffset),
+		ConverterBits:   own(d.ConverterBitsPerDevice, i, d.ConverterBits),
+	}
+}
+
 // own gives a device's own value, or the common one.
-func own(values []float64, i int, common float64) float64 {
+func own[T any](values []T, i int, common T) T {
 	if i < len(values) {
 		return values[i]
 	}

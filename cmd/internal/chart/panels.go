@@ -1,0 +1,238 @@
+package chart
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"ringwave/cmd/internal/runfolder"
+)
+
+// panel is one of several plots side by side.
+type panel struct {
+	title  string
+	series []Series
+	// open are points drawn as open diamonds over all else, a colour each: values
+	// from elsewhere, to compare with.
+	open []Series
+}
+
+// panels are plots of one kind that share their axes and one legend. Names of the
+// legend are those of all series, each told once; those of open are told by one
+// name.
+type panels struct {
+	xLabel, yLabel string
+	logX, logY     bool
+	xTicks         []float64 // where x has few values: the axis is labelled at these
+	ySpan          []float64 // values that the y axis holds besides
+	openName       string
+	list           []panel
+}
+
+// The size of a panel, and how many stand beside each other.
+const (
+	panelWidth  = 6.4 * vg.Centimeter
+	panelHeight = 6 * vg.Centimeter
+	panelGap    = vg.Length(12)
+	panelsInRow = 3
+)
+
+// save writes the panels to base.svg and base.png, as Figure.Save does.
+func (p panels) save(base string) error {
+	for _, s := range p.all() {
+		if err := s.check(); err != nil {
+			return fmt.Errorf("drawing %s: %w", base, err)
+		}
+	}
+	columns := min(len(p.list), panelsInRow)
+	rows := (len(p.list) + columns - 1) / columns
+	w := vg.Length(columns)*panelWidth + yLabelRoom + 2*outerMargin
+	h := vg.Length(rows)*panelHeight + xLabelRoom + 3*rowHeight + 2*outerMargin
+
+	vector := vgsvg.New(w, h)
+	p.draw(draw.New(vector), columns, rows)
+	var b bytes.Buffer
+	if _, err := vector.WriteTo(&b); err != nil {
+		return fmt.Errorf("drawing %s.svg: %w", base, err)
+	}
+	// As in Figure: the font is rarely installed under this name.
+	svg := bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"),
+		[]byte("font-family:Liberation Sans,Arimo,Arial,Helvetica,sans-serif;"))
+	if err := runfolder.WriteFile(base+".svg", svg); err != nil {
+		return err
+	}
+	raster := vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(dotsPerInch))
+	p.draw(draw.New(raster), columns, rows)
+	b.Reset()
+	if _, err := (vgimg.PngCanvas{Canvas: raster}).WriteTo(&b); err != nil {
+		return fmt.Errorf("drawing %s.png: %w", base, err)
+	}
+	return runfolder.WriteFile(base+".png", b.Bytes())
+}
+
+// all gives every series of every panel.
+func (p panels) all() []Series {
+	var all []Series
+	for _, l := range p.list {
+		all = append(append(all, l.series...), l.open...)
+	}
+	return all
+}
+
+func (p panels) draw(c draw.Canvas, columns, rows int) {
+	c.SetColor(color.White)
+	c.Fill(c.Rectangle.Path())
+	c = draw.Crop(c, outerMargin, -outerMargin-4, outerMargin, -outerMargin)
+	c.Max.Y -= p.drawLegend(c)
+	x, y := p.axes()
+	outer := c.Min
+	c = draw.Crop(c, yLabelRoom, 0, xLabelRoom, 0)
+	size := c.Size()
+	width := (size.X - vg.Length(columns-1)*panelGap) / vg.Length(columns)
+	height := (size.Y - vg.Length(rows-1)*panelGap) / vg.Length(rows)
+	for i, l := range p.list {
+		column, row := i%columns, i/columns
+		left := c.Min.X + vg.Length(column)*(width+panelGap)
+		top := c.Max.Y - vg.Length(row)*(height+panelGap)
+		tile := c
+		tile.Min, tile.Max = vg.Point{X: left, Y: top - height}, vg.Point{X: left + width, Y: top}
+		// A row that is not full leaves the panels above it as its bottom.
+		labels := frame{corner: vg.Point{X: outer.X, Y: tile.Min.Y - xLabelRoom}}
+		if column == 0 {
+			labels.y = plain(p.yLabel)
+		}
+		if i+columns >= len(p.list) {
+			labels.x = plain(p.xLabel)
+		}
+		p.drawPanel(tile, l, labels, x, y)
+	}
+}
+
+// drawPanel draws one panel and its title.
+func (p panels) drawPanel(c draw.Canvas, l panel, labels frame, x, y axis) {
+	style := textStyle(labelSize, text.XCenter, text.YTop)
+	c.FillText(style, vg.Point{X: c.Center().X, Y: c.Max.Y}, plain(l.title))
+	c.Max.Y -= style.Height(l.title) + 5
+
+	out := plot.New()
+	out.BackgroundColor = nil
+	setAxis(&out.X, x)
+	setAxis(&out.Y, y)
+	traces := p.traces(l.series)
+	empty := !slices.ContainsFunc(traces, func(t colored) bool { return len(t.x) > 0 })
+	out.Add(backdrop{x, y, empty})
+	for _, bands := range []bool{true, false} {
+		for _, t := range traces {
+			if (t.Style == Band) == bands {
+				out.Add(mark{t.thinned(x), x, y})
+			}
+		}
+	}
+	for _, t := range p.traces(l.open) {
+		out.Add(diamonds{mark{t, x, y}})
+	}
+	out.Add(labels)
+	out.Draw(c)
+}
+
+func (p panels) traces(list []Series) []colored {
+	var traces []colored
+	for i, s := range list {
+		traces = append(traces, colored{s.clean(p.logX, p.logY), s.Color.rgb(i)})
+	}
+	return traces
+}
+
+// axes gives axes that hold the points of all panels.
+func (p panels) axes() (x, y axis) {
+	var ex, ey extent
+	for _, t := range p.traces(p.all()) {
+		for j := range t.x {
+			ex.add(t.x[j])
+			ey.add(t.high[j])
+			if !p.logY || t.low[j] > 0 {
+				ey.add(t.low[j])
+			}
+		}
+	}
+	for _, v := range p.ySpan {
+		ey.add(v)
+	}
+	ey.integer = false
+	const margin = 0.04 // the outermost marks are seen whole
+	x = makeAxis(p.logX, ex, margin, count(panelWidth, 1.1*vg.Centimeter))
+	y = makeAxis(p.logY, ey, 0.05, count(panelHeight, 0.95*vg.Centimeter))
+	if len(p.xTicks) == 0 || !ex.any {
+		return x, y
+	}
+	x.offset, x.ticks = 0, nil
+	for _, v := range p.xTicks {
+		if v >= x.lo && v <= x.hi {
+			x.ticks = append(x.ticks, plot.Tick{Value: v, Label: plainNumber(v)})
+		}
+	}
+	return x, y
+}
+
+// diamonds draws the points of a mark as open diamonds.
+type diamonds struct{ mark }
+
+// Plot implements plot.Plotter.
+func (d diamonds) Plot(c draw.Canvas, _ *plot.Plot) {
+	for _, p := range d.points(c, d.high) {
+		drawDiamond(c, p, d.color)
+	}
+}
+
+func drawDiamond(c draw.Canvas, at vg.Point, colour color.Color) {
+	const radius = vg.Length(3.6)
+	outline := []vg.Point{{X: at.X - radius, Y: at.Y}, {X: at.X, Y: at.Y + radius}, {X: at.X + radius, Y: at.Y}, {X: at.X, Y: at.Y - radius}, {X: at.X - radius, Y: at.Y}}
+	c.FillPolygon(color.White, outline)
+	c.StrokeLines(draw.LineStyle{Color: colour, Width: 1.1}, outline)
+}
+
+// drawLegend draws each name once, in rows along the top of c, and gives the
+// height taken.
+func (p panels) drawLegend(c draw.Canvas) vg.Length {
+	var named []Series
+	for _, l := range p.list {
+		for _, s := range l.series {
+			if s.Name != "" && !slices.ContainsFunc(named, func(n Series) bool { return n.Name == s.Name }) {
+				named = append(named, s)
+			}
+		}
+	}
+	if p.openName != "" {
+		named = append(named, Series{Name: p.openName, Style: Points, Color: Black})
+	}
+	rows := legendRows(p.traces(named), c.Size().X, math.MaxInt)
+	style := textStyle(legendSize, text.XLeft, text.YCenter)
+	y := c.Max.Y - rowHeight/2
+	for _, row := range rows {
+		end := row[len(row)-1]
+		left := c.Center().X - (end.at+entryWidth(style, end.text))/2
+		for _, e := range row {
+			at := vg.Point{X: left + e.at, Y: y}
+			if e.Name == p.openName {
+				drawDiamond(c, vg.Point{X: at.X + sampleWidth/2, Y: y - 1}, e.color)
+			} else {
+				e.sample(c, vg.Point{X: at.X, Y: y - 1})
+			}
+			c.FillText(style, vg.Point{X: at.X + sampleWidth + sampleGap, Y: y}, e.text)
+		}
+		y -= rowHeight
+	}
+	if len(rows) == 0 {
+		return 0
+	}
+	return vg.Length(len(rows))*rowHeight + legendGap
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"ringwave/cmd/internal/config"
+	"ringwave/crypto/keystream"
+	"ringwave/crypto/round"
+	"ringwave/crypto/xmkckks"
+	"ringwave/phy"
+	"ringwave/phy/zq"
+)
+
+// bothLinks sends what the waveform link sends over the ring link, too, and
+// compares every element that is received.
+type bothLinks struct {
+	*waveLink
+	t                *testing.T
+	ctx              *xmkckks.Context
+	ring             *ringLink
+	slot             phy.Slot
+	other            phy.Reception
+	elements, frames int
+}
+
+func (b *bothLinks) Open(slot phy.Slot, n int) error {
+	b.slot = slot
+	b.other = phy.Reception{Y: b.ctx.Modulus().NewVector(n), Pattern: make([]int64, b.ring.PatternSymbols())}
+	if err := b.ring.Open(slot, n); err != nil {
+		return err
+	}
+	return b.waveLink.Open(slot, n)
+}
+
+func (b *bothLinks) Transmit(i int, x zq.Vector) error {
+	if err := b.ring.Transmit(i, x); err != nil {
+		return err
+	}
+	return b.waveLink.Transmit(i, x)
+}
+
+func (b *bothLinks) Receive(rx *phy.Reception) error {
+	if err := b.ring.Receive(&b.other); err != nil {
+		return err
+	}
+	if err := b.waveLink.Receive(rx); err != nil {
+		return err
+	}
+	b.frames++
+	b.elements += rx.Y.Len()
+	switch {
+	case !rx.CheckPassed:
+		b.t.Errorf("%+v: not read: %s", b.slot, b.Report().Failure)
+	case !rx.Y.Equal(b.other.Y) || rx.Alpha != b.other.Alpha:
+		b.t.Errorf("%+v: the links differ", b.slot)
+	}
+	return nil
+}
+
+// The paper's channel, N = 10, over the waveform with emulated gains: every
+// element of every transmission is the ring link's, and both give the message that
+// the gains and the devices' values have.
+func TestPaperChannelIsTheRingLink(t *testing.T) {
+	type setting struct {
+		set    string
+		rounds int
+	}
+	settings := []setting{{"demo-1024", 2}}
+	if os.Getenv("RINGWAVE_LONG") != "" {
+		settings = []setting{{"paper-4096", 20}, {"paper-8192", 20}}
+	}
+	for _, e := range settings {
+		for _, ch := range []struct{ sigma, bits string }{{"1", "2"}, {"10", "0"}} {
+			t.Run(fmt.Sprintf("%s/sigma=%s/f=%s", e.set, ch.sigma, ch.bits), func(t *testing.T) {
+				more := []string{"encryption.parameter_set=" + e.set, "channel.std=" + ch.sigma, "channel.gain_lattice_bits=" + ch.bits}
+				if e.set == "demo-1024" {
+					more = append(more, "encryption.delta_max=0.01") // of which q leaves room for ten devices
+				}
+				c, err := config.Load("../../hw-configs/paper-waveform-4096.toml", more)
+				if err != nil {
+					t.Fatal(err)
+				}
+				compareLinks(t, c, e.rounds)
+			})
+		}
+	}
+}
+
+func compareLinks(t *testing.T, c config.Config, rounds int) {
+	root := keystream.FromInteger(uint64(c.Experiment.Seed))
+	ch, err := newChannel(c, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	design, err := newDesign(c, ch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkWaveform(c, ch, design); err != nil {
+		t.Fatal(err)
+	}
+	p, err := newProtocol(c, root, ch, design, xmkckks.NewLedger(attemptsPerKey(c)), 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.close)
+	b := &bothLinks{waveLink: p.link.(*waveLink), t: t, ctx: p.ctx}
+	if b.ring, err = newRingLink(root, ch, p.ctx, design); err != nil {
+		t.Fatal(err)
+	}
+	p.engine.Close()
+	p.engine, err = round.New(round.Config{Context: p.ctx, Devices: p.devices, Server: p.ctx.NewServer(design), Uplink: b, Attempts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rnd := rand.New(rand.NewPCG(1, 1))
+	for k := 1; k <= rounds; k++ {
+		delta := make([]float64, c.Devices.Count)
+		for i := range delta {
+			delta[i] = c.Encryption.DeltaMax * (2*rnd.Float64() - 1)
+		}
+		out, err := p.Aggregate(t.Context(), k, delta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := out.M - out.Ideal; out.Skipped || d > 6*out.EpsStd || d < -6*out.EpsStd {
+			t.Errorf("round %d: skipped %v, M is off by %v, the noise deviates by %v", k, out.Skipped, d, out.EpsStd)
+		}
+	}
+	t.Logf("%d transmissions, %d elements compared", b.frames, b.elements)
+	if b.frames != 4*rounds {
+		t.Errorf("%d transmissions in %d rounds", b.frames, rounds)
+	}
+}
