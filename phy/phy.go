@@ -59,6 +59,9 @@ type Reception struct {
 	Pattern []int64
 	// CheckPassed tells whether the linear check of the payload held.
 	CheckPassed bool
+	// Reason says in a few words what the link saw go wrong where CheckPassed is
+	// false; empty where it only has the check.
+	Reason string
 	// Alpha is the lattice scale: H_i = alpha h_i up to a misfit.
 	Alpha float64
 }

@@ -155,7 +155,8 @@ type Waveform struct {
 	heard            int
 	clipped, invalid radio.SampleCount
 	punctual         bool
-	sought           bool // cursor is where the next frame is due
+	due              radio.SampleIndex // where that is
+	sought           bool              // cursor is where the next frame is due
 }
 
 // group is the devices of a time slot, counted from first on.
@@ -170,6 +171,8 @@ type group struct {
 	sync    modem.Sync
 	at      radio.SampleIndex // of sync's capture
 	held    bool
+	instant modem.Samples // of the payload in phase 1, from where its capture was due
+	timed   bool
 	found   modem.Sync // of the frame at hand
 	y       zq.Vector
 	pattern []int64
@@ -177,6 +180,7 @@ type group struct {
 	sum     []float32 // of repeats
 	erased  []bool
 	joint   []float32 // pattern and block
+	refused []float64 // scales that did not read all of phase 1
 }
 
 // waveDevice is one device's end of the link.
@@ -396,7 +400,7 @@ func (w *Waveform) Open(slot Slot, n int) error {
 	if slot.Transmission == TxKey {
 		w.drawRetryGains()
 		for _, g := range w.groups {
-			g.held, g.alpha = false, 0
+			g.held, g.timed, g.alpha = false, false, 0
 		}
 	}
 	return nil
@@ -549,13 +553,15 @@ func (w *Waveform) Receive(rx *Reception) error {
 		}
 	}
 	w.report = WaveformReport{Quality: 1}
-	rx.CheckPassed = true
+	rx.CheckPassed, rx.Reason = true, ""
 	for number, g := range w.groups {
 		ok, err := w.receiveGroup(number, g)
 		if err != nil {
 			return err
 		}
-		rx.CheckPassed = rx.CheckPassed && ok
+		if !ok {
+			rx.CheckPassed, rx.Reason = false, w.report.Failure
+		}
 	}
 	w.join(rx)
 	return nil
@@ -724,7 +730,7 @@ func (w *Waveform) listen(ctx context.Context, at radio.SampleIndex) (meta radio
 	}
 	w.cursor = max(end, next)
 	w.heard, w.clipped, w.invalid = n, meta.Clipped, meta.Invalid
-	w.punctual = n > 0 && meta.First == at
+	w.due, w.punctual = at, n > 0 && meta.First == at
 	for _, gap := range meta.Gaps {
 		if gap.At > 0 {
 			n = gap.At
@@ -794,6 +800,7 @@ func (w *Waveform) demodulate(number int, g *group, repeat uint8, at radio.Sampl
 	if w.punctual && err == nil {
 		w.timing, w.hasTimed = found, true
 	}
+	found = w.holdTiming(g, found, at)
 	// One common phase serves all phases of a round, so that gains are the same.
 	if w.cfg.Phase != nil {
 		found.Theta, found.Offset = *w.cfg.Phase, 0
@@ -835,11 +842,54 @@ func (w *Waveform) demodulate(number int, g *group, repeat uint8, at radio.Sampl
 	return ""
 }
 
+// sameInstant is how far, in samples, two frames' instants may lie apart by chance.
+const sameInstant = 1.0
+
+// holdTiming gives a frame the timing of the round's first one: what a fractional
+// delay leaves of the pulse's edges weighs differently at another instant, and the
+// gains would change with it. An instant further off is no chance: samples were
+// lost that nobody noticed.
+func (w *Waveform) holdTiming(g *group, found modem.Sync, at radio.SampleIndex) modem.Sync {
+	instant := found.Payload + modem.Samples(at-w.due)
+	if !g.timed {
+		g.instant, g.timed = instant, true
+		return found
+	}
+	shift := g.instant - instant
+	if math.Abs(float64(shift)) > sameInstant {
+		return found
+	}
+	found.Start += shift
+	found.Payload += shift
+	return found
+}
+
 // decode turns the combined soft symbols into integers, block by block. The
-// scale is found with the first block of phase 1 and holds for the round.
+// scale is found with the first block of phase 1 and holds for the round. A scale
+// that does not read all blocks of phase 1 makes room for the next.
 func (w *Waveform) decode(g *group) string {
+	searching := w.slot.Transmission == TxKey && w.cfg.Alpha == 0
+	g.refused = g.refused[:0]
+	for failure := ""; ; {
+		block, err := w.decodeBlocks(g)
+		if err == nil {
+			return ""
+		}
+		if failure == "" { // the finest scale's says most
+			failure = fmt.Sprintf("block %d: %v", block+1, err)
+		}
+		if !searching || block == 0 {
+			return failure
+		}
+		g.refused = append(g.refused, g.alpha)
+	}
+}
+
+// decodeBlocks decodes at one scale, and gives the block that failed.
+func (w *Waveform) decodeBlocks(g *group) (int, error) {
 	symbols := g.patterns.Symbols()
 	payload := g.sum[frame.HeaderSymbols+symbols:]
+	worst := w.report
 	for i := range w.payload.Blocks() {
 		from, to := w.payload.BlockSymbols(i)
 		// The pattern is read together with the first block: alone it is too short
@@ -853,7 +903,7 @@ func (w *Waveform) decode(g *group) string {
 		accept := func(y []int32) bool { return w.payload.DecodeBlock(g.y, i, y[skip:]) }
 		result, err := w.read(g, i, joint, accept)
 		if err != nil {
-			return fmt.Sprintf("block %d: %v", i+1, err)
+			return i, err
 		}
 		if i == 0 {
 			g.alpha = result.Alpha
@@ -861,11 +911,12 @@ func (w *Waveform) decode(g *group) string {
 				g.pattern[k] = int64(result.Y[k])
 			}
 		}
-		if result.Stats.Quality < w.report.Quality {
-			w.report.Quality, w.report.Distance = result.Stats.Quality, result.Stats.Distance
+		if result.Stats.Quality < worst.Quality {
+			worst.Quality, worst.Distance = result.Stats.Quality, result.Stats.Distance
 		}
 	}
-	return ""
+	w.report = worst
+	return 0, nil
 }
 
 // read gives the integers of a block: at the scale that is known, or searching.
@@ -876,7 +927,7 @@ func (w *Waveform) read(g *group, block int, y []float32, accept lattice.Accept)
 	case w.slot.Transmission == TxKey && block == 0 && w.cfg.Alpha > 0:
 		return g.receiver.Near(y, w.cfg.Alpha, w.cfg.Tolerance, accept)
 	case w.slot.Transmission == TxKey && block == 0:
-		return g.receiver.Search(y, accept)
+		return g.receiver.SearchExcept(y, g.refused, accept)
 	case g.alpha > 0:
 		return g.receiver.At(y, g.alpha, accept)
 	}

@@ -206,7 +206,15 @@ func (p *paced) begin(at radio.SampleIndex) { p.first, p.since = at, p.clock.Now
 
 // Read implements radio.Receiver.
 func (p *paced) Read(ctx context.Context, dst []complex64) (int, radio.Meta, error) {
-	n, meta, err := p.Receiver.Read(ctx, dst)
+	return p.ReadUntil(ctx, dst, radio.Forever)
+}
+
+// ClipLevel implements radio.Ranged.
+func (p *paced) ClipLevel() radio.Amplitude { return radio.ClipLevel(p.Receiver) }
+
+// ReadUntil implements radio.Bounded.
+func (p *paced) ReadUntil(ctx context.Context, dst []complex64, until radio.SampleIndex) (int, radio.Meta, error) {
+	n, meta, err := radio.ReadUntil(ctx, p.Receiver, dst, until)
 	if n == 0 {
 		return n, meta, err
 	}

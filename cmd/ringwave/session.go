@@ -144,7 +144,7 @@ func (s *session) open(firstRound int, from *runfolder.Checkpoint) (err error) {
 			return place(err)
 		}
 		s.protocol.failed = func(k int, f round.Failure) {
-			s.log.Warn("attempt void", "round", k, "attempt", f.Attempt, "check", f.Check.String(), "transmission", f.Transmission.String())
+			s.log.Warn("attempt void", "round", k, "attempt", f.Attempt, "check", f.Check.String(), "transmission", f.Transmission.String(), "reason", f.Reason)
 		}
 	}
 	s.began = time.Now()

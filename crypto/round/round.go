@@ -51,10 +51,15 @@ type Failure struct {
 	Check   Check
 	// Transmission is the one at which the check failed; D for the witnesses.
 	Transmission phy.Transmission
+	// Reason is what the link saw, if it saw anything.
+	Reason string
 }
 
 // String says in a few words what failed.
 func (f Failure) String() string {
+	if f.Reason != "" {
+		return fmt.Sprintf("attempt %d: %v failed at %v: %s", f.Attempt, f.Check, f.Transmission, f.Reason)
+	}
 	return fmt.Sprintf("attempt %d: %v failed at %v", f.Attempt, f.Check, f.Transmission)
 }
 
@@ -221,7 +226,7 @@ func (e *Engine) transmit(t phy.Transmission, send func(i int)) (Failure, error)
 	}
 	f := Failure{Attempt: e.slot.Attempt, Transmission: t}
 	if !rx.CheckPassed {
-		f.Check = LinearCheck
+		f.Check, f.Reason = LinearCheck, rx.Reason
 	} else if !slices.Equal(rx.Pattern, e.rx[phy.TxKey].Pattern) || rx.Alpha != e.rx[phy.TxKey].Alpha {
 		f.Check = EqualGains
 	} else if !slices.ContainsFunc(rx.Pattern, func(x int64) bool { return x != 0 }) {

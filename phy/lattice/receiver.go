@@ -131,10 +131,17 @@ func (r *Receiver) Candidates(y []float32) ([]Candidate, error) {
 // integers are never offered. Errors are ErrTooShort, ErrNotFinite, ErrNoSignal and
 // ErrNoLattice.
 func (r *Receiver) Search(y []float32, accept Accept) (Result, error) {
+	return r.SearchExcept(y, nil, accept)
+}
+
+// SearchExcept is Search without the scales that are refused: those that read this
+// block, and not another one of the same gains.
+func (r *Receiver) SearchExcept(y []float32, refused []float64, accept Accept) (Result, error) {
 	list, err := r.Candidates(y)
 	if err != nil {
 		return Result{}, err
 	}
+	list = slices.DeleteFunc(list, func(c Candidate) bool { return slices.Contains(refused, c.Alpha) })
 	return r.first(y, list, accept)
 }
 

@@ -240,6 +240,7 @@ type simulation struct {
 	y        []float32 // of a frame, repeats averaged
 	once     []float32 // of one repeat
 	from     int       // of the block at hand, in its frame
+	refused  []float64 // scales that did not read the whole frame
 }
 
 func newSimulation(t Trials) *simulation {
@@ -359,18 +360,31 @@ func (s *simulation) attempt() bool {
 	return true
 }
 
-// read reads the blocks of a frame, and finds the scale if it is 0.
+// read reads the blocks of a frame, and finds the scale if it is 0: one that reads
+// all of them.
 func (s *simulation) read(blocks []int, alpha float64) (float64, bool) {
+	s.refused = s.refused[:0]
+	for searching := alpha == 0 && s.cfg.Alpha == 0; ; {
+		at, first, read := s.readAt(blocks, alpha)
+		if read || first || !searching {
+			return at, read
+		}
+		s.refused = append(s.refused, at)
+	}
+}
+
+// readAt reads the blocks at one scale, and tells whether the first one failed.
+func (s *simulation) readAt(blocks []int, alpha float64) (at float64, first, read bool) {
 	s.from = 0
-	for _, n := range blocks {
+	for i, n := range blocks {
 		res, err := s.block(s.y[s.from:s.from+n], alpha)
 		if err != nil {
-			return alpha, false
+			return alpha, i == 0, false
 		}
 		alpha = res.Alpha
 		s.from += n
 	}
-	return alpha, true
+	return alpha, false, true
 }
 
 func (s *simulation) block(y []float32, alpha float64) (Result, error) {
@@ -382,7 +396,7 @@ func (s *simulation) block(y []float32, alpha float64) (Result, error) {
 	case s.cfg.Alpha > 0:
 		return s.receiver.At(y, s.cfg.Alpha, s.correct)
 	}
-	return s.receiver.Search(y, s.correct)
+	return s.receiver.SearchExcept(y, s.refused, s.correct)
 }
 
 // send superposes a frame's digits, drawn for the first repeat, and noise, and
