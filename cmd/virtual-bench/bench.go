@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"ringwave/crypto/keystream"
+	"ringwave/phy/channel"
+	"ringwave/radio/loopback"
+	"ringwave/radio/usb"
+	"ringwave/radio/virtual"
+	"ringwave/radio/virtual/usbfs"
+)
+
+// bench is the boards and where they are plugged in.
+type bench struct {
+	hackrfs  []*virtual.HackRF // the last is the receiver
+	boards   []virtual.Radio   // those, and an RTL2832U
+	serials  []string
+	gains    []float64
+	virtual  *virtual.Bench
+	bus      *usbfs.Bus
+	at       []usb.Address
+	attached []io.Closer
+}
+
+// apis are the choices of --api.
+func apis() map[string]uint16 {
+	return map[string]uint16{"0102": virtual.API2018, "0106": virtual.API2022, "0112": virtual.API2026}
+}
+
+// check says what is wrong with the command line.
+func (o *options) check() error {
+	if o.transmitters < 1 || o.transmitters > 12 {
+		return fmt.Errorf("--transmitters is %d; allowed is 1 to 12", o.transmitters)
+	}
+	if _, ok := apis()[o.api]; !ok {
+		return fmt.Errorf("--api is %q; allowed is 0102, 0106 or 0112", o.api)
+	}
+	if len(o.gains) != 0 && len(o.gains) != o.transmitters {
+		return fmt.Errorf("--gain has %d values; allowed is one for each of %d transmitters", len(o.gains), o.transmitters)
+	}
+	for _, g := range o.gains {
+		if !(math.Abs(g) <= 16) {
+			return fmt.Errorf("--gain has the value %v; allowed is -16 to 16", g)
+		}
+	}
+	if !(o.noise >= 0 && o.noise <= 1) {
+		return fmt.Errorf("--noise is %v; allowed is 0 to 1", o.noise)
+	}
+	if !(o.offsetPPM >= 0 && o.offsetPPM <= virtual.MaxOffsetPPM) {
+		return fmt.Errorf("--offset-ppm is %v; allowed is 0 to %d", o.offsetPPM, virtual.MaxOffsetPPM)
+	}
+	if o.backlog < time.Millisecond || o.backlog > time.Minute {
+		return fmt.Errorf("--backlog is %v; allowed is 1ms to 1m", o.backlog)
+	}
+	for _, i := range o.await {
+		if i < 0 || i > o.transmitters {
+			return fmt.Errorf("--await names board %d; allowed is 0 to %d, the receiver", i, o.transmitters)
+		}
+	}
+	if len(o.await) > 0 && !o.lockStep {
+		return errors.New("--await is given without --lock-step; allowed is both together")
+	}
+	return nil
+}
+
+// build makes the boards and joins them: each hears all others.
+func build(o options, seed keystream.Seed) (*bench, error) {
+	if err := o.check(); err != nil {
+		return nil, badInput{err}
+	}
+	b := &bench{gains: o.gains}
+	if b.gains == nil {
+		for range o.transmitters {
+			b.gains = append(b.gains, 1/float64(o.transmitters))
+		}
+	}
+	for i := range o.transmitters + 1 {
+		serial := fmt.Sprintf("%016x%08x%08x", 0, 0x72696e67, i)
+		h, err := virtual.NewHackRF(virtual.HackRFConfig{Serial: serial, API: apis()[o.api]})
+		if err != nil {
+			return nil, err
+		}
+		b.hackrfs = append(b.hackrfs, h)
+		b.boards = append(b.boards, h)
+		b.serials = append(b.serials, serial)
+	}
+	if o.rtl {
+		const serial = "00000001"
+		r, err := virtual.NewRTL2832U(virtual.RTL2832UConfig{Serial: serial})
+		if err != nil {
+			return nil, err
+		}
+		b.boards = append(b.boards, r)
+		b.serials = append(b.serials, serial)
+	}
+	cfg, err := b.config(o, seed)
+	if err != nil {
+		return nil, err
+	}
+	b.virtual, err = virtual.NewBench(cfg)
+	return b, err
+}
+
+// config describes the bench.
+func (b *bench) config(o options, seed keystream.Seed) (virtual.Config, error) {
+	cfg := virtual.Config{Await: o.await, Backlog: o.backlog}
+	if !o.lockStep {
+		cfg.Clock = loopback.WallClock()
+	}
+	oscillators := rand.New(seed.Derive("oscillators").Stream())
+	for i, r := range b.boards {
+		place := virtual.Place{Radio: r, Reference: o.offsetPPM == 0}
+		place.OffsetPPM = o.offsetPPM * (2*oscillators.Float64() - 1)
+		cfg.Boards = append(cfg.Boards, place)
+		for from := range b.hackrfs {
+			if from == i {
+				continue
+			}
+			gain := 1.0 // the receiver, if it sends
+			if from < len(b.gains) {
+				gain = b.gains[from]
+			}
+			cfg.Links = append(cfg.Links, virtual.Link{From: from, To: i, Gain: complex(float32(gain), 0)})
+			cfg.Triggers = append(cfg.Triggers, virtual.Wire{From: from, To: i})
+		}
+		if o.noise > 0 {
+			front, err := channel.NewFront(channel.Impairments{}, o.noise, 1, seed.Derive("noise", uint64(i)))
+			if err != nil {
+				return cfg, err
+			}
+			cfg.Ears = append(cfg.Ears, virtual.Ear{Board: i, Noise: noise{front}})
+		}
+	}
+	if o.phases {
+		cfg.Phase = func(board int, turn uint64) loopback.Radians {
+			phase := rand.New(seed.Derive("phase", uint64(board), turn).Stream()).Float64()
+			return loopback.Radians(2 * math.Pi * phase)
+		}
+	}
+	return cfg, nil
+}
+
+// noise is a receiver's end as a bench adds it.
+type noise struct{ front *channel.Front }
+
+func (n noise) Add(dst []complex64, _ int64) { n.front.Apply(dst) }
+
+// plug plugs the boards in and gives the environment to see them by.
+func (b *bench) plug(ctx context.Context, kernel bool) (env []string, err error) {
+	if kernel {
+		return nil, b.attach(ctx)
+	}
+	b.bus, err = usbfs.NewBus()
+	if errors.Is(err, usbfs.ErrNoPreload) {
+		return nil, badInput{err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range b.boards {
+		at, err := b.bus.Plug(r)
+		if err != nil {
+			return nil, err
+		}
+		b.at = append(b.at, at)
+	}
+	return b.bus.Env(), nil
+}
+
+// close unplugs everything.
+func (b *bench) close() error {
+	var errs []error
+	for _, a := range b.attached {
+		errs = append(errs, a.Close())
+	}
+	if b.bus != nil {
+		errs = append(errs, b.bus.Close())
+	}
+	return errors.Join(append(errs, b.virtual.Close())...)
+}
+
+// role says what board i is there for.
+func (b *bench) role(i int) string {
+	switch {
+	case i < len(b.gains):
+		return fmt.Sprintf("HackRF One, transmitter %d, heard at gain %.4g", i, b.gains[i])
+	case i < len(b.hackrfs):
+		return "HackRF One, receiver"
+	}
+	return "RTL2832U, receiver"
+}
+
+// describe says what there is.
+func (b *bench) describe(w io.Writer) {
+	fmt.Fprintln(w, "Emulated boards, not compared with real ones:")
+	for i, serial := range b.serials {
+		where := ""
+		if i < len(b.at) {
+			where = b.at[i].String() + "  "
+		}
+		fmt.Fprintf(w, "  %s%s  %s\n", where, serial, b.role(i))
+	}
+}
+
+func (b *bench) invitation(kernel bool) string {
+	if kernel {
+		return "They are plugged into this machine's kernel. Ctrl-C unplugs them."
+	}
+	return "A program that is started with this environment sees them. Ctrl-C unplugs them."
+}
+
+// report says what was lost.
+func (b *bench) report(w io.Writer) {
+	for i, h := range b.hackrfs {
+		m := h.M0()
+		if m.Shortfalls > 0 || m.Error != 0 {
+			fmt.Fprintf(w, "board %d: %d shortfalls in its last stream, the longest of %d bytes; error %d\n", i, m.Shortfalls, m.LongestShortfall, m.Error)
+		}
+	}
+	if s := b.virtual.Slipped(); s > 0 {
+		fmt.Fprintf(w, "the machine was too slow for real time: %v were left out\n", s)
+	}
+}

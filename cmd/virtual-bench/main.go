@@ -1,0 +1,167 @@
+// Command virtual-bench brings up emulated USB radios whose antennas are joined, for
+// any program on this machine: see package radio/virtual.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ringwave/crypto/keystream"
+)
+
+// The exit statuses; that of a program which was started is passed on.
+const (
+	exitFailure     = 1   // the machine
+	exitBadInput    = 2   // the user's to mend
+	exitInterrupted = 130 // Ctrl-C
+)
+
+// badInput marks an error as the user's to mend.
+type badInput struct{ error }
+
+func (e badInput) Unwrap() error { return e.error }
+
+// errInterrupted says that Ctrl-C ended the bench.
+var errInterrupted = errors.New("interrupted")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// execute runs the command and gives its exit status.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var input badInput
+	var child *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	case errors.As(err, &child) && child.ExitCode() > 0:
+		return child.ExitCode()
+	}
+	fmt.Fprintln(stderr, "virtual-bench:", err)
+	if errors.As(err, &input) {
+		return exitBadInput
+	}
+	return exitFailure
+}
+
+// options are what the command line says.
+type options struct {
+	transmitters int
+	rtl          bool
+	api          string
+	gains        []float64
+	noise        float64
+	offsetPPM    float64
+	phases       bool
+	lockStep     bool
+	await        []int
+	backlog      time.Duration
+	kernel       bool
+	seed         uint64
+}
+
+func newRoot() *cobra.Command {
+	var o options
+	root := &cobra.Command{
+		Use:   "virtual-bench [flags] [-- PROGRAM ARGUMENT...]",
+		Short: "Emulated USB radios for any program on this machine",
+		Long: `virtual-bench plugs emulated HackRFs into this machine, N transmitters and a
+receiver (each of them can do both), whose antennas are joined in a channel. It
+prints the environment by which programs see them and stays until Ctrl-C, or runs
+one program in that environment. Nothing is sent on any antenna, and nothing here
+was compared with a real board.
+
+  virtual-bench -- hackrf_info
+  virtual-bench -n 3 --noise 0.01
+
+It needs the package umockdev; with --kernel it needs root and the kernel's module
+vhci-hcd instead, and all programs see the boards.`,
+		Args:          cobra.ArbitraryArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return run(cmd.Context(), o, args, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput{err} })
+	f := root.Flags()
+	f.IntVarP(&o.transmitters, "transmitters", "n", 2, "number of transmitters, 1 to 12")
+	f.BoolVar(&o.rtl, "rtl", false, "add an RTL2832U receiver")
+	f.StringVar(&o.api, "api", "0106", "USB API of the HackRFs: 0102, 0106 or 0112")
+	f.Float64SliceVar(&o.gains, "gain", nil, "gain from each transmitter to all others, -16 to 16 (default 1/N each)")
+	f.Float64Var(&o.noise, "noise", 0, "standard deviation of the receivers' noise in each branch, 0 to 1 of full scale")
+	f.Float64Var(&o.offsetPPM, "offset-ppm", 0, "take the common 10 MHz away and give oscillators errors of up to this, 0 to 1000")
+	f.BoolVar(&o.phases, "phases", false, "give carriers a random phase at each start and retune, as boards have")
+	f.BoolVar(&o.lockStep, "lock-step", false, "go as fast as programs do, without over- and underruns, in place of real time")
+	f.IntSliceVar(&o.await, "await", nil, "boards without which time does not begin, with --lock-step")
+	f.DurationVar(&o.backlog, "backlog", 100*time.Millisecond, "how late this machine may be before the bench leaves time out, 1ms to 1m")
+	f.BoolVar(&o.kernel, "kernel", false, "plug the boards into the kernel (needs root and the module vhci-hcd)")
+	f.Uint64Var(&o.seed, "seed", 1, "seed of noise, phases and oscillators")
+	return root
+}
+
+// run brings the bench up and lets it be used.
+func run(ctx context.Context, o options, program []string, stdout, stderr io.Writer) (err error) {
+	b, err := build(o, keystream.FromInteger(o.seed))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	env, err := b.plug(ctx, o.kernel)
+	if err != nil {
+		return err
+	}
+	b.describe(stderr)
+	if len(program) > 0 {
+		err := start(ctx, env, program, stdout, stderr)
+		b.report(stderr)
+		return err
+	}
+	for _, line := range env {
+		fmt.Fprintln(stdout, "export", line)
+	}
+	fmt.Fprintln(stderr, b.invitation(o.kernel))
+	<-ctx.Done()
+	b.report(stderr)
+	return errInterrupted
+}
+
+// start runs a program and waits for it. Ctrl-C is the program's, which gets it from
+// the terminal too, and has time to end.
+func start(ctx context.Context, env, program []string, stdout, stderr io.Writer) error {
+	path, err := exec.LookPath(program[0])
+	if err != nil {
+		return badInput{fmt.Errorf("the program to run, %s: %w", program[0], err)}
+	}
+	cmd := exec.CommandContext(ctx, path, program[1:]...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
+	err = cmd.Run()
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	if err != nil {
+		return fmt.Errorf("running %s: %w", program[0], err)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"ringwave/radio/virtual/usbfs"
+)
+
+// needBench skips, or fails where a bench is required.
+func needBench(t *testing.T) {
+	t.Helper()
+	_, err := usbfs.Preload()
+	if err == nil {
+		return
+	}
+	if os.Getenv("RINGWAVE_REQUIRE_BENCH") == "1" {
+		t.Fatal(err)
+	}
+	t.Skipf("%v (RINGWAVE_REQUIRE_BENCH=1 makes this a failure)", err)
+}
+
+func TestBadInput(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"-n 0", "--transmitters is 0"},
+		{"-n 13", "allowed is 1 to 12"},
+		{"--api 0105", "--api is \"0105\""},
+		{"-n 2 --gain 1", "--gain has 1 values"},
+		{"-n 1 --gain 17", "--gain has the value 17"},
+		{"--noise 2", "--noise is 2"},
+		{"--noise NaN", "--noise is NaN"},
+		{"--offset-ppm -1", "--offset-ppm is -1"},
+		{"--lock-step --await 3", "--await names board 3"},
+		{"--await 1", "--lock-step"},
+		{"--backlog 0s", "--backlog is 0s"},
+		{"--nothing", "unknown flag"},
+		{"-n one", "invalid argument"},
+	} {
+		var stdout, stderr bytes.Buffer
+		if status := execute(context.Background(), strings.Fields(c.args), &stdout, &stderr); status != exitBadInput {
+			t.Errorf("%s: status %d, want %d", c.args, status, exitBadInput)
+		}
+		if !strings.Contains(stderr.String(), c.want) || strings.Count(stderr.String(), "\n") != 1 {
+			t.Errorf("%s: %q, want one line with %q", c.args, stderr.String(), c.want)
+		}
+	}
+}
+
+func TestProgram(t *testing.T) {
+	needBench(t)
+	var stdout, stderr bytes.Buffer
+	args := []string{"-n", "3", "--rtl", "--noise", "0.01", "--phases", "--offset-ppm", "5", "--", "sh", "-c", "echo $UMOCKDEV_DIR; exit 3"}
+	if status := execute(context.Background(), args, &stdout, &stderr); status != 3 {
+		t.Errorf("status %d, want the program's, 3: %s", status, stderr.String())
+	}
+	dir := strings.TrimSpace(stdout.String())
+	if dir == "" {
+		t.Fatal("the program has no UMOCKDEV_DIR")
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the folder %s is left: %v", dir, err)
+	}
+	if n := strings.Count(stderr.String(), "HackRF One"); n != 4 {
+		t.Errorf("%d HackRFs in %q, want 4", n, stderr.String())
+	}
+	if status := execute(context.Background(), []string{"--", "no-such-program-here"}, &stdout, &stderr); status != exitBadInput {
+		t.Errorf("status %d for a program that is not there, want %d", status, exitBadInput)
+	}
+}
+
+func TestStays(t *testing.T) {
+	needBench(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var stdout, stderr bytes.Buffer
+	if status := execute(ctx, nil, &stdout, &stderr); status != exitInterrupted {
+		t.Errorf("status %d, want %d", status, exitInterrupted)
+	}
+	for _, want := range []string{"export LD_PRELOAD=", "export UMOCKDEV_DIR="} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("no %q in %q", want, stdout.String())
+		}
+	}
+}
+
+// TestSeen: Debian's hackrf_info finds all boards.
+func TestSeen(t *testing.T) {
+	needBench(t)
+	if _, err := exec.LookPath("hackrf_info"); err != nil {
+		if os.Getenv("RINGWAVE_REQUIRE_BENCH") == "1" {
+			t.Fatal(err)
+		}
+		t.Skip("hackrf_info is not installed (on Debian: apt-get install hackrf)")
+	}
+	var stdout, stderr bytes.Buffer
+	if status := execute(context.Background(), []string{"-n", "2", "--", "hackrf_info"}, &stdout, &stderr); status != 0 {
+		t.Errorf("status %d: %s", status, stderr.String())
+	}
+	if n := strings.Count(stdout.String(), "Found HackRF"); n != 3 {
+		t.Errorf("%d boards were found, want 3", n)
+	}
+}

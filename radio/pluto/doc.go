@@ -1,0 +1,61 @@
+// Package pluto drives ADALM-Pluto boards, over the network that their USB plug
+// is, as devices of package radio.
+//
+// It takes in the address of a board's iiod and speaks the text protocol of libiio
+// 0.x with it; it gives streams in both directions at once and settings. It knows
+// nothing of USB, nor of what samples mean. Nothing in it was tried on real
+// hardware; Info says so to the user. It was tried with Debian's iiod.
+//
+// # Samples
+//
+// Converters have 12 bits. Full scale is 2047: an amplitude of 1 is sent as 2047,
+// in the upper 12 of 16 bits, and 2047 is received as 1. What is above is limited,
+// counted, and told by radio.Clipped or radio.ClipCounter. How samples lie in
+// memory, and which devices and channels they are of, is read from the board's
+// description.
+//
+// # Two streams
+//
+// A board receives and transmits at once, at one sample rate. Each stream has a
+// connection of its own and blocks on the board, 4 unless told otherwise, each of
+// some 20 ms; settings have a third connection. Blocks are also the delay between
+// what is handed over and what is on air.
+//
+// # Losses
+//
+// The board's converter cores have a register that tells that samples were lost
+// since it was last asked. The driver asks after each block, and at once by
+// CheckLoss. On receive the loss lies within the blocks that the board holds, so it
+// is a gap that is not exact at the end of that stretch, and the stretch has an
+// epoch of its own. What the host itself drops because nobody reads is counted
+// exactly. On transmit a shortfall is an Underrun and an EpochChanged event without
+// exact indices, and from then on the board is behind the index by what is not
+// known. A board without that register tells nothing, and Info says so.
+//
+// A retune is placed likewise: samples that were in the board's blocks have an
+// epoch of their own.
+//
+// # Feeding a transmitter
+//
+// Index n is the n-th sample handed to the board since Start. With feed=fill, the
+// default, the driver hands over zeros wherever the program has nothing, always: the
+// index goes on with time, and a timed block whose index has gone by is a Late
+// event (see radio.Pacer). With feed=strict it hands over what was written or
+// promised by Idle and nothing else, in pairs of samples, so that what is sent
+// depends on the program's calls alone. That is for benches in which time waits. On
+// a real board strict feeding means shortfalls. Close sends what was written in
+// either mode.
+//
+// # What keeps the carrier off
+//
+// Nothing is sent without a radio.TransmitPermit for the frequency and the gain.
+// When a transmitter is opened the board is set to its greatest attenuation, its
+// oscillator is switched off and so are the tones of its synthesizer, which sends
+// by itself when no samples come. All this is undone when the stream starts, but for
+// the tones, and done again when it is closed, when it fails, when the session ends
+// and when a panic takes the feeding goroutine down.
+//
+// If the program dies, iiod sees the connection end and stops the samples. Nothing
+// on the board then switches the oscillator off or the attenuator up: what leaks
+// through goes on until someone else opens the board or unplugs it. Info says so.
+package pluto

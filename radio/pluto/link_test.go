@@ -1,0 +1,309 @@
+package pluto
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"ringwave/radio"
+)
+
+// script is a connection to a board that says what is given, whatever it is asked,
+// and then leaves.
+type script struct {
+	net.Conn
+	answer *bytes.Reader
+}
+
+func (s script) Read(b []byte) (int, error)  { return s.answer.Read(b) }
+func (s script) Write(b []byte) (int, error) { return len(b), nil }
+func (s script) SetDeadline(time.Time) error { return nil }
+func (s script) Close() error                { return nil }
+
+func said(answer []byte) *link { return newLink(script{answer: bytes.NewReader(answer)}, 0) }
+
+// tap does each command in its turn; the first error of the connection is given.
+func tap(ctx context.Context, l *link) (samples int, err error) {
+	var all []error
+	note := func(err error) { all = append(all, err) }
+	_, err = l.version(ctx)
+	note(err)
+	_, err = l.context(ctx)
+	note(err)
+	note(l.timeout(ctx, 0))
+	_, err = l.read(ctx, attribute{device: "d", name: "a"})
+	note(err)
+	note(l.write(ctx, attribute{device: "d", name: "a"}, "1"))
+	note(l.openDevice(ctx, "d", 16, "00000003"))
+	samples, err = l.readBlock(ctx, "d", "00000003", make([]byte, 64))
+	note(err)
+	note(l.writeBlock(ctx, "d", make([]byte, 64)))
+	return samples, errors.Join(all...)
+}
+
+const good = "0.25.1234567\n3\nxml\n0\n2\nab\n2\n0\n64\n00000003\n" +
+	"0123456789012345678901234567890123456789012345678901234567890123" + "0\n64\n"
+
+// What iiod says is understood, in one piece and however it comes.
+func TestReplies(t *testing.T) {
+	l := said([]byte(good))
+	if n, err := tap(t.Context(), l); n != 64 || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	// In parts, and with empty lines.
+	l = said([]byte("\n\n16\n00000003\n0123456789012345\n48\n" + strings.Repeat("x", 48)))
+	if n, err := l.readBlock(t.Context(), "d", "00000003", make([]byte, 64)); n != 64 || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	// The end of what there is.
+	l = said([]byte("16\n00000003\n01234567890123450\n"))
+	if n, err := l.readBlock(t.Context(), "d", "00000003", make([]byte, 64)); n != 16 || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	// An error after some.
+	l = said([]byte("16\n00000003\n0123456789012345-110\n0\n"))
+	if n, err := l.readBlock(t.Context(), "d", "00000003", make([]byte, 64)); n != 16 || !errors.Is(err, Errno(110)) {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	if err := l.simple(t.Context(), "CLOSE d"); err != nil {
+		t.Errorf("a refusal broke the link: %v", err)
+	}
+}
+
+// An answer that ends anywhere is an error at that command and at all that follow.
+func TestHalfWritten(t *testing.T) {
+	for k := range len(good) {
+		l := said([]byte(good[:k]))
+		if _, err := tap(t.Context(), l); !errors.Is(err, ErrDisconnected) {
+			t.Errorf("cut after %d bytes: %v", k, err)
+		}
+	}
+}
+
+func TestNotReplies(t *testing.T) {
+	for answer, want := range map[string]string{
+		"+3\nabc\n":              `a number was due and "+3" came`,
+		"3x\nabc\n":              `a number was due and "3x" came`,
+		"2147483648\n":           `a number was due and "2147483648" came`,
+		"-2147483648\n":          `a number was due and "-2147483648" came`,
+		"999999999999999999\n":   `a line of at most 11 bytes was due and "999999999999"... came`,
+		"3\nabcd":                `a line feed was due after a text and "d" came`,
+		"70000\n":                "a text of at most 65536 bytes was due and one of 70000 came",
+		strings.Repeat("\n", 99): "a number was due and 16 empty lines came",
+	} {
+		l := said([]byte(answer))
+		_, err := l.read(t.Context(), attribute{device: "d", name: "a"})
+		if !errors.Is(err, ErrProtocol) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", answer, err, want)
+		}
+	}
+	for answer, want := range map[string]string{
+		"65\n00000003\n":       "at most 64 bytes of samples were due and 65 came",
+		"64\n0000000x\n":       `a mask was due and "0000000x" came`,
+		"64\n00000003000000\n": "a line of at most 11 bytes was due",
+		"64\n0000000f\n":       "the board sends the channels 0000000f in place of 00000003: another program has opened others",
+		"-9\n":                 "the stream is not open on the board (errno 9)",
+		"-77\n":                "the board refused (errno 77)",
+		"32\n00000003\n01234567890123456789012345678901-5\n": "the board's driver failed (errno 5)",
+	} {
+		l := said([]byte(answer))
+		if _, err := l.readBlock(t.Context(), "d", "00000003", make([]byte, 64)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", answer, err, want)
+		}
+	}
+	l := said([]byte("0\n32\n"))
+	if err := l.writeBlock(t.Context(), "d", make([]byte, 64)); !errors.Is(err, ErrProtocol) {
+		t.Error(err)
+	}
+}
+
+// FuzzReply: whatever a board says, commands end, and take no more memory than what
+// they asked for.
+func FuzzReply(f *testing.F) {
+	f.Add([]byte(good))
+	f.Add([]byte("-22\n"))
+	f.Add([]byte("\n\n16\n00000003\n0123456789012345\n48\n"))
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		l := said(answer)
+		if n, _ := tap(t.Context(), l); n > 64 {
+			t.Errorf("%d bytes of samples", n)
+		}
+	})
+}
+
+const described = `<?xml version="1.0" encoding="utf-8"?><!DOCTYPE context [<!ELEMENT context (device | context-attribute)*>]>
+<context name="network" description="Linux">
+<context-attribute name="hw_model" value="A &lt;B&gt;" /><context-attribute name="hw_serial" value="12" /><context-attribute name="fw_version" value="v0.38" />
+<device id="iio:device1" name="ad9361-phy"><channel id="altvoltage1" name="TX_LO" type="output"><attribute name="frequency" filename="f"/></channel>
+<channel id="voltage0" type="input"><attribute name="hardwaregain"/></channel><channel id="altvoltage0" type="output"/><channel id="voltage0" type="output"/></device>
+<device id="iio:device4" name="cf-ad9361-lpc"><channel id="temp" type="input"/><channel id="voltage0" type="input"><scan-element index="0" format="le:S12/16&gt;&gt;0"/></channel>
+<channel id="voltage1" type="input"><scan-element index="1" format="le:S12/16&gt;&gt;0"/></channel><debug-attribute name="direct_reg_access"/></device>
+<device id="iio:device3" name="cf-ad9361-dds-core-lpc"><channel id="altvoltage0" name="TX1_I_F1" type="output"><attribute name="raw"/></channel>
+<channel id="voltage0" type="output"><scan-element index="0" format="le:S16/16&gt;&gt;0"/></channel><channel id="voltage1" type="output"><scan-element index="1" format="le:S16/16&gt;&gt;0"/></channel></device></context>`
+
+func TestParseBoard(t *testing.T) {
+	b, err := parseBoard([]byte(described))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.model != "A <B>" || b.serial != "12" || b.firmware != "v0.38" || b.phy != "iio:device1" {
+		t.Errorf("%+v", b)
+	}
+	// Masks count channels as they are listed.
+	if rx := b.ports[radio.Receive]; rx.device != "iio:device4" || rx.mask != "00000006" || rx.format.bits != 12 || rx.status.String() != "iio:device4 DEBUG direct_reg_access" {
+		t.Errorf("%+v", rx)
+	}
+	if tx := b.ports[radio.Transmit]; tx.device != "iio:device3" || tx.mask != "00000006" || tx.format.bits != 16 || tx.status.name != "" {
+		t.Errorf("%+v", tx)
+	}
+	if len(b.tones) != 1 || b.tones[0].String() != "iio:device3 OUTPUT altvoltage0 raw" {
+		t.Errorf("%v", b.tones)
+	}
+	many := strings.Replace(described, `<channel id="temp" type="input"/>`, strings.Repeat(`<channel id="temp" type="input"/>`, 31), 1)
+	if b, err = parseBoard([]byte(many)); err != nil || b.ports[radio.Receive].mask != "0000000180000000" {
+		t.Errorf("%v, %+v", err, b)
+	}
+	for change, want := range map[[2]string]string{
+		{"ad9361-phy", "adc081c"}: `the board has no device "ad9361-phy" and is no Pluto; it has "adc081c", "cf-ad9361-lpc", "cf-ad9361-dds-core-lpc"`,
+		{"le:S12/16&gt;&gt;0\"/></channel>\n", "le:u12/16\"/></channel>\n"}: "no channels voltage0 and voltage1 that carry I before Q in one format",
+		{`index="1" format="le:S12`, `index="0" format="le:S12`}:            "no channels voltage0 and voltage1 that carry I before Q in one format",
+		{"S16/16", "S32/32"}:                     `samples have the format "le:S32/32>>0"; allowed is signed in 16 bits`,
+		{`id="iio:device4"`, `id="x READ y"`}:    `something named "x READ y"`,
+		{"</context>", ""}:                       "its description cannot be read",
+		{`id="altvoltage1"`, `id="altvoltage7"`}: "has no channel output altvoltage1",
+	} {
+		if _, err := parseBoard([]byte(strings.ReplaceAll(described, change[0], change[1]))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", change, err, want)
+		}
+	}
+}
+
+// FuzzBoard: a description is understood or refused, and what is understood makes no
+// command but those that are meant.
+func FuzzBoard(f *testing.F) {
+	f.Add([]byte(described))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		b, err := parseBoard(text)
+		if err != nil {
+			return
+		}
+		for _, p := range b.ports {
+			if strings.ContainsAny(p.device, " \r\n") || len(p.mask)%8 != 0 || p.mask == "" {
+				t.Errorf("%+v", p)
+			}
+		}
+		for _, a := range b.tones {
+			if strings.Count(a.String(), " ") != 3 || strings.ContainsAny(a.String(), "\r\n") {
+				t.Errorf("%q", a)
+			}
+		}
+	})
+}
+
+func TestSpans(t *testing.T) {
+	for text, want := range map[string][3]float64{
+		"[-89.750000 0.250000 0.000000]": {-89.75, 0.25, 0},
+		"[70000000 1 6000000000]\n":      {70e6, 1, 6e9},
+	} {
+		if lo, step, hi, err := parseSpan(text); err != nil || lo != want[0] || step != want[1] || hi != want[2] {
+			t.Errorf("%q: %v %v %v, %v", text, lo, step, hi, err)
+		}
+	}
+	for _, text := range []string{"", "[1 2]", "[1 x 2]", "[2 1 1]", "[NaN 1 2]", "[1 1 Inf]"} {
+		if _, _, _, err := parseSpan(text); !errors.Is(err, ErrProtocol) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for text, want := range map[string]float64{"71.000000 dB": 71, " 2400000000\n": 2.4e9} {
+		if v, err := parseValue(text); err != nil || v != want {
+			t.Errorf("%q: %v, %v", text, v, err)
+		}
+	}
+	if _, err := parseValue("much"); !errors.Is(err, ErrProtocol) {
+		t.Error(err)
+	}
+}
+
+// Bytes written out by hand.
+func TestFormats(t *testing.T) {
+	for format, codes := range map[string]map[int][2]byte{
+		"le:S12/16>>0": {0: {0, 0}, 1: {1, 0}, -1: {0xff, 0xff}, 2047: {0xff, 7}, -2047: {1, 0xf8}},
+		"le:S16/16>>0": {0: {0, 0}, 1: {0x10, 0}, -1: {0xf0, 0xff}, 2047: {0xf0, 0x7f}, -2047: {0x10, 0x80}},
+		"be:s12/16>>4": {1: {0, 0x10}, -2047: {0x80, 0x10}},
+	} {
+		f, err := parseFormat(format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for code, want := range codes {
+			x := []complex64{complex(float32(code)/fullScale, 0)}
+			got := make([]byte, 4)
+			if clipped := f.encode(got, x); clipped != 0 || [2]byte(got) != want {
+				t.Errorf("%s: %d is % x, want % x; %d clipped", format, code, got[:2], want, clipped)
+			}
+			back := make([]complex64, 1)
+			atLimit := 0
+			if code == fullScale || code == -fullScale {
+				atLimit = 1
+			}
+			if clipped := f.decode(back, got); back[0] != x[0] || clipped != atLimit {
+				t.Errorf("%s: %d comes back as %v, %d clipped", format, code, back, clipped)
+			}
+		}
+	}
+	// A 12-bit number whose sign is not extended, and the lowest of all.
+	f, _ := parseFormat("le:S12/16>>0")
+	x := make([]complex64, 2)
+	if clipped := f.decode(x, []byte{0xff, 0x0f, 0, 0, 0, 8, 0, 0}); clipped != 1 || real(x[0]) != -1.0/2047 || real(x[1]) != -2048.0/2047 {
+		t.Errorf("%v, %d clipped", x, clipped)
+	}
+	for _, bad := range []string{"", "le:S12", "xx:S12/16>>0", "le:u12/16>>0", "le:S12/16>>5", "le:S8/16>>0", "le:S12/16X2>>0", "le:S17/16>>0"} {
+		if _, err := parseFormat(bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
+// Every amplitude goes to the nearest integer within the limits.
+func TestQuantise(t *testing.T) {
+	inf := float32(math.Inf(1))
+	for k := -2060 * 2; k <= 2060*2; k++ {
+		v := float32(k) / 2 / fullScale
+		for _, v := range []float32{v, math.Nextafter32(v, inf), math.Nextafter32(v, -inf)} {
+			code, clipped := quantise(v)
+			exact := float64(v) * fullScale
+			if d := math.Abs(float64(code) - exact); !clipped && d > 0.5 || clipped && (math.Abs(exact) < fullScale+0.5 || code != fullScale && code != -fullScale) {
+				t.Errorf("%v: %d, clipped %v", v, code, clipped)
+			}
+		}
+	}
+	if code, clipped := quantise(float32(math.NaN())); code != 0 || !clipped {
+		t.Errorf("NaN: %d", code)
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	f, _ := parseFormat("le:S12/16>>0")
+	src, dst := make([]byte, 1<<18), make([]complex64, 1<<16)
+	b.SetBytes(int64(len(dst)))
+	for range b.N {
+		f.decode(dst, src)
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	f, _ := parseFormat("le:S16/16>>0")
+	dst, src := make([]byte, 1<<18), make([]complex64, 1<<16)
+	for i := range src {
+		src[i] = complex(float32(i%251)/251-0.5, float32(i%127)/127-0.5)
+	}
+	b.SetBytes(int64(len(src)))
+	for range b.N {
+		f.encode(dst, src)
+	}
+}

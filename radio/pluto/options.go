@@ -1,0 +1,215 @@
+package pluto
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"ringwave/radio"
+)
+
+// The customary address of a board and the port of its iiod.
+const (
+	defaultHost = "192.168.2.1"
+	defaultPort = "30431"
+)
+
+// feeding is how a transmitter's board is fed.
+type feeding int
+
+const (
+	fill   feeding = iota // zeros where nothing was written
+	strict                // only what was written or promised
+)
+
+// options are the parameters of a URI.
+type options struct {
+	address  string
+	tuning   *radio.Hertz // of both directions; nil leaves the board's
+	rate     *radio.Hertz // likewise
+	filter   radio.Hertz  // 0 for the one that goes with the rate
+	rxGain   *radio.Decibels
+	txGain   *radio.Decibels
+	feed     feeding
+	block    int // samples; 0 for some 20 ms
+	blocks   int // on the board, each direction
+	ring     int // blocks
+	hold     bool
+	window   int           // samples
+	deadline time.Duration // 0 for none
+}
+
+// The least and the most of what can be chosen.
+const (
+	minBlock  = 256
+	maxBlock  = 1 << 20
+	minBlocks = 2
+	maxBlocks = 64
+	maxRing   = 4096
+	minWindow = 1 << 12
+	maxWindow = 1 << 28
+)
+
+// blockTime is the length of a block unless told otherwise.
+const blockTime = 20 * time.Millisecond
+
+// allowedParams are the parameters of a URI.
+var allowedParams = []string{"freq_hz", "rate_hz", "filter_hz", "rx_gain", "tx_gain",
+	"feed", "block", "blocks", "ring", "hold", "window", "deadline_ms"}
+
+// params reads the parameters of a URI and keeps the first error.
+type params struct {
+	uri radio.URI
+	err error
+}
+
+func (p *params) wrong(key, allowed string) {
+	if p.err == nil {
+		p.err = fmt.Errorf("device %q has the parameter %s=%s; allowed is %s", p.uri, key, p.uri.Params.Get(key), allowed)
+	}
+}
+
+// number gives a parameter, nil where it is not there.
+func (p *params) number(key string, least, most float64) *float64 {
+	if !p.uri.Params.Has(key) {
+		return nil
+	}
+	v, err := strconv.ParseFloat(p.uri.Params.Get(key), 64)
+	if err != nil || !(v >= least && v <= most) {
+		p.wrong(key, fmt.Sprintf("a number from %s to %s", strconv.FormatFloat(least, 'f', -1, 64), strconv.FormatFloat(most, 'f', -1, 64)))
+		return nil
+	}
+	return &v
+}
+
+func (p *params) whole(key string, unset, least, most int) int {
+	if !p.uri.Params.Has(key) {
+		return unset
+	}
+	v, err := strconv.Atoi(p.uri.Params.Get(key))
+	if err != nil || v < least || v > most {
+		p.wrong(key, fmt.Sprintf("a whole number from %d to %d", least, most))
+		return unset
+	}
+	return v
+}
+
+// word gives one of a few words, the first where the parameter is not there.
+func (p *params) word(key string, words ...string) string {
+	if !p.uri.Params.Has(key) {
+		return words[0]
+	}
+	for _, w := range words {
+		if p.uri.Params.Get(key) == w {
+			return w
+		}
+	}
+	p.wrong(key, strings.Join(words, ", "))
+	return words[0]
+}
+
+func parseOptions(u radio.URI) (options, error) {
+	if err := u.Only(allowedParams...); err != nil {
+		return options{}, err
+	}
+	p := &params{uri: u}
+	o := options{
+		tuning: (*radio.Hertz)(p.number("freq_hz", 1e6, 10e9)),
+		rate:   (*radio.Hertz)(p.number("rate_hz", 1, 100e6)),
+		rxGain: (*radio.Decibels)(p.number("rx_gain", -100, 100)),
+		txGain: (*radio.Decibels)(p.number("tx_gain", -100, 0)),
+
+		hold:     p.word("hold", "off", "on") == "on",
+		block:    p.whole("block", 0, minBlock, maxBlock) &^ 1,
+		blocks:   p.whole("blocks", 4, minBlocks, maxBlocks),
+		ring:     p.whole("ring", 64, 1, maxRing),
+		window:   p.whole("window", 1<<22, minWindow, maxWindow),
+		deadline: time.Duration(p.whole("deadline_ms", 5000, 0, 600_000)) * time.Millisecond,
+	}
+	if f := p.number("filter_hz", 1, 100e6); f != nil {
+		o.filter = radio.Hertz(*f)
+	}
+	if p.word("feed", "fill", "strict") == "strict" {
+		o.feed = strict
+	}
+	if p.err != nil {
+		return options{}, p.err
+	}
+	var err error
+	o.address, err = address(u)
+	return o, err
+}
+
+// address gives host and port of what a URI names.
+func address(u radio.URI) (string, error) {
+	name := u.Name
+	if name == "" {
+		name = defaultHost
+	}
+	host, port, err := net.SplitHostPort(name)
+	if err != nil {
+		// Without a port, and an IPv6 address may be without brackets then.
+		host, port = strings.Trim(name, "[]"), defaultPort
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 || host == "" || strings.ContainsAny(host, "/ ") {
+		return "", fmt.Errorf("device %q has the name %q; allowed is a host, or host:port with a port from 1 to 65535", u, u.Name)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// blockSamples gives the length of a block at a rate.
+func (o options) blockSamples(rate radio.Hertz) int {
+	if o.block > 0 {
+		return o.block
+	}
+	n := minBlock
+	for n < 1<<18 && rate.Duration(radio.SampleCount(2*n)) <= blockTime {
+		n *= 2
+	}
+	return n
+}
+
+// Opener opens pluto:HOST or pluto:HOST:PORT; pluto: is 192.168.2.1, which boards
+// have by custom. The parameters are
+//
+//	freq_hz         carrier, both ways; left as the board has it unless given
+//	rate_hz         sample rate, both ways; likewise
+//	filter_hz       analog bandwidth, both ways; that of the rate unless given
+//	rx_gain         dB, -3 to 71; likewise left, but always in manual mode
+//	tx_gain         dB, -89.75 to 0, the least unless given
+//	feed=strict     see the package
+//	block, blocks   samples of a block, some 20 ms unless given, an even number of
+//	                256 or more; the number that the board holds, 4
+//	ring            blocks that may wait for the program when receiving, 64
+//	hold=on         leave what is beyond the ring with the board, do not count it
+//	window          samples that may wait for the board when transmitting, 4194304
+//	deadline_ms     time without an answer after which a request or a stream fails,
+//	                5000 unless given, 0 for none
+type Opener struct {
+	session context.Context
+	permit  radio.TransmitPermit
+}
+
+// NewOpener makes an opener. When session ends, whatever the boards transmit is cut
+// off at once and their carriers go off. permit is what the user has confirmed that
+// may be sent; its zero value is for receiving.
+func NewOpener(session context.Context, permit radio.TransmitPermit) *Opener {
+	return &Opener{session, permit}
+}
+
+// Open connects to a board and gives it the URI's settings. It leaves what transmits
+// alone: another program may have it.
+func (o *Opener) Open(ctx context.Context, u radio.URI) (radio.Device, error) {
+	opts, err := parseOptions(u)
+	if err != nil {
+		return nil, err
+	}
+	d, err := open(ctx, u, opts, o.permit, o.session)
+	if err != nil {
+		return nil, fmt.Errorf("opening device %q: %w", u, err)
+	}
+	return d, nil
+}

@@ -1,0 +1,124 @@
+package iiod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"ringwave/radio"
+)
+
+// Config describes an emulated board.
+type Config struct {
+	// Receive is where received samples come from, a radio.ReceiveOpener; nil for a
+	// board whose receiver cannot be opened.
+	Receive radio.Device
+	// Transmit is where transmitted samples go, a radio.TransmitOpener; nil for a
+	// board whose transmitter cannot be opened.
+	Transmit radio.Device
+	// RealTime says that time does not wait: received blocks that nobody takes are
+	// lost, as a board loses them. Without it the ends wait.
+	RealTime bool
+	// UnitGain is the receive gain that leaves samples as they are, -3 to 71 dB.
+	UnitGain radio.Decibels
+	// Model, Serial and Firmware are what the board says of itself; "" is that of
+	// an emulated board.
+	Model, Serial, Firmware string
+	// FirstDevice is the number of the first of the board's four devices, 0 or
+	// more: real boards differ.
+	FirstDevice int
+	// Log is told each command, by the number of its connection from 0; nil for
+	// nobody. It may be called from several goroutines at once.
+	Log func(connection int, line string)
+}
+
+// Server serves one emulated board. Make it with Serve.
+type Server struct {
+	board  *board
+	ln     net.Listener
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// Serve serves a board on a listener, which it owns from now on, until Close.
+func Serve(ln net.Listener, cfg Config) (*Server, error) {
+	if cfg.Model == "" {
+		cfg.Model = "Analog Devices PlutoSDR Rev.C (Z7010-AD9363A), emulated"
+	}
+	if cfg.Serial == "" {
+		cfg.Serial = "00000000000000000000000000000000"
+	}
+	if cfg.Firmware == "" {
+		cfg.Firmware = "v0.38-emulated"
+	}
+	if err := check(cfg); err != nil {
+		return nil, errors.Join(err, ln.Close())
+	}
+	s := &Server{board: newBoard(cfg), ln: ln}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.wg.Add(1)
+	go func() {
+		defer s.wg.Done()
+		s.accept()
+	}()
+	return s, nil
+}
+
+func check(cfg Config) error {
+	if _, ok := cfg.Receive.(radio.ReceiveOpener); cfg.Receive != nil && !ok {
+		return fmt.Errorf("emulated Pluto: %s does not receive; allowed as Receive is a device that does", cfg.Receive.Info().URI)
+	}
+	if _, ok := cfg.Transmit.(radio.TransmitOpener); cfg.Transmit != nil && !ok {
+		return fmt.Errorf("emulated Pluto: %s does not transmit; allowed as Transmit is a device that does", cfg.Transmit.Info().URI)
+	}
+	if cfg.FirstDevice < 0 {
+		return fmt.Errorf("emulated Pluto: the first device is %d; allowed is 0 or more", cfg.FirstDevice)
+	}
+	if !(cfg.UnitGain >= minRxGain && cfg.UnitGain <= maxRxGain) {
+		return fmt.Errorf("emulated Pluto: the unit gain is %v; allowed is %v dB to %v dB", cfg.UnitGain, minRxGain, maxRxGain)
+	}
+	return nil
+}
+
+// Addr gives the address that clients reach the board at.
+func (s *Server) Addr() net.Addr { return s.ln.Addr() }
+
+// Attribute reads an attribute of the board as a client would, by device, channel
+// ("" for none; "TX_LO" and "voltage0" work, output first) and name.
+func (s *Server) Attribute(device, channel, name string) (string, error) {
+	for _, place := range []place{ofOutput, ofInput} {
+		c := command{device: device, place: place, channel: channel, attr: name}
+		if channel == "" {
+			c.place = ofDevice
+		}
+		if v, err := s.board.read(c); err == nil {
+			return v, nil
+		}
+	}
+	return "", fmt.Errorf("emulated Pluto: device %s has no attribute %s %s", device, channel, name)
+}
+
+// Close ends all connections and waits for them. The ends stay open.
+func (s *Server) Close() error {
+	s.cancel()
+	err := s.ln.Close()
+	s.wg.Wait()
+	return err
+}
+
+func (s *Server) accept() {
+	for n := 0; ; n++ {
+		conn, err := s.ln.Accept()
+		if err != nil {
+			return
+		}
+		s.wg.Add(1)
+		go func() {
+			defer s.wg.Done()
+			s.session(conn, n)
+		}()
+	}
+}

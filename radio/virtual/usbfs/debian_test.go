@@ -1,0 +1,319 @@
+//go:build linux
+
+package usbfs_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"ringwave/radio/usb"
+	"ringwave/radio/virtual"
+	"ringwave/radio/virtual/usbfs"
+)
+
+// missing skips, or fails where a bench is required.
+func missing(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("RINGWAVE_REQUIRE_BENCH") == "1" {
+		t.Fatal(what)
+	}
+	t.Skip(what + " (RINGWAVE_REQUIRE_BENCH=1 makes this a failure)")
+}
+
+func newBus(t *testing.T) *usbfs.Bus {
+	t.Helper()
+	bus, err := usbfs.NewBus()
+	if errors.Is(err, usbfs.ErrNoPreload) {
+		missing(t, err.Error())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := bus.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return bus
+}
+
+func newHackRF(t *testing.T, cfg virtual.HackRFConfig) *virtual.HackRF {
+	t.Helper()
+	h, err := virtual.NewHackRF(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func newBench(t *testing.T, cfg virtual.Config) *virtual.Bench {
+	t.Helper()
+	b, err := virtual.NewBench(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// tool makes a command of Debian's that sees the bus; it may run for a minute.
+func tool(t *testing.T, bus *usbfs.Bus, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		missing(t, name+" is not installed (on Debian: apt-get install hackrf)")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = append(os.Environ(), bus.Env()...)
+	return cmd
+}
+
+func run(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+	return string(out)
+}
+
+func requireLines(t *testing.T, out string, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if !strings.Contains(out, line) {
+			t.Errorf("no %q in the output\n%s", line, out)
+		}
+	}
+}
+
+const (
+	serialA = "0000000000000000a06063c8234e5f5f"
+	serialB = "000000000000000087c867dc2b6a3bcf"
+)
+
+// checkLeaks fails the test if it leaves goroutines or file handles behind. Call it
+// first.
+func checkLeaks(t *testing.T) {
+	t.Helper()
+	goroutines, files := runtime.NumGoroutine(), openFiles(t)
+	t.Cleanup(func() {
+		// A goroutine that was told to end may still be on its way out.
+		for deadline := time.Now().Add(20 * time.Second); runtime.NumGoroutine() > goroutines; runtime.Gosched() {
+			if time.Now().After(deadline) {
+				stacks := make([]byte, 1<<20)
+				t.Fatalf("%d goroutines were left, before there were %d:\n%s", runtime.NumGoroutine(), goroutines, stacks[:runtime.Stack(stacks, true)])
+			}
+		}
+		if n := openFiles(t); n > files {
+			t.Errorf("%d file handles were left, before there were %d", n, files)
+		}
+	})
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// plug makes a bench and plugs its boards in.
+func plug(t *testing.T, cfg virtual.Config) *usbfs.Bus {
+	t.Helper()
+	bus := newBus(t)
+	newBench(t, cfg)
+	for _, p := range cfg.Boards {
+		if _, err := bus.Plug(p.Radio); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return bus
+}
+
+// requests gives a transcript, a line each.
+func requests(h *virtual.HackRF) []string {
+	var all []string
+	for _, r := range h.Transcript() {
+		all = append(all, r.String())
+	}
+	return all
+}
+
+func TestHackRFInfo(t *testing.T) {
+	checkLeaks(t)
+	a := newHackRF(t, virtual.HackRFConfig{Serial: serialA, Revision: virtual.R9, API: virtual.API2026})
+	b := newHackRF(t, virtual.HackRFConfig{Serial: serialB, API: virtual.API2018})
+	bus := plug(t, virtual.Config{Boards: []virtual.Place{{Radio: a}, {Radio: b}}})
+	out := run(t, tool(t, bus, "hackrf_info"))
+	requireLines(t, out,
+		"Serial number: "+serialA, "Board ID Number: 4 (HackRF One)", "Firmware Version: 2026.01.3 (API:1.12)", "Hardware Revision: r9", "manufactured by Great Scott Gadgets",
+		"Serial number: "+serialB, "Board ID Number: 2 (HackRF One)", "Firmware Version: 2018.01.1 (API:1.02)", "Part ID Number: 0xa000cb3c")
+	if strings.Count(out, "Found HackRF") != 2 {
+		t.Errorf("not two boards in\n%s", out)
+	}
+}
+
+func TestHackRFClock(t *testing.T) {
+	checkLeaks(t)
+	a, b := newHackRF(t, virtual.HackRFConfig{Serial: serialA}), newHackRF(t, virtual.HackRFConfig{Serial: serialB})
+	bus := plug(t, virtual.Config{Boards: []virtual.Place{{Radio: a, Reference: true}, {Radio: b}}})
+	requireLines(t, run(t, tool(t, bus, "hackrf_clock", "-d", serialA, "-i")), "CLKIN status: clock signal detected")
+	requireLines(t, run(t, tool(t, bus, "hackrf_clock", "-d", serialB, "-i")), "CLKIN status: no clock signal detected")
+	run(t, tool(t, bus, "hackrf_clock", "-d", serialB, "-o", "1"))
+	if !b.Settings().ClockOut || a.Settings().ClockOut {
+		t.Error("the clock output was not turned on, or at the wrong board")
+	}
+	run(t, tool(t, bus, "hackrf_clock", "-d", serialA, "-a"))
+}
+
+// TestFileArrives has hackrf_transfer send a file on one board and hackrf_transfer
+// receive it on another, with each firmware's flush.
+func TestFileArrives(t *testing.T) {
+	for _, api := range []uint16{virtual.API2018, virtual.API2022, virtual.API2026} {
+		t.Run(fmt.Sprintf("%04x", api), func(t *testing.T) { fileArrives(t, api) })
+	}
+}
+
+func fileArrives(t *testing.T, api uint16) {
+	checkLeaks(t)
+	a := newHackRF(t, virtual.HackRFConfig{Serial: serialA, API: api})
+	b := newHackRF(t, virtual.HackRFConfig{Serial: serialB, API: api})
+	bus := plug(t, virtual.Config{
+		Boards: []virtual.Place{{Radio: a}, {Radio: b}},
+		Links:  []virtual.Link{{From: 0, To: 1, Gain: 1}},
+		Await:  []int{0, 1},
+	})
+	dir := t.TempDir()
+	sent := make([]byte, 3<<20+1234)
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range sent {
+		sent[i] = byte(random.Uint32())
+	}
+	if err := os.WriteFile(filepath.Join(dir, "sent"), sent, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rx := tool(t, bus, "hackrf_transfer", "-d", serialB, "-r", filepath.Join(dir, "got"), "-s", "8000000", "-f", "433920000", "-n", "2000000")
+	var log bytes.Buffer
+	rx.Stdout, rx.Stderr = &log, &log
+	if err := rx.Start(); err != nil {
+		t.Fatal(err)
+	}
+	run(t, tool(t, bus, "hackrf_transfer", "-d", serialA, "-t", filepath.Join(dir, "sent"), "-s", "8000000", "-f", "433920000"))
+	if err := rx.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, log.String())
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "got"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 4000000 {
+		t.Errorf("%d bytes were received, want 4,000,000", len(got))
+	}
+	if !bytes.HasPrefix(got, sent) {
+		i := 0
+		for i < len(got) && i < len(sent) && got[i] == sent[i] {
+			i++
+		}
+		t.Errorf("%d bytes were sent and %d received; they differ from %d on", len(sent), len(got), i)
+	}
+	want := []string{
+		"out  6 value 0000 index 0000 length 8 data 00127a0001000000",
+		"out  7 value 8d80 index 005b length 0 data ",
+		"out 29 value 0000 index 0000 length 0 data ",
+		"out 16 value 0000 index 0000 length 8 data b1010000c0090e00",
+		"in  21 value 0000 index 0000 length 1 data 01",
+		"out  1 value 0002 index 0000 length 0 data ",
+	}
+	if all := requests(a); !slices.Equal(all[:min(len(all), len(want))], want) {
+		t.Errorf("the transmitter's requests are\n%s\nwant first\n%s", strings.Join(all, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestSettingsArrive: what hackrf_transfer is told is what the board is set to.
+func TestSettingsArrive(t *testing.T) {
+	checkLeaks(t)
+	h := newHackRF(t, virtual.HackRFConfig{Serial: serialA})
+	bus := plug(t, virtual.Config{Boards: []virtual.Place{{Radio: h}}})
+	run(t, tool(t, bus, "hackrf_transfer", "-r", filepath.Join(t.TempDir(), "got"), "-s", "10000000", "-f", "2450000000",
+		"-a", "1", "-l", "24", "-g", "30", "-b", "5000000", "-n", "100000"))
+	want := virtual.Settings{Frequency: 2450e6, Rate: 10e6, Filter: 5e6, Gains: virtual.Gains{LNA: 24, VGA: 30, Amp: true}}
+	if got := h.Settings(); got != want {
+		t.Errorf("settings are\n%+v, want\n%+v", got, want)
+	}
+}
+
+// awaitStream waits until samples flow.
+func awaitStream(t *testing.T, h *virtual.HackRF) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); h.M0().M0Count == 0; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("no samples flow")
+		}
+	}
+}
+
+// TestUnplugged: a program in the middle of a stream notices that its board is gone.
+func TestUnplugged(t *testing.T) {
+	checkLeaks(t)
+	h := newHackRF(t, virtual.HackRFConfig{Serial: serialA})
+	bus := plug(t, virtual.Config{Boards: []virtual.Place{{Radio: h}}})
+	cmd := tool(t, bus, "hackrf_transfer", "-r", "/dev/null", "-s", "10000000", "-f", "2450000000")
+	var log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitStream(t, h)
+	if err := bus.Unplug(usb.Address{Bus: 1, Device: 1}); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // what it printed tells how it ended
+	requireLines(t, log.String(), "hackrf_exit() done")
+	if out, err := tool(t, bus, "hackrf_info").CombinedOutput(); err == nil {
+		t.Errorf("a board is found that is not there:\n%s", out)
+	}
+	if err := bus.Unplug(usb.Address{Bus: 1, Device: 2}); err == nil {
+		t.Error("a board that never was is unplugged")
+	}
+}
+
+// TestOneProgram: a board is one program's at a time.
+func TestOneProgram(t *testing.T) {
+	checkLeaks(t)
+	h := newHackRF(t, virtual.HackRFConfig{Serial: serialA})
+	bus := plug(t, virtual.Config{Boards: []virtual.Place{{Radio: h}}, Await: []int{0}})
+	first := tool(t, bus, "hackrf_transfer", "-r", "/dev/null", "-s", "10000000")
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitStream(t, h)
+	out, err := tool(t, bus, "hackrf_transfer", "-r", "/dev/null", "-s", "10000000", "-n", "1000").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "busy") {
+		t.Errorf("a second program gets %v\n%s", err, out)
+	}
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Wait() // killed
+	// A program that died has left the board.
+	run(t, tool(t, bus, "hackrf_transfer", "-r", "/dev/null", "-s", "10000000", "-n", "1000"))
+}
