@@ -1,0 +1,20 @@
+// Package rtlsdr drives receivers with an RTL2832U and an R820T, R820T2 or R828D
+// tuner over USB.
+//
+// It takes in a usb.Host and a URI, and gives a radio.Device that receives. It
+// knows nothing of libusb, nor of what is received. It was tried on emulated
+// boards only, and its requests compared with those of librtlsdr 0.6.0; no real
+// board has been there.
+//
+// Opener has the URIs. A bias tee that another program left on is switched off, and
+// never switched on.
+//
+// # What the board does not do
+//
+// It does not follow a reference clock, has no trigger, and does not say when it
+// loses samples: they are lost on the board if the machine fetches nothing for
+// some milliseconds, and nothing tells. The driver counts what it had to drop
+// because nobody read for longer than its ring lasts (0.9 s at 2.4 Msps unless
+// set otherwise). Automatic gains change the phase as well as the amplitude, without
+// an epoch.
+package rtlsdr

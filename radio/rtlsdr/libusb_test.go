@@ -1,0 +1,67 @@
+//go:build usb && linux
+
+package rtlsdr_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"ringwave/radio/usb"
+	"ringwave/radio/virtual"
+	"ringwave/radio/virtual/usbfs"
+)
+
+// TestMain starts the tests again under umockdev's preload library, which must be
+// there before libusb is.
+func TestMain(m *testing.M) {
+	if err := usbfs.Enter(); err != nil && !errors.Is(err, usbfs.ErrNoPreload) {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// throughLibusb plugs boards into an emulated bus that the machine's libusb, in
+// this process, takes for its own.
+func throughLibusb(t testing.TB, boards ...virtual.Board) usb.Host {
+	t.Helper()
+	bus, err := usbfs.NewBus()
+	if errors.Is(err, usbfs.ErrNoPreload) {
+		missing(t, err.Error())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := bus.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, b := range boards {
+		if _, err := bus.Plug(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("UMOCKDEV_DIR", bus.Dir())
+	return usb.System()
+}
+
+// TestLibusb does what the other tests do through libusb, with gousb in between.
+func TestLibusb(t *testing.T) {
+	front, faultStep = throughLibusb, 40
+	t.Cleanup(func() { front, faultStep = inProcess, 5 })
+	for _, c := range []struct {
+		name string
+		test func(*testing.T)
+	}{
+		{"Receive", TestReceive}, {"Tuning", TestTuning}, {"Gain", TestGain}, {"GapsAreExact", TestGapsAreExact},
+		{"Retune", TestRetune}, {"States", TestStates}, {"CloseStopsTheBoard", TestCloseStopsTheBoard},
+		{"WaitingEnds", TestWaitingEnds}, {"CancelKeepsSamples", TestCancelKeepsSamples}, {"Silence", TestSilence},
+		{"Faults", TestFaults}, {"Boards", TestBoards}, {"DirectSampling", TestDirectSampling}, {"Choice", TestChoice},
+		{"Concurrent", TestConcurrent},
+	} {
+		t.Run(c.name, c.test)
+	}
+}

@@ -1,0 +1,289 @@
+package rtlsdr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"ringwave/radio"
+	"ringwave/radio/usb"
+)
+
+// The boards, by vendor and product.
+const vendor = 0x0bda
+
+var products = [...]uint16{0x2832, 0x2838}
+
+// Matches tells whether a board with that identity is one that this package
+// drives, so far as the identity says it.
+func Matches(i usb.Identity) bool {
+	if i.Vendor != vendor {
+		return false
+	}
+	for _, p := range products {
+		if i.Product == p {
+			return true
+		}
+	}
+	return false
+}
+
+// notes are for whoever reads what a device is.
+var notes = []string{
+	"this driver was tried on emulated boards only, never on a real one",
+	"the board has no clock input and does not say when it loses samples",
+}
+
+// Opener opens rtlsdr:SERIAL, where SERIAL is the end of a board's serial number;
+// rtlsdr: is the only board there is. Many boards have the same, 00000001. The
+// parameters are
+//
+//	index=1         the second board of that serial number, by bus and address
+//	at=001/004      the board at that bus and address
+//	freq_hz         carrier, 100e6 unless given
+//	rate_hz         sample rate, 225001 to 300000 or 900001 to 3.2e6, 2.048e6 unless
+//	                given
+//	filter_hz       tuner's filter, 1 to 8e6, else that of the sample rate
+//	gain            auto, or dB, 0 to 49.6, rounded down to the tuner's list; 0
+//	                unless given
+//	ppm             error of the crystal in parts per million, -400 to 400
+//	agc=on          digital gain control
+//	direct=i|q      an input of the RTL2832U itself in place of the tuner
+//	test=on         bytes that count up in place of samples
+//	transfer, transfers
+//	                bytes of a USB transfer, 16384 unless given, a multiple of 512;
+//	                the number that is queued, 16
+//	ring            transfers that may wait for the program, 256. The larger ring
+//	                and queue are, the longer it takes until samples are known to be
+//	                of after a retune.
+//	hold=on         leave what is beyond the ring with the board, do not count it
+//	deadline_ms     time without a sample after which a read fails, 1000 unless
+//	                given, 0 for none
+type Opener struct{ host usb.Host }
+
+// NewOpener makes an opener of the boards of a host.
+func NewOpener(host usb.Host) *Opener { return &Opener{host} }
+
+// List gives the boards that are plugged in.
+func List(ctx context.Context, host usb.Host) ([]usb.Listed, error) { return host.List(ctx, Matches) }
+
+// options are the parameters of a URI.
+type options struct {
+	index  int // -1 for none
+	at     string
+	tuning radio.Hertz
+	rate   radio.Hertz
+	filter float64 // Hz, 0 to follow the sample rate
+	auto   bool
+	gain   int // tenths of dB
+	ppm    int
+	agc    bool
+	direct directSampling
+	test   bool
+
+	transfer int // bytes
+	queue    int // transfers
+	ring     int // transfers
+	hold     bool
+	deadline time.Duration // 0 for none
+}
+
+// The least and the most of what can be chosen.
+const (
+	maxPPM      = 400 // what the register holds, and some room
+	maxFilter   = 8e6
+	maxTransfer = 1 << 20
+	maxQueue    = 32
+	maxRing     = 4096
+)
+
+func parseOptions(u radio.URI) (o options, err error) {
+	if err := u.Only("index", "at", "freq_hz", "rate_hz", "filter_hz", "gain", "ppm", "agc", "direct", "test",
+		"transfer", "transfers", "ring", "hold", "deadline_ms"); err != nil {
+		return o, err
+	}
+	p := params{uri: u}
+	o = options{
+		index:    p.whole("index", -1, 0, 1000, 1),
+		at:       u.Params.Get("at"),
+		tuning:   radio.Hertz(p.number("freq_hz", 100e6, 0, maxVCO/2)),
+		rate:     radio.Hertz(p.number("rate_hz", float64(DefaultRate), float64(MinRate), float64(MaxRate))),
+		filter:   p.number("filter_hz", 0, 1, maxFilter),
+		ppm:      p.whole("ppm", 0, -maxPPM, maxPPM, 1),
+		agc:      p.word("agc", "off", "on") == "on",
+		test:     p.word("test", "off", "on") == "on",
+		transfer: p.whole("transfer", 16384, usb.PacketSize, maxTransfer, usb.PacketSize),
+		queue:    p.whole("transfers", 16, 1, maxQueue, 1),
+		ring:     p.whole("ring", 256, 1, maxRing, 1),
+		hold:     p.word("hold", "off", "on") == "on",
+		deadline: time.Duration(p.whole("deadline_ms", 1000, 0, 600_000, 1)) * time.Millisecond,
+	}
+	switch p.word("direct", "off", "i", "q") {
+	case "i":
+		o.direct = directI
+	case "q":
+		o.direct = directQ
+	}
+	if o.auto = u.Params.Get("gain") == "auto"; !o.auto {
+		g := radio.Decibels(p.number("gain", 0, 0, float64(MaxGain)))
+		if o.gain, err = floorGain(g); err != nil {
+			return o, err // never: g is within the range
+		}
+	}
+	switch _, _, err := planRate(o.rate); {
+	case err != nil:
+		p.wrong("rate_hz", fmt.Sprintf("%s to %s and %s to %s", plain(float64(MinRate)), plain(float64(endSlowRate)), plain(float64(minFastRate)), plain(float64(MaxRate))))
+	case o.direct != throughTuner && u.Params.Has("gain"):
+		p.wrong("gain", "none beside direct: the gain is the tuner's")
+	case o.agc && o.test:
+		p.wrong("agc", "off beside test=on")
+	}
+	return o, p.err
+}
+
+// params reads the parameters of a URI and keeps the first error.
+type params struct {
+	uri radio.URI
+	err error
+}
+
+func (p *params) wrong(key, allowed string) {
+	if p.err == nil {
+		p.err = fmt.Errorf("device %q has the parameter %s=%s; allowed is %s", p.uri, key, p.uri.Params.Get(key), allowed)
+	}
+}
+
+func (p *params) number(key string, unset, least, most float64) float64 {
+	if !p.uri.Params.Has(key) {
+		return unset
+	}
+	v, err := strconv.ParseFloat(p.uri.Params.Get(key), 64)
+	if err != nil || !(v >= least && v <= most) {
+		p.wrong(key, fmt.Sprintf("%s to %s", plain(least), plain(most)))
+		return unset
+	}
+	return v
+}
+
+func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+func (p *params) whole(key string, unset, least, most, step int) int {
+	if !p.uri.Params.Has(key) {
+		return unset
+	}
+	v, err := strconv.Atoi(p.uri.Params.Get(key))
+	if err != nil || v < least || v > most || v%step != 0 {
+		multiple := ""
+		if step > 1 {
+			multiple = fmt.Sprintf(" that are multiples of %d", step)
+		}
+		p.wrong(key, fmt.Sprintf("whole numbers from %d to %d%s", least, most, multiple))
+		return unset
+	}
+	return v
+}
+
+// word gives one of a few words, the first where the parameter is not there.
+func (p *params) word(key string, words ...string) string {
+	if !p.uri.Params.Has(key) {
+		return words[0]
+	}
+	if w := p.uri.Params.Get(key); slices.Contains(words, w) {
+		return w
+	}
+	p.wrong(key, strings.Join(words, ", "))
+	return words[0]
+}
+
+// Open opens the board that a URI names and brings it up.
+func (o *Opener) Open(ctx context.Context, u radio.URI) (radio.Device, error) {
+	opts, err := parseOptions(u)
+	if err != nil {
+		return nil, err
+	}
+	all, err := List(ctx, o.host)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", u, err)
+	}
+	at, err := choose(u, opts, all)
+	if err != nil {
+		return nil, err
+	}
+	if at.Blocked != nil {
+		return nil, fmt.Errorf("opening %s: the board at %v: %w%s", u, at.Address, at.Blocked, advice(at.Blocked))
+	}
+	if at.Product == "Blog V4" {
+		return nil, fmt.Errorf("opening %s: the board at %v is a %s %s, whose inputs are switched in another way; allowed are boards before it", u, at.Address, at.Manufacturer, at.Product)
+	}
+	board, err := o.host.Open(ctx, at.Address)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: the board at %v: %w%s", u, at.Address, err, advice(err))
+	}
+	d, err := open(board, radio.Info{
+		URI: u.String(), Driver: "rtlsdr", Model: strings.TrimSpace(at.Manufacturer + " " + at.Product),
+		Serial: at.Serial, Notes: notes,
+	}, opts)
+	if err != nil {
+		return nil, errors.Join(err, board.Close())
+	}
+	return d, nil
+}
+
+// choose gives the board of the list that the URI means.
+func choose(u radio.URI, o options, all []usb.Listed) (usb.Listed, error) {
+	var found []usb.Listed
+	for _, l := range all {
+		if strings.HasSuffix(l.Serial, u.Name) && (o.at == "" || l.Address.String() == o.at) {
+			found = append(found, l)
+		}
+	}
+	switch {
+	case o.index >= 0 && o.index < len(found):
+		return found[o.index], nil
+	case o.index >= 0:
+		return usb.Listed{}, fmt.Errorf("device %q has the parameter index=%d; %s", u, o.index, present(found, all))
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return usb.Listed{}, fmt.Errorf("device %q can be several boards; allowed is a serial number that only one has, at= one of the addresses, or index=0 to %d: %s", u, len(found)-1, list(found))
+	}
+	return usb.Listed{}, fmt.Errorf("device %q was not found; %s", u, present(nil, all))
+}
+
+// present says what there is: the boards found by name, or else all.
+func present(found, all []usb.Listed) string {
+	switch {
+	case len(found) > 0:
+		return fmt.Sprintf("allowed is 0 to %d: %s", len(found)-1, list(found))
+	case len(all) > 0:
+		return "there are " + list(all)
+	}
+	return "no board with an RTL2832U is plugged in"
+}
+
+func list(boards []usb.Listed) string {
+	var names []string
+	for _, b := range boards {
+		name := fmt.Sprintf("%v (serial %q)", b.Address, b.Serial)
+		if b.Blocked != nil {
+			name = fmt.Sprintf("%v (%v%s)", b.Address, b.Blocked, advice(b.Blocked))
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// advice says what a user can do about a board that cannot be opened.
+func advice(err error) string {
+	switch {
+	case errors.Is(err, usb.ErrDriverBound):
+		return "; it is the one for television: put \"blacklist dvb_usb_rtl28xxu\" into a file in /etc/modprobe.d and unplug the board"
+	case errors.Is(err, usb.ErrAccess):
+		return "; Debian's package rtl-sdr has the rule"
+	}
+	return ""
+}
