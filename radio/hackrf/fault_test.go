@@ -1,0 +1,353 @@
+package hackrf_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ringwave/radio"
+	"ringwave/radio/hackrf"
+	"ringwave/radio/loopback"
+	"ringwave/radio/usb"
+	"ringwave/radio/virtual"
+)
+
+// brief are deadlines that tests need not wait for long.
+const brief = "&control_ms=50&deadline_ms=50&poll_ms=60000"
+
+// What goes wrong with a request while a board is opened is told by its kind.
+func TestOpenFaults(t *testing.T) {
+	leaks(t)
+	for fault, want := range map[virtual.Fault]error{virtual.Stall: usb.ErrStall, virtual.Hang: usb.ErrTimeout, virtual.Vanish: usb.ErrUnplugged} {
+		for _, request := range []byte{1, 6, 7, 14, 15, 16, 17, 19, 20, 21, 23, 45} {
+			r := newRig(t, rigConfig{faults: true, boards: 1})
+			ok(t, r.faulty[0].OnRequest(request, 1, fault))
+			d, err := r.tryOpen(0, brief)
+			if request == 1 && fault != virtual.Vanish { // the second attempt switches it off
+				ok(t, err, d.Close())
+				continue
+			}
+			if !errors.Is(err, want) {
+				t.Errorf("%v at request %d: %v", fault, request, err)
+			}
+			// The board is not held: it can be opened again, unless it is gone or
+			// waits for ever.
+			if fault == virtual.Stall {
+				again, err := r.tryOpen(0, "")
+				ok(t, err, again.Close())
+			}
+			ok(t, r.bench.Close())
+		}
+	}
+}
+
+// What goes wrong with a pipe ends a stream with its kind, and the board is off
+// unless it is gone.
+func TestPipeFaults(t *testing.T) {
+	leaks(t)
+	for fault, want := range map[virtual.Fault]error{virtual.Stall: usb.ErrStall, virtual.Hang: usb.ErrTimeout, virtual.Vanish: usb.ErrUnplugged} {
+		for _, nth := range []int{1, 3, 9} {
+			t.Run(fmt.Sprintf("%v %d", fault, nth), func(t *testing.T) {
+				r := newRig(t, rigConfig{faults: true, boards: 2, clock: loopback.WallClock()})
+				// Only what hangs is waited for: a busy machine is late, too.
+				params := "rate_hz=2e6&transfer=16384&poll_ms=60000&limit_ms=0&deadline_ms=20000"
+				if fault == virtual.Hang {
+					params = "rate_hz=2e6&transfer=16384&poll_ms=60000&limit_ms=0&deadline_ms=300"
+				}
+				ok(t, r.faulty[0].OnTransfer(0x02, nth, fault), r.faulty[1].OnTransfer(0x81, nth, fault))
+				tx, rx := transmitter(t, r.open(0, params)), receiver(t, r.open(1, params))
+				ctx := limited(t)
+				err := errors.Join(tx.Start(ctx), rx.Start(ctx))
+				if err != nil && !errors.Is(err, want) {
+					t.Errorf("start: %v", err)
+				}
+				if err != nil {
+					return
+				}
+				for dst := make([]complex64, 10000); err == nil; {
+					_, _, err = rx.Read(ctx, dst)
+				}
+				if !errors.Is(err, want) {
+					t.Errorf("read: %v", err)
+				}
+				if _, _, again := rx.Read(ctx, make([]complex64, 1)); !errors.Is(again, want) {
+					t.Errorf("read again: %v", again)
+				}
+				err = nil
+				for src := make([]complex64, 10000); err == nil; {
+					_, err = tx.Write(ctx, src, radio.TxMeta{})
+				}
+				if !errors.Is(err, want) {
+					t.Errorf("write: %v", err)
+				}
+				if mode := r.boards[0].Settings().Mode; mode != virtual.ModeOff && fault != virtual.Vanish {
+					t.Errorf("mode %d after a failure", mode)
+				}
+				ok(t, rx.Close(), tx.Close())
+				if fault == virtual.Vanish {
+					return
+				}
+				if mode := r.boards[1].Settings().Mode; mode != virtual.ModeOff {
+					t.Errorf("mode %d after Close", mode)
+				}
+			})
+		}
+	}
+}
+
+// A transfer that is short loses nothing.
+func TestShortReads(t *testing.T) {
+	leaks(t)
+	r := newRig(t, rigConfig{faults: true, boards: 2})
+	for _, nth := range []int{1, 2, 5} {
+		ok(t, r.faulty[1].OnTransfer(0x81, nth, virtual.Short))
+	}
+	tx, rx := transmitter(t, r.open(0, lockstep)), receiver(t, r.open(1, lockstep))
+	start(t, tx, rx)
+	x := noise(11, 200000)
+	feed(t, tx, x, 300000)
+	got := make([]complex64, len(x))
+	_, meta, err := radio.ReadFull(limited(t), rx, got)
+	ok(t, err)
+	if !same(got, x) || len(meta.Gaps) > 0 {
+		t.Errorf("other samples, %+v", meta)
+	}
+}
+
+// The carrier goes off when the session ends, whatever the program is doing.
+func TestSessionEnds(t *testing.T) {
+	leaks(t)
+	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
+	d := r.open(0, "rate_hz=2e6")
+	tx := transmitter(t, d)
+	start(t, tx)
+	ended := make(chan error)
+	go func() {
+		var err error
+		for src := make([]complex64, 100000); err == nil; {
+			_, err = tx.Write(limited(t), src, radio.TxMeta{})
+		}
+		ended <- err
+	}()
+	until(t, "the carrier", func() bool { return r.boards[0].M0().Active == virtual.M0TXRun }, func() {})
+	r.cut()
+	if err := <-ended; !errors.Is(err, hackrf.ErrSessionOver) || !errors.Is(err, context.Canceled) {
+		t.Errorf("write: %v", err)
+	}
+	if mode := r.boards[0].Settings().Mode; mode != virtual.ModeOff {
+		t.Errorf("mode %d when a write has failed", mode)
+	}
+	ok(t, tx.Close(), d.Close())
+	// Nothing can be sent after it.
+	d = r.open(0, "")
+	tx = transmitter(t, d)
+	if err := tx.Start(limited(t)); !errors.Is(err, hackrf.ErrSessionOver) {
+		t.Error(err)
+	}
+}
+
+// A program that stops feeding a board that is fed strictly: the board stops by
+// itself, and the driver says so.
+func TestUnderrunLimit(t *testing.T) {
+	leaks(t)
+	clock := &loopback.ManualClock{}
+	r := newRig(t, rigConfig{boards: 1, clock: clock})
+	tx := transmitter(t, r.open(0, realtime+"feed=strict&limit_ms=10"))
+	start(t, tx)
+	ctx := limited(t)
+	_, err := tx.Write(ctx, make([]complex64, 65536), radio.TxMeta{})
+	ok(t, err)
+	until(t, "the carrier", func() bool { return r.boards[0].M0().Active == virtual.M0TXRun }, func() {})
+	until(t, "the board to stop", func() bool { return r.boards[0].M0().Active == virtual.M0Idle }, func() { clock.Advance(time.Millisecond); r.bench.Index() })
+	if err := tx.(radio.LossChecker).CheckLoss(ctx); !errors.Is(err, hackrf.ErrUnderrunLimit) {
+		t.Error(err)
+	}
+	if _, err := tx.Write(ctx, make([]complex64, 1), radio.TxMeta{}); !errors.Is(err, hackrf.ErrUnderrunLimit) {
+		t.Error(err)
+	}
+	ok(t, tx.Close())
+}
+
+// As above for one that is found by the write that never ends.
+func TestUnderrunLimitWhileWriting(t *testing.T) {
+	leaks(t)
+	r := newRig(t, rigConfig{faults: true, boards: 1, clock: loopback.WallClock()})
+	// The host's transfers are held back for longer than the board's patience.
+	ok(t, r.faulty[0].OnTransfer(0x02, 10, virtual.Hang))
+	tx := transmitter(t, r.open(0, "rate_hz=20e6&transfer=16384&limit_ms=5&deadline_ms=300&poll_ms=60000"))
+	start(t, tx)
+	var err error
+	for src := make([]complex64, 10000); err == nil; {
+		_, err = tx.Write(limited(t), src, radio.TxMeta{})
+	}
+	if !errors.Is(err, hackrf.ErrUnderrunLimit) {
+		t.Error(err)
+	}
+	ok(t, tx.Close())
+}
+
+// stubborn is a host whose boards refuse to be switched off while on is set.
+type stubborn struct {
+	usb.Host
+	on *atomic.Bool
+}
+
+func (s stubborn) Open(ctx context.Context, at usb.Address) (usb.Transport, error) {
+	t, err := s.Host.Open(ctx, at)
+	return stubbornBoard{t, s.on}, err
+}
+
+type stubbornBoard struct {
+	usb.Transport
+	on *atomic.Bool
+}
+
+func (b stubbornBoard) Control(s usb.Setup, data []byte, timeout time.Duration) (int, error) {
+	if s.Request == 1 && s.Value == 0 && b.on.Load() {
+		return 0, usb.ErrStall
+	}
+	return b.Transport.Control(s, data, timeout)
+}
+
+// A board that cannot be switched off is named so: somebody must pull its plug.
+func TestCarrierStays(t *testing.T) {
+	leaks(t)
+	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
+	var on atomic.Bool
+	r.opener = hackrf.NewOpener(context.Background(), stubborn{r.host, &on}, anything(t))
+	tx := transmitter(t, r.open(0, "rate_hz=2e6"+brief))
+	start(t, tx)
+	on.Store(true)
+	if err := tx.Close(); !errors.Is(err, hackrf.ErrCarrier) {
+		t.Error(err)
+	}
+}
+
+// Whatever goes wrong and whenever: calls end, with an error of a known kind or
+// none, the board is off or gone, and nothing is left running.
+func TestRandomFaults(t *testing.T) { manyFaults(t, 60, 1000) }
+
+// manyFaults runs a number of schedules, more where time does not matter.
+func manyFaults(t *testing.T, schedules, long int) {
+	if os.Getenv("RINGWAVE_LONG") == "1" {
+		schedules = long
+	}
+	for seed := range schedules {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) {
+			leaks(t)
+			randomFaults(t, rand.New(rand.NewPCG(uint64(seed), 5)))
+		})
+	}
+}
+
+// known are the kinds of errors that a fault may end in.
+var known = []error{usb.ErrStall, usb.ErrTimeout, usb.ErrUnplugged, hackrf.ErrUnderrunLimit, hackrf.ErrCarrier}
+
+func randomFaults(t *testing.T, rng *rand.Rand) {
+	apis := []uint16{virtual.API2018, virtual.API2022, virtual.API2026}
+	r := newRig(t, rigConfig{faults: true, boards: 2, api: apis[rng.IntN(3)], clock: loopback.WallClock()})
+	requests := []byte{1, 1, 1, 6, 16, 17, 21, 29, 41, 41, 41, 42, 44, 61}
+	for range 1 + rng.IntN(3) {
+		board := r.faulty[rng.IntN(2)]
+		fault := virtual.Fault(rng.IntN(5))
+		switch rng.IntN(3) {
+		case 0:
+			ok(t, board.OnRequest(requests[rng.IntN(len(requests))], 1+rng.IntN(6), fault))
+		case 1:
+			ok(t, board.OnTransfer(0x81, 1+rng.IntN(30), fault))
+		default:
+			if fault == virtual.Short {
+				fault = virtual.Stall
+			}
+			ok(t, board.OnTransfer(0x02, 1+rng.IntN(30), fault))
+		}
+	}
+	excused := false // the board is gone, or is known to stay on
+	explained := func(what string, err error) {
+		excused = excused || errors.Is(err, usb.ErrUnplugged) || errors.Is(err, hackrf.ErrCarrier)
+		for _, k := range known {
+			if errors.Is(err, k) {
+				return
+			}
+		}
+		// A short answer has no kind of its own.
+		if err != nil && !short(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	began := time.Now()
+	session(t, r, explained)
+	if took := time.Since(began); took > patience {
+		t.Errorf("took %v", took)
+	}
+	if r.boards[0].Settings().Mode == virtual.ModeTransmit && !excused {
+		t.Error("the board still transmits")
+	}
+}
+
+func short(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if s := err.Error(); len(s) > 0 && (strings.Contains(s, "the answer has") || strings.Contains(s, "the sample counters have") || strings.Contains(s, "bytes arrived")) {
+			return true
+		}
+	}
+	return false
+}
+
+// session opens both boards, sends and receives a while with retunes, and closes.
+func session(t *testing.T, r *rig, explained func(string, error)) {
+	params := "rate_hz=20e6&transfer=16384&limit_ms=100&control_ms=50&deadline_ms=50&poll_ms=5"
+	if r.boards[0].Descriptors().Release() < virtual.API2022 {
+		params += "&limit_ms=0"
+		params = "rate_hz=20e6&transfer=16384&limit_ms=0&control_ms=50&deadline_ms=50&poll_ms=5"
+	}
+	a, err := r.tryOpen(0, params)
+	if err != nil {
+		explained("opening the transmitter", err)
+		return
+	}
+	defer func() { explained("closing the transmitter", a.Close()) }()
+	b, err := r.tryOpen(1, params)
+	if err != nil {
+		explained("opening the receiver", err)
+		return
+	}
+	defer func() { explained("closing the receiver", b.Close()) }()
+	ctx := limited(t)
+	tx, err := a.OpenTransmitter(ctx)
+	ok(t, err)
+	rx, err := b.OpenReceiver(ctx)
+	ok(t, err)
+	if err := rx.Start(ctx); err != nil {
+		explained("starting the receiver", err)
+		return
+	}
+	if err := tx.Start(ctx); err != nil {
+		explained("starting the transmitter", err)
+		return
+	}
+	buf := make([]complex64, 50000)
+	for k := range 8 {
+		if _, err := tx.Write(ctx, buf, radio.TxMeta{BurstEnd: true}); err != nil {
+			explained("writing", err)
+			return
+		}
+		if _, _, err := radio.ReadFull(ctx, rx, buf); err != nil {
+			explained("reading", err)
+			return
+		}
+		if k == 4 {
+			_, err := a.SetFrequency(ctx, radio.Transmit, 915e6)
+			explained("retuning", err)
+		}
+	}
+	explained("ending the transmission", tx.Close())
+	explained("ending the reception", rx.Close())
+}

@@ -1,0 +1,551 @@
+package hackrf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ringwave/radio"
+	"ringwave/radio/usb"
+)
+
+// errStuck: the board has taken nothing for the deadline.
+var errStuck = errors.New("stuck")
+
+// errUnsent: a stream that was closed could not send what was left.
+var errUnsent = fmt.Errorf("the board did not take all that was written: %w", usb.ErrTimeout)
+
+// paced is a sender that is kept fed, so that its index goes on by itself.
+type paced struct{ *sender }
+
+// Earliest is radio.Pacer.
+func (t paced) Earliest() radio.SampleIndex {
+	return t.queue.handed()
+}
+
+// sender is the transmit stream of a device, strict by itself.
+type sender struct {
+	d       *Device
+	queue   *queue
+	events  *radio.EventQueue
+	clipped atomic.Int64
+
+	mu      sync.Mutex
+	state   radio.State
+	failed  error // why the stream takes no more
+	epoch   radio.Epoch
+	bursts  []radio.SampleIndex // ends not yet on air
+	watched watcher
+
+	out usb.OutStream
+	// broken is done once the stream was closed or has failed.
+	broken   context.Context
+	breakOff context.CancelFunc
+	// cut ends the pump at once; its cause says why.
+	cut     context.Context
+	cutOff  context.CancelCauseFunc
+	primed  chan struct{} // closed when all transfers of the queue were handed over
+	pumped  chan struct{} // closed when the pump is done and the board is off
+	silence sync.Once
+	offErr  error // of switching off
+
+	closer sync.Once
+	watch  sync.WaitGroup
+	result error // of Close
+}
+
+func newSender(d *Device) *sender {
+	t := &sender{
+		d: d, queue: newQueue(d.opts.window, d.opts.feed == strict),
+		events: radio.NewEventQueue(), epoch: d.nextEpoch(),
+		primed: make(chan struct{}), pumped: make(chan struct{}),
+	}
+	t.broken, t.breakOff = context.WithCancel(context.Background())
+	t.cut, t.cutOff = context.WithCancelCause(context.Background())
+	return t
+}
+
+func (t *sender) direction() radio.Direction { return radio.Transmit }
+
+// Start sets the underrun limit and the gains, switches the board to transmit, or
+// arms it, and begins to feed it.
+func (t *sender) Start(ctx context.Context) error {
+	d := t.d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch state := t.State(); {
+	case state == radio.Closed:
+		return radio.ErrClosed
+	case state != radio.Ready:
+		return radio.ErrBusy
+	}
+	if err := d.usable(ctx); err != nil {
+		return err
+	}
+	if err := t.begin(ctx); err != nil {
+		return fmt.Errorf("starting to transmit with %s: %w", d.info.URI, err)
+	}
+	// Until its queue is full the board takes all there is at once, and a program
+	// could not keep up.
+	select {
+	case <-t.primed:
+	case <-ctx.Done():
+	case <-t.pumped:
+		return t.ready(ctx)
+	}
+	return nil
+}
+
+// begin is Start with the device's lock held.
+func (t *sender) begin(ctx context.Context) error {
+	d := t.d
+	if err := d.permitted(); err != nil {
+		return err
+	}
+	if d.session.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrSessionOver, context.Cause(d.session))
+	}
+	if err := d.arm(ctx, radio.Transmit); err != nil {
+		return err
+	}
+	out, err := d.transport.OpenOut(usb.OutConfig{Endpoint: endpointOut, Size: d.opts.transfer, Count: d.opts.queue})
+	if err != nil {
+		return err
+	}
+	if err := d.send(setMode, modeTransmit, 0, nil); err != nil {
+		return errors.Join(err, d.off(), out.Close())
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.out, t.state = out, d.startState()
+	go t.pump(context.AfterFunc(d.session, t.overTheSession))
+	t.watch.Add(1)
+	go func() {
+		defer t.watch.Done()
+		watch(t.broken.Done(), d.opts.poll, func() error { return t.CheckLoss(context.Background()) })
+	}()
+	return nil
+}
+
+func (t *sender) overTheSession() {
+	t.fail(fmt.Errorf("%w: %w", ErrSessionOver, context.Cause(t.d.session)))
+}
+
+func (t *sender) State() radio.State {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.state
+}
+
+func (t *sender) Epoch() radio.Epoch {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.epoch
+}
+
+// Clipped is radio.ClipCounter.
+func (t *sender) Clipped() radio.SampleCount { return radio.SampleCount(t.clipped.Load()) }
+
+func (t *sender) Event(ctx context.Context) (radio.Event, error) { return t.events.Next(ctx) }
+
+// ready gives the error of a write in the present state.
+func (t *sender) ready(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.state == radio.Closed:
+		return radio.ErrClosed
+	case t.state == radio.Ready:
+		return radio.ErrNotStarted
+	case t.failed != nil:
+		return t.failed
+	}
+	return ctx.Err()
+}
+
+// Write takes src in whole, as far as there is room, so that a block shorter than
+// the window never has an underrun within.
+func (t *sender) Write(ctx context.Context, src []complex64, meta radio.TxMeta) (n int, err error) {
+	if err := t.ready(ctx); err != nil {
+		return 0, err
+	}
+	at := radio.SampleIndex(-1)
+	switch {
+	case !meta.Timed:
+	case meta.Start > lastIndex:
+		return 0, fmt.Errorf("a block for %s is to start at index %d; allowed is at most %d", t.d.info.URI, meta.Start, lastIndex)
+	case meta.Start < 0:
+		t.late(meta.Start, len(src))
+		return len(src), nil
+	default:
+		at = meta.Start
+	}
+	for {
+		k, err := t.room(ctx, min(len(src)-n, len(t.queue.ring)/sampleBytes), at)
+		if err != nil {
+			return n, err
+		}
+		last := meta.BurstEnd && n+k == len(src)
+		end, clipped, late := t.queue.put(src[n:n+k], at, last)
+		if late {
+			t.late(meta.Start, len(src))
+			return len(src), nil
+		}
+		t.clipped.Add(int64(clipped))
+		if last {
+			t.endsBurst(end)
+		}
+		if n += k; n == len(src) {
+			return n, nil
+		}
+		at = -1
+	}
+}
+
+func (t *sender) endsBurst(end radio.SampleIndex) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.bursts = append(t.bursts, end)
+}
+
+// room waits until want samples fit; for a block that is late already it does not
+// wait.
+func (t *sender) room(ctx context.Context, want int, at radio.SampleIndex) (int, error) {
+	for {
+		free, earliest := t.queue.free()
+		if free >= want || at >= 0 && at < earliest {
+			return min(free, want), nil
+		}
+		select {
+		case <-t.queue.room:
+		case <-t.broken.Done():
+		case <-ctx.Done():
+		}
+		if err := t.ready(ctx); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (t *sender) late(at radio.SampleIndex, n int) {
+	t.tell(radio.Event{Kind: radio.Late, Index: at, Exact: true, Count: radio.SampleCount(n)})
+}
+
+// tell pushes an event of the present epoch.
+func (t *sender) tell(e radio.Event) {
+	if e.Epoch == 0 {
+		e.Epoch = t.Epoch()
+	}
+	t.events.Push(e)
+}
+
+// Idle promises zeros; it never waits, because they take no room.
+func (t *sender) Idle(ctx context.Context, until radio.SampleIndex) error {
+	if err := t.ready(ctx); err != nil {
+		return err
+	}
+	t.queue.idle(until)
+	return nil
+}
+
+// Close sends what was written, as long as the board takes it in time, and switches
+// it off.
+func (t *sender) Close() error {
+	t.closer.Do(func() {
+		t.d.mu.Lock()
+		t.mu.Lock()
+		started, told := t.state != radio.Ready, t.failed != nil
+		t.state = radio.Closed
+		t.mu.Unlock()
+		t.d.mu.Unlock()
+		if started {
+			t.result = t.drain(told)
+		}
+		t.breakOff()
+		t.cutOff(nil)
+		t.watch.Wait()
+		t.events.Close()
+		t.d.release(t)
+	})
+	return t.result
+}
+
+// drain waits for what was written to be sent and the board to be off. told says
+// that the stream had failed before.
+func (t *sender) drain(told bool) error {
+	left := t.queue.end(radio.SampleIndex(t.d.flush / sampleBytes))
+	left += radio.SampleCount((t.d.opts.queue*t.d.opts.transfer + t.d.flush) / sampleBytes)
+	patience := t.d.opts.deadline
+	if patience == 0 {
+		patience = time.Second
+	}
+	timer := time.AfterFunc(t.d.rateOf().Duration(left)+patience, func() { t.cutOff(errUnsent) })
+	defer timer.Stop()
+	<-t.pumped
+	t.mu.Lock()
+	unsent := t.failed
+	t.mu.Unlock()
+	if told || errors.Is(unsent, ErrSessionOver) { // who ended the session knows
+		unsent = nil
+	}
+	return errors.Join(unsent, t.offErr, t.out.Close())
+}
+
+// rateOf gives the rate, which does not change under a stream.
+func (d *Device) rateOf() radio.Hertz {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rate
+}
+
+// switchOff switches the carrier off, once.
+func (t *sender) switchOff() {
+	t.silence.Do(func() {
+		if err := t.d.off(); !gone(err) {
+			t.offErr = err
+		}
+	})
+}
+
+// fail switches the carrier off before anything else, and notes why the stream takes
+// no more: what is queued is lost.
+func (t *sender) fail(err error) error {
+	t.switchOff()
+	t.mu.Lock()
+	if t.failed == nil {
+		t.failed = fmt.Errorf("transmitting with %s: %w", t.d.info.URI, err)
+	}
+	failed := t.failed
+	if t.state == radio.Closed {
+		failed = radio.ErrClosed
+	}
+	t.mu.Unlock()
+	t.breakOff()
+	t.cutOff(err)
+	return failed
+}
+
+// pump feeds the board until the stream is cut, fails or is done. However it ends,
+// even in a panic, the carrier is off behind it.
+func (t *sender) pump(forgetSession func() bool) {
+	defer close(t.pumped)
+	defer forgetSession()
+	defer t.switchOff()
+	buf := make([]byte, t.d.opts.transfer)
+	if t.queue.strict {
+		close(t.primed)
+	}
+	for handed := 0; t.cut.Err() == nil; handed++ {
+		if handed == t.d.opts.queue && !t.queue.strict {
+			close(t.primed)
+		}
+		next := t.queue.take(buf)
+		if next.starved {
+			t.tell(radio.Event{Kind: radio.Underrun, Index: next.at, Exact: true})
+		}
+		if next.bytes > 0 {
+			if err := t.write(buf[:next.bytes]); err != nil {
+				t.fail(t.why(err))
+				return
+			}
+			t.progress(t.out.Taken())
+		}
+		if next.finished {
+			t.finishUp()
+			return
+		}
+		if next.bytes == 0 {
+			select {
+			case <-t.queue.more:
+			case <-t.cut.Done():
+			}
+		}
+	}
+	t.fail(t.why(t.cut.Err()))
+}
+
+// why gives the cause of a pump's end that was cut.
+func (t *sender) why(err error) error {
+	if t.cut.Err() != nil {
+		return context.Cause(t.cut)
+	}
+	return err
+}
+
+// write hands a transfer over. While the board waits for its trigger it may take as
+// long as it likes.
+func (t *sender) write(p []byte) error {
+	ctx, release := t.patient()
+	defer release()
+	err := t.out.Write(ctx, p)
+	if err != nil && context.Cause(ctx) == errStuck {
+		return t.stuck()
+	}
+	return err
+}
+
+// patient gives a context that ends when the stream is cut, or a board that runs
+// has taken nothing for the deadline.
+func (t *sender) patient() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(t.cut)
+	if t.d.opts.deadline == 0 {
+		return ctx, func() { cancel(nil) }
+	}
+	var timer *time.Timer
+	set := make(chan struct{}) // closed once timer is
+	timer = time.AfterFunc(t.d.opts.deadline, func() {
+		<-set
+		if t.State() == radio.Armed {
+			timer.Reset(t.d.opts.deadline)
+			return
+		}
+		cancel(errStuck)
+	})
+	close(set)
+	return ctx, func() { timer.Stop(); cancel(nil) }
+}
+
+// stuck says why a board that runs takes no samples.
+func (t *sender) stuck() error {
+	if t.d.api >= apiM0 {
+		state, err := t.d.m0()
+		switch {
+		case err != nil:
+			return err
+		case state.err == m0TXTimeout:
+			return ErrUnderrunLimit
+		}
+	}
+	return fmt.Errorf("no samples taken for %v: %w", t.d.opts.deadline, usb.ErrTimeout)
+}
+
+// finishUp waits until all that was written is on air, which may long be so.
+func (t *sender) finishUp() {
+	behind := int64(t.d.flush) + sampleBytes*int64(t.queue.lastWritten())
+	if t.queue.lastWritten() == 0 || t.out.Taken() >= behind {
+		t.progress(t.out.Taken())
+		return
+	}
+	if err := t.out.Finish(t.cut); err != nil {
+		t.fail(t.why(err))
+		return
+	}
+	t.progress(t.out.Taken())
+}
+
+// progress tells of the bursts that are on air when the board has taken so many
+// bytes, and that an armed board has begun.
+func (t *sender) progress(taken int64) {
+	onAir := radio.SampleIndex((taken - int64(t.d.flush)) / sampleBytes)
+	t.mu.Lock()
+	n := 0
+	for n < len(t.bursts) && t.bursts[n] <= onAir {
+		n++
+	}
+	sent := slices.Clone(t.bursts[:n])
+	t.bursts = slices.Delete(t.bursts, 0, n)
+	t.mu.Unlock()
+	if taken > int64(t.d.flush) {
+		t.began()
+	}
+	for _, end := range sent {
+		t.tell(radio.Event{Kind: radio.BurstSent, Index: end, Exact: true})
+	}
+}
+
+// counted gives how far the board has got.
+func (t *sender) counted() counted {
+	if t.State() == radio.Ready {
+		return counted{}
+	}
+	if t.d.api >= apiM0 {
+		if m0, err := t.d.m0(); err == nil {
+			return counted{t.behind(m0.bytes), true}
+		}
+	}
+	return counted{max(0, t.out.Taken()-int64(t.d.flush)), false}
+}
+
+// behind makes a position of a count of the board's, which wraps and is not ahead
+// of what was handed over.
+func (t *sender) behind(m0 uint32) int64 {
+	handed := sampleBytes * int64(t.queue.handed())
+	return max(0, handed-int64(uint32(handed)-m0))
+}
+
+// disturbed begins epochs at both ends of a stretch, and again a moment later.
+func (t *sender) disturbed(from, to counted) {
+	if t.State() == radio.Ready {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.epoch = t.d.nextEpoch()
+		return
+	}
+	end := to.bytes + int64(limitBytes(settle, t.d.rate))
+	if !to.exact {
+		end = sampleBytes * int64(t.queue.handed())
+	}
+	t.turn(from.bytes, end)
+}
+
+// turn begins an epoch at each of two positions in bytes.
+func (t *sender) turn(from, to int64) {
+	t.mu.Lock()
+	first, second := t.d.nextEpoch(), t.d.nextEpoch()
+	t.epoch = second
+	t.mu.Unlock()
+	t.tell(radio.Event{Kind: radio.EpochChanged, Index: radio.SampleIndex(from / sampleBytes), Epoch: first})
+	t.tell(radio.Event{Kind: radio.EpochChanged, Index: radio.SampleIndex(max(from, to) / sampleBytes), Epoch: second})
+}
+
+// CheckLoss is radio.LossChecker.
+func (t *sender) CheckLoss(ctx context.Context) error {
+	if err := t.ready(ctx); err != nil {
+		return err
+	}
+	if err := t.look(); err != nil {
+		return t.fail(err)
+	}
+	return nil
+}
+
+// look asks the board what it has lost.
+func (t *sender) look() error {
+	t.watched.mu.Lock()
+	defer t.watched.mu.Unlock()
+	news, err := t.watched.ask(t.d, t.State() == radio.Armed)
+	if err != nil || !news.asked {
+		return err
+	}
+	now := t.behind(news.state.bytes)
+	if news.state.activeMode == m0Transmitting && news.state.bytes > 0 {
+		t.began()
+	}
+	if news.shortfalls > 0 {
+		// Between bursts a strict transmitter has nothing to send.
+		if sampleBytes*int64(t.queue.lastWritten()) > t.watched.seen || !t.queue.strict {
+			t.tell(radio.Event{Kind: radio.Underrun, Index: radio.SampleIndex(now / sampleBytes), Count: radio.SampleCount(news.longest / sampleBytes)})
+		}
+	}
+	if news.shortfalls > 0 || news.clockLost {
+		t.turn(t.watched.seen, now)
+	}
+	t.watched.seen = now
+	if news.state.err == m0TXTimeout {
+		return ErrUnderrunLimit
+	}
+	return nil
+}
+
+// began notes that samples flow.
+func (t *sender) began() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state == radio.Armed {
+		t.state = radio.Running
+	}
+}
