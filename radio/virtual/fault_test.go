@@ -45,6 +45,14 @@ func TestFaultyRequests(t *testing.T) {
 	if got := d.in(46, 0, 4); len(got) != 3 {
 		t.Errorf("%d bytes came, want 3", len(got))
 	}
+	// A plan that hits does not keep the others from counting.
+	plan(t, f.OnRequest(45, 1, virtual.Stall))
+	plan(t, f.OnRequest(45, 2, virtual.Stall))
+	for i, want := range []error{usb.ErrStall, usb.ErrStall, nil} {
+		if _, err := d.tryIn(45, 0, 1); !errorIs(err, want) {
+			t.Errorf("request %d gives %v, want %v", i+1, err, want)
+		}
+	}
 	plan(t, f.OnRequest(45, 1, virtual.Hang))
 	if _, err := d.tr.Control(usb.Setup{RequestType: usb.VendorIn, Request: 45}, make([]byte, 1), 1); !errorIs(err, usb.ErrTimeout) {
 		t.Errorf("the request gives %v, want a timeout", err)

@@ -144,20 +144,20 @@ func (f *Faulty) endpoint(address byte) *faultyEndpoint {
 // Descriptors gives the board's.
 func (f *Faulty) Descriptors() Descriptors { return f.board.Descriptors() }
 
-// due counts down the plans for a request and gives the fault that hits it.
-func due(plans *[]planned, request byte) (Fault, bool) {
+// due counts down the plans for a request and gives the fault that hits it: of
+// several, the one planned first.
+func due(plans *[]planned, request byte) (fault Fault, hit bool) {
+	*plans = slices.DeleteFunc(*plans, func(p planned) bool { return p.left == 0 })
 	for i := range *plans {
 		p := &(*plans)[i]
 		if p.request != request {
 			continue
 		}
-		if p.left--; p.left == 0 {
-			fault := p.fault
-			*plans = slices.Delete(*plans, i, i+1)
-			return fault, true
+		if p.left--; p.left == 0 && !hit {
+			fault, hit = p.fault, true
 		}
 	}
-	return 0, false
+	return fault, hit
 }
 
 // Control makes the request, or lets it go wrong.
@@ -272,8 +272,15 @@ func (f *Faulty) pull(e *faultyEndpoint, t *faultyTransfer) {
 		return
 	}
 	e.queue = slices.Delete(e.queue, i, i+1)
+	f.tell(t)
+}
+
+// tell tells of a transfer that was taken out of its queue, giving up the lock
+// meanwhile.
+func (f *Faulty) tell(t *faultyTransfer) {
+	n, err := t.n, t.err
 	f.mu.Unlock()
-	t.done(t.n, t.err)
+	t.done(n, err)
 	f.mu.Lock()
 }
 
@@ -286,9 +293,7 @@ func (f *Faulty) deliver(e *faultyEndpoint) {
 	for len(e.queue) > 0 && e.queue[0].ready && !e.queue[0].held {
 		t := e.queue[0]
 		e.queue = slices.Delete(e.queue, 0, 1)
-		f.mu.Unlock()
-		t.done(t.n, t.err)
-		f.mu.Lock()
+		f.tell(t)
 	}
 	e.delivering = false
 }
