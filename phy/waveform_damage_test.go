@@ -144,7 +144,7 @@ func TestWaveformDamage(t *testing.T) {
 		{name: "lost beginning", want: "no preamble", atOnce: true, harm: func(t *testing.T, b *bench, at, payload, whole radio.SampleIndex) {
 			must(t, b.medium.Drop(at, radio.SampleCount(payload)))
 		}},
-		{name: "underrun in the payload", want: "block 1", atOnce: true, harm: func(t *testing.T, b *bench, at, payload, whole radio.SampleIndex) {
+		{name: "underrun in the payload", want: "device 2 had an underrun", atOnce: true, harm: func(t *testing.T, b *bench, at, payload, whole radio.SampleIndex) {
 			must(t, b.medium.Underrun(1, at+payload+3000, 4000))
 		}},
 		{name: "NaN", want: "symbols erased", atOnce: true, harm: func(t *testing.T, b *bench, at, payload, whole radio.SampleIndex) {

@@ -1,0 +1,148 @@
+package phy
+
+import (
+	"fmt"
+	"math"
+	"math/cmplx"
+
+	"ringwave/crypto/keystream"
+	"ringwave/phy/lattice"
+	"ringwave/phy/modem"
+	"ringwave/phy/zq"
+	"ringwave/radio"
+)
+
+// WaveformConfig describes a Waveform link.
+type WaveformConfig struct {
+	Modulus *zq.Modulus
+	// Devices is N. Group is G, the most devices that share a time slot; 0 for
+	// all N.
+	Devices, Group int
+	// Base is B, of the balanced digits that symbols carry.
+	Base int
+	// BlockSymbols is about how many symbols share a linear check; 0 stands for
+	// 8192.
+	BlockSymbols int
+
+	// Modem, Search and Receive are the modem's; the preamble's level is set to
+	// the largest digit, and Receive.Clip, where it is 0, to the receiver's clip
+	// level if it tells one (radio.Ranged). Advance is how much earlier each device sends, to make
+	// up for its delay; nil for none.
+	Modem   modem.Config
+	Search  modem.Search
+	Receive modem.Receive
+	Advance []modem.Samples
+
+	// Alpha is the scale where it is known: exactly, of emulated gains; with a
+	// Tolerance above 0 up to that relative error, of gains that Trim aligns to
+	// means of 1. 0 has the receiver find it.
+	Alpha, Tolerance float64
+	// Trim is what each device makes up for its channel's mean with, and Level the
+	// amplitude at which a device that does so arrives, which then counts as gain
+	// 1 (see Align). nil and 0 stand for none, and 1.
+	Trim  []Trim
+	Level float64
+	// Amplitude is the largest magnitude of a sample that an untrimmed device
+	// sends, above 0 and at most 1; 0 stands for 1. A transmit converter takes
+	// its largest code for it.
+	Amplitude modem.Amplitude
+	// Phase is the common phase of the tuning epoch where it is known, as it must
+	// be for gains whose sum may be negative or nearly 0: their preamble shows
+	// neither sign nor, sometimes, itself. It is that of the epochs of the first
+	// attempt: once one of them changes, every attempt is void. nil takes each round's
+	// preamble.
+	Phase *modem.Radians
+	// Lattice bounds the blind search. Its noise deviation is not used.
+	Lattice lattice.Options
+	// GroupScale bounds the integers c_g by which the groups' results are brought
+	// to one scale; 0 stands for 50.
+	GroupScale int64
+	// Repeats is how often a frame that fails is sent again, bit for bit, before
+	// the attempt is given up.
+	Repeats int
+
+	// Run marks frames, so that those of another run are told apart.
+	Run uint16
+	// Public is the seed of patterns, check weights and retry gains, known to
+	// everyone.
+	Public keystream.Seed
+
+	// Transmitters, one a device, and Receiver are running streams of one clock,
+	// whose next samples have index Start. The transmitters take timed blocks, and
+	// can idle or do so by themselves (radio.Idler, radio.Pacer). Without any, the
+	// link only listens, as to a recording: what devices hand to Transmit is not
+	// wanted.
+	Transmitters []radio.Transmitter
+	Receiver     radio.Receiver
+	Start        radio.SampleIndex
+	// Lead is how far ahead of what a radio.Pacer has handed to its board a frame
+	// is put: more than is handed over while it is written.
+	Lead radio.SampleCount
+	// Reach is by how much the receiver's index may differ from the transmitters',
+	// either way. What it differs by is found with the first frame, and again once
+	// it was lost: by a loss whose length is not known, or by two frames without
+	// preamble. 0 is for indices that are the same.
+	Reach radio.SampleCount
+	// Flush is how many zeros behind a frame its transmitters must be promised
+	// before the receiver has all of it. It is for those that are no radio.Pacer.
+	Flush radio.SampleCount
+	// Restart begins all streams anew, so that their next samples have index Start
+	// again. It is called before an attempt once a transmitter has lost count of its
+	// samples, and with it the time that it shares with others. nil leaves every
+	// attempt from then on void, unless there is one device.
+	Restart func() (transmitters []radio.Transmitter, receiver radio.Receiver, err error)
+	// SenderEpochs, for a link that only listens, gives the present tuning epochs of
+	// those who send, as a recording has kept them; nil, or a nil slice, where they
+	// are not known.
+	SenderEpochs func() []radio.Epoch
+	// OnTransmission, if not nil, hears the slot of each transmission and the
+	// first sample of its first frame before it is sent: a simulation sets the
+	// gains there.
+	OnTransmission func(slot Slot, at radio.SampleIndex) error
+	// OnFrame, if not nil, hears of each frame once it was read or given up.
+	OnFrame func(Observation) error
+}
+
+func (cfg *WaveformConfig) validate() error {
+	if cfg.Devices < 1 || cfg.Group < 1 || cfg.Transmitters != nil && len(cfg.Transmitters) != cfg.Devices {
+		return fmt.Errorf("a waveform link of %d devices in groups of %d with %d transmitters: it needs one transmitter a device and groups of 1 or more", cfg.Devices, cfg.Group, len(cfg.Transmitters))
+	}
+	if cfg.Advance != nil && len(cfg.Advance) != cfg.Devices {
+		return fmt.Errorf("a waveform link of %d devices with %d advances: it needs one a device, or none", cfg.Devices, len(cfg.Advance))
+	}
+	if !(cfg.Alpha >= 0) || math.IsInf(cfg.Alpha, 0) {
+		return fmt.Errorf("the scale of emulated gains is %v: it must be positive, or 0 to be found", cfg.Alpha)
+	}
+	if !(cfg.Tolerance >= 0 && cfg.Tolerance < 1) || cfg.Tolerance > 0 && cfg.Alpha == 0 {
+		return fmt.Errorf("a scale of %v known within %v of itself: the tolerance must be from 0 to below 1, and 0 where the scale is to be found", cfg.Alpha, cfg.Tolerance)
+	}
+	if cfg.Trim != nil && len(cfg.Trim) != cfg.Devices {
+		return fmt.Errorf("a waveform link of %d devices with %d trims: it needs one a device, or none", cfg.Devices, len(cfg.Trim))
+	}
+	for i, t := range cfg.Trim {
+		if size := cmplx.Abs(complex128(t)); !(size > 0 && size <= 1+1e-9) {
+			return fmt.Errorf("the trim of device %d is %v: its magnitude must be above 0 and at most 1", i+1, t)
+		}
+	}
+	if !(cfg.Level > 0) || math.IsInf(cfg.Level, 0) {
+		return fmt.Errorf("a device of gain 1 arrives at the level %v: it must be positive", cfg.Level)
+	}
+	if cfg.Repeats < 0 || cfg.Repeats > math.MaxUint8 {
+		return fmt.Errorf("a frame is sent again %d times: allowed are 0 to %d", cfg.Repeats, math.MaxUint8)
+	}
+	if cfg.Lead < 0 || cfg.Reach < 0 || cfg.Flush < 0 {
+		return fmt.Errorf("a lead of %d samples, a reach of %d and a flush of %d: all must be 0 or more", cfg.Lead, cfg.Reach, cfg.Flush)
+	}
+	return idle(cfg.Transmitters)
+}
+
+// idle says which of the transmitters cannot be silent between frames.
+func idle(transmitters []radio.Transmitter) error {
+	for i, t := range transmitters {
+		_, idles := t.(radio.Idler)
+		if _, paced := t.(radio.Pacer); !idles && !paced {
+			return fmt.Errorf("the transmitter of device %d cannot idle between frames", i+1)
+		}
+	}
+	return nil
+}

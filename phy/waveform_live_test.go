@@ -1,0 +1,286 @@
+package phy
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"ringwave/radio"
+)
+
+// shifted is a receiver whose board has its own count: offset more than the medium's
+// at first, and less by what was lost since without anybody noticing.
+type shifted struct {
+	radio.Receiver
+	offset radio.SampleIndex
+	// lose are losses that come: at an index of the medium's, of so many samples.
+	lose []struct{ at, n radio.SampleIndex }
+	// told makes a loss a gap of unknown length.
+	told bool
+}
+
+func (s *shifted) Read(ctx context.Context, dst []complex64) (int, radio.Meta, error) {
+	return s.ReadUntil(ctx, dst, radio.Forever)
+}
+
+// ReadUntil is radio.Bounded.
+func (s *shifted) ReadUntil(ctx context.Context, dst []complex64, until radio.SampleIndex) (int, radio.Meta, error) {
+	if until != radio.Forever {
+		until -= s.offset
+	}
+	lost := false
+	if len(s.lose) > 0 {
+		until = min(until, s.lose[0].at)
+	}
+	n, meta, err := radio.ReadUntil(ctx, s.Receiver, dst, until)
+	if n == 0 && err == nil && len(s.lose) > 0 && until == s.lose[0].at {
+		waste := make([]complex64, s.lose[0].n)
+		if _, _, err := radio.ReadFull(ctx, s.Receiver, waste); err != nil {
+			return 0, meta, err
+		}
+		s.offset -= s.lose[0].n
+		until += s.lose[0].n + radio.SampleIndex(len(dst))
+		s.lose, lost = s.lose[1:], s.told
+		n, meta, err = radio.ReadUntil(ctx, s.Receiver, dst, until)
+	}
+	meta.First += s.offset
+	if lost {
+		meta.Gaps, meta.Flags = append(meta.Gaps, radio.Gap{}), meta.Flags|radio.Overrun
+	}
+	return n, meta, err
+}
+
+// A receiver whose index differs from the transmitters' by a constant within reach is
+// read from the first frame on, and none is read where nobody looks for it.
+func TestWaveformFindsTheReceiversIndex(t *testing.T) {
+	for _, offset := range []radio.SampleIndex{0, 1, 150, -3000, 4999, 5000, -5000} {
+		b := newBench(t, func(c *WaveformConfig) {
+			c.Receiver = &shifted{Receiver: c.Receiver, offset: offset}
+			c.Reach = 5000
+		})
+		for k := range uint32(3) {
+			if v := b.round(t, k); !v.good {
+				t.Errorf("offset %d: round %d: %v: %s", offset, k, v.failed, v.reason)
+			}
+		}
+		if b.w.offset < offset-10 || b.w.offset > offset+10 {
+			t.Errorf("offset %d: found is %d", offset, b.w.offset)
+		}
+	}
+	b := newBench(t, func(c *WaveformConfig) {
+		c.Receiver = &shifted{Receiver: c.Receiver, offset: 3000}
+		c.Reach = 1000
+	})
+	if v := b.round(t, 0); v.good || !strings.Contains(v.reason, "no preamble within 1000 samples") {
+		t.Errorf("out of reach: good = %v, %q", v.good, v.reason)
+	}
+}
+
+// A loss that was noticed without its length spoils the round that it is in; one that
+// nobody noticed, longer than the guard time, also the two whose frames have then no
+// preamble; and none of them all that come after.
+func TestWaveformFindsItselfAgain(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		for _, length := range []radio.SampleIndex{300, 2500} {
+			source := &shifted{told: told}
+			b := newBench(t, func(c *WaveformConfig) {
+				source.Receiver = c.Receiver
+				c.Receiver = source
+				c.Reach = 5000
+			})
+			for k := range uint32(6) {
+				if k == 1 {
+					source.lose = append(source.lose, struct{ at, n radio.SampleIndex }{b.w.Next() - source.offset + 9000, length})
+				}
+				good := k == 0 || k > 3 || told && k > 1
+				if v := b.round(t, k); v.good != good {
+					t.Errorf("told %v, %d samples lost: round %d: good = %v, %v: %s", told, length, k, v.good, v.failed, v.reason)
+				}
+			}
+		}
+	}
+}
+
+// pacing makes of a medium's transmitter one that goes on by itself: between its
+// frames, time passes.
+type pacing struct {
+	radio.Transmitter
+	now    *radio.SampleIndex
+	events []radio.Event
+	late   bool // the next frame
+}
+
+// Earliest is radio.Pacer.
+func (p *pacing) Earliest() radio.SampleIndex { return *p.now }
+
+func (p *pacing) Write(ctx context.Context, src []complex64, meta radio.TxMeta) (int, error) {
+	if p.late || meta.Start < *p.now {
+		p.late = false
+		p.events = append(p.events, radio.Event{Kind: radio.Late, Index: meta.Start, Exact: true})
+		return len(src), p.Transmitter.(radio.Idler).Idle(ctx, meta.Start+radio.SampleIndex(len(src))+1<<16)
+	}
+	n, err := p.Transmitter.Write(ctx, src, meta)
+	if err == nil {
+		err = p.Transmitter.(radio.Idler).Idle(ctx, meta.Start+radio.SampleIndex(len(src))+1<<16)
+	}
+	return n, err
+}
+
+func (p *pacing) Event(context.Context) (radio.Event, error) {
+	if len(p.events) == 0 {
+		return radio.Event{}, context.Canceled
+	}
+	e := p.events[0]
+	p.events = p.events[1:]
+	return e, nil
+}
+
+// newLive is a bench whose transmitters go on by themselves, a hundred thousand samples
+// and some between two frames.
+func newLive(t *testing.T, change func(*WaveformConfig)) (*bench, []*pacing) {
+	now := new(radio.SampleIndex)
+	var pacers []*pacing
+	b := newBench(t, func(c *WaveformConfig) {
+		for i, tx := range c.Transmitters {
+			pacers = append(pacers, &pacing{Transmitter: tx, now: now})
+			c.Transmitters[i] = pacers[i]
+		}
+		c.Lead = 1000
+		set := c.OnTransmission
+		c.OnTransmission = func(slot Slot, at radio.SampleIndex) error { return set(slot, at) }
+		c.OnFrame = func(o Observation) error {
+			*now = o.First + 2<<16 // what is computed takes as long
+			return nil
+		}
+		if change != nil {
+			change(c)
+		}
+	})
+	return b, pacers
+}
+
+// Frames of transmitters that go on by themselves are sent ahead of them, and what
+// lies in between is thrown away.
+func TestWaveformInRealTime(t *testing.T) {
+	var frames []radio.SampleIndex
+	b, _ := newLive(t, func(c *WaveformConfig) {
+		passes := c.OnFrame
+		c.OnFrame = func(o Observation) error {
+			frames = append(frames, o.First)
+			return passes(o)
+		}
+	})
+	for k := range uint32(2) {
+		if v := b.round(t, k); !v.good {
+			t.Errorf("round %d: %v: %s", k, v.failed, v.reason)
+		}
+	}
+	for k := 1; k < len(frames); k++ {
+		if d := frames[k] - frames[k-1]; d != 2<<16+1000 {
+			t.Errorf("frame %d begins %d samples after the one before it; allowed is %d", k+1, d, 2<<16+1000)
+		}
+	}
+}
+
+// What transmitters tell of a frame makes the attempt void, by its reason, and a lost
+// count begins all streams anew before the next one.
+func TestWaveformEvents(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		event    radio.Event
+		late     bool
+		want     string
+		restarts int
+	}{
+		{name: "late", late: true, want: "device 2 was late"},
+		{name: "underrun", event: radio.Event{Kind: radio.Underrun, Exact: true}, want: "device 2 had an underrun"},
+		{name: "lost count", event: radio.Event{Kind: radio.Underrun}, want: "device 2 had an underrun", restarts: 1},
+		{name: "lost events", event: radio.Event{Kind: radio.EventsLost, Count: 3}, want: "3 events of device 2 were lost"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			restarts := 0
+			b, pacers := newLive(t, nil)
+			b.w.cfg.Restart = func() ([]radio.Transmitter, radio.Receiver, error) {
+				restarts++
+				b.w.cfg.Start = *pacers[0].now // the medium goes on where it was
+				return b.w.cfg.Transmitters, b.w.cfg.Receiver, nil
+			}
+			b.harm = func(slot Slot, _ radio.SampleIndex) {
+				if slot.Round != 1 || slot.Transmission != TxC1 {
+					return
+				}
+				pacers[1].late = c.late
+				if !c.late {
+					pacers[1].events = append(pacers[1].events, c.event)
+				}
+			}
+			for k := range uint32(3) {
+				v := b.round(t, k)
+				if v.good != (k != 1) {
+					t.Errorf("round %d: good = %v, %v: %s", k, v.good, v.failed, v.reason)
+				}
+				if k == 1 && (v.failed != TxC1 || !strings.Contains(v.reason, c.want)) {
+					t.Errorf("%v failed by %q; expected is %q", v.failed, v.reason, c.want)
+				}
+			}
+			if restarts != c.restarts {
+				t.Errorf("%d restarts, expected are %d", restarts, c.restarts)
+			}
+		})
+	}
+}
+
+// Nobody can mend a lost count without Restart, but for a single device; a Restart
+// that fails ends the link.
+func TestWaveformLostCount(t *testing.T) {
+	b, pacers := newLive(t, nil)
+	pacers[0].events = []radio.Event{{Kind: radio.Underrun}}
+	for k := range uint32(2) {
+		if v := b.round(t, k); v.good || !strings.Contains(v.reason, "device 1 lost count of its samples") {
+			t.Errorf("round %d: good = %v, %q", k, v.good, v.reason)
+		}
+	}
+	gone := errors.New("gone")
+	b.w.cfg.Restart = func() ([]radio.Transmitter, radio.Receiver, error) { return nil, nil, gone }
+	if err := b.w.Open(Slot{Round: 2}, 10); !errors.Is(err, gone) || !strings.Contains(err.Error(), "device 1") {
+		t.Error(err)
+	}
+}
+
+// asked is a receiver whose board tells a loss only when asked.
+type asked struct {
+	radio.Receiver
+	loses int // asks until it has lost something
+	epoch radio.Epoch
+	err   error
+}
+
+func (a *asked) Epoch() radio.Epoch { return a.Receiver.Epoch() + a.epoch }
+
+func (a *asked) CheckLoss(context.Context) error {
+	if a.loses--; a.loses == 0 {
+		a.epoch++
+	}
+	return a.err
+}
+
+// A loss that the board tells only when asked makes the attempt void that it was in.
+func TestWaveformAsksForLosses(t *testing.T) {
+	source := &asked{}
+	b := newBench(t, func(c *WaveformConfig) {
+		source.Receiver = c.Receiver
+		c.Receiver = source
+	})
+	if v := b.round(t, 0); !v.good {
+		t.Fatal(v.reason)
+	}
+	source.loses = 4 // before the attempt, and behind each of three frames
+	if v := b.round(t, 1); v.good || v.failed != TxC1 || !strings.Contains(v.reason, "receiver's tuning epoch") {
+		t.Errorf("good = %v, %v: %q", v.good, v.failed, v.reason)
+	}
+	source.err = radio.ErrClosed
+	if err := b.w.Open(Slot{Round: 2}, 10); !errors.Is(err, radio.ErrClosed) {
+		t.Error(err)
+	}
+}

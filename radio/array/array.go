@@ -1,0 +1,238 @@
+package array
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"ringwave/radio"
+)
+
+// Clock is what devices take for their reference.
+type Clock int
+
+// The clocks.
+const (
+	// ExternalClock: every device must follow the reference at its input.
+	ExternalClock Clock = iota
+	// SharedClock: the user says that they share one; devices are not asked.
+	SharedClock
+	// InternalClock: each has its own.
+	InternalClock
+)
+
+// Trigger is how streams come to start together.
+type Trigger int
+
+// The triggers.
+const (
+	// WiredTrigger: wires lead from the first transmitter's trigger output to the
+	// trigger inputs of all others.
+	WiredTrigger Trigger = iota
+	// NoTrigger: each starts when it starts.
+	NoTrigger
+	// LockStep: an emulated bench, whose time begins when all stream.
+	LockStep
+)
+
+// Config describes an Array.
+type Config struct {
+	Transmitters []string // URIs, 1 or more
+	Receiver     string   // URI
+
+	Rate, Frequency radio.Hertz
+	// The gains of all transmitters and of the receiver, by the names of their
+	// stages. Others stay as the URI has them.
+	TransmitGains, ReceiveGains map[string]radio.Decibels
+
+	Clock   Clock
+	Trigger Trigger
+}
+
+// ErrIncoherent: the devices cannot be a coherent array; the text says why.
+var ErrIncoherent = errors.New("no coherent array")
+
+func incoherent(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrIncoherent, fmt.Errorf(format, args...))
+}
+
+// member is one device of an array.
+type member struct {
+	device radio.Device
+	dir    radio.Direction
+	role   string // for errors, as "transmitter 2"
+	uri    string
+	tuned  radio.Hertz
+
+	// Of the present start.
+	tx    radio.Transmitter // nil for the receiver
+	rx    radio.Receiver    // nil for a transmitter
+	armed bool              // waits for the trigger
+	epoch radio.Epoch       // once all ran
+}
+
+// stream gives the open stream, nil if there is none.
+func (m *member) stream() radio.Stream {
+	switch {
+	case m.tx != nil:
+		return m.tx
+	case m.rx != nil:
+		return m.rx
+	}
+	return nil
+}
+
+// Array is an open array. It is for one goroutine, but for Close.
+type Array struct {
+	cfg     Config
+	members []*member // the transmitters and then the receiver
+
+	mu     sync.Mutex // over Close and what it closes
+	closed bool
+}
+
+// Open opens all devices, sets rate, carrier, gains and clocks, and checks that they
+// can be coherent: ErrIncoherent, with the reason, where they cannot. Nothing is sent
+// before Start.
+func Open(ctx context.Context, devices *radio.Registry, cfg Config) (*Array, error) {
+	if len(cfg.Transmitters) == 0 {
+		return nil, errors.New("an array of 0 transmitters; allowed is 1 or more")
+	}
+	a := &Array{cfg: cfg}
+	if err := a.open(ctx, devices); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
+}
+
+func (a *Array) open(ctx context.Context, devices *radio.Registry) error {
+	for i, uri := range a.cfg.Transmitters {
+		if err := a.add(ctx, devices, fmt.Sprintf("transmitter %d", i+1), uri, radio.Transmit); err != nil {
+			return err
+		}
+	}
+	if err := a.add(ctx, devices, "the receiver", a.cfg.Receiver, radio.Receive); err != nil {
+		return err
+	}
+	for _, m := range a.members {
+		if err := a.set(ctx, m); err != nil {
+			return fmt.Errorf("%s, %s: %w", m.role, m.uri, err)
+		}
+	}
+	if err := a.checkCarriers(); err != nil {
+		return err
+	}
+	if err := a.setClocks(ctx); err != nil {
+		return err
+	}
+	return a.checkTriggers()
+}
+
+func (a *Array) add(ctx context.Context, devices *radio.Registry, role, uri string, dir radio.Direction) error {
+	d, err := devices.Open(ctx, uri)
+	if err != nil {
+		return fmt.Errorf("%s: %w", role, err)
+	}
+	a.members = append(a.members, &member{device: d, dir: dir, role: role, uri: uri})
+	_, receives := d.(radio.ReceiveOpener)
+	_, transmits := d.(radio.TransmitOpener)
+	if dir == radio.Transmit && !transmits || dir == radio.Receive && !receives {
+		return fmt.Errorf("%s: %s cannot %v", role, uri, dir)
+	}
+	return nil
+}
+
+// transmitters and receiver give the members by what they are there for.
+func (a *Array) transmitters() []*member { return a.members[:len(a.cfg.Transmitters)] }
+func (a *Array) receiver() *member       { return a.members[len(a.members)-1] }
+
+// Infos tells what the devices are, the receiver last.
+func (a *Array) Infos() []radio.Info {
+	var all []radio.Info
+	for _, m := range a.members {
+		all = append(all, m.device.Info())
+	}
+	return all
+}
+
+// Transmitters gives the running streams, in the order of the URIs; it is for after
+// Start, and so is Receiver.
+func (a *Array) Transmitters() []radio.Transmitter {
+	var all []radio.Transmitter
+	for _, m := range a.transmitters() {
+		all = append(all, m.tx)
+	}
+	return all
+}
+
+// Receiver gives the running receiver.
+func (a *Array) Receiver() radio.Receiver { return a.receiver().rx }
+
+// Flush gives the number of zeros that must be promised behind what is sent before
+// the receiver has all of it: 0 where transmitters go on by themselves
+// (radio.Pacer), else what the buffers on both ways hold.
+func (a *Array) Flush() radio.SampleCount {
+	most := radio.SampleCount(0)
+	for _, m := range a.transmitters() {
+		if _, paced := m.tx.(radio.Pacer); paced {
+			continue
+		}
+		if b, ok := m.device.(interface{ BufferSamples() radio.SampleCount }); ok {
+			most = max(most, 2*b.BufferSamples())
+		}
+	}
+	return most
+}
+
+// Close ends all streams, the transmitters' first and all at once, and closes the
+// devices. A second Close does nothing.
+func (a *Array) Close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return nil
+	}
+	a.closed = true
+	errs := []error{a.stop()}
+	for _, m := range a.members {
+		if err := m.device.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("closing %s, %s: %w", m.role, m.uri, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// stop ends all streams. One that takes its time must not keep another's carrier on.
+// The lock is held.
+func (a *Array) stop() error {
+	errs := make([]error, len(a.members))
+	var done sync.WaitGroup
+	for i, m := range a.members {
+		if m.tx == nil {
+			continue
+		}
+		done.Add(1)
+		go func() {
+			defer done.Done()
+			errs[i] = m.end()
+		}()
+	}
+	done.Wait()
+	for i, m := range a.members {
+		if m.rx != nil {
+			errs[i] = m.end()
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// end ends a member's stream.
+func (m *member) end() error {
+	err := m.stream().Close()
+	m.tx, m.rx, m.armed, m.epoch = nil, nil, false, 0
+	if err != nil {
+		err = fmt.Errorf("closing the stream of %s, %s: %w", m.role, m.uri, err)
+	}
+	return err
+}

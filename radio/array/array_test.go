@@ -1,0 +1,270 @@
+package array_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"ringwave/radio"
+	"ringwave/radio/array"
+	"ringwave/radio/hackrf"
+	"ringwave/radio/loopback"
+	"ringwave/radio/virtual"
+)
+
+const (
+	rate    radio.Hertz = 2e6
+	carrier radio.Hertz = 433.92e6
+)
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rig is emulated boards, the last of which hears all others. Their time waits for
+// whoever is late, so that nothing is lost; the drivers feed them without end.
+type rig struct {
+	boards  []*virtual.HackRF
+	bench   *virtual.Bench
+	devices *radio.Registry
+	cfg     array.Config
+}
+
+// params let a board wait for the test as long as it likes.
+const params = "?transfer=16384&lna=0&vga=0&hold=on&deadline_ms=0"
+
+func serial(i int) string { return fmt.Sprintf("0000000000000000%016x", 0xc0+i) }
+
+// newRig makes boards with trigger wires from the first to all others, and 10 MHz.
+func newRig(t testing.TB, boards int, change func(*virtual.Config)) *rig {
+	t.Helper()
+	r := &rig{cfg: array.Config{Rate: rate, Frequency: carrier}}
+	var cfg virtual.Config
+	var plugged []virtual.Board
+	for i := range boards {
+		b, err := virtual.NewHackRF(virtual.HackRFConfig{Serial: serial(i), Reference: &virtual.Gains{}})
+		ok(t, err)
+		r.boards, plugged = append(r.boards, b), append(plugged, b)
+		cfg.Boards = append(cfg.Boards, virtual.Place{Radio: b, Reference: true})
+		uri := "hackrf:" + serial(i) + params
+		if i == boards-1 {
+			r.cfg.Receiver = uri
+			break
+		}
+		r.cfg.Transmitters = append(r.cfg.Transmitters, uri)
+		cfg.Links = append(cfg.Links, virtual.Link{From: i, To: boards - 1, Gain: 1})
+	}
+	for i := 1; i < boards; i++ {
+		cfg.Triggers = append(cfg.Triggers, virtual.Wire{From: 0, To: i})
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	var err error
+	r.bench, err = virtual.NewBench(cfg)
+	ok(t, err)
+	t.Cleanup(func() { ok(t, r.bench.Close()) })
+	permit, err := radio.NewTransmitPermit(radio.Span[radio.Hertz]{Min: 430e6, Max: 440e6}, rate, 20)
+	ok(t, err)
+	session, end := context.WithCancel(context.Background())
+	t.Cleanup(end)
+	r.devices, err = radio.NewRegistry(map[string]radio.Opener{"hackrf": hackrf.NewOpener(session, virtual.NewHost(plugged...), permit)})
+	ok(t, err)
+	return r
+}
+
+func (r *rig) open(t testing.TB) *array.Array {
+	t.Helper()
+	a, err := array.Open(t.Context(), r.devices, r.cfg)
+	ok(t, err)
+	t.Cleanup(func() { ok(t, a.Close()) })
+	return a
+}
+
+// refused wants an array to be refused for a reason, and all boards to be off and
+// free again.
+func (r *rig) refused(t testing.TB, want string, start bool) {
+	t.Helper()
+	a, err := array.Open(t.Context(), r.devices, r.cfg)
+	if err == nil && start {
+		if err = a.Start(t.Context()); err == nil {
+			t.Error("the array started")
+		}
+		ok(t, a.Close())
+	} else if err == nil {
+		ok(t, a.Close())
+		t.Fatal("the array was opened")
+	}
+	if !errors.Is(err, array.ErrIncoherent) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v; expected is %q", err, want)
+	}
+	r.off(t)
+}
+
+func (r *rig) off(t testing.TB) {
+	t.Helper()
+	for i, b := range r.boards {
+		if m := b.Activity().Mode; m != virtual.Off {
+			t.Errorf("board %d is still on: %v", i, m)
+		}
+	}
+}
+
+// Transmitters that were started by the trigger share an index, and the receiver has
+// it too: what each sends at a given index arrives where the other's does.
+func TestCommonStart(t *testing.T) {
+	r := newRig(t, 3, nil)
+	a := r.open(t)
+	for again := range 2 {
+		ok(t, a.Start(t.Context()))
+		at := radio.SampleIndex(0)
+		for _, tx := range a.Transmitters() {
+			at = max(at, tx.(radio.Pacer).Earliest()+radio.SampleIndex(rate)/5)
+		}
+		for i, tx := range a.Transmitters() {
+			_, err := tx.Write(t.Context(), []complex64{complex(0.5, 0)}, radio.TxMeta{Timed: true, Start: at + radio.SampleIndex(i), BurstEnd: true})
+			ok(t, err)
+		}
+		dst := make([]complex64, 1<<14)
+		heard := map[radio.SampleIndex]complex64{}
+		for done := false; !done; {
+			n, meta, err := a.Receiver().Read(t.Context(), dst)
+			ok(t, err)
+			for k, x := range dst[:n] {
+				if x != 0 {
+					heard[meta.Index(k)-at] = x
+				}
+			}
+			done = meta.Index(n-1) > at+1000
+		}
+		if len(heard) != 2 || heard[0] == 0 || heard[1] == 0 {
+			t.Errorf("start %d: heard at %v of %d; expected is 0 and 1", again, heard, at)
+		}
+	}
+	ok(t, a.Coherent(t.Context()))
+	ok(t, a.Close())
+	r.off(t)
+	if err := a.Start(t.Context()); !errors.Is(err, radio.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+func TestIncoherent(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		want   string
+		bench  func(*virtual.Config)
+		config func(*array.Config)
+		start  bool // it is found at Start
+	}{
+		{name: "a board without 10 MHz", want: "transmitter 2, hackrf:" + serial(1), bench: func(c *virtual.Config) { c.Boards[1].Reference = false }},
+		{name: "own clocks", want: "2 transmitters have no common clock", config: func(c *array.Config) { c.Clock = array.InternalClock }},
+		{name: "no trigger", want: "2 transmitters have no trigger", config: func(c *array.Config) { c.Trigger = array.NoTrigger }},
+		{name: "no wire", want: "transmitter 2, hackrf:" + serial(1) + params + ", was never triggered", start: true,
+			bench: func(c *virtual.Config) { c.Triggers = c.Triggers[1:] }},
+		{name: "no wire to the receiver", want: "was never triggered", start: true,
+			bench: func(c *virtual.Config) { c.Triggers = c.Triggers[:1] }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, 3, c.bench)
+			if c.config != nil {
+				c.config(&r.cfg)
+			}
+			r.refused(t, c.want, c.start)
+		})
+	}
+}
+
+// One transmitter needs no trigger, and a clock of its own will do.
+func TestOne(t *testing.T) {
+	r := newRig(t, 2, func(c *virtual.Config) { c.Triggers, c.Boards[0].Reference = nil, false })
+	r.cfg.Clock, r.cfg.Trigger = array.InternalClock, array.NoTrigger
+	a := r.open(t)
+	ok(t, a.Start(t.Context()))
+	if a.Flush() != 0 || len(a.Infos()) != 2 {
+		t.Errorf("a flush of %d, %d devices", a.Flush(), len(a.Infos()))
+	}
+}
+
+// A retune and a lost clock are told, and so is what a device does not take.
+func TestNoLongerCoherent(t *testing.T) {
+	r := newRig(t, 3, nil)
+	a := r.open(t)
+	ok(t, a.Start(t.Context()))
+	ok(t, r.bench.SetReference(2, false))
+	if err := a.Coherent(t.Context()); !errors.Is(err, array.ErrIncoherent) || !strings.Contains(err.Error(), "the receiver") {
+		t.Error(err)
+	}
+	ok(t, r.bench.SetReference(2, true))
+	ok(t, a.Close())
+	r.off(t)
+}
+
+func TestSettings(t *testing.T) {
+	for _, c := range []struct {
+		want   string
+		change func(*array.Config)
+	}{
+		{"0 transmitters", func(c *array.Config) { c.Transmitters = nil }},
+		{"transmitter 1: device \"hackrf:none\"", func(c *array.Config) { c.Transmitters = []string{"hackrf:none"} }},
+		{"the receiver: device", func(c *array.Config) { c.Receiver = "loopback:x" }},
+		{"transmitter 1, hackrf:", func(c *array.Config) { c.Frequency = 500e6 }},
+		{"transmitter 1, hackrf:", func(c *array.Config) { c.TransmitGains = map[string]radio.Decibels{"txvga": 21} }},
+		{`has no transmit gain "lna"; allowed is txvga, amp`, func(c *array.Config) { c.TransmitGains = map[string]radio.Decibels{"lna": 1} }},
+		{"the sample rate of hackrf:", func(c *array.Config) { c.Rate = 1e6 }},
+	} {
+		r := newRig(t, 2, nil)
+		c.change(&r.cfg)
+		a, err := array.Open(t.Context(), r.devices, r.cfg)
+		if err == nil { // what may be sent is asked for a stream
+			err = a.Start(t.Context())
+			ok(t, a.Close())
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v; expected is %q", err, c.want)
+		}
+		r.off(t)
+	}
+}
+
+// In memory all count on one clock, and nobody is asked for a reference.
+func TestMemory(t *testing.T) {
+	m, err := loopback.New(loopback.Config{Name: "m", Rate: rate, Devices: make([]loopback.Device, 2)})
+	ok(t, err)
+	o, err := loopback.NewOpener(m)
+	ok(t, err)
+	devices, err := radio.NewRegistry(map[string]radio.Opener{"loopback": o})
+	ok(t, err)
+	cfg := array.Config{Transmitters: []string{"loopback:m?tx=0", "loopback:m?tx=1"}, Receiver: "loopback:m", Rate: rate, Frequency: carrier, Trigger: array.NoTrigger}
+	if _, err := array.Open(t.Context(), devices, cfg); !errors.Is(err, array.ErrIncoherent) || !strings.Contains(err.Error(), "say that the clock is shared") {
+		t.Error(err)
+	}
+	cfg.Clock = array.SharedClock
+	a, err := array.Open(t.Context(), devices, cfg)
+	ok(t, err)
+	ok(t, a.Start(t.Context()))
+	if n := len(a.Transmitters()); n != 2 || a.Receiver().State() != radio.Running {
+		t.Errorf("%d transmitters, receiver %v", n, a.Receiver().State())
+	}
+	d, err := m.Transmitter(1)
+	ok(t, err)
+	_, err = d.(radio.FrequencyControl).SetFrequency(t.Context(), radio.Transmit, carrier+1)
+	ok(t, err)
+	if err := a.Coherent(t.Context()); !errors.Is(err, array.ErrIncoherent) || !strings.Contains(err.Error(), "transmitter 2, loopback:m?tx=1, was retuned in between") {
+		t.Error(err)
+	}
+	_, err = d.(radio.FrequencyControl).SetFrequency(t.Context(), radio.Transmit, carrier)
+	ok(t, err)
+	if err := a.Coherent(t.Context()); !errors.Is(err, array.ErrIncoherent) || !strings.Contains(err.Error(), "its tuning epoch is") {
+		t.Error(err)
+	}
+	ok(t, a.Start(t.Context()))
+	ok(t, a.Coherent(t.Context()))
+	ok(t, a.Close())
+	ok(t, m.Close())
+}

@@ -1,0 +1,27 @@
+// Package array opens N transmitters and one receiver as one coherent bench.
+//
+// It takes in the URIs of devices, one sample rate, one carrier, gains and what the
+// user says of clocks and triggers. It gives running streams whose indices count
+// from a common start, or the reason why there is none. It knows nothing of frames,
+// nor of the drivers behind the URIs.
+//
+// # What makes devices coherent
+//
+// One reference clock: with ExternalClock every device must say that it follows the
+// one at its input; SharedClock takes the user's word for it, as for boards that
+// cannot be asked. Several transmitters on clocks of their own are refused.
+//
+// One rate and one carrier, as the devices took them. A device that was retuned
+// since is told by Coherent.
+//
+// One start: with WiredTrigger all transmitters but the first wait for the edge that
+// the first gives when it starts, and so does the receiver if it can. Transmitters
+// then share an index. A receiver that cannot wait counts from when it happened to
+// start: its index differs by a constant, which is to be found with the first frame.
+// Without a trigger several transmitters are refused, unless all of them count on one
+// clock (radio.TimeControl, as in memory) or stand on a bench in lock-step.
+//
+// Phases remain random, and are new after each Start (physics.md section 6).
+//
+// The package was tried with emulated boards only.
+package array
