@@ -321,7 +321,13 @@ func randomnessNote(c config.Config) string {
 		return "nothing is encrypted: the server sees the sum of the devices' values as the channel weights them"
 	}
 	if c.Encryption.Randomness == "system" {
+		if c.OverRadios() {
+			return "keys and encryption randomness come from the system's generator; those of all devices live in this one process"
+		}
 		return "keys and encryption randomness come from the system's generator; in loopback they all live in this one process"
+	}
+	if c.OverRadios() {
+		return fmt.Sprintf("*** NOTHING IS PROTECTED: keys and encryption randomness are derived from the seed %d although radios send what they encrypt (radio.secrets_from_seed) ***", c.Experiment.Seed)
 	}
 	return fmt.Sprintf("keys and encryption randomness are derived from the seed %d, so that the run can be repeated: they protect nothing", c.Experiment.Seed)
 }

@@ -149,7 +149,12 @@ func recordConfig(c config.Config, ch *channel.Channel, group int, noiseStd floa
 	mu, omega := linkMoments(c, ch)
 	full := fullScale(c.Link.RecordFullScale, levelOf(c, ch), mu, omega, group, noiseStd)
 	datatype := sigmf.Datatype(c.Link.Record)
-	if steps := largestCode(datatype); c.Link.ReceiverConverterBits > 0 && steps > 0 {
+	if c.OverRadios() {
+		full = 1 // that of radios: their codes are then the recording's
+		if given := c.Link.RecordFullScale; given > 0 {
+			full = radio.Amplitude(given)
+		}
+	} else if steps := largestCode(datatype); c.Link.ReceiverConverterBits > 0 && steps > 0 {
 		full = radio.Amplitude(receiverFullScale(c, ch, group, noiseStd) * steps / (steps + 1))
 	}
 	return sigmf.Config{

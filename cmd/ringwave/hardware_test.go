@@ -121,7 +121,7 @@ func rowsOf(t *testing.T, name string, rounds int, more ...string) (*session, []
 	if err := s.assemble(xmkckks.NewLedger(attemptsPerKey(c)), 0, 1); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.protocol.close)
+	t.Cleanup(func() { s.protocol.close() })
 	var rows []runfolder.Row
 	for !s.trainer.Done() {
 		record, err := s.trainer.Step(t.Context())

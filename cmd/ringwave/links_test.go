@@ -106,7 +106,7 @@ func compareLinks(t *testing.T, c config.Config, rounds int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.close)
+	t.Cleanup(func() { p.close() })
 	b := &bothLinks{waveLink: p.link.(*waveLink), t: t, ctx: p.ctx}
 	if b.ring, err = newRingLink(root, ch, p.ctx, design); err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"ringwave/cmd/internal/config"
@@ -123,8 +124,7 @@ func newProtocol(c config.Config, root keystream.Seed, ch *channel.Channel, desi
 			Seed: secrets.Derive("device", uint64(i)), Guard: guard,
 		})
 		if err != nil {
-			p.close()
-			return nil, err
+			return nil, errors.Join(err, p.close())
 		}
 		p.devices = append(p.devices, d)
 	}
@@ -133,21 +133,23 @@ func newProtocol(c config.Config, root keystream.Seed, ch *channel.Channel, desi
 		Attempts: c.Encryption.AttemptsPerRound,
 	})
 	if err != nil {
-		p.close()
-		return nil, err
+		return nil, errors.Join(err, p.close())
 	}
 	return p, nil
 }
 
-// close stops the engine, if there is one, and wipes the devices' secrets.
-func (p *protocol) close() {
+// close closes the link first, so that carriers go off, stops the engine, if there is
+// one, and wipes the devices' secrets. A second close does nothing.
+func (p *protocol) close() error {
+	err := p.link.close()
 	if p.engine != nil {
 		p.engine.Close()
+		p.engine = nil
 	}
 	for _, d := range p.devices {
 		d.Close()
 	}
-	_ = p.link.close() // what is in memory
+	return err
 }
 
 // epochOf gives the key epoch of round k.

@@ -157,6 +157,36 @@ type recorder struct {
 	round  uint32
 }
 
+// tape gives a receiver whose samples go through the recording's converter and are
+// recorded.
+func (r *recorder) tape(from radio.Receiver) radio.Receiver {
+	converted := newConverter(from, r.cfg)
+	r.cfg.ClipLevel = radio.ClipLevel(converted)
+	return &taped{radio.Tee(converted, r), from}
+}
+
+// taped is a recorded receiver that can still be asked what it has lost.
+type taped struct {
+	radio.Receiver
+	from radio.Receiver
+}
+
+// CheckLoss implements radio.LossChecker as far as the receiver does.
+func (t *taped) CheckLoss(ctx context.Context) error {
+	if c, ok := t.from.(radio.LossChecker); ok {
+		return c.CheckLoss(ctx)
+	}
+	return nil
+}
+
+// ReadUntil implements radio.Bounded as far as the receiver does.
+func (t *taped) ReadUntil(ctx context.Context, dst []complex64, until radio.SampleIndex) (int, radio.Meta, error) {
+	return radio.ReadUntil(ctx, t.Receiver, dst, until)
+}
+
+// ClipLevel implements radio.Ranged.
+func (t *taped) ClipLevel() radio.Amplitude { return radio.ClipLevel(t.Receiver) }
+
 // start begins to keep rounds in a run folder.
 func (r *recorder) start(dir string) error {
 	iq := filepath.Join(dir, iqName)

@@ -69,7 +69,7 @@ there, also after a crash.`,
 						return bad(fmt.Errorf("--%s cannot go with --resume: a run goes on as it began", name))
 					}
 				}
-				s, err := resumeSession(resume, flags.data)
+				s, err := resumeSession(cmd.Context(), resume, flags.data)
 				if err != nil {
 					return err
 				}
@@ -96,6 +96,7 @@ func startRun(cmd *cobra.Command, path, out string, flags *configFlags) error {
 	if out == "" {
 		out = runfolder.DefaultDir("runs", c.Experiment.Name, time.Now())
 	}
+	s.onAir = cmd.Context()
 	if err := s.create(out); err != nil {
 		s.abandon()
 		return err

@@ -40,6 +40,10 @@ type session struct {
 	journal  *xmkckks.Journal
 	protocol *protocol
 	trainer  *learner.Trainer
+	// onAir is what radios live by: when it ends, their carriers go off. nil leaves
+	// them to train. devices knows radios; nil stands for those of this machine.
+	onAir   context.Context
+	devices registryOf
 
 	before time.Duration // spent in earlier sittings
 	began  time.Time
@@ -140,6 +144,11 @@ func (s *session) open(firstRound int, from *runfolder.Checkpoint) (err error) {
 		return err
 	}
 	if s.protocol != nil {
+		if s.onAir != nil {
+			if err := s.connect(s.onAir); err != nil {
+				return err
+			}
+		}
 		if err := s.protocol.link.record(s.folder.Path()); err != nil {
 			return place(err)
 		}
@@ -197,7 +206,7 @@ func (s *session) dataFiles() []runfolder.DataFile {
 }
 
 // resumeSession opens an earlier run behind its last checkpoint.
-func resumeSession(dir, dataDir string) (*session, error) {
+func resumeSession(ctx context.Context, dir, dataDir string) (*session, error) {
 	folder, err := runfolder.Open(dir)
 	if err != nil {
 		return nil, place(err)
@@ -207,6 +216,7 @@ func resumeSession(dir, dataDir string) (*session, error) {
 		_ = folder.Close() // the first error counts
 		return nil, err
 	}
+	s.onAir = ctx
 	if err := s.resume(); err != nil {
 		_ = s.close()
 		return nil, err
@@ -291,8 +301,16 @@ func (s *session) seconds() float64 { return (s.before + time.Since(s.began)).Se
 // train runs the rounds that are left. On a cancelled context it stops between
 // two rounds and gives errInterrupted; either way the last round is saved.
 func (s *session) train(ctx context.Context, report func(r learner.Record)) error {
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
 	for !s.trainer.Done() {
 		record, err := s.trainer.Step(ctx)
+		if err != nil && ctx.Err() != nil && s.cfg.OverRadios() {
+			// Carriers go off at once, and the round at hand with them.
+			s.log.Info("the round was broken off", "error", err)
+			err = ctx.Err()
+		}
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			s.log.Info("interrupted", "after_round", s.trainer.State().Round)
 			if err := s.checkpoint(); err != nil {
@@ -391,7 +409,7 @@ func (s *session) summary(result learner.Result) runfolder.Summary {
 
 // notes are the sentences that every output carries.
 func (s *session) notes() []string {
-	notes := []string{randomnessNote(s.cfg)}
+	notes := append([]string{randomnessNote(s.cfg)}, s.radioNotes()...)
 	if s.task.fallbackUsed {
 		notes = append(notes, fmt.Sprintf("the data set %s was not found: the fallback %s was used instead", s.cfg.Task.Dataset, s.task.name))
 	}
@@ -419,7 +437,7 @@ func (s *session) abandon() {
 func (s *session) close() error {
 	var errs []error
 	if s.protocol != nil {
-		s.protocol.close()
+		errs = append(errs, s.protocol.close())
 	}
 	if s.journal != nil {
 		errs = append(errs, s.journal.Close())

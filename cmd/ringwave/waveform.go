@@ -16,6 +16,7 @@ import (
 	"ringwave/phy/lattice"
 	"ringwave/phy/modem"
 	"ringwave/radio"
+	"ringwave/radio/array"
 	"ringwave/radio/loopback"
 )
 
@@ -49,10 +50,19 @@ func designAlpha(c config.Config, ch *channel.Channel) float64 {
 	return c.Link.MaxAlpha
 }
 
-// waveLink is the waveform link over a bench in memory: one transmitter a device
-// and one receiver, joined sample by sample.
+// waveLink is the waveform link over a bench in memory, one transmitter a device and
+// one receiver joined sample by sample, or over radios once connect was called.
 type waveLink struct {
 	*phy.Waveform
+	known  phy.WaveformConfig // what the receiver knows, without streams
+	radios *array.Array       // nil for the bench in memory
+	// onAir, if not nil, hears of each transmission over radios, and the transmitters'
+	// index at which it begins at the earliest, before it is sent; onReception of what
+	// was received. They are for benches whose gains are set.
+	onAir       func(slot phy.Slot, at radio.SampleIndex) error
+	onReception func(slot phy.Slot, rx *phy.Reception)
+	first       radio.SampleIndex // of the transmission's first capture, over radios
+
 	medium  *loopback.Medium
 	front   *channel.Front
 	channel *channel.Channel
@@ -121,6 +131,9 @@ func receiveConfig(c config.Config, root keystream.Seed, ch *channel.Channel, ct
 		Public:  root.Derive("public link"),
 		Lattice: lattice.Options{MaxAlpha: c.Link.MaxAlpha}, Amplitude: transmitAmplitude(c),
 	}
+	if c.OverRadios() {
+		cfg.Level = radioLevel(c)
+	}
 	switch regimeOf(c) {
 	case emulated:
 		// The emulated real gain is what lies on the lattice, sign and all.
@@ -161,8 +174,12 @@ func (l *waveLink) build(c config.Config, root keystream.Seed, ctx *xmkckks.Cont
 	if err := l.makeMedium(c, root, noiseStd); err != nil {
 		return err
 	}
-	cfg := receiveConfig(c, root, l.channel, ctx)
-	cfg.OnTransmission, cfg.OnFrame = l.begin, l.heard
+	l.known = receiveConfig(c, root, l.channel, ctx)
+	l.known.OnTransmission, l.known.OnFrame = l.begin, l.heard
+	cfg := l.known
+	if c.OverRadios() { // but this is the bench in memory
+		cfg.Level = 1
+	}
 	if c.Link.Pulse != "flat-top" {
 		cfg.Advance = l.delays // as a calibration would have measured them
 	}
@@ -182,9 +199,7 @@ func (l *waveLink) build(c config.Config, root keystream.Seed, ctx *xmkckks.Cont
 	}
 	if c.Link.Record != recordNone {
 		l.recorder = &recorder{cfg: recordConfig(c, l.channel, l.group, noiseStd)}
-		converted := newConverter(cfg.Receiver, l.recorder.cfg)
-		l.recorder.cfg.ClipLevel = radio.ClipLevel(converted)
-		cfg.Receiver = radio.Tee(converted, l.recorder)
+		cfg.Receiver = l.recorder.tape(cfg.Receiver)
 	}
 	if l.Waveform, err = phy.NewWaveform(cfg); err != nil {
 		return err
@@ -278,6 +293,12 @@ func (l *waveLink) begin(slot phy.Slot, at radio.SampleIndex) error {
 			return err
 		}
 	}
+	if l.radios != nil {
+		if l.onAir == nil {
+			return nil
+		}
+		return l.onAir(slot, at)
+	}
 	// Noise by name, as everything: a resumed run meets the same.
 	l.front.Start(slot.Round, slot.Attempt*phy.Transmissions+uint32(slot.Transmission))
 	l.channel.Scaled(l.h, slot.Round, slot.Attempt, int(slot.Transmission))
@@ -293,6 +314,9 @@ func (l *waveLink) begin(slot phy.Slot, at radio.SampleIndex) error {
 // heard hears of each frame.
 func (l *waveLink) heard(o phy.Observation) error {
 	l.view.keep(o)
+	if o.Group == 0 && o.Repeat == 0 {
+		l.first = o.First
+	}
 	if l.recorder == nil {
 		return nil
 	}
@@ -323,12 +347,18 @@ func (l *waveLink) Open(slot phy.Slot, n int) error {
 // Receive receives the transmission, and says in the recording what came of it:
 // phy.Uplink.
 func (l *waveLink) Receive(rx *phy.Reception) error {
-	if l.recorder == nil {
-		return l.Waveform.Receive(rx)
-	}
 	n := note{slot: l.slot, group: -1, first: l.Waveform.Next(), transmitters: l.atOpen, label: labelTransmission}
 	if err := l.Waveform.Receive(rx); err != nil {
 		return err
+	}
+	if l.onReception != nil {
+		l.onReception(l.slot, rx)
+	}
+	if l.recorder == nil {
+		return nil
+	}
+	if l.radios != nil { // they send when they can
+		n.first = l.first
 	}
 	n.end, n.epoch, n.comment = l.Waveform.Next(), l.receiver.Epoch(), verdict(rx, l.Waveform.Report())
 	return l.recorder.annotate(n)
@@ -393,6 +423,10 @@ func (l *waveLink) effective(dst []float64) {
 }
 
 func (l *waveLink) truth(dst []float64, _, _ uint32) {
+	if l.radios != nil {
+		l.read(dst)
+		return
+	}
 	h := make([]float64, len(dst))
 	l.effective(h)
 	if !l.Waveform.Gains(dst) { // a pattern that passed its comparison can be solved
@@ -423,8 +457,12 @@ func (l *waveLink) close() error {
 	if l.recorder != nil {
 		l.recorder.abort()
 	}
-	if l.medium == nil {
-		return nil
+	var errs []error
+	if l.radios != nil {
+		errs = append(errs, l.radios.Close())
 	}
-	return l.medium.Close()
+	if l.medium != nil {
+		errs = append(errs, l.medium.Close())
+	}
+	return errors.Join(errs...)
 }

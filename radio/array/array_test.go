@@ -109,7 +109,7 @@ func (r *rig) refused(t testing.TB, want string, start bool) {
 func (r *rig) off(t testing.TB) {
 	t.Helper()
 	for i, b := range r.boards {
-		if m := b.Activity().Mode; m != virtual.Off {
+		if m := b.Settings().Mode; m != virtual.ModeOff {
 			t.Errorf("board %d is still on: %v", i, m)
 		}
 	}

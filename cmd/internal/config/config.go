@@ -29,6 +29,7 @@ type Config struct {
 	Encryption Encryption `toml:"encryption"`
 	Link       Link       `toml:"link"`
 	Channel    Channel    `toml:"channel"`
+	Radio      Radio      `toml:"radio"`
 }
 
 // Experiment names the run.
@@ -194,6 +195,44 @@ type Link struct {
 	ReceiverDCOffset   float64 `toml:"receiver_dc_offset"`
 }
 
+// Radio is the bench of radios that a waveform link goes over, in place of the
+// simulated one, where Transmitters has any. The sample rate is link.sample_rate_hz.
+type Radio struct {
+	// Transmit says that the user lets radios transmit.
+	Transmit bool `toml:"transmit"`
+	// Transmitters are the URIs of the devices' radios, in their order, Receiver that
+	// of the server's.
+	Transmitters []string `toml:"transmitters"`
+	Receiver     string   `toml:"receiver"`
+	// FrequencyHz is the carrier, and BandHz from where to where signals may lie, as
+	// the user confirms. MostGainDB is the most that the gains of a transmitter may
+	// add up to, on its own scale.
+	FrequencyHz float64    `toml:"frequency_hz"`
+	BandHz      [2]float64 `toml:"band_hz"`
+	MostGainDB  float64    `toml:"most_gain_db"`
+	// TransmitGainsDB and ReceiveGainsDB are gains as "stage=dB", by the names of the
+	// radios' stages; what is not there stays as the URI has it.
+	TransmitGainsDB []string `toml:"transmit_gains_db"`
+	ReceiveGainsDB  []string `toml:"receive_gains_db"`
+	// Level is the amplitude, in parts of the receiver's full scale, that counts as gain
+	// 1 in the units of [channel]; 0 for an equal share of full scale for each device.
+	Level float64 `toml:"level"`
+	// Clock is external, shared or internal; Trigger is wired, none or lock-step.
+	Clock   string `toml:"clock"`
+	Trigger string `toml:"trigger"`
+	// LeadSeconds is how far ahead of what boards were fed a frame is put;
+	// SearchSeconds by how much the receiver's index may differ from the
+	// transmitters', 0 for not at all.
+	LeadSeconds   float64 `toml:"lead_seconds"`
+	SearchSeconds float64 `toml:"search_seconds"`
+	// SecretsFromSeed lets secrets come from the seed although radios take part:
+	// they protect nothing then.
+	SecretsFromSeed bool `toml:"secrets_from_seed"`
+}
+
+// OverRadios tells whether transmissions go over radios.
+func (c *Config) OverRadios() bool { return len(c.Radio.Transmitters) > 0 }
+
 // Channel is the fading model.
 type Channel struct {
 	Model string `toml:"model"`
@@ -269,6 +308,10 @@ func Default() Config {
 			CarrierHz: 300e9, DistanceM: 10, TransmitGainDBi: 25, ReceiveGainDBi: 25,
 			NoiseFigureDB: 10, TemperatureK: 296, PressureHPa: 1013.25, VapourDensityGM3: 9.2,
 			DistancePerDeviceM: []float64{}, MisalignmentPerDeviceDeg: []float64{},
+		},
+		Radio: Radio{
+			Transmitters: []string{}, MostGainDB: noGain, TransmitGainsDB: []string{}, ReceiveGainsDB: []string{},
+			Clock: "external", Trigger: "wired", LeadSeconds: 0.2, SearchSeconds: 0.1,
 		},
 	}
 }

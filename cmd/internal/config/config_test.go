@@ -8,12 +8,20 @@ import (
 )
 
 func TestShippedConfigsAreValid(t *testing.T) {
-	files, err := filepath.Glob("../../../hw-configs/*.toml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no configs found: %v", err)
+	paths, err := filepath.Glob("../../../hw-configs/*.toml")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no configurations found: %v", err)
 	}
-	for _, f := range files {
-		if _, err := Load(f, nil); err != nil {
+	for _, path := range paths {
+		_, err := Load(path, nil)
+		// Benches of real boards are shipped so that they do not send.
+		if bench := filepath.Base(path); bench == "bench-hackrf.toml" || bench == "bench-pluto.toml" {
+			if err == nil || !strings.Contains(err.Error(), "radios send only with radio.transmit = true") {
+				t.Errorf("%s: %v; expected is that it does not send as it is", path, err)
+			}
+			_, err = Load(path, []string{"radio.transmit=true"})
+		}
+		if err != nil {
 			t.Error(err)
 		}
 	}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"slices"
+
+	"ringwave/cmd/internal/config"
+	"ringwave/phy"
+	"ringwave/radio"
+	"ringwave/radio/array"
+	"ringwave/radio/hackrf"
+	"ringwave/radio/loopback"
+	"ringwave/radio/pluto"
+	"ringwave/radio/rtlsdr"
+	"ringwave/radio/rtltcp"
+	"ringwave/radio/sigmf"
+	"ringwave/radio/usb"
+)
+
+// newRegistry knows all devices that this program can open, those on USB through
+// host. permit is what may be sent, and nothing is any more once session has ended.
+// media are places in memory.
+func newRegistry(session context.Context, host usb.Host, permit radio.TransmitPermit, media ...*loopback.Medium) (*radio.Registry, error) {
+	memory, err := loopback.NewOpener(media...)
+	if err != nil {
+		return nil, err
+	}
+	return radio.NewRegistry(map[string]radio.Opener{
+		"loopback": memory,
+		"file":     sigmf.Opener{},
+		"hackrf":   hackrf.NewOpener(session, host, permit),
+		"rtlsdr":   rtlsdr.NewOpener(host),
+		"rtl_tcp":  rtltcp.NewOpener(&net.Dialer{}),
+		"pluto":    pluto.NewOpener(session, permit),
+	})
+}
+
+// registryOf makes a registry of devices for a session and a permit.
+type registryOf func(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error)
+
+// systemRegistry knows the devices of this machine.
+func systemRegistry(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error) {
+	return newRegistry(session, usb.System(), permit)
+}
+
+// permitOf gives what the user has confirmed that may be sent: signals as wide as the
+// sample rate.
+func permitOf(c config.Config) (radio.TransmitPermit, error) {
+	if !c.Radio.Transmit {
+		return radio.TransmitPermit{}, nil
+	}
+	band := radio.Span[radio.Hertz]{Min: radio.Hertz(c.Radio.BandHz[0]), Max: radio.Hertz(c.Radio.BandHz[1])}
+	return radio.NewTransmitPermit(band, radio.Hertz(c.Link.SampleRateHz), radio.Decibels(c.Radio.MostGainDB))
+}
+
+// arrayConfig gives the array of a configuration.
+func arrayConfig(c config.Config) array.Config {
+	r := c.Radio
+	return array.Config{
+		Transmitters: r.Transmitters, Receiver: r.Receiver,
+		Rate: radio.Hertz(c.Link.SampleRateHz), Frequency: radio.Hertz(r.FrequencyHz),
+		TransmitGains: decibels(r.TransmitGainsDB), ReceiveGains: decibels(r.ReceiveGainsDB),
+		Clock:   map[string]array.Clock{"external": array.ExternalClock, "shared": array.SharedClock, "internal": array.InternalClock}[r.Clock],
+		Trigger: map[string]array.Trigger{"wired": array.WiredTrigger, "none": array.NoTrigger, "lock-step": array.LockStep}[r.Trigger],
+	}
+}
+
+// radioLevel gives the amplitude that counts as gain 1.
+func radioLevel(c config.Config) float64 {
+	if c.Radio.Level > 0 {
+		return c.Radio.Level
+	}
+	return 1 / float64(c.Devices.Count)
+}
+
+func decibels(list []string) map[string]radio.Decibels {
+	gains := map[string]radio.Decibels{}
+	for stage, g := range config.Gains(list) {
+		gains[stage] = radio.Decibels(g)
+	}
+	return gains
+}
+
+// connect opens the radios of a session that goes over some, once. They live until
+// ctx ends or the session is closed.
+func (s *session) connect(ctx context.Context) error {
+	if !s.cfg.OverRadios() || s.protocol == nil {
+		return nil
+	}
+	link, ok := s.protocol.link.(*waveLink)
+	if !ok || link.radios != nil {
+		return nil
+	}
+	permit, err := permitOf(s.cfg)
+	if err != nil {
+		return bad(err)
+	}
+	open := s.devices
+	if open == nil {
+		open = systemRegistry
+	}
+	devices, err := open(ctx, permit)
+	if err != nil {
+		return err
+	}
+	a, err := array.Open(ctx, devices, arrayConfig(s.cfg))
+	if err != nil {
+		return bad(err)
+	}
+	if err := link.connect(ctx, s.cfg, a); err != nil {
+		return bad(errors.Join(err, a.Close()))
+	}
+	if s.log != nil {
+		for i, info := range a.Infos() {
+			s.log.Info("radio", "index", i, "uri", info.URI, "model", info.Model, "serial", info.Serial, "firmware", info.Firmware)
+		}
+		s.log.Info("radios may send", "permit", permit.String())
+	}
+	return nil
+}
+
+// radioNotes are the sentences that radios ask for, each once.
+func (s *session) radioNotes() []string {
+	if !s.cfg.OverRadios() {
+		return nil
+	}
+	permit, err := permitOf(s.cfg)
+	if err != nil {
+		return nil // connect says so
+	}
+	notes := []string{fmt.Sprintf("over radios: %d transmitters at %v; allowed are %v", s.cfg.Devices.Count, radio.Hertz(s.cfg.Radio.FrequencyHz), permit)}
+	link, ok := s.protocolLink()
+	if !ok || link.radios == nil {
+		return append(notes, "the radios were not opened: this was computed with the simulated channel of [channel]")
+	}
+	for _, info := range link.radios.Infos() {
+		for _, n := range info.Notes {
+			if n = info.Driver + ": " + n; !slices.Contains(notes, n) {
+				notes = append(notes, n)
+			}
+		}
+	}
+	return notes
+}
+
+func (s *session) protocolLink() (*waveLink, bool) {
+	if s.protocol == nil {
+		return nil, false
+	}
+	l, ok := s.protocol.link.(*waveLink)
+	return l, ok
+}
+
+// connect takes up the radios of an array, in place of the bench in memory.
+func (l *waveLink) connect(ctx context.Context, c config.Config, a *array.Array) (err error) {
+	cfg := l.known
+	rate := radio.Hertz(c.Link.SampleRateHz)
+	cfg.Lead = radio.SampleCount(c.Radio.LeadSeconds * float64(rate))
+	cfg.Reach = radio.SampleCount(c.Radio.SearchSeconds * float64(rate))
+	start := func() ([]radio.Transmitter, radio.Receiver, error) {
+		if err := a.Start(ctx); err != nil {
+			return nil, nil, err
+		}
+		l.transmitters, l.receiver = a.Transmitters(), a.Receiver()
+		if l.recorder == nil {
+			return l.transmitters, l.receiver, nil
+		}
+		return l.transmitters, l.recorder.tape(l.receiver), nil
+	}
+	if cfg.Transmitters, cfg.Receiver, err = start(); err != nil {
+		return err
+	}
+	cfg.Restart, cfg.Flush = start, a.Flush()
+	w, err := phy.NewWaveform(cfg)
+	if err != nil {
+		return err
+	}
+	err = l.medium.Close()
+	l.Waveform, l.radios, l.paced = w, a, nil
+	return err
+}
+
+// read gives the scaled gains H_i that the patterns of an attempt show, which is all
+// that is known of the air: nothing is known of their misfit.
+func (l *waveLink) read(dst []float64) {
+	nan := math.NaN()
+	l.row.Alpha, l.row.Misfit, l.row.ZeroGains = l.Waveform.Alpha(), nan, nan
+	if !l.Waveform.Gains(dst) {
+		for i := range dst {
+			dst[i] = nan
+		}
+		return
+	}
+	l.row.ZeroGains = 0
+	for _, h := range dst {
+		if h == 0 {
+			l.row.ZeroGains++
+		}
+	}
+}
