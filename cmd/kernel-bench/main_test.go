@@ -189,19 +189,20 @@ exit 7`
 }
 
 // TestDrivers: the tests of the HackRF driver through libusb and a real kernel. They
-// take most of three minutes.
+// take three minutes, and four with RINGWAVE_LONG=1.
 func TestDrivers(t *testing.T) {
 	bin, kernel := machine(t, "gcc", "pkg-config")
 	need(t, "libusb's headers are not installed", exec.Command("pkg-config", "--exists", "libusb-1.0").Run())
 	build(t, "CGO_ENABLED=1", "test", "-c", "-tags", "usb", "-o", filepath.Join(bin, "hackrf.test"), "ringwave/radio/hackrf")
 	args := []string{
-		"--kernel", kernel, "--timeout", "290s", "--env", "RINGWAVE_TEST_KERNEL=1", "--",
+		"--kernel", kernel, "--timeout", "470s", "--env", "RINGWAVE_TEST_KERNEL=1", "--",
 		filepath.Join(bin, "hackrf.test"), "-test.v", "-test.run=^TestKernel$",
 	}
-	if os.Getenv("RINGWAVE_LONG") != "1" { // the lengths that matter are tried without a kernel
-		args = append(args, "-test.skip=^TestKernel$/^CloseFlushes$/_(1|100|8192|16384)$")
+	if os.Getenv("RINGWAVE_LONG") != "1" {
+		// Plugging boards in is what takes the time: those that do it most often.
+		args = append(args, "-test.skip=^TestKernel$/^OpenFaults$|^TestKernel$/^CloseFlushes$/_(1|100|8192|16384)$")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, filepath.Join(bin, "kernel-bench"), args...).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestKernel (") {
