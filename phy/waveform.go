@@ -87,6 +87,7 @@ type Waveform struct {
 	traced             bool
 	untraced           bool // the frame at hand was searched for and not found
 	missed             int  // frames in a row without preamble
+	unasked            int  // samples since transmitters were last looked at
 	// uncounted says which transmitter has lost count, empty if none has.
 	uncounted string
 }
@@ -197,25 +198,34 @@ func (w *Waveform) makeGroups() error {
 
 func (w *Waveform) makeDevices() error {
 	for i := range w.cfg.Devices {
-		drive := modem.Drive{Peak: float32(w.half), Amplitude: w.cfg.Amplitude}
-		if w.cfg.Advance != nil {
-			drive.Advance = w.cfg.Advance[i]
-		}
-		trim := 1.0
-		if w.cfg.Trim != nil {
-			size, phase := cmplx.Polar(complex128(w.cfg.Trim[i]))
-			trim = min(1, size)
-			drive.Amplitude *= modem.Amplitude(trim)
-			drive.Phase = modem.Radians(phase)
-		}
-		m, err := modem.NewModulator(w.cfg.Modem, drive)
+		m, err := w.modulatorOf(i)
 		if err != nil {
-			return fmt.Errorf("device %d: %w", i+1, err)
+			return err
 		}
-		w.unit = float64(m.Scale()) / trim * w.cfg.Level
 		w.devices = append(w.devices, &waveDevice{modulator: m, scratch: map[*frame.Payload][]frame.Scratch{}, gain: 1})
 	}
 	return nil
+}
+
+// modulatorOf makes device i's modulator, with its trim and advance.
+func (w *Waveform) modulatorOf(i int) (*modem.Modulator, error) {
+	drive := modem.Drive{Peak: float32(w.half), Amplitude: w.cfg.Amplitude}
+	if w.cfg.Advance != nil {
+		drive.Advance = w.cfg.Advance[i]
+	}
+	trim := 1.0
+	if w.cfg.Trim != nil {
+		size, phase := cmplx.Polar(complex128(w.cfg.Trim[i]))
+		trim = min(1, size)
+		drive.Amplitude *= modem.Amplitude(trim)
+		drive.Phase = modem.Radians(phase)
+	}
+	m, err := modem.NewModulator(w.cfg.Modem, drive)
+	if err != nil {
+		return nil, fmt.Errorf("device %d: %w", i+1, err)
+	}
+	w.unit = float64(m.Scale()) / trim * w.cfg.Level
+	return m, nil
 }
 
 // PatternSymbols gives the length of Reception.Pattern: the groups' patterns one

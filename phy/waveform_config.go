@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/cmplx"
+	"time"
 
 	"ringwave/crypto/keystream"
 	"ringwave/phy/lattice"
@@ -86,11 +87,19 @@ type WaveformConfig struct {
 	// Flush is how many zeros behind a frame its transmitters must be promised
 	// before the receiver has all of it. It is for those that are no radio.Pacer.
 	Flush radio.SampleCount
+	// Patience is how long a stream may give or take nothing before the link ends with
+	// ErrStalled; 0 for ever, as in memory. It must be longer than a frame, its Lead and
+	// twice its Reach take on the air.
+	Patience time.Duration
 	// Restart begins all streams anew, so that their next samples have index Start
 	// again. It is called before an attempt once a transmitter has lost count of its
 	// samples, and with it the time that it shares with others. nil leaves every
 	// attempt from then on void, unless there is one device.
 	Restart func() (transmitters []radio.Transmitter, receiver radio.Receiver, err error)
+	// Remeasure, if not nil, is called after Restart, whose streams have new phases: it
+	// gives trims and advances for them, and the transmitters' index from which on it
+	// has sent nothing.
+	Remeasure func() (trims []Trim, advance []modem.Samples, start radio.SampleIndex, err error)
 	// SenderEpochs, for a link that only listens, gives the present tuning epochs of
 	// those who send, as a recording has kept them; nil, or a nil slice, where they
 	// are not known.
@@ -107,22 +116,14 @@ func (cfg *WaveformConfig) validate() error {
 	if cfg.Devices < 1 || cfg.Group < 1 || cfg.Transmitters != nil && len(cfg.Transmitters) != cfg.Devices {
 		return fmt.Errorf("a waveform link of %d devices in groups of %d with %d transmitters: it needs one transmitter a device and groups of 1 or more", cfg.Devices, cfg.Group, len(cfg.Transmitters))
 	}
-	if cfg.Advance != nil && len(cfg.Advance) != cfg.Devices {
-		return fmt.Errorf("a waveform link of %d devices with %d advances: it needs one a device, or none", cfg.Devices, len(cfg.Advance))
-	}
 	if !(cfg.Alpha >= 0) || math.IsInf(cfg.Alpha, 0) {
 		return fmt.Errorf("the scale of emulated gains is %v: it must be positive, or 0 to be found", cfg.Alpha)
 	}
 	if !(cfg.Tolerance >= 0 && cfg.Tolerance < 1) || cfg.Tolerance > 0 && cfg.Alpha == 0 {
 		return fmt.Errorf("a scale of %v known within %v of itself: the tolerance must be from 0 to below 1, and 0 where the scale is to be found", cfg.Alpha, cfg.Tolerance)
 	}
-	if cfg.Trim != nil && len(cfg.Trim) != cfg.Devices {
-		return fmt.Errorf("a waveform link of %d devices with %d trims: it needs one a device, or none", cfg.Devices, len(cfg.Trim))
-	}
-	for i, t := range cfg.Trim {
-		if size := cmplx.Abs(complex128(t)); !(size > 0 && size <= 1+1e-9) {
-			return fmt.Errorf("the trim of device %d is %v: its magnitude must be above 0 and at most 1", i+1, t)
-		}
+	if err := cfg.validateTrims(); err != nil {
+		return err
 	}
 	if !(cfg.Level > 0) || math.IsInf(cfg.Level, 0) {
 		return fmt.Errorf("a device of gain 1 arrives at the level %v: it must be positive", cfg.Level)
@@ -133,6 +134,9 @@ func (cfg *WaveformConfig) validate() error {
 	if cfg.Lead < 0 || cfg.Reach < 0 || cfg.Flush < 0 {
 		return fmt.Errorf("a lead of %d samples, a reach of %d and a flush of %d: all must be 0 or more", cfg.Lead, cfg.Reach, cfg.Flush)
 	}
+	if cfg.Patience < 0 {
+		return fmt.Errorf("a patience of %v: it must be positive, or 0 for ever", cfg.Patience)
+	}
 	return idle(cfg.Transmitters)
 }
 
@@ -142,6 +146,22 @@ func idle(transmitters []radio.Transmitter) error {
 		_, idles := t.(radio.Idler)
 		if _, paced := t.(radio.Pacer); !idles && !paced {
 			return fmt.Errorf("the transmitter of device %d cannot idle between frames", i+1)
+		}
+	}
+	return nil
+}
+
+// validateTrims checks what devices make up for their channels with.
+func (cfg *WaveformConfig) validateTrims() error {
+	if cfg.Advance != nil && len(cfg.Advance) != cfg.Devices {
+		return fmt.Errorf("a waveform link of %d devices with %d advances: it needs one a device, or none", cfg.Devices, len(cfg.Advance))
+	}
+	if cfg.Trim != nil && len(cfg.Trim) != cfg.Devices {
+		return fmt.Errorf("a waveform link of %d devices with %d trims: it needs one a device, or none", cfg.Devices, len(cfg.Trim))
+	}
+	for i, t := range cfg.Trim {
+		if size := cmplx.Abs(complex128(t)); !(size > 0 && size <= 1+1e-9) {
+			return fmt.Errorf("the trim of device %d is %v: its magnitude must be above 0 and at most 1", i+1, t)
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"ringwave/radio"
 )
@@ -283,4 +284,72 @@ func TestWaveformAsksForLosses(t *testing.T) {
 	if err := b.w.Open(Slot{Round: 2}, 10); !errors.Is(err, radio.ErrClosed) {
 		t.Error(err)
 	}
+}
+
+// A receiver that is further behind the transmitters than it is looked for waits for
+// what nobody sends: the link ends, and says so, also when one has no room.
+func TestWaveformStandsStill(t *testing.T) {
+	b := newBench(t, func(c *WaveformConfig) {
+		c.Receiver = &shifted{Receiver: c.Receiver, offset: -200_000}
+		c.Reach, c.Patience = 1000, time.Second
+	})
+	err := b.once(100)
+	if !errors.Is(err, ErrStalled) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "more than the 1000 samples within which it is looked for") {
+		t.Error(err)
+	}
+	b = newBench(t, func(c *WaveformConfig) {
+		c.Transmitters[1] = full{c.Transmitters[1]}
+		c.Patience = time.Second
+	})
+	if err := b.once(100); !errors.Is(err, ErrStalled) || !strings.Contains(err.Error(), "device 2 sends") || !strings.Contains(err.Error(), "a whole frame must find room") {
+		t.Error(err)
+	}
+}
+
+// full is a transmitter that has no room.
+type full struct{ radio.Transmitter }
+
+func (full) Write(ctx context.Context, _ []complex64, _ radio.TxMeta) (int, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+func (f full) Idle(ctx context.Context, until radio.SampleIndex) error {
+	return f.Transmitter.(radio.Idler).Idle(ctx, until)
+}
+
+// lost is a transmitter that goes on by itself until its board is lost.
+type lost struct {
+	*pacing
+	err error
+}
+
+// Idle tells what has become of the stream.
+func (l *lost) Idle(context.Context, radio.SampleIndex) error { return l.err }
+
+// A transmitter that is lost ends the link before the receiver has heard all that was
+// written.
+func TestWaveformLosesATransmitter(t *testing.T) {
+	gone := errors.New("gone")
+	read := 0
+	b, _ := newLive(t, func(c *WaveformConfig) {
+		c.Transmitters[1] = &lost{c.Transmitters[1].(*pacing), gone}
+		c.OnFrame = func(Observation) error { read++; return nil }
+	})
+	if err := b.once(2000); !errors.Is(err, gone) || !strings.Contains(err.Error(), "device 2") || read != 0 {
+		t.Errorf("%v, after %d frames", err, read)
+	}
+}
+
+// once sends n zeros from each device, in the first transmission of a round.
+func (b *bench) once(n int) error {
+	if err := b.w.Open(Slot{}, n); err != nil {
+		return err
+	}
+	for i := range b.devices {
+		if err := b.w.Transmit(i, b.m.NewVector(n)); err != nil {
+			return err
+		}
+	}
+	return b.w.Receive(&Reception{})
 }

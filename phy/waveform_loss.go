@@ -9,7 +9,9 @@ import (
 
 // askForLosses asks all boards what they have lost, so that it is known before the
 // frame is judged, and takes what transmitters have to tell.
-func (w *Waveform) askForLosses(ctx context.Context) error {
+func (w *Waveform) askForLosses() error {
+	ctx, release := w.patient()
+	defer release()
 	for i, tx := range w.cfg.Transmitters {
 		if err := checkLoss(ctx, tx); err != nil {
 			return fmt.Errorf("asking device %d for its losses: %w", i+1, err)
@@ -74,7 +76,7 @@ func (w *Waveform) hearOf(i int, e radio.Event) {
 // recount brings transmitters that have lost count to a common one, before an
 // attempt. It leaves the reason where it cannot.
 func (w *Waveform) recount() error {
-	if err := w.askForLosses(context.Background()); err != nil {
+	if err := w.askForLosses(); err != nil {
 		return err
 	}
 	switch {
@@ -106,5 +108,25 @@ func (w *Waveform) restart() error {
 	w.cursor, w.sent, w.next, w.offset = w.cfg.Start, w.cfg.Start, w.cfg.Start, 0
 	w.loseTrace()
 	w.hasTimed = false
+	return w.remeasure()
+}
+
+// remeasure has devices make up for what new streams ask for.
+func (w *Waveform) remeasure() (err error) {
+	if w.cfg.Remeasure == nil {
+		return nil
+	}
+	if w.cfg.Trim, w.cfg.Advance, w.cursor, err = w.cfg.Remeasure(); err != nil {
+		return fmt.Errorf("measuring the phases of new streams: %w", err)
+	}
+	if err := w.cfg.validateTrims(); err != nil {
+		return err
+	}
+	w.sent, w.next = w.cursor, w.cursor
+	for i, d := range w.devices {
+		if d.modulator, err = w.modulatorOf(i); err != nil {
+			return err
+		}
+	}
 	return nil
 }

@@ -171,7 +171,7 @@ func (b *bench) plug(ctx context.Context, kernel bool) (env []string, err error)
 		}
 		b.at = append(b.at, at)
 	}
-	return b.bus.Env(), nil
+	return b.bus.Env()
 }
 
 // close unplugs everything.

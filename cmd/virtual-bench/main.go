@@ -93,6 +93,9 @@ was compared with a real board.
   virtual-bench -- hackrf_info
   virtual-bench -n 3 --noise 0.01
 
+Programs that share the environment must not start at the same moment, or one of
+them may see no USB at all: start the second once the first has found its board.
+
 It needs the package umockdev; with --kernel it needs root and the kernel's module
 vhci-hcd instead, and all programs see the boards.`,
 		Args:          cobra.ArbitraryArgs,

@@ -89,3 +89,14 @@ func validate(i int, f Fading) error {
 	}
 	return nil
 }
+
+// Density gives the probability density of the envelope at h.
+func (r Rician) Density(h float64) float64 {
+	if h <= 0 || !(r.Omega > 0) {
+		return 0
+	}
+	scale := (r.K + 1) / r.Omega
+	x := 2 * h * math.Sqrt(r.K*scale)
+	// I_0(x) = e^x times its scaled form, which does not overflow.
+	return 2 * h * scale * math.Exp(x-r.K-scale*h*h) * scaledBesselI(0, x)
+}

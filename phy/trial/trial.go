@@ -68,6 +68,11 @@ type Config struct {
 	// each, read at the scale of the first and with its pattern. Otherwise an
 	// attempt is one block.
 	WholeRounds bool
+	// Aligned has each device turn its phase back and divide by the mean of Gain: the
+	// receiver looks for scales near 1, within Tolerance relatively, and MaxAlpha and
+	// retry gains have no say.
+	Aligned   bool
+	Tolerance float64
 	// Seed fixes all draws.
 	Seed keystream.Seed
 }
@@ -84,6 +89,10 @@ func (c Config) validate() error {
 		return fmt.Errorf("trials with delays up to %v samples: allowed are 0 to %d", c.DelaySpread, channel.MaxDelaySamples)
 	case !(c.PhaseSpread >= 0 && c.PhaseSpread <= 2*math.Pi):
 		return fmt.Errorf("trials with phases over %v radians: allowed are 0 to 2 pi", c.PhaseSpread)
+	case c.Aligned && !(c.Tolerance > 0 && c.Tolerance < 1):
+		return fmt.Errorf("trials of aligned devices at a scale known within %v: the tolerance must be between 0 and 1", c.Tolerance)
+	case c.Aligned && c.Gain.Mean() == 0:
+		return errors.New("trials of aligned devices of mean gain 0: there is nothing to align")
 	case c.Attempts < 1:
 		return fmt.Errorf("trials of %d attempts: at least 1 is needed", c.Attempts)
 	}
@@ -252,6 +261,9 @@ func (b *Bench) newWaveform() (err error) {
 	if b.cfg.Compensated {
 		cfg.Advance = b.delays
 	}
+	if b.cfg.Aligned {
+		cfg.Alpha, cfg.Tolerance = 1, b.cfg.Tolerance
+	}
 	ctx := context.Background() // the streams live as long as the bench
 	for i := range b.paths {
 		d, err := b.medium.Transmitter(i)
@@ -313,6 +325,9 @@ func (b *Bench) begin(slot phy.Slot, at radio.SampleIndex) error {
 	b.front.Start(slot.Round, slot.Attempt*phy.Transmissions+uint32(slot.Transmission))
 	b.gains.Scaled(b.h, slot.Round, slot.Attempt, int(slot.Transmission))
 	for i, h := range b.h {
+		if b.cfg.Aligned { // as if the devices' trims were the channel's
+			h, b.phases[i] = h/b.cfg.Gain.Mean(), 0
+		}
 		if err := b.medium.SetGain(i, at, complex64(cmplx.Rect(1, b.phases[i])*complex(h, 0))); err != nil {
 			return err
 		}

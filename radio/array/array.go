@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"ringwave/radio"
 )
@@ -87,6 +88,8 @@ func (m *member) stream() radio.Stream {
 type Array struct {
 	cfg     Config
 	members []*member // the transmitters and then the receiver
+	// starting is how long a stream may take to start.
+	starting time.Duration
 
 	mu     sync.Mutex // over Close and what it closes
 	closed bool
@@ -99,7 +102,7 @@ func Open(ctx context.Context, devices *radio.Registry, cfg Config) (*Array, err
 	if len(cfg.Transmitters) == 0 {
 		return nil, errors.New("an array of 0 transmitters; allowed is 1 or more")
 	}
-	a := &Array{cfg: cfg}
+	a := &Array{cfg: cfg, starting: starting}
 	if err := a.open(ctx, devices); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -166,23 +169,35 @@ func (a *Array) Transmitters() []radio.Transmitter {
 	return all
 }
 
-// Receiver gives the running receiver.
-func (a *Array) Receiver() radio.Receiver { return a.receiver().rx }
+// Receiver gives the running receiver, at the transmitters' carrier.
+func (a *Array) Receiver() radio.Receiver {
+	r := a.receiver()
+	return turn(r.rx, r.tuned, a.members[0].tuned, a.cfg.Rate)
+}
 
 // Flush gives the number of zeros that must be promised behind what is sent before
 // the receiver has all of it: 0 where transmitters go on by themselves
 // (radio.Pacer), else what the buffers on both ways hold.
 func (a *Array) Flush() radio.SampleCount {
-	most := radio.SampleCount(0)
+	most, paced := radio.SampleCount(0), true
 	for _, m := range a.transmitters() {
-		if _, paced := m.tx.(radio.Pacer); paced {
-			continue
-		}
-		if b, ok := m.device.(interface{ BufferSamples() radio.SampleCount }); ok {
-			most = max(most, 2*b.BufferSamples())
+		if _, ok := m.tx.(radio.Pacer); !ok {
+			most, paced = max(most, m.buffered()), false
 		}
 	}
-	return most
+	if paced {
+		return 0
+	}
+	return most + max(most, a.receiver().buffered())
+}
+
+// buffered gives the number of samples that a board's own buffers hold, 0 if it does
+// not tell.
+func (m *member) buffered() radio.SampleCount {
+	if b, ok := m.device.(interface{ BufferSamples() radio.SampleCount }); ok {
+		return b.BufferSamples()
+	}
+	return 0
 }
 
 // Close ends all streams, the transmitters' first and all at once, and closes the

@@ -33,6 +33,16 @@ type rig struct {
 	bench   *virtual.Bench
 	devices *radio.Registry
 	cfg     array.Config
+	end     context.CancelFunc // of the session
+	awaited []int              // places without which time does not begin
+}
+
+// close closes an array at the end of its session: a board whose time stands still, as
+// nobody reads the receiver, could not send what it was given.
+func (r *rig) close(t testing.TB, a *array.Array) {
+	t.Helper()
+	r.end()
+	ok(t, a.Close())
 }
 
 // params let a board wait for the test as long as it likes.
@@ -72,6 +82,7 @@ func newRig(t testing.TB, boards int, change func(*virtual.Config)) *rig {
 	permit, err := radio.NewTransmitPermit(radio.Span[radio.Hertz]{Min: 430e6, Max: 440e6}, rate, 20)
 	ok(t, err)
 	session, end := context.WithCancel(context.Background())
+	r.end = end
 	t.Cleanup(end)
 	r.devices, err = radio.NewRegistry(map[string]radio.Opener{"hackrf": hackrf.NewOpener(session, virtual.NewHost(plugged...), permit)})
 	ok(t, err)
@@ -82,7 +93,7 @@ func (r *rig) open(t testing.TB) *array.Array {
 	t.Helper()
 	a, err := array.Open(t.Context(), r.devices, r.cfg)
 	ok(t, err)
-	t.Cleanup(func() { ok(t, a.Close()) })
+	t.Cleanup(func() { r.close(t, a) })
 	return a
 }
 
@@ -147,7 +158,7 @@ func TestCommonStart(t *testing.T) {
 		}
 	}
 	ok(t, a.Coherent(t.Context()))
-	ok(t, a.Close())
+	r.close(t, a)
 	r.off(t)
 	if err := a.Start(t.Context()); !errors.Is(err, radio.ErrClosed) {
 		t.Error(err)
@@ -201,7 +212,7 @@ func TestNoLongerCoherent(t *testing.T) {
 		t.Error(err)
 	}
 	ok(t, r.bench.SetReference(2, true))
-	ok(t, a.Close())
+	r.close(t, a)
 	r.off(t)
 }
 

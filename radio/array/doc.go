@@ -11,15 +11,18 @@
 // one at its input; SharedClock takes the user's word for it, as for boards that
 // cannot be asked. Several transmitters on clocks of their own are refused.
 //
-// One rate and one carrier, as the devices took them. A device that was retuned
-// since is told by Coherent.
+// One rate and one carrier, as the devices took them. A receiver whose synthesizer has
+// coarser steps may be up to 500 Hz beside: what it hears is turned back by the
+// difference, which is known. A device that was retuned since is told by Coherent.
 //
 // One start: with WiredTrigger all transmitters but the first wait for the edge that
 // the first gives when it starts, and so does the receiver if it can. Transmitters
 // then share an index. A receiver that cannot wait counts from when it happened to
 // start: its index differs by a constant, which is to be found with the first frame.
 // Without a trigger several transmitters are refused, unless all of them count on one
-// clock (radio.TimeControl, as in memory) or stand on a bench in lock-step.
+// clock (radio.TimeControl, as in memory) or stand on a bench in lock-step. So several
+// Plutos, whose driver knows no trigger, are refused but on such a bench, and so is a
+// reference clock of which a device does not tell.
 //
 // Phases remain random, and are new after each Start (physics.md section 6).
 //

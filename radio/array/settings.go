@@ -76,11 +76,16 @@ func rank(g radio.GainControl, dir radio.Direction, stage string, to radio.Decib
 	return 1
 }
 
-// checkCarriers wants one carrier, as the devices took it.
+// checkCarriers wants one carrier, as the devices took it; a receiver may be a little
+// beside it.
 func (a *Array) checkCarriers() error {
 	first := a.members[0]
 	for _, m := range a.members[1:] {
-		if m.tuned != first.tuned {
+		allowed := radio.Hertz(0)
+		if m == a.receiver() {
+			allowed = beside
+		}
+		if d := m.tuned - first.tuned; d < -allowed || d > allowed {
 			return incoherent("%s, %s, is tuned to %v, and %s to %v", m.role, m.uri, m.tuned, first.role, first.tuned)
 		}
 	}

@@ -17,7 +17,10 @@ const (
 	// filling and edge are how long a board may take to be full, and to start at the
 	// trigger.
 	filling = 5 * time.Second
-	edge    = 2 * time.Second
+	// starting is how long a board may take to be switched on and given its first
+	// samples.
+	starting = 20 * time.Second
+	edge     = 2 * time.Second
 )
 
 // Start opens and starts all streams, those of an earlier Start being closed first.
@@ -53,7 +56,7 @@ func (a *Array) start(ctx context.Context) error {
 	// The receiver first, so that it misses nothing; then who waits for the edge.
 	order := append([]*member{a.receiver()}, a.transmitters()[1:]...)
 	for _, m := range order {
-		if err := m.begin(ctx); err != nil {
+		if err := m.begin(ctx, a.starting); err != nil {
 			return err
 		}
 	}
@@ -62,7 +65,7 @@ func (a *Array) start(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := a.members[0].begin(ctx); err != nil {
+	if err := a.members[0].begin(ctx, a.starting); err != nil {
 		return err
 	}
 	for _, m := range order {
@@ -108,8 +111,16 @@ func (m *member) open(ctx context.Context) (err error) {
 	return err
 }
 
-func (m *member) begin(ctx context.Context) error {
-	if err := m.stream().Start(ctx); err != nil {
+// begin starts a member's stream.
+func (m *member) begin(ctx context.Context, patience time.Duration) error {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := m.stream().Start(limited)
+	// Some streams start all the same when they were not given time to be full.
+	if ctx.Err() == nil && limited.Err() != nil {
+		return incoherent("%s, %s, did not start within %v: %w", m.role, m.uri, patience, limited.Err())
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", m.role, err)
 	}
 	return nil

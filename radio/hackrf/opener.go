@@ -10,8 +10,9 @@ import (
 	"ringwave/radio/usb"
 )
 
-// Opener opens hackrf:SERIAL, where SERIAL is the end of a board's serial number,
-// in hexadecimal; hackrf: is the only board there is. The parameters are
+// Opener opens hackrf:SERIAL, where SERIAL is the end of a board's serial number, of
+// hexadecimal digits in either case, or as it is written where it has others; hackrf:
+// is the only board there is. The parameters are
 //
 //	at=001/004      the board's bus and address, where serial numbers do not tell
 //	freq_hz         carrier, 1e6 to 6e9, 2.45e9 unless given
@@ -88,7 +89,7 @@ func (o *Opener) find(ctx context.Context, u radio.URI, opts options) (usb.Liste
 	}
 	var named []usb.Listed
 	for _, b := range boards {
-		if strings.HasSuffix(b.Serial, strings.ToLower(u.Name)) && (opts.at == "" || opts.at == b.Address.String()) {
+		if endsIn(b.Serial, u.Name) && (opts.at == "" || opts.at == b.Address.String()) {
 			named = append(named, b)
 		}
 	}
@@ -101,6 +102,16 @@ func (o *Opener) find(ctx context.Context, u radio.URI, opts options) (usb.Liste
 		return usb.Listed{}, fmt.Errorf("device %q: no HackRF is known by this; there are %s", u, describe(boards))
 	}
 	return usb.Listed{}, fmt.Errorf("device %q: %d boards are known by this; allowed is one, by more digits of its serial number or by at=BUS/DEVICE, of %s", u, len(named), describe(named))
+}
+
+// endsIn tells whether a serial number ends in what a user wrote. Hexadecimal digits
+// are the same in either case; other names, as that of a board whose firmware runs from
+// RAM, are not.
+func endsIn(serial, end string) bool {
+	if strings.Trim(serial, "0123456789abcdefABCDEF") == "" {
+		serial, end = strings.ToLower(serial), strings.ToLower(end)
+	}
+	return strings.HasSuffix(serial, end)
 }
 
 // describe gives boards in a sentence.

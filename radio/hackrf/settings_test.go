@@ -252,3 +252,43 @@ func TestFind(t *testing.T) {
 		t.Error("opened a board that nobody has")
 	}
 }
+
+// renamed is a host whose boards have other serial numbers.
+type renamed struct {
+	usb.Host
+	serials []string
+}
+
+func (h renamed) List(ctx context.Context, want func(usb.Identity) bool) ([]usb.Listed, error) {
+	boards, err := h.Host.List(ctx, want)
+	for i := range boards {
+		boards[i].Serial = h.serials[i]
+	}
+	return boards, err
+}
+
+// Hexadecimal digits are found in either case, other serial numbers as they are written.
+func TestFindByCase(t *testing.T) {
+	serials := []string{"RunningFromRAM", serial(1), "00000000000000000000000000000ABC"}
+	r := newRig(t, rigConfig{boards: len(serials)})
+	opener := hackrf.NewOpener(context.Background(), renamed{r.host, serials}, radio.TransmitPermit{})
+	registry, err := radio.NewRegistry(map[string]radio.Opener{"hackrf": opener})
+	ok(t, err)
+	ctx := limited(t)
+	for uri, want := range map[string]int{
+		"hackrf:RunningFromRAM": 0, "hackrf:FromRAM": 0, "hackrf:runningfromram": -1,
+		"hackrf:A1": 1, "hackrf:a1": 1, "hackrf:abc": 2, "hackrf:ABC": 2, "hackrf:aBc": 2, "hackrf:m": -1,
+	} {
+		d, err := registry.Open(ctx, uri)
+		if err != nil {
+			if want >= 0 || !strings.Contains(err.Error(), "no HackRF is known by this") {
+				t.Errorf("%s: %v", uri, err)
+			}
+			continue
+		}
+		if got := d.Info().Serial; want < 0 || got != serials[want] {
+			t.Errorf("%s opened %s", uri, got)
+		}
+		ok(t, d.Close())
+	}
+}

@@ -58,7 +58,9 @@ func theirs(t *testing.T, api uint16, args []string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, tool, args...)
-	cmd.Env = append(os.Environ(), bus.Env()...)
+	env, err := bus.Env()
+	ok(t, err)
+	cmd.Env = append(os.Environ(), env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	ok(t, cmd.Start())

@@ -440,6 +440,13 @@ func (d *Device) SampleRate(dir radio.Direction) radio.Hertz {
 	return d.now[dir].rate
 }
 
+// BufferSamples gives the number of samples of a block, at the higher of both rates:
+// boards take and give whole ones.
+func (d *Device) BufferSamples() radio.SampleCount {
+	rate := max(d.SampleRate(radio.Receive), d.SampleRate(radio.Transmit))
+	return radio.SampleCount(d.opts.blockSamples(rate))
+}
+
 // SetSampleRate sets the rate of both directions, and the analog bandwidth to it
 // unless the URI has another; radio.ErrBusy while a stream is open, but for the rate
 // that is there already.

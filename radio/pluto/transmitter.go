@@ -607,7 +607,8 @@ func (t *transmitter) Close() error {
 		}
 		t.result = t.offNow()
 		t.mu.Lock()
-		if before == nil && t.failed != nil {
+		// Who ended the session knows what that has cut off.
+		if before == nil && t.failed != nil && !errors.Is(t.failed, ErrSessionOver) {
 			t.result = errors.Join(t.failed, t.result) // what was written was not all sent
 		}
 		t.mu.Unlock()

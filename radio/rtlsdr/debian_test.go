@@ -69,7 +69,11 @@ func tool(t *testing.T, bus *usbfs.Bus, name string, args ...string) *exec.Cmd {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = append(os.Environ(), bus.Env()...)
+	env, err := bus.Env()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(os.Environ(), env...)
 	return cmd
 }
 

@@ -273,6 +273,9 @@ func (d *device) SampleRate(dir radio.Direction) radio.Hertz {
 	return d.rate
 }
 
+// BufferSamples gives the number of samples of a transfer: whole ones are received.
+func (d *device) BufferSamples() radio.SampleCount { return radio.SampleCount(d.options.transfer / 2) }
+
 // SetSampleRate sets the rate nearest to what is asked for, and the tuner's filter
 // with it, which retunes. It fails with ErrBusy while a stream is open: its
 // indices count sample periods, of one length.

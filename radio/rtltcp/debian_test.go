@@ -55,7 +55,11 @@ func served(t *testing.T, b virtual.Radio) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	port := freePort(t)
 	cmd := exec.CommandContext(ctx, path, "-p", port)
-	cmd.Env = append(os.Environ(), bus.Env()...)
+	env, err := bus.Env()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(os.Environ(), env...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {

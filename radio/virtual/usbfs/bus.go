@@ -5,10 +5,10 @@ package usbfs
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,7 +21,13 @@ import (
 // goroutines.
 type Bus struct {
 	dir     string
+	lock    *os.File // held as long as dir is in use
 	preload string
+
+	// viewing is over what is in the folders by which programs see the boards, the
+	// first of which is dir. It is taken after mu.
+	viewing sync.Mutex
+	views   []string
 
 	mu      sync.Mutex
 	closed  bool
@@ -46,33 +52,46 @@ func Preload() (path string, err error) {
 	return "", ErrNoPreload
 }
 
-// NewBus makes a bus without boards, in a temporary folder of its own.
+// NewBus makes a bus without boards, in a temporary folder of its own. Folders of
+// programs that were killed are taken away.
 func NewBus() (*Bus, error) {
 	preload, err := Preload()
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "ringwave-bench-")
+	sweep()
+	dir, lock, err := newFolder()
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for virtual USB: %w", err)
 	}
-	b := &Bus{dir: dir, preload: preload}
-	// Without these, libusb and udev say that the machine has no USB.
-	for _, sub := range []string{"sys/bus/usb/devices", "dev/.node", "dev/bus/usb/001", "ioctl/dev/bus/usb/001"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
-			return nil, errors.Join(fmt.Errorf("making a folder for virtual USB: %w", err), b.Close())
-		}
+	b := &Bus{dir: dir, lock: lock, preload: preload, views: []string{dir}}
+	if err := makeView(dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("making a folder for virtual USB: %w", err), b.Close())
 	}
 	return b, nil
 }
 
-// Env gives the environment by which a program sees the boards, as NAME=value.
-func (b *Bus) Env() []string {
-	return []string{"LD_PRELOAD=" + b.preload, "UMOCKDEV_DIR=" + b.dir}
+// Env gives an environment by which a program sees the boards, as NAME=value. Programs
+// that may start at the same time need one each, from a call each: umockdev's preload
+// library puts files of the same names into the folder that it is given.
+func (b *Bus) Env() ([]string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, errClosed
+	}
+	dir, err := b.newView()
+	if err != nil {
+		return nil, fmt.Errorf("making a program's folder for virtual USB: %w", err)
+	}
+	return []string{"LD_PRELOAD=" + b.preload, "UMOCKDEV_DIR=" + dir}, nil
 }
 
-// Dir gives the bus's folder, which is UMOCKDEV_DIR in Env.
+// Dir gives the bus's folder. As UMOCKDEV_DIR it shows the boards to one program, as
+// this one: see Enter.
 func (b *Bus) Dir() string { return b.dir }
+
+var errClosed = errors.New("virtual USB: the bus was closed")
 
 // Plug plugs a board in. Boards have addresses from 001/001 on; one that was
 // unplugged and closed by all programs leaves its own to others, when all have been
@@ -81,7 +100,7 @@ func (b *Bus) Plug(board virtual.Board) (usb.Address, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return usb.Address{}, errors.New("virtual USB: the bus was closed")
+		return usb.Address{}, errClosed
 	}
 	number, err := b.free()
 	if err != nil {
@@ -144,7 +163,9 @@ func (b *Bus) Close() error {
 			d.close()
 		}
 	}
-	if err := os.RemoveAll(b.dir); err != nil {
+	err := os.RemoveAll(b.dir)
+	b.lock.Close()
+	if err != nil {
 		return fmt.Errorf("removing the folder of virtual USB: %w", err)
 	}
 	return nil
@@ -160,9 +181,9 @@ func (d *device) node() string { return fmt.Sprintf("bus/usb/001/%03d", d.number
 // plug makes the socket, the node, and last the entry in sysfs by which programs
 // find the device.
 func (d *device) plug() error {
-	socket := filepath.Join(d.bus.dir, "ioctl/dev", d.node())
-	if len(socket) > 107 { // sun_path
-		return fmt.Errorf("the temporary folder's name is too long for a socket: %s is %d bytes; allowed are 107", socket, len(socket))
+	socket := filepath.Join(d.bus.dir, d.socket())
+	if len(socket)+len("/"+viewsName+"/999") > 107 { // sun_path
+		return fmt.Errorf("the temporary folder's name is too long for a socket: %s is %d bytes; allowed are 97", socket, len(socket))
 	}
 	var err error
 	if d.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"}); err != nil {
@@ -181,7 +202,46 @@ func (d *device) plug() error {
 	}
 	d.ended.Add(1)
 	go d.serve()
-	return d.enter()
+	if err := d.enter(); err != nil {
+		return err
+	}
+	d.bus.viewing.Lock()
+	defer d.bus.viewing.Unlock()
+	for _, dir := range d.bus.views[1:] {
+		if err := d.appear(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// socket gives the name of the socket in a view.
+func (d *device) socket() string { return filepath.Join("ioctl/dev", d.node()) }
+
+// names gives all that a device is in a view, but for its socket: last the entry by
+// which programs find it.
+func (d *device) names() []string {
+	return []string{
+		filepath.Join("dev", d.node()), filepath.Join("dev/.node", strings.ReplaceAll(d.node(), "/", "_")),
+		filepath.Join("sys/devices/vusb/usb1", d.name()), filepath.Join("sys/bus/usb/devices", d.name()),
+	}
+}
+
+// appear shows a device in a view as it is in the bus's folder, unless it has gone.
+func (d *device) appear(dir string) error {
+	if d.isGone() {
+		return nil
+	}
+	for _, name := range append([]string{d.socket()}, d.names()...) {
+		to := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if err := mirror(filepath.Join(d.bus.dir, name), to); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // enter makes the entry in sysfs.
@@ -228,13 +288,19 @@ func (d *device) entry() string {
 
 func (d *device) link() string { return filepath.Join(d.bus.dir, "sys/bus/usb/devices", d.name()) }
 
-// leave takes the entry in sysfs away, and the node.
+// leave takes the entries in sysfs away, and the nodes. What is left in the way of
+// failure goes with the folder.
 func (d *device) leave() {
-	// What is left in the way of failure goes with the folder.
-	link := filepath.Join(d.bus.dir, "dev/.node", strings.ReplaceAll(d.node(), "/", "_"))
-	for _, path := range []string{d.link(), d.entry(), filepath.Join(d.bus.dir, "dev", d.node()), link} {
-		if err := os.RemoveAll(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return
+	d.bus.viewing.Lock()
+	defer d.bus.viewing.Unlock()
+	for i, dir := range d.bus.views {
+		names := d.names()
+		slices.Reverse(names)
+		if i > 0 { // the listener takes its own away
+			names = append(names, d.socket())
+		}
+		for _, name := range names {
+			_ = os.RemoveAll(filepath.Join(dir, name))
 		}
 	}
 }

@@ -21,8 +21,8 @@ func Preload() (path string, err error) { return "", ErrNoPreload }
 // NewBus fails with ErrNoPreload.
 func NewBus() (*Bus, error) { return nil, ErrNoPreload }
 
-// Env gives nothing.
-func (b *Bus) Env() []string { return nil }
+// Env fails with ErrNoPreload.
+func (b *Bus) Env() ([]string, error) { return nil, ErrNoPreload }
 
 // Enter fails with ErrNoPreload.
 func Enter() error { return ErrNoPreload }
