@@ -209,11 +209,11 @@ func labelled(ticks []plot.Tick) int {
 }
 
 // logTicks labels every decade, or every so many if there are more than n, or
-// also twos and fives if there are fewer than three.
+// also twos and fives where there may be fewer than three.
 func logTicks(lo, hi float64, n int) []plot.Tick {
 	first, last := exponentOf(lo), exponentOf(hi) // first's decade begins at lo or below
 	stride := 1 + (last-first-1)/n
-	fives := math.Log10(hi/lo) < 2.5
+	fives := math.Log10(hi/lo) < 3
 	var ticks []plot.Tick
 	for e := first; e <= last; e++ {
 		for m := 1; m <= 9; m++ {

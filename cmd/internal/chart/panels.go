@@ -36,6 +36,11 @@ type panels struct {
 	ySpan          []float64 // values that the y axis holds besides
 	openName       string
 	list           []panel
+
+	own     bool     // each panel has axes of its own
+	square  bool     // x and y have one scale, as a plane's; with own
+	columns int      // beside each other; 0 means panelsInRow
+	tile    vg.Point // the size of a panel; 0 means panelWidth and panelHeight
 }
 
 // The size of a panel, and how many stand beside each other.
@@ -53,10 +58,16 @@ func (p panels) save(base string) error {
 			return fmt.Errorf("drawing %s: %w", base, err)
 		}
 	}
-	columns := min(len(p.list), panelsInRow)
+	if p.columns == 0 {
+		p.columns = panelsInRow
+	}
+	if p.tile == (vg.Point{}) {
+		p.tile = vg.Point{X: panelWidth, Y: panelHeight}
+	}
+	columns := min(len(p.list), p.columns)
 	rows := (len(p.list) + columns - 1) / columns
-	w := vg.Length(columns)*panelWidth + yLabelRoom + 2*outerMargin
-	h := vg.Length(rows)*panelHeight + xLabelRoom + 3*rowHeight + 2*outerMargin
+	w := vg.Length(columns)*p.tile.X + yLabelRoom + 2*outerMargin
+	h := vg.Length(rows)*p.tile.Y + xLabelRoom + 3*rowHeight + 2*outerMargin
 
 	vector := vgsvg.New(w, h)
 	p.draw(draw.New(vector), columns, rows)
@@ -93,9 +104,10 @@ func (p panels) draw(c draw.Canvas, columns, rows int) {
 	c.Fill(c.Rectangle.Path())
 	c = draw.Crop(c, outerMargin, -outerMargin-4, outerMargin, -outerMargin)
 	c.Max.Y -= p.drawLegend(c)
-	x, y := p.axes()
+	x, y := p.axes(p.all())
 	outer := c.Min
 	c = draw.Crop(c, yLabelRoom, 0, xLabelRoom, 0)
+	inset := p.inset(c)
 	size := c.Size()
 	width := (size.X - vg.Length(columns-1)*panelGap) / vg.Length(columns)
 	height := (size.Y - vg.Length(rows-1)*panelGap) / vg.Length(rows)
@@ -113,8 +125,34 @@ func (p panels) draw(c draw.Canvas, columns, rows int) {
 		if i+columns >= len(p.list) {
 			labels.x = plain(p.xLabel)
 		}
+		if p.own {
+			x, y = p.axes(slices.Concat(l.series, l.open))
+			tile.Min.X += max(0, inset-labelWidth(tile, x, y))
+		}
 		p.drawPanel(tile, l, labels, x, y)
 	}
+}
+
+// inset gives the width of the widest tick labels of panels that have axes of their own
+// and stand one below the other: their boxes begin at one line.
+func (p panels) inset(c draw.Canvas) vg.Length {
+	widest := vg.Length(0)
+	if !p.own || p.columns != 1 {
+		return widest
+	}
+	for _, l := range p.list {
+		x, y := p.axes(slices.Concat(l.series, l.open))
+		widest = max(widest, labelWidth(c, x, y))
+	}
+	return widest
+}
+
+// labelWidth gives how far the box of a plot with these axes is from c's left side.
+func labelWidth(c draw.Canvas, x, y axis) vg.Length {
+	out := plot.New()
+	setAxis(&out.X, x)
+	setAxis(&out.Y, y)
+	return out.DataCanvas(c).Min.X - c.Min.X
 }
 
 // drawPanel draws one panel and its title.
@@ -127,6 +165,11 @@ func (p panels) drawPanel(c draw.Canvas, l panel, labels frame, x, y axis) {
 	out.BackgroundColor = nil
 	setAxis(&out.X, x)
 	setAxis(&out.Y, y)
+	if p.square {
+		x, y = squared(x, y, out.DataCanvas(c).Size())
+		setAxis(&out.X, x)
+		setAxis(&out.Y, y)
+	}
 	traces := p.traces(l.series)
 	empty := !slices.ContainsFunc(traces, func(t colored) bool { return len(t.x) > 0 })
 	out.Add(backdrop{x, y, empty})
@@ -152,10 +195,24 @@ func (p panels) traces(list []Series) []colored {
 	return traces
 }
 
-// axes gives axes that hold the points of all panels.
-func (p panels) axes() (x, y axis) {
+// squared widens one of two linear axes so that both have one scale on a plane of the
+// given size.
+func squared(x, y axis, size vg.Point) (axis, axis) {
+	scale := max((x.hi-x.lo)/float64(size.X), (y.hi-y.lo)/float64(size.Y))
+	widen := func(a axis, length, room vg.Length) axis {
+		middle, half := a.lo/2+a.hi/2, scale*float64(length)/2
+		a.lo, a.hi = middle-half, middle+half
+		a.offset = offsetFor(a.lo, a.hi)
+		a.ticks = linearTicks(a.lo, a.hi, a.offset, count(length, room), false)
+		return a
+	}
+	return widen(x, size.X, 1.05*vg.Centimeter), widen(y, size.Y, 0.95*vg.Centimeter)
+}
+
+// axes gives axes that hold the points of all series.
+func (p panels) axes(all []Series) (x, y axis) {
 	var ex, ey extent
-	for _, t := range p.traces(p.all()) {
+	for _, t := range p.traces(all) {
 		for j := range t.x {
 			ex.add(t.x[j])
 			ey.add(t.high[j])
@@ -169,8 +226,9 @@ func (p panels) axes() (x, y axis) {
 	}
 	ey.integer = false
 	const margin = 0.04 // the outermost marks are seen whole
-	x = makeAxis(p.logX, ex, margin, count(panelWidth, 1.1*vg.Centimeter))
-	y = makeAxis(p.logY, ey, 0.05, count(panelHeight, 0.95*vg.Centimeter))
+	x = makeAxis(p.logX, ex, margin, count(p.tile.X, 1.1*vg.Centimeter))
+	const fewest = 5 // of the ticks of a low panel
+	y = makeAxis(p.logY, ey, 0.05, max(fewest, count(p.tile.Y, 0.95*vg.Centimeter)))
 	if len(p.xTicks) == 0 || !ex.any {
 		return x, y
 	}

@@ -30,6 +30,8 @@ type Config struct {
 	Link       Link       `toml:"link"`
 	Channel    Channel    `toml:"channel"`
 	Radio      Radio      `toml:"radio"`
+
+	Calibration Calibration `toml:"calibration"`
 }
 
 // Experiment names the run.
@@ -313,6 +315,7 @@ func Default() Config {
 			Transmitters: []string{}, MostGainDB: noGain, TransmitGainsDB: []string{}, ReceiveGainsDB: []string{},
 			Clock: "external", Trigger: "wired", LeadSeconds: 0.2, SearchSeconds: 0.1,
 		},
+		Calibration: defaultCalibration(),
 	}
 }
 

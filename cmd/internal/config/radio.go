@@ -126,8 +126,8 @@ func (c *Config) checkRadioLink() error {
 		return fmt.Errorf("radio.transmitters is given with link.kind = %q and experiment.aggregator = %q: radios carry link.kind = \"waveform\" of experiment.aggregator = \"xmk-ckks\"", l.Kind, c.Experiment.Aggregator)
 	case c.Channel.Gains != "continuous":
 		return fmt.Errorf("channel.gains is %q with radios: nobody puts the gains of the air on a lattice; allowed is \"continuous\"", c.Channel.Gains)
-	case l.Regime != "auto" && l.Regime != "blind":
-		return fmt.Errorf("link.regime is %q with radios: allowed are auto and blind", l.Regime)
+	case l.Regime == "emulated" || l.Regime == "mean-aligned" && c.Calibration.File == "":
+		return fmt.Errorf("link.regime is %q with radios: allowed are auto and blind, and with a calibration.file mean-aligned", l.Regime)
 	case l.Record != "none" && (l.FrameRepeats != 0 || l.GroupSize != 0 && l.GroupSize < c.Devices.Count):
 		return fmt.Errorf("link.record is %s with radios, frame_repeats %d and group_size %d: replay finds the frames of a transmission only where there is one; allowed are frame_repeats = 0 and group_size = 0", l.Record, l.FrameRepeats, l.GroupSize)
 	case l.RealTime:

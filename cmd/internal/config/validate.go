@@ -20,7 +20,7 @@ const (
 func (c *Config) validate() error {
 	for _, check := range []func() error{
 		c.checkExperiment, c.checkTask, c.checkOptimizer, c.checkDevices,
-		c.checkEncryption, c.checkLink, c.checkChannel, c.checkRadio,
+		c.checkEncryption, c.checkLink, c.checkChannel, c.checkRadio, c.checkCalibration,
 	} {
 		if err := check(); err != nil {
 			return err
