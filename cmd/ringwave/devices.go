@@ -197,15 +197,13 @@ func plainText(s string) string {
 }
 
 // uriOf gives a URI that opens this board and no other: drivers take the end of a
-// serial number, which others may have too, and that of a HackRF in lower case.
+// serial number, which others may have too.
 func uriOf(driver string, b usb.Listed, all []usb.Listed) string {
 	u := radio.URI{Scheme: driver, Name: b.Serial}
-	if driver == driverHackRF && b.Serial != strings.ToLower(b.Serial) {
-		u.Name = ""
-	}
-	same := 0
+	// In either case: that of hexadecimal digits does not count.
+	name, same := strings.ToLower(b.Serial), 0
 	for _, other := range all {
-		if kindOf(other.Identity).driver == driver && strings.HasSuffix(other.Serial, b.Serial) {
+		if kindOf(other.Identity).driver == driver && strings.HasSuffix(strings.ToLower(other.Serial), name) {
 			same++
 		}
 	}

@@ -47,9 +47,14 @@ func plugged(t testing.TB, boards ...virtual.Board) *usbfs.Bus {
 }
 
 // seeing makes this test binary, as the program, a command that sees a bus.
-func seeing(bus *usbfs.Bus, program string, args ...string) *exec.Cmd {
+func seeing(t testing.TB, bus *usbfs.Bus, program string, args ...string) *exec.Cmd {
+	t.Helper()
+	env, err := bus.Env()
+	if err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.Command(program, args...)
-	cmd.Env = append(append(os.Environ(), bus.Env()...), childArgs+"="+strings.Join(args, "\n"))
+	cmd.Env = append(append(os.Environ(), env...), childArgs+"="+strings.Join(args, "\n"))
 	return cmd
 }
 
@@ -80,7 +85,7 @@ func TestDevicesLibusb(t *testing.T) {
 		if probe {
 			args = append(args, "--probe")
 		}
-		stdout, stderr, status := output(t, seeing(bus, os.Args[0], args...))
+		stdout, stderr, status := output(t, seeing(t, bus, os.Args[0], args...))
 		var inv inventory
 		if err := json.Unmarshal([]byte(stdout), &inv); err != nil || status != 0 || stderr != "" || len(inv.Devices) != 3 || !inv.USB.Listed {
 			t.Fatalf("%v, status %d, %s%s", err, status, stdout, stderr)
@@ -103,7 +108,7 @@ func TestDevicesNoPermission(t *testing.T) {
 	joined(t, false, one)
 	bus := plugged(t, one)
 	node := filepath.Join(bus.Dir(), "dev/bus/usb/001/001")
-	cmd := seeing(bus, os.Args[0], "devices")
+	cmd := seeing(t, bus, os.Args[0], "devices")
 	if os.Geteuid() == 0 {
 		// To root all is allowed: the program must be another user's, who can reach it
 		// and, as the preload library has it, write into the bus's folder and its socket.
@@ -121,8 +126,9 @@ func TestDevicesNoPermission(t *testing.T) {
 			t.Fatal(err)
 		}
 		const nobody = 65534
-		cmd = seeing(bus, program, "devices")
+		cmd = seeing(t, bus, program, "devices")
 		cmd.Dir = "/"
+		cmd.Env = append(cmd.Env, "UMOCKDEV_DIR="+bus.Dir())
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	}
 	if err := os.Chmod(node, fs.FileMode(0)); err != nil {

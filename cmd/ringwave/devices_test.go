@@ -139,7 +139,7 @@ func TestDevicesBlocked(t *testing.T) {
 		"refused":  {with(one, func(b *usb.Listed) { b.Blocked = usb.ErrStall }), []string{"refused", "unplug the board"}},
 		"old":      {with(one, func(b *usb.Listed) { b.Identity.Release = 0x0102 }), []string{"USB API: 0102", "tells of no losses", "limit_ms=0", "hackrf_spiflash -w"}},
 		"new":      {with(one, func(b *usb.Listed) { b.Identity.Release = 0x0113 }), []string{"USB API 0113, after 0112"}},
-		"from RAM": {with(one, func(b *usb.Listed) { b.Serial = "RunningFromRAM" }), []string{"hackrf:?at=003%2F007", "serial RunningFromRAM", "runs from RAM", "hackrf_spiflash -w"}},
+		"from RAM": {with(one, func(b *usb.Listed) { b.Serial = "RunningFromRAM" }), []string{"hackrf:RunningFromRAM", "serial RunningFromRAM", "runs from RAM", "hackrf_spiflash -w"}},
 		"boot loader": {
 			usb.Listed{Address: one.Address, Identity: usb.Identity{Vendor: 0x1fc9, Product: 0x000c}},
 			[]string{"NXP boot loader", "on USB: 003/007, 1fc9:000c", "DFU", "dfu-util --device 1fc9:000c"},

@@ -149,17 +149,7 @@ func (t *task) trainer(c config.Config, a learner.Aggregator, root keystream.See
 // newChannel makes the channel of a configuration: for the digital aggregator an
 // ideal one, all gains 1.
 func newChannel(c config.Config, root keystream.Seed) (*channel.Channel, error) {
-	cfg := channel.Config{
-		LatticeBits:      c.Channel.GainLatticeBits,
-		Continuous:       c.Channel.Gains == "continuous",
-		DriftAt:          channel.Boundary(slices.Index([]string{"none", "after-key", "within-ciphertext", "after-ciphertext"}, c.Channel.Drift)),
-		DriftStd:         c.Channel.DriftStd,
-		DriftProbability: c.Channel.DriftProbability,
-		FreshOnRetry:     c.Channel.FreshBlockOnRetry,
-	}
-	if c.Experiment.Aggregator == aggregatorDigital {
-		cfg = channel.Config{}
-	}
+	cfg := channelConfig(c)
 	for i := range c.Devices.Count {
 		f, err := fadingOf(c, i)
 		if err != nil {
@@ -169,6 +159,21 @@ func newChannel(c config.Config, root keystream.Seed) (*channel.Channel, error) 
 	}
 	ch, err := channel.New(cfg, root.Derive("channel"))
 	return ch, bad(err)
+}
+
+// channelConfig gives a channel without its devices.
+func channelConfig(c config.Config) channel.Config {
+	if c.Experiment.Aggregator == aggregatorDigital {
+		return channel.Config{}
+	}
+	return channel.Config{
+		LatticeBits:      c.Channel.GainLatticeBits,
+		Continuous:       c.Channel.Gains == "continuous",
+		DriftAt:          channel.Boundary(slices.Index([]string{"none", "after-key", "within-ciphertext", "after-ciphertext"}, c.Channel.Drift)),
+		DriftStd:         c.Channel.DriftStd,
+		DriftProbability: c.Channel.DriftProbability,
+		FreshOnRetry:     c.Channel.FreshBlockOnRetry,
+	}
 }
 
 func fadingOf(c config.Config, i int) (channel.Fading, error) {

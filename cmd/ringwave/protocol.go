@@ -89,22 +89,23 @@ func newRingLink(root keystream.Seed, ch *channel.Channel, ctx *xmkckks.Context,
 	return &ringLink{ring, ch, bits}, bad(err)
 }
 
-// newLink makes the link that the configuration names.
-func newLink(c config.Config, root keystream.Seed, ch *channel.Channel, ctx *xmkckks.Context, design xmkckks.Design) (simulatedLink, error) {
+// newLink makes the link that the configuration names, over a channel of which k is
+// known, or all if that is nil.
+func newLink(c config.Config, root keystream.Seed, ch *channel.Channel, k *known, ctx *xmkckks.Context, design xmkckks.Design) (simulatedLink, error) {
 	if c.Link.Kind == kindWaveform && c.Experiment.Aggregator == aggregatorXMK {
-		return newWaveLink(c, root, ch, ctx)
+		return newWaveLink(c, root, ch, k, ctx)
 	}
 	return newRingLink(root, ch, ctx, design)
 }
 
 // newProtocol makes devices, server and link. The guard keeps the decryption
 // shares; the first round of this process is firstRound, with baseEpoch's keys.
-func newProtocol(c config.Config, root keystream.Seed, ch *channel.Channel, design xmkckks.Design, guard xmkckks.Guard, baseEpoch uint32, firstRound int) (*protocol, error) {
+func newProtocol(c config.Config, root keystream.Seed, ch *channel.Channel, k *known, design xmkckks.Design, guard xmkckks.Guard, baseEpoch uint32, firstRound int) (*protocol, error) {
 	ctx, err := xmkckks.NewContext(design.Params, design.Form, design.Witnesses, root.Derive("public"))
 	if err != nil {
 		return nil, err
 	}
-	link, err := newLink(c, root, ch, ctx, design)
+	link, err := newLink(c, root, ch, k, ctx, design)
 	if err != nil {
 		return nil, err
 	}
@@ -210,8 +211,11 @@ func (g *analogGains) Gains(k int) []float64 {
 }
 
 // newAnalog makes the unencrypted aggregator, Eq. 4 of the paper.
-func newAnalog(c config.Config, root keystream.Seed, ch *channel.Channel) (*learner.EZOFL, error) {
+func newAnalog(c config.Config, root keystream.Seed, ch *channel.Channel, k *known) (*learner.EZOFL, error) {
 	mu, _ := ch.Moments()
+	if k != nil {
+		mu, _ = k.channel.Moments()
+	}
 	a, err := learner.NewEZOFL(&analogGains{ch, make([]float64, ch.Devices())}, mu, c.Channel.AnalogNoiseStd, root.Derive("receiver noise"))
 	if err != nil {
 		return nil, fmt.Errorf("plain aggregation: %w", err)

@@ -1,15 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"net"
 	"slices"
+	"time"
 
 	"ringwave/cmd/internal/config"
 	"ringwave/phy"
+	"ringwave/phy/modem"
 	"ringwave/radio"
 	"ringwave/radio/array"
 	"ringwave/radio/hackrf"
@@ -85,8 +88,28 @@ func decibels(list []string) map[string]radio.Decibels {
 	return gains
 }
 
+// errClosed says that radios are no longer needed.
+var errClosed = errors.New("the run has ended")
+
+// endRadios takes carriers off at once, whatever was written and not yet sent, and
+// before anything else is closed, which takes time.
+func (s *session) endRadios(why error) {
+	if s.carriersOff != nil {
+		s.carriersOff(why)
+	}
+}
+
+// radioPatience is how long radios may stand still, besides what they are put off and
+// searched for. It is far longer than any frame.
+const radioPatience = time.Minute
+
+// stoodStill says what to raise where radios wait for each other.
+func (s *session) stoodStill(err error) error {
+	return bad(fmt.Errorf("%w: raise radio.search_seconds, which is %v, and where no room was found the window of the URIs in radio.transmitters", err, s.cfg.Radio.SearchSeconds))
+}
+
 // connect opens the radios of a session that goes over some, once. They live until
-// ctx ends or the session is closed.
+// ctx ends, training fails or the session is closed.
 func (s *session) connect(ctx context.Context) error {
 	if !s.cfg.OverRadios() || s.protocol == nil {
 		return nil
@@ -95,32 +118,41 @@ func (s *session) connect(ctx context.Context) error {
 	if !ok || link.radios != nil {
 		return nil
 	}
-	permit, err := permitOf(s.cfg)
+	ctx, s.carriersOff = context.WithCancelCause(ctx)
+	a, err := openArray(ctx, s.cfg, s.devices)
 	if err != nil {
-		return bad(err)
+		return err // a caller closes the session
 	}
-	open := s.devices
-	if open == nil {
-		open = systemRegistry
-	}
-	devices, err := open(ctx, permit)
-	if err != nil {
-		return err
-	}
-	a, err := array.Open(ctx, devices, arrayConfig(s.cfg))
-	if err != nil {
-		return bad(err)
-	}
-	if err := link.connect(ctx, s.cfg, a); err != nil {
+	if err := link.connect(ctx, s.cfg, a, cmp.Or(s.patience, radioPatience)); err != nil {
 		return bad(errors.Join(err, a.Close()))
 	}
 	if s.log != nil {
 		for i, info := range a.Infos() {
 			s.log.Info("radio", "index", i, "uri", info.URI, "model", info.Model, "serial", info.Serial, "firmware", info.Firmware)
 		}
-		s.log.Info("radios may send", "permit", permit.String())
+		if permit, err := permitOf(s.cfg); err == nil {
+			s.log.Info("radios may send", "permit", permit.String())
+		}
 	}
 	return nil
+}
+
+// openArray opens the radios of a configuration, as far as the user permits; open nil
+// stands for those of this machine.
+func openArray(ctx context.Context, c config.Config, open registryOf) (*array.Array, error) {
+	permit, err := permitOf(c)
+	if err != nil {
+		return nil, bad(err)
+	}
+	if open == nil {
+		open = systemRegistry
+	}
+	devices, err := open(ctx, permit)
+	if err != nil {
+		return nil, err
+	}
+	a, err := array.Open(ctx, devices, arrayConfig(c))
+	return a, bad(err)
 }
 
 // radioNotes are the sentences that radios ask for, each once.
@@ -155,12 +187,14 @@ func (s *session) protocolLink() (*waveLink, bool) {
 	return l, ok
 }
 
-// connect takes up the radios of an array, in place of the bench in memory.
-func (l *waveLink) connect(ctx context.Context, c config.Config, a *array.Array) (err error) {
-	cfg := l.known
+// connect takes up the radios of an array, in place of the bench in memory. They may
+// stand still for patience.
+func (l *waveLink) connect(ctx context.Context, c config.Config, a *array.Array, patience time.Duration) (err error) {
+	cfg := l.receiving
 	rate := radio.Hertz(c.Link.SampleRateHz)
 	cfg.Lead = radio.SampleCount(c.Radio.LeadSeconds * float64(rate))
 	cfg.Reach = radio.SampleCount(c.Radio.SearchSeconds * float64(rate))
+	cfg.Patience = patience + rate.Duration(cfg.Lead+2*cfg.Reach)
 	start := func() ([]radio.Transmitter, radio.Receiver, error) {
 		if err := a.Start(ctx); err != nil {
 			return nil, nil, err
@@ -175,12 +209,45 @@ func (l *waveLink) connect(ctx context.Context, c config.Config, a *array.Array)
 		return err
 	}
 	cfg.Restart, cfg.Flush = start, a.Flush()
+	if err := l.alignRadios(ctx, c, a, &cfg); err != nil {
+		return err
+	}
 	w, err := phy.NewWaveform(cfg)
 	if err != nil {
 		return err
 	}
 	err = l.medium.Close()
 	l.Waveform, l.radios, l.paced = w, a, nil
+	return err
+}
+
+// alignRadios has devices make up for what a calibration says of these radios, and for
+// what is found anew of it where phases do not last.
+func (l *waveLink) alignRadios(ctx context.Context, c config.Config, a *array.Array, cfg *phy.WaveformConfig) (err error) {
+	k := l.known
+	if k == nil || k.file == nil {
+		return nil
+	}
+	want := radioBench(c, a)
+	want.Now = time.Now()
+	if err := k.match(want, c.Calibration.QuickBlocks); err != nil {
+		return err
+	}
+	l.level = cfg.Level
+	if !k.quick {
+		l.trims, err = k.trims(c)
+		cfg.Trim, cfg.Advance = l.trims, k.advances(c)
+		return err
+	}
+	cfg.Remeasure = func() ([]phy.Trim, []modem.Samples, radio.SampleIndex, error) {
+		start, err := k.remeasure(ctx, c, a, l.transmitters, l.receiver)
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		l.trims, err = k.trims(c)
+		return l.trims, k.advances(c), start, err
+	}
+	cfg.Trim, cfg.Advance, cfg.Start, err = cfg.Remeasure()
 	return err
 }
 

@@ -188,7 +188,7 @@ func newPlayer(c config.Config) (*player, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &player{cfg: receiveConfig(c, root, ch, ctx), rate: radio.Hertz(c.Link.SampleRateHz), ctx: ctx}
+	p := &player{cfg: receiveConfig(c, root, ch, nil, ctx), rate: radio.Hertz(c.Link.SampleRateHz), ctx: ctx}
 	p.cfg.Receiver, p.cfg.OnTransmission, p.cfg.SenderEpochs = &p.source, nil, p.source.senderEpochs
 	p.devices, err = radio.NewRegistry(map[string]radio.Opener{fileScheme: sigmf.Opener{}})
 	return p, err

@@ -111,8 +111,12 @@ func (s *scene) start(t testing.TB, program string, more ...string) *running {
 	}, more...) {
 		args = append(args, "--set", set)
 	}
+	env, err := s.bus.Env()
+	if err != nil {
+		t.Fatal(err)
+	}
 	r.cmd = exec.Command(program, args...)
-	r.cmd.Env = append(os.Environ(), s.bus.Env()...)
+	r.cmd.Env = append(os.Environ(), env...)
 	r.cmd.Stdout, r.cmd.Stderr = &r.output, &r.output
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -239,9 +243,8 @@ func TestCarriers(t *testing.T) {
 	// A session that ends cuts off what is still to be sent: this is for the signal, and
 	// a busy machine.
 	prompt := safetyRate.Samples(2 * time.Second)
-	// One that fails sends what it has written, which is at most the driver's window.
-	const window radio.SampleCount = 1 << 22
-
+	// A run that fails has written frames for long after that.
+	const ahead = "radio.lead_seconds=10"
 	t.Run("Ctrl-C", func(t *testing.T) {
 		s := newScene(t)
 		r := s.start(t, program)
@@ -275,26 +278,26 @@ func TestCarriers(t *testing.T) {
 	})
 	t.Run("receiver lost", func(t *testing.T) {
 		s := newScene(t)
-		r := s.start(t, program)
+		r := s.start(t, program, ahead)
 		s.onAir(t, r)
 		since := s.sent()
 		if err := s.bus.Unplug(s.receiverAt); err != nil {
 			t.Fatal(err)
 		}
 		r.end(t, exitFailure)
-		s.switchedOff(t, since, window+prompt)
+		s.switchedOff(t, since, prompt)
 		wantAll(t, r.output.String(), usb.ErrUnplugged.Error(), "ringwave run --resume "+r.folder)
 	})
 	t.Run("transmitter lost", func(t *testing.T) {
 		s := newScene(t)
-		r := s.start(t, program)
+		r := s.start(t, program, ahead)
 		s.onAir(t, r)
 		since := s.sent()
 		if err := s.bus.Unplug(usb.Address{Bus: 1, Device: 1}); err != nil {
 			t.Fatal(err)
 		}
 		r.end(t, exitFailure)
-		s.switchedOff(t, since, window+prompt, 0)
+		s.switchedOff(t, since, prompt, 0)
 		wantAll(t, r.output.String(), usb.ErrUnplugged.Error())
 	})
 	for name, c := range map[string]struct{ set, says string }{
@@ -318,7 +321,7 @@ func TestCarriers(t *testing.T) {
 		s := newScene(t)
 		r := s.start(t, program)
 		s.onAir(t, r)
-		stdout, stderr, status := output(t, seeing(s.bus, program, "devices", "--probe"))
+		stdout, stderr, status := output(t, seeing(t, s.bus, program, "devices", "--probe"))
 		if status != exitBadInput || !strings.Contains(stderr, "3 of 3 devices could not be opened") {
 			t.Errorf("status %d, %s", status, stderr)
 		}

@@ -19,6 +19,7 @@ import (
 	"ringwave/crypto/round"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
+	"ringwave/phy"
 	"ringwave/phy/channel"
 )
 
@@ -32,6 +33,7 @@ type session struct {
 	root    keystream.Seed
 	task    *task
 	channel *channel.Channel
+	known   *known          // of the links; nil for all that their simulation knows
 	design  *xmkckks.Design // nil without encryption
 
 	folder   *runfolder.Folder
@@ -44,6 +46,10 @@ type session struct {
 	// them to train. devices knows radios; nil stands for those of this machine.
 	onAir   context.Context
 	devices registryOf
+	// patience is how long radios may stand still; 0 for radioPatience.
+	patience time.Duration
+	// carriersOff cuts off what radios still have to send; nil without radios.
+	carriersOff context.CancelCauseFunc
 
 	before time.Duration // spent in earlier sittings
 	began  time.Time
@@ -61,6 +67,11 @@ func place(err error) error {
 
 // newSession checks and loads all that a run needs, and writes nothing.
 func newSession(cfg config.Config, dataDir string) (*session, error) {
+	return newSessionIn("", cfg, dataDir)
+}
+
+// newSessionIn is newSession for a run folder, with the calibration that lies in it.
+func newSessionIn(dir string, cfg config.Config, dataDir string) (*session, error) {
 	digest, err := cfg.Digest()
 	if err != nil {
 		return nil, err
@@ -69,12 +80,15 @@ func newSession(cfg config.Config, dataDir string) (*session, error) {
 	if s.channel, err = newChannel(cfg, s.root); err != nil {
 		return nil, err
 	}
+	if s.known, err = s.know(dir); err != nil {
+		return nil, err
+	}
 	if cfg.Experiment.Aggregator != aggregatorNone {
-		d, err := newDesign(cfg, s.channel)
+		d, err := newDesign(cfg, s.links())
 		if err != nil {
 			return nil, err
 		}
-		if err := checkWaveform(cfg, s.channel, d); err != nil {
+		if err := checkWaveform(cfg, s.links(), d); err != nil {
 			return nil, bad(err)
 		}
 		s.design = &d
@@ -83,14 +97,22 @@ func newSession(cfg config.Config, dataDir string) (*session, error) {
 	return s, err
 }
 
+// links gives the channel whose moments the run goes by.
+func (s *session) links() *channel.Channel {
+	if s.known != nil {
+		return s.known.channel
+	}
+	return s.channel
+}
+
 // assemble makes aggregator and trainer, the next round being firstRound.
 func (s *session) assemble(guard xmkckks.Guard, baseEpoch uint32, firstRound int) error {
 	var aggregator learner.Aggregator
 	var err error
 	if s.design == nil {
-		aggregator, err = newAnalog(s.cfg, s.root, s.channel)
+		aggregator, err = newAnalog(s.cfg, s.root, s.channel, s.known)
 	} else {
-		s.protocol, err = newProtocol(s.cfg, s.root, s.channel, *s.design, guard, baseEpoch, firstRound)
+		s.protocol, err = newProtocol(s.cfg, s.root, s.channel, s.known, *s.design, guard, baseEpoch, firstRound)
 		aggregator = s.protocol
 	}
 	if err != nil {
@@ -110,6 +132,9 @@ func (s *session) create(dir string) (err error) {
 		return err
 	}
 	if err := s.folder.WriteAtomic(runfolder.ConfigName, encoded); err != nil {
+		return place(err)
+	}
+	if err := s.keepCalibration(); err != nil {
 		return place(err)
 	}
 	if err := s.folder.WriteManifest(s.manifest()); err != nil {
@@ -190,6 +215,9 @@ func (s *session) manifest() runfolder.Manifest {
 	m.ConfigDigest = s.digest
 	m.Seeds["experiment"] = uint64(s.cfg.Experiment.Seed)
 	m.Data = s.dataFiles()
+	if s.known != nil && s.known.file != nil {
+		m.Calibration = calibrationName
+	}
 	return m
 }
 
@@ -230,7 +258,7 @@ func sessionIn(folder *runfolder.Folder, dataDir string) (*session, error) {
 	if err != nil {
 		return nil, bad(err)
 	}
-	s, err := newSession(cfg, dataDir)
+	s, err := newSessionIn(folder.Path(), cfg, dataDir)
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +328,12 @@ func (s *session) seconds() float64 { return (s.before + time.Since(s.began)).Se
 
 // train runs the rounds that are left. On a cancelled context it stops between
 // two rounds and gives errInterrupted; either way the last round is saved.
-func (s *session) train(ctx context.Context, report func(r learner.Record)) error {
+func (s *session) train(ctx context.Context, report func(r learner.Record)) (err error) {
+	defer func() {
+		if err != nil {
+			s.endRadios(err)
+		}
+	}()
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
@@ -320,6 +353,9 @@ func (s *session) train(ctx context.Context, report func(r learner.Record)) erro
 		}
 		if errors.Is(err, learner.ErrDiverged) {
 			return bad(fmt.Errorf("%w: smaller steps, optimizer.eta0 and optimizer.gamma0, may help", err))
+		}
+		if errors.Is(err, phy.ErrStalled) {
+			return s.stoodStill(err)
 		}
 		if err != nil {
 			return err
@@ -410,6 +446,9 @@ func (s *session) summary(result learner.Result) runfolder.Summary {
 // notes are the sentences that every output carries.
 func (s *session) notes() []string {
 	notes := append([]string{randomnessNote(s.cfg)}, s.radioNotes()...)
+	if k := s.known; k != nil {
+		notes = append(notes, k.note())
+	}
 	if s.task.fallbackUsed {
 		notes = append(notes, fmt.Sprintf("the data set %s was not found: the fallback %s was used instead", s.cfg.Task.Dataset, s.task.name))
 	}
@@ -435,6 +474,7 @@ func (s *session) abandon() {
 
 // close lets go of all that the session holds.
 func (s *session) close() error {
+	s.endRadios(errClosed)
 	var errs []error
 	if s.protocol != nil {
 		errs = append(errs, s.protocol.close())

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"ringwave/cmd/internal/config"
 	"ringwave/crypto/keystream"
@@ -143,7 +145,7 @@ func newAirRun(t testing.TB, ctx context.Context, c config.Config, noise *slotNo
 		t.Fatal(err)
 	}
 	r := &airRun{s: s, noise: noise, setGain: setGain, h: make([]float64, c.Devices.Count)}
-	s.devices = devices
+	s.devices, s.patience = devices, boardPatience
 	if err := s.assemble(xmkckks.NewLedger(attemptsPerKey(c)), 0, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -244,6 +246,9 @@ func (c *tuning) SetFrequency(_ context.Context, _ radio.Direction, f radio.Hert
 	c.carrier = f
 	return f, nil
 }
+
+// boardPatience is how long boards of these tests may stand still.
+const boardPatience = 3 * time.Second
 
 // airNoise is a sample's, of full scale: enough to dither the converters.
 const airNoise = 0.003
@@ -398,5 +403,39 @@ func TestRunGoesOnAfterALoss(t *testing.T) {
 	}
 	if n := r.s.trainer.State().Skipped; n > 1 {
 		t.Errorf("%d of 4 rounds were skipped: %q", n, reasons)
+	}
+}
+
+// A receiver that falls behind the transmitters by more than it is looked for waits for
+// samples that nobody sends, on a bench whose time waits: the run ends, the carriers
+// are off, and it is said what to raise.
+func TestRunEndsOutOfReach(t *testing.T) {
+	const devices = 2
+	r, boards := boardsUnder(t, context.Background(), devices, 4)
+	begin, lost := r.link.onAir, false
+	r.link.onAir = func(slot phy.Slot, at radio.SampleIndex) error {
+		if slot.Transmission == phy.TxC1 && !lost {
+			lost = true
+			if err := boards[devices].Lose(at+3000, 400_000); err != nil {
+				return err
+			}
+		}
+		return begin(slot, at)
+	}
+	err := r.s.train(t.Context(), func(learner.Record) {})
+	var input badInput
+	if !errors.Is(err, phy.ErrStalled) || !errors.As(err, &input) || !strings.Contains(err.Error(), "raise radio.search_seconds, which is 0") {
+		t.Error(err)
+	}
+	if !lost {
+		t.Error("nothing was lost")
+	}
+	if err := r.link.radios.Close(); err != nil {
+		t.Error(err)
+	}
+	for i, b := range boards[:devices] {
+		if b.Settings().Mode == virtual.ModeTransmit {
+			t.Errorf("board %d still transmits", i)
+		}
 	}
 }

@@ -1,11 +1,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
+	"math/cmplx"
 
 	"ringwave/cmd/internal/config"
 	"ringwave/cmd/internal/runfolder"
@@ -50,12 +49,13 @@ func designAlpha(c config.Config, ch *channel.Channel) float64 {
 	return c.Link.MaxAlpha
 }
 
-// waveLink is the waveform link over a bench in memory, one transmitter a device and
-// one receiver joined sample by sample, or over radios once connect was called.
+// waveLink is the waveform link over the bench in memory, or over radios once connect
+// was called.
 type waveLink struct {
 	*phy.Waveform
-	known  phy.WaveformConfig // what the receiver knows, without streams
-	radios *array.Array       // nil for the bench in memory
+	receiving phy.WaveformConfig // what the receiver knows, without streams
+	known     *known             // of the links; nil for all that their simulation knows
+	radios    *array.Array       // nil for the bench in memory
 	// onAir, if not nil, hears of each transmission over radios, and the transmitters'
 	// index at which it begins at the earliest, before it is sent; onReception of what
 	// was received. They are for benches whose gains are set.
@@ -63,17 +63,16 @@ type waveLink struct {
 	onReception func(slot phy.Slot, rx *phy.Reception)
 	first       radio.SampleIndex // of the transmission's first capture, over radios
 
-	medium  *loopback.Medium
-	front   *channel.Front
-	channel *channel.Channel
-	group   int
-	phases  []float64
-	delays  []modem.Samples
-	bits    int
+	*simulated
+	group int
+	bits  int
 
 	slot         phy.Slot
 	transmitters []radio.Transmitter
 	receiver     radio.Receiver
+	trims        []phy.Trim      // nil for none
+	advances     []modem.Samples // of a calibration
+	level        float64         // the amplitude that counts as gain 1
 	recorder     *recorder
 	atOpen       []radio.Epoch // of the transmitters, as the transmission was opened
 	paced        *paced        // nil unless in real time
@@ -84,15 +83,9 @@ type waveLink struct {
 	sampleRate       float64
 	samplesPerSymbol int
 
-	h     []float64 // of the last transmission
 	row   runfolder.LinkRow
 	fresh bool // the last transmission's report is not in row yet
 }
-
-// pathOf lets a channel.Path distort a device of the medium.
-type pathOf struct{ *channel.Path }
-
-func (p pathOf) Apply(dst, src []complex64, _ int64) { p.Path.Apply(dst, src) }
 
 // modemConfig gives the modem of a configuration.
 func modemConfig(l config.Link) modem.Config {
@@ -124,22 +117,23 @@ func symbolScale(c config.Config) (float64, error) {
 
 // receiveConfig is what the receiver knows of a link: all of its configuration but
 // the streams and the observers.
-func receiveConfig(c config.Config, root keystream.Seed, ch *channel.Channel, ctx *xmkckks.Context) phy.WaveformConfig {
+func receiveConfig(c config.Config, root keystream.Seed, ch *channel.Channel, k *known, ctx *xmkckks.Context) phy.WaveformConfig {
 	cfg := phy.WaveformConfig{
 		Modulus: ctx.Modulus(), Devices: ch.Devices(), Group: c.Link.GroupSize, Base: c.Link.Base, BlockSymbols: c.Link.BlockSymbols,
 		Modem: modemConfig(c.Link), Repeats: c.Link.FrameRepeats, GroupScale: groupScale, Run: uint16(c.Experiment.Seed),
 		Public:  root.Derive("public link"),
 		Lattice: lattice.Options{MaxAlpha: c.Link.MaxAlpha}, Amplitude: transmitAmplitude(c),
 	}
-	if c.OverRadios() {
-		cfg.Level = radioLevel(c)
+	if k != nil {
+		ch = k.channel
 	}
+	cfg.Level = k.unitOf(c)
 	switch regimeOf(c) {
 	case emulated:
 		// The emulated real gain is what lies on the lattice, sign and all.
 		cfg.Alpha, cfg.Phase = ch.Alpha(), new(modem.Radians)
 	case meanAligned:
-		cfg.Alpha, cfg.Tolerance, cfg.Level = alignedAlpha, alignedTolerance(ch, groupSize(c)), levelOf(c, ch)
+		cfg.Alpha, cfg.Tolerance, cfg.Level = alignedAlpha, alignedTolerance(ch, groupSize(c)), levelOf(c, ch)*k.unitOf(c)
 	}
 	return cfg
 }
@@ -152,112 +146,64 @@ func payloadLength(ctx *xmkckks.Context, t phy.Transmission) int {
 	return ctx.Params.N
 }
 
-func newWaveLink(c config.Config, root keystream.Seed, ch *channel.Channel, ctx *xmkckks.Context) (*waveLink, error) {
+func newWaveLink(c config.Config, root keystream.Seed, ch *channel.Channel, k *known, ctx *xmkckks.Context) (*waveLink, error) {
 	l := &waveLink{
-		channel: ch, group: groupSize(c), regime: regimeOf(c), sampleRate: c.Link.SampleRateHz, samplesPerSymbol: c.Link.SamplesPerSymbol,
-		h: make([]float64, ch.Devices()), phases: make([]float64, ch.Devices()),
-		delays: make([]modem.Samples, ch.Devices()),
+		known: k,
+		group: groupSize(c), regime: regimeOf(c), sampleRate: c.Link.SampleRateHz, samplesPerSymbol: c.Link.SamplesPerSymbol,
 	}
-	if err := l.build(c, root, ctx); err != nil {
+	if err := l.build(c, root, ch, k, ctx); err != nil {
 		return nil, bad(fmt.Errorf("waveform link: %w", errors.Join(err, l.close())))
 	}
 	return l, nil
 }
 
-func (l *waveLink) build(c config.Config, root keystream.Seed, ctx *xmkckks.Context) error {
-	m := modemConfig(c.Link)
-	scale, err := symbolScale(c)
-	if err != nil {
+func (l *waveLink) build(c config.Config, root keystream.Seed, ch *channel.Channel, k *known, ctx *xmkckks.Context) (err error) {
+	if l.simulated, err = newSimulated(c, root, root, ch); err != nil {
 		return err
 	}
-	noiseStd := receiverNoise(c.Link, m, scale)
-	if err := l.makeMedium(c, root, noiseStd); err != nil {
-		return err
-	}
-	l.known = receiveConfig(c, root, l.channel, ctx)
-	l.known.OnTransmission, l.known.OnFrame = l.begin, l.heard
-	cfg := l.known
+	l.receiving = receiveConfig(c, root, l.channel, k, ctx)
+	l.receiving.OnTransmission, l.receiving.OnFrame = l.begin, l.heard
+	cfg := l.receiving
 	if c.OverRadios() { // but this is the bench in memory
 		cfg.Level = 1
-	}
-	if c.Link.Pulse != "flat-top" {
-		cfg.Advance = l.delays // as a calibration would have measured them
 	}
 	if cfg.Transmitters, l.receiver, err = l.open(); err != nil {
 		return err
 	}
-	if l.regime == meanAligned {
-		if cfg.Trim, _, err = align(l.channel, l.phases); err != nil {
-			return err
-		}
+	if err := l.compensate(&cfg, c); err != nil {
+		return err
 	}
-	l.transmitters = cfg.Transmitters
+	l.transmitters, l.trims, l.level = cfg.Transmitters, cfg.Trim, cfg.Level
 	cfg.Receiver = l.receiver
 	if c.Link.RealTime {
 		l.paced = &paced{Receiver: l.receiver, clock: loopback.WallClock(), rate: radio.Hertz(c.Link.SampleRateHz)}
 		cfg.Receiver = l.paced
 	}
 	if c.Link.Record != recordNone {
-		l.recorder = &recorder{cfg: recordConfig(c, l.channel, l.group, noiseStd)}
+		l.recorder = &recorder{cfg: recordConfig(c, l.channel, l.group, l.noiseStd)}
 		cfg.Receiver = l.recorder.tape(cfg.Receiver)
 	}
 	if l.Waveform, err = phy.NewWaveform(cfg); err != nil {
 		return err
 	}
-	return l.countBits(c, ctx, m)
+	return l.countBits(c, ctx, modemConfig(c.Link))
 }
 
-// makeMedium draws the devices' delays and phases and joins them.
-func (l *waveLink) makeMedium(c config.Config, root keystream.Seed, noiseStd float64) error {
-	rnd := rand.New(root.Derive("positions").Stream())
-	medium := loopback.Config{Rate: radio.Hertz(c.Link.SampleRateHz), Window: 1 << 25}
-	for i := range l.delays {
-		l.delays[i] = modem.Samples(c.Link.DelaySpreadSamples * rnd.Float64())
-		if phase := c.Link.PhaseSpreadRad * (rnd.Float64() - 0.5); l.channel.Continuous() {
-			l.phases[i] = phase // an emulated gain is real by itself
-		}
-		imp := impairments(c, i)
-		imp.DelaySamples, imp.PhaseRad = float64(l.delays[i]), l.phases[i]
-		p, err := channel.NewPath(imp, root.Derive("path", uint64(i)))
-		if err != nil {
-			return fmt.Errorf("device %d: %w", i+1, err)
-		}
-		medium.Devices = append(medium.Devices, loopback.Device{Gain: 1, Path: pathOf{p}})
-	}
-	front, err := newFront(c, l.channel, l.group, noiseStd, root.Derive("front"))
-	if err != nil {
+// compensate has devices make up for what is known of their delays, phases and gains.
+func (l *waveLink) compensate(cfg *phy.WaveformConfig, c config.Config) (err error) {
+	if l.known != nil && l.known.file != nil {
+		cfg.Trim, err = l.known.trims(c)
+		l.advances = l.known.advances(c)
+		cfg.Advance = l.advances
 		return err
 	}
-	l.front, medium.Converter = front.Front, front
-	l.medium, err = loopback.New(medium)
+	if c.Link.Pulse != "flat-top" {
+		cfg.Advance = l.delays // as a calibration would have measured them
+	}
+	if l.regime == meanAligned {
+		cfg.Trim, _, err = align(l.channel, l.phases)
+	}
 	return err
-}
-
-// open opens and starts all streams.
-func (l *waveLink) open() (tx []radio.Transmitter, rx radio.Receiver, err error) {
-	ctx := context.Background() // they live as long as the link
-	for i := range l.h {
-		d, err := l.medium.Transmitter(i)
-		if err != nil {
-			return nil, nil, err
-		}
-		s, err := d.(radio.TransmitOpener).OpenTransmitter(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := s.Start(ctx); err != nil {
-			return nil, nil, err
-		}
-		tx = append(tx, s)
-	}
-	d, err := l.medium.Receiver(0)
-	if err != nil {
-		return nil, nil, err
-	}
-	if rx, err = d.(radio.ReceiveOpener).OpenReceiver(ctx); err != nil {
-		return nil, nil, err
-	}
-	return tx, rx, rx.Start(ctx)
 }
 
 // countBits adds up what a device's frames carry besides the payload, a symbol
@@ -299,16 +245,7 @@ func (l *waveLink) begin(slot phy.Slot, at radio.SampleIndex) error {
 		}
 		return l.onAir(slot, at)
 	}
-	// Noise by name, as everything: a resumed run meets the same.
-	l.front.Start(slot.Round, slot.Attempt*phy.Transmissions+uint32(slot.Transmission))
-	l.channel.Scaled(l.h, slot.Round, slot.Attempt, int(slot.Transmission))
-	for i := range l.h {
-		l.h[i] /= l.channel.Alpha()
-		if err := l.medium.SetGain(i, at, complex(float32(l.h[i]), 0)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.fade(slot.Round, slot.Attempt, int(slot.Transmission), at)
 }
 
 // heard hears of each frame.
@@ -394,32 +331,33 @@ func (l *waveLink) keep() {
 	}
 }
 
-// effective writes the real gains that the receiver meets: what is left of h_i
-// after each group's common phase, or after the devices' trims.
+// effective writes the real gains that the receiver meets, in units of what counts as
+// gain 1: what is left of h_i after the devices' trims and each group's common phase.
 func (l *waveLink) effective(dst []float64) {
 	copy(dst, l.h)
-	switch l.regime {
-	case emulated:
-		return
-	case meanAligned:
-		mu, _ := l.channel.Moments()
-		for i := range dst {
-			dst[i] /= mu[i]
-		}
+	if l.regime == emulated {
 		return
 	}
 	for first := 0; first < len(l.h); first += l.group {
 		to := min(first+l.group, len(l.h))
-		var re, im float64
+		var sum complex128
 		for i := first; i < to; i++ {
-			re += l.h[i] * math.Cos(l.phases[i])
-			im += l.h[i] * math.Sin(l.phases[i])
+			sum += l.arriving(i)
 		}
-		theta := math.Atan2(im, re)
+		theta := cmplx.Phase(sum)
 		for i := first; i < to; i++ {
-			dst[i] = l.h[i] * math.Cos(l.phases[i]-theta)
+			dst[i] = real(l.arriving(i)*cmplx.Rect(1, -theta)) / l.level
 		}
 	}
+}
+
+// arriving gives device i's complex gain with its trim.
+func (l *waveLink) arriving(i int) complex128 {
+	g := cmplx.Rect(l.h[i], l.phases[i])
+	if l.trims != nil {
+		g *= complex128(l.trims[i])
+	}
+	return g
 }
 
 func (l *waveLink) truth(dst []float64, _, _ uint32) {
@@ -461,7 +399,7 @@ func (l *waveLink) close() error {
 	if l.radios != nil {
 		errs = append(errs, l.radios.Close())
 	}
-	if l.medium != nil {
+	if l.simulated != nil {
 		errs = append(errs, l.medium.Close())
 	}
 	return errors.Join(errs...)

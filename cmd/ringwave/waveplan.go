@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -217,7 +218,7 @@ func planWaveform(s *session) (*wavePlan, float64, error) {
 		return p, perSlot * float64(slots), nil
 	}
 	if link.regime == meanAligned {
-		p.FluctuationMargin = alignedMargin(c, s.channel)
+		p.FluctuationMargin = alignedMargin(c, s.links())
 	}
 	p.Trials = planTrials
 	for _, size := range plannedSizes(c) {
@@ -272,25 +273,25 @@ func plannedSizes(c config.Config) []int {
 func planTrialsOf(s *session, size int, frames [][]int) (lattice.Trials, error) {
 	c, link := s.cfg, s.protocol.link.(*waveLink)
 	c.Link.GroupSize = size
-	hardware, err := sampling(c, s.channel)
+	hardware, err := sampling(c, s.links())
 	if err != nil {
 		return lattice.Trials{}, err
 	}
 	trials := lattice.Trials{
-		SNRdB: planSNR(c, s.channel), Base: c.Link.Base, Frames: frames, Repeats: c.Link.FrameRepeats,
+		SNRdB: planSNR(c, s.links()), Base: c.Link.Base, Frames: frames, Repeats: c.Link.FrameRepeats,
 		Sampling: hardware, Trials: planTrials, Seed: uint64(c.Experiment.Seed),
 		Options: lattice.Options{MaxAlpha: c.Link.MaxAlpha},
 	}
-	if trials.Passages, err = passages(c, link.delays[:size]); err != nil {
+	if trials.Passages, err = passages(c, link.residualDelays()[:size]); err != nil {
 		return trials, err
 	}
 	if link.regime == meanAligned {
-		trials.Alpha, trials.Tolerance = alignedAlpha, alignedTolerance(s.channel, size)
-	} else {
+		trials.Alpha, trials.Tolerance = alignedAlpha, alignedTolerance(s.links(), size)
+	} else if link.trims == nil {
 		trials.Phases = link.phases[:size]
 	}
 	for i := range size {
-		f, err := fadingOf(c, i)
+		f, err := s.fading(i)
 		if err != nil {
 			return trials, err
 		}
@@ -301,6 +302,31 @@ func planTrialsOf(s *session, size int, frames [][]int) (lattice.Trials, error) 
 		trials.Gains = append(trials.Gains, g)
 	}
 	return trials, nil
+}
+
+// fading gives the law of device i's gain, as far as it is known.
+func (s *session) fading(i int) (channel.Fading, error) {
+	if s.known != nil {
+		return s.known.fading[i], nil
+	}
+	return fadingOf(s.cfg, i)
+}
+
+// residualDelays gives the delays of the devices that a calibration leaves.
+func (l *waveLink) residualDelays() []modem.Samples {
+	if l.known == nil || l.known.file == nil {
+		return l.delays
+	}
+	left := slices.Clone(l.delays)
+	for i, a := range l.advances {
+		left[i] -= a
+	}
+	if first := slices.Min(left); first < 0 {
+		for i := range left {
+			left[i] -= first
+		}
+	}
+	return left
 }
 
 // passages measures the real gain that a device of gain 1 has at the receiver, one

@@ -1,0 +1,160 @@
+package advice
+
+import (
+	"fmt"
+	"math"
+
+	"ringwave/crypto/keystream"
+	"ringwave/crypto/xmkckks"
+	"ringwave/phy"
+	"ringwave/phy/channel"
+	"ringwave/phy/modem"
+	"ringwave/phy/zq"
+)
+
+// candidate is one way to run the protocol: all but the repeats, which one simulation
+// shows for all.
+type candidate struct {
+	regime      Regime
+	group, base int
+	samples     int // a symbol
+	set         string
+	maxAlpha    float64 // of the blind search
+
+	design    xmkckks.Design
+	layout    layout
+	alpha     float64 // known scale; 0 to be found
+	tolerance float64
+}
+
+// name is what a candidate's random streams are called: not for display.
+func (c *candidate) name() string {
+	return fmt.Sprintf("%v G=%d B=%d sps=%d %s alpha<=%v", c.regime, c.group, c.base, c.samples, c.set, c.maxAlpha)
+}
+
+// layout is the frames of a round.
+type layout struct {
+	blocks  [transmissions][]int // symbols
+	samples [transmissions]int
+}
+
+// airtimeSamples gives the samples of all frames of a group.
+func (l layout) airtimeSamples() int {
+	sum := 0
+	for _, n := range l.samples {
+		sum += n
+	}
+	return sum
+}
+
+// groupScale bounds the integers that bring groups to one scale.
+const groupScale = 50
+
+// alphas gives the finest scales to offer a set, the finest first.
+func alphas(most float64) []float64 {
+	list := []float64{most}
+	for _, a := range []float64{16, 8, 4, 2, 1} {
+		if a < most {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// fit makes a candidate of a set, or says why the set cannot carry it.
+func (s *search) fit(regime Regime, group, base, samples int, p xmkckks.Params) (*candidate, error) {
+	c := &candidate{regime: regime, group: group, base: base, samples: samples, set: p.Name}
+	mu, omega := s.bench.moments()
+	link := xmkckks.Link{Mu: mu, Omega: omega, K: s.bench.factors(), DeltaMax: s.opt.DeltaMax, Attempts: s.opt.KeyAttempts}
+	finest := []float64{0}
+	factor := 1.0
+	switch regime {
+	case Emulated:
+		c.alpha = math.Ldexp(1, s.bench.LatticeBits)
+		link.Alpha = c.alpha
+	case MeanAligned:
+		c.tolerance = AlignedTolerance(mu, omega, group)
+		c.alpha = AlignedScale
+		link.Alpha = AlignedScale * (1 + c.tolerance)
+		for i := range mu {
+			link.Mu[i], link.Omega[i] = 1, 1+relativeVariance(mu[i], omega[i])
+		}
+	case Blind:
+		finest = alphas(s.opt.MaxAlpha)
+		if group < len(mu) {
+			factor = groupScale
+		}
+	}
+	var first error
+	for _, a := range finest {
+		if a > 0 {
+			c.maxAlpha, link.Alpha = a, a*factor
+		}
+		var err error
+		if c.design, err = xmkckks.NewDesign(p, p.Form, link); err == nil {
+			return c, s.lay(c)
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, first
+}
+
+// factors gives the K-factors where all gains are Rician envelopes, nil otherwise.
+func (b Bench) factors() []float64 {
+	var k []float64
+	for _, d := range b.Devices {
+		r, ok := d.Gain.(channel.Rician)
+		if !ok {
+			return nil
+		}
+		k = append(k, r.K)
+	}
+	return k
+}
+
+// modem gives the modem of a candidate.
+func (s *search) modem(c *candidate) modem.Config {
+	m := s.opt.Modem
+	m.SamplesPerSymbol = c.samples
+	m.Preamble.Level = float32(c.base-1) / 2
+	return m
+}
+
+// lay asks a link that only listens for the lengths of a round's frames.
+func (s *search) lay(c *candidate) error {
+	p := c.design.Params
+	mod, err := zq.NewModulus(p.Primes)
+	if err != nil {
+		return err
+	}
+	w, err := phy.NewWaveform(phy.WaveformConfig{
+		Modulus: mod, Devices: len(s.bench.Devices), Group: c.group, Base: c.base, BlockSymbols: s.opt.BlockSymbols,
+		Modem: s.modem(c), Public: keystream.Seed{},
+	})
+	if err != nil {
+		return err
+	}
+	for t := range phy.Transmission(transmissions) {
+		n := p.N
+		if c.design.Form == xmkckks.Short && (t == phy.TxC0 || t == phy.TxShare) {
+			n = 1 + c.design.Witnesses
+		}
+		if c.layout.blocks[t], err = w.FrameBlocks(t, n); err != nil {
+			return err
+		}
+		if c.layout.samples[t], err = w.FrameSamples(t, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// slots gives the number of time slots.
+func (c *candidate) slots(devices int) int { return (devices + c.group - 1) / c.group }
+
+// airtime gives the seconds of an attempt without repeats.
+func (s *search) airtime(c *candidate) float64 {
+	return float64(c.slots(len(s.bench.Devices))*c.layout.airtimeSamples()) / s.bench.SampleRateHz
+}

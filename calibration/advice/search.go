@@ -1,0 +1,451 @@
+package advice
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"ringwave/crypto/xmkckks"
+	"ringwave/phy/trial"
+)
+
+// search simulates all candidates briefly, and the best of them at length.
+type search struct {
+	ctx   context.Context
+	bench Bench
+	opt   Options
+	// candidates that may do, and refusals of those that cannot.
+	candidates []*candidate
+	few        bool // only the best of each regime is simulated at length
+	refusals   []string
+
+	progress    sync.Mutex
+	done, total int
+}
+
+func newSearch(ctx context.Context, b Bench, o Options) *search {
+	return &search{ctx: ctx, bench: b, opt: o}
+}
+
+// seedOf gives the seed of a candidate's rounds, by its name.
+func (s *search) seedOf(c *candidate) uint64 {
+	seed := s.opt.Seed.Derive(c.name())
+	return binary.LittleEndian.Uint64(seed[:])
+}
+
+// finalists is how many candidates are simulated at length, beside the best of each
+// set and regime.
+const finalists = 4
+
+func (s *search) run() (Advice, error) {
+	s.list()
+	coarse, err := s.survey()
+	if err != nil {
+		return Advice{}, err
+	}
+	each := finalists
+	if s.few {
+		each = 0
+	}
+	best := s.best(coarse, each)
+	fine, err := s.simulate(best, s.opt.Fine)
+	if err != nil {
+		return Advice{}, err
+	}
+	a := s.advise(fine)
+	s.refuseTried(coarse)
+	a.Refusals = s.refusals
+	return a, nil
+}
+
+// dearer is how many times the airtime of the best way found so far a candidate may
+// take, at the least, to be looked at: a few rounds may flatter the best.
+const dearer = 1.5
+
+// survey simulates a few rounds of the candidates, of each set and regime the shortest
+// first, until the others cannot be the best.
+func (s *search) survey() ([]result, error) {
+	queues := map[kind][]*candidate{}
+	var kinds []kind
+	for _, c := range s.candidates {
+		k := kind{c.set, c.regime}
+		if queues[k] == nil {
+			kinds = append(kinds, k)
+		}
+		queues[k] = append(queues[k], c)
+	}
+	for _, q := range queues {
+		slices.SortStableFunc(q, func(a, b *candidate) int { return cmp.Compare(s.airtime(a), s.airtime(b)) })
+	}
+	shortest := map[kind]float64{}
+	var all []result
+	for {
+		var wave []*candidate
+		for _, k := range kinds {
+			q := queues[k]
+			if best := shortest[k]; len(q) > 0 && (best == 0 || s.airtime(q[0]) <= dearer*best) {
+				wave = append(wave, q[0])
+				queues[k] = q[1:]
+			}
+		}
+		if len(wave) == 0 {
+			return all, nil
+		}
+		results, err := s.simulate(wave, s.opt.Coarse)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, results...)
+		for _, r := range results {
+			k := kind{r.c.set, r.c.regime}
+			for _, o := range s.outlooks(r) {
+				if o.Within >= s.opt.Wanted && (shortest[k] == 0 || o.RoundSeconds < shortest[k]) {
+					shortest[k] = o.RoundSeconds
+				}
+			}
+		}
+	}
+}
+
+// kind is what candidates have in common that compete.
+type kind struct {
+	set    string
+	regime Regime
+}
+
+// result is the simulated rounds of a candidate.
+type result struct {
+	c      *candidate
+	trials [][]attempt
+}
+
+// part is the number of rounds that one worker simulates at a time.
+const part = 100
+
+// simulate makes rounds of all candidates, on all cores.
+func (s *search) simulate(list []*candidate, trials int) ([]result, error) {
+	type job struct{ candidate, from, to int }
+	var jobs []job
+	results := make([]result, len(list))
+	for i, c := range list {
+		results[i] = result{c: c, trials: make([][]attempt, trials)}
+		for from := 0; from < trials; from += part {
+			jobs = append(jobs, job{i, from, min(from+part, trials)})
+		}
+	}
+	s.expect(len(jobs))
+	workers := s.opt.Workers
+	if workers < 1 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	next := make(chan job)
+	errs := make([]error, workers)
+	var done sync.WaitGroup
+	for w := range workers {
+		done.Add(1)
+		go func() {
+			defer done.Done()
+			for j := range next {
+				if errs[w] == nil && s.ctx.Err() == nil {
+					errs[w] = s.part(results[j.candidate], j.from, j.to)
+				}
+				s.advance()
+			}
+		}()
+	}
+	for _, j := range jobs {
+		next <- j
+	}
+	close(next)
+	done.Wait()
+	if err := s.ctx.Err(); err != nil {
+		return nil, fmt.Errorf("computing advice: %w", context.Cause(s.ctx))
+	}
+	return results, errors.Join(errs...)
+}
+
+// hopeless is how many rounds in a row without success end a part.
+const hopeless = 4
+
+// part simulates some rounds of a candidate. Where none of the first is read, the
+// others are taken to fail, too.
+func (s *search) part(r result, from, to int) error {
+	rounds, err := s.newRounds(r.c)
+	if err != nil {
+		return err
+	}
+	read := false
+	for k := from; k < to; k++ {
+		if s.ctx.Err() != nil || !read && k-from == hopeless {
+			return nil
+		}
+		r.trials[k] = rounds.trial(k)
+		for _, a := range r.trials[k] {
+			read = read || a.needed[transmissions-1] != unread
+		}
+	}
+	return nil
+}
+
+func (s *search) expect(jobs int) {
+	s.progress.Lock()
+	defer s.progress.Unlock()
+	s.total += jobs
+}
+
+func (s *search) advance() {
+	s.progress.Lock()
+	defer s.progress.Unlock()
+	s.done++
+	if s.opt.Progress != nil {
+		s.opt.Progress(s.done, s.total)
+	}
+}
+
+// outlook judges a candidate with so many repeats by its rounds.
+func (s *search) outlook(r result, repeats int) Outlook {
+	c, devices := r.c, len(s.bench.Devices)
+	o := Outlook{
+		Regime: c.regime, Group: c.group, Slots: c.slots(devices), Base: c.base, SamplesPerSymbol: c.samples, Repeats: repeats,
+		Set: c.set, Form: c.design.Form, MaxAlpha: c.maxAlpha, Alpha: math.NaN(), Misfit: math.NaN(),
+		Rounds: len(r.trials), AirtimeSeconds: s.airtime(c), EpsStd: c.design.DecodedStd(), RoundSeconds: math.Inf(1),
+	}
+	once, within, samples := 0, 0, 0
+	var misfits, alphas []float64
+	for _, attempts := range r.trials {
+		if attempts == nil { // taken to fail
+			samples += s.opt.Attempts * c.layout.samples[0] * o.Slots
+			continue
+		}
+		for i, a := range attempts {
+			samples += a.samples(c.layout, repeats)
+			if a.read(repeats) {
+				within++
+				if i == 0 {
+					once++
+				}
+				misfits, alphas = append(misfits, a.misfit), append(alphas, a.alpha)
+				break
+			}
+		}
+	}
+	o.AtOnce, o.Within = float64(once)/float64(o.Rounds), float64(within)/float64(o.Rounds)
+	o.Low, o.High = trial.Wilson(once, o.Rounds)
+	o.WithinLow, o.WithinHigh = trial.Wilson(within, o.Rounds)
+	if within == 0 {
+		return o
+	}
+	o.RoundSeconds = float64(samples) / s.bench.SampleRateHz / float64(within)
+	o.Misfit, o.Alpha = median(misfits), median(alphas)
+	if c.regime == Blind && o.Slots == 1 {
+		link := c.design.Link
+		link.Alpha = o.Alpha
+		if d, err := xmkckks.NewDesign(c.design.Params, c.design.Form, link); err == nil {
+			o.EpsStd = d.DecodedStd()
+		}
+	}
+	return o
+}
+
+// read tells whether an attempt was read with so many repeats.
+func (a attempt) read(repeats int) bool {
+	for _, n := range a.needed {
+		if n > repeats {
+			return false
+		}
+	}
+	return true
+}
+
+// samples gives those sent in an attempt, up to the first transmission that failed.
+func (a attempt) samples(l layout, repeats int) int {
+	sum := 0
+	for t, groups := range a.sent {
+		for _, needed := range groups {
+			sum += l.samples[t] * (1 + min(needed, repeats))
+		}
+		if a.needed[t] > repeats {
+			break
+		}
+	}
+	return sum
+}
+
+func median(x []float64) float64 {
+	sorted := slices.Sorted(slices.Values(x))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// outlooks gives those of a candidate, the ones left out that need more airtime than
+// one with fewer repeats and are not read more often.
+func (s *search) outlooks(r result) []Outlook {
+	var list []Outlook
+	for repeats := range max(0, s.opt.Repeats) + 1 {
+		o := s.outlook(r, repeats)
+		if n := len(list); n > 0 && o.AtOnce <= list[n-1].AtOnce && o.Within <= list[n-1].Within {
+			break
+		}
+		list = append(list, o)
+	}
+	return list
+}
+
+// better orders outlooks, the best first: those that reach what is wanted by their
+// airtime, before all others by their probability.
+func (s *search) better(a, b Outlook) int {
+	reachA, reachB := a.Within >= s.opt.Wanted, b.Within >= s.opt.Wanted
+	switch {
+	case reachA != reachB:
+		if reachA {
+			return -1
+		}
+		return 1
+	case reachA:
+		return cmp.Or(cmp.Compare(a.RoundSeconds, b.RoundSeconds), cmp.Compare(b.Within, a.Within), cmp.Compare(a.name(), b.name()))
+	}
+	return cmp.Or(cmp.Compare(b.Within, a.Within), cmp.Compare(a.RoundSeconds, b.RoundSeconds), cmp.Compare(a.name(), b.name()))
+}
+
+func (o Outlook) name() string {
+	return fmt.Sprintf("%v %03d %02d %02d %d %s", o.Regime, o.Group, o.Base, o.SamplesPerSymbol, o.Repeats, o.Set)
+}
+
+// best gives the candidates worth a closer look: of each set and regime those that
+// seem to reach what is wanted, the shortest first; and those that are the nearest.
+func (s *search) best(results []result, each int) []*candidate {
+	taken, listed := map[kind]int{}, map[*candidate]bool{}
+	type entry struct {
+		o Outlook
+		c *candidate
+	}
+	var entries []entry
+	for _, r := range results {
+		for _, o := range s.outlooks(r) {
+			if o.Within == 0 {
+				continue
+			}
+			// A few rounds tell little: the upper end of the interval counts.
+			o.Within = o.WithinHigh
+			entries = append(entries, entry{o, r.c})
+		}
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return s.better(a.o, b.o) })
+	var list []*candidate
+	for _, e := range entries {
+		k := kind{e.c.set, e.c.regime}
+		if listed[e.c] || taken[k] >= 1 && len(list)-len(taken) >= each {
+			continue
+		}
+		listed[e.c] = true
+		taken[k]++
+		list = append(list, e.c)
+	}
+	return list
+}
+
+// advise sorts what was found.
+func (s *search) advise(results []result) Advice {
+	var all []Outlook
+	for _, r := range results {
+		all = append(all, s.outlooks(r)...)
+	}
+	slices.SortStableFunc(all, s.better)
+	a := Advice{Outlooks: all}
+	if len(all) > 0 && all[0].Within >= s.opt.Wanted {
+		a.Reached = true
+		a.Outlooks = slices.DeleteFunc(all, func(o Outlook) bool { return o.Within < s.opt.Wanted })
+	}
+	return a
+}
+
+// list makes all candidates, and says of those that cannot do why.
+func (s *search) list() {
+	for _, regime := range s.opt.Regimes {
+		if reason := s.refuse(regime); reason != "" {
+			s.refusals = append(s.refusals, reason)
+			continue
+		}
+		for _, p := range s.opt.Sets {
+			s.listSet(regime, p)
+		}
+	}
+}
+
+func (s *search) listSet(regime Regime, p xmkckks.Params) {
+	fits := 0
+	var reason error
+	for _, group := range s.opt.Groups {
+		for _, base := range s.opt.Bases {
+			for _, samples := range s.opt.SamplesPerSymbol {
+				if regime != Emulated && s.hopeless(regime, group, base, samples) {
+					continue
+				}
+				c, err := s.fit(regime, group, base, samples, p)
+				if err != nil {
+					if reason == nil {
+						reason = err
+					}
+					continue
+				}
+				fits++
+				if t := s.airtime(c); s.bench.CoherenceSeconds > 0 && t > s.bench.CoherenceSeconds {
+					if reason == nil {
+						reason = fmt.Errorf("an attempt takes %.3g s and gains last %.3g s", t, s.bench.CoherenceSeconds)
+					}
+					continue
+				}
+				s.candidates = append(s.candidates, c)
+			}
+		}
+	}
+	if reason != nil && !slices.ContainsFunc(s.candidates, func(c *candidate) bool { return c.regime == regime && c.set == p.Name }) {
+		s.refusals = append(s.refusals, fmt.Sprintf("%s with %s: %v", regime, p.Name, reason))
+	}
+}
+
+// snr gives E[d^2]/Var[noise] of a soft symbol of a device that counts as gain 1, dB.
+func (s *search) snr(regime Regime, base, samples int) float64 {
+	return 10 * math.Log10(float64(base*base-1)/12/s.symbolNoise(regime, base, samples))
+}
+
+// neededSNR is the SNR at which symbols on a lattice of scale alpha all fall to the
+// right integer but for one frame of so many symbols in a thousand: half a unit is z
+// deviations of the noise.
+func neededSNR(base int, alpha float64, symbols int) float64 {
+	z := distuv.UnitNormal.Quantile(1 - 1e-3/(2*float64(symbols)))
+	return 20 * math.Log10(2*z*alpha*math.Sqrt(float64(base*base-1)/12))
+}
+
+// fluctuation gives the mean fluctuation of the worst group of aligned devices at the
+// largest digit: sum_i E|h_i/mu_i - 1| (B-1)/2.
+func (s *search) fluctuation(group, base int) float64 {
+	mu, omega := s.bench.moments()
+	worst := 0.0
+	for first := 0; first < len(mu); first += group {
+		sum := 0.0
+		for i := first; i < min(first+group, len(mu)); i++ {
+			sum += math.Sqrt(2 / math.Pi * relativeVariance(mu[i], omega[i]))
+		}
+		worst = max(worst, sum)
+	}
+	return AlignedScale * worst * float64(base-1) / 2
+}
+
+// hopeless tells whether a closed form shows that a candidate cannot do.
+func (s *search) hopeless(regime Regime, group, base, samples int) bool {
+	snr := s.snr(regime, base, samples)
+	if regime == MeanAligned {
+		return s.fluctuation(group, base) >= 0.5 || snr < neededSNR(base, AlignedScale, 1)-10*math.Log10(float64(1+max(0, s.opt.Repeats)))
+	}
+	// Devices whose gain is as weak as the noise are not told from none.
+	return snr < 0
+}

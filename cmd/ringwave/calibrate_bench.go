@@ -1,0 +1,351 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ringwave/calibration"
+	"ringwave/calibration/sounder"
+	"ringwave/calibration/sounding"
+	"ringwave/cmd/internal/config"
+	"ringwave/cmd/internal/runfolder"
+	"ringwave/crypto/keystream"
+	"ringwave/phy"
+	"ringwave/phy/modem"
+	"ringwave/radio"
+	"ringwave/radio/array"
+	"ringwave/radio/sigmf"
+)
+
+// labelSounding marks a block of soundings in a recording.
+const labelSounding = "sounding"
+
+// soundedBench is what a calibration is made over: the bench in memory, radios, or a
+// recording.
+type soundedBench struct {
+	cfg      sounder.Config
+	want     calibration.Want // what it is
+	memory   *simulated       // nil but for the bench in memory
+	radios   *array.Array     // nil but for radios
+	recorder *recorder        // nil unless recorded
+	closing  []func() error
+}
+
+// soundingConfig gives the soundings of a configuration, without streams.
+func soundingConfig(c config.Config) (sounder.Config, error) {
+	k, rate := c.Calibration, c.Link.SampleRateHz
+	kind, err := sounding.ParseKind(k.Sequence)
+	if err != nil {
+		return sounder.Config{}, bad(err)
+	}
+	s, err := sounding.New(sounding.Config{Kind: kind, Length: k.Length, Root: k.Root, SamplesPerChip: k.SamplesPerChip, Repetitions: k.Repetitions})
+	if err != nil {
+		return sounder.Config{}, bad(fmt.Errorf("[calibration]: %w", err))
+	}
+	samples := func(seconds float64) radio.SampleCount { return radio.SampleCount(math.Round(seconds * rate)) }
+	cfg := sounder.Config{
+		Sounding: s, Devices: c.Devices.Count, Blocks: k.Blocks, Looks: k.Looks, Sessions: k.Sessions,
+		LookEvery: samples(k.RoundSeconds / float64(k.Looks)), BlockEvery: samples(k.BlockSeconds),
+		Guard:     radio.SampleCount(k.GuardSamples),
+		Search:    sounding.Search{Delay: modem.Samples(k.DelaySearchSamples), Offset: modem.CyclesPerSample(k.OffsetSearchHz / rate)},
+		Amplitude: transmitAmplitude(c),
+	}
+	return cfg, nil
+}
+
+// openBench opens the bench of the configuration.
+func (k *calibrator) openBench(ctx context.Context) (*soundedBench, error) {
+	cfg, err := soundingConfig(k.cfg)
+	if err != nil {
+		return nil, err
+	}
+	b := &soundedBench{cfg: cfg}
+	if k.cfg.OverRadios() {
+		err = b.connect(ctx, k.cfg, k.devices)
+	} else {
+		err = b.simulate(k.cfg, k.root)
+	}
+	if err == nil {
+		err = b.goOn(k.cfg, k.blocks)
+	}
+	if err == nil {
+		err = b.record(k)
+	}
+	if err != nil {
+		return nil, bad(errors.Join(err, b.close()))
+	}
+	return b, nil
+}
+
+// goOn goes on behind blocks that are done. In memory the session goes on, too: what
+// was skipped over is as if it had been played.
+func (b *soundedBench) goOn(c config.Config, done []sounder.Block) error {
+	b.cfg.First = len(done)
+	if len(done) == 0 {
+		return nil
+	}
+	b.cfg.Session = done[len(done)-1].Session + 1
+	length := (c.Calibration.Blocks + c.Calibration.Sessions - 1) / c.Calibration.Sessions
+	if b.memory != nil && len(done)%length != 0 {
+		b.cfg.Session--
+		b.cfg.Acquired = sounder.Places(done, c.Devices.Count)
+	}
+	return nil
+}
+
+// simulate makes the bench in memory. Its gains are those of a time before the
+// experiment.
+func (b *soundedBench) simulate(c config.Config, root keystream.Seed) error {
+	before := root.Derive("calibration")
+	ch, err := newChannel(c, before)
+	if err != nil {
+		return err
+	}
+	if b.memory, err = newSimulated(c, root, before, ch); err != nil {
+		return err
+	}
+	b.closing = append(b.closing, b.memory.medium.Close)
+	if b.cfg.Transmitters, b.cfg.Receiver, err = b.memory.open(); err != nil {
+		return err
+	}
+	b.cfg.OnLook = func(block, look int, at radio.SampleIndex) error {
+		return b.memory.fade(uint32(block+1), 0, look, at)
+	}
+	b.want = simulatedBench(c, root)
+	return nil
+}
+
+// connect opens radios.
+func (b *soundedBench) connect(ctx context.Context, c config.Config, devices registryOf) error {
+	a, err := openArray(ctx, c, devices)
+	if err != nil {
+		return err
+	}
+	b.radios = a
+	b.closing = append(b.closing, a.Close)
+	if err := a.Start(ctx); err != nil {
+		return err
+	}
+	rate := c.Link.SampleRateHz
+	b.cfg.Transmitters, b.cfg.Receiver = a.Transmitters(), a.Receiver()
+	b.cfg.Lead = radio.SampleCount(c.Radio.LeadSeconds * rate)
+	b.cfg.Reach = radio.SampleCount(c.Radio.SearchSeconds * rate)
+	b.cfg.Flush = a.Flush()
+	b.cfg.Restart = func() ([]radio.Transmitter, radio.Receiver, error) {
+		if err := a.Start(ctx); err != nil {
+			return nil, nil, err
+		}
+		return a.Transmitters(), b.taped(a.Receiver()), nil
+	}
+	b.want = radioBench(c, a)
+	return nil
+}
+
+// taped records what a receiver hears, if that is wanted.
+func (b *soundedBench) taped(rx radio.Receiver) radio.Receiver {
+	if b.recorder == nil {
+		return rx
+	}
+	return b.recorder.tape(rx)
+}
+
+// record keeps what is received, a recording a sitting, if the configuration wants it.
+func (b *soundedBench) record(k *calibrator) error {
+	if k.cfg.Link.Record == recordNone {
+		return nil
+	}
+	if b.radios != nil && k.cfg.Calibration.Sessions > 1 {
+		return fmt.Errorf("link.record is %s with radios and calibration.sessions = %d: a recording holds one session; allowed is 1", k.cfg.Link.Record, k.cfg.Calibration.Sessions)
+	}
+	ch, err := newChannel(k.cfg, k.root)
+	if err != nil {
+		return err
+	}
+	noise := 0.0
+	if b.memory != nil {
+		noise = b.memory.noiseStd
+	}
+	b.recorder = &recorder{cfg: recordConfig(k.cfg, ch, groupSize(k.cfg), noise)}
+	b.recorder.cfg.Description = "soundings of experiment " + k.cfg.Experiment.Name
+	b.cfg.Receiver = b.taped(b.cfg.Receiver)
+	if err := b.recorder.start(k.folder.Path()); err != nil {
+		return err
+	}
+	if err := b.recorder.begin(uint32(len(k.blocks) + 1)); err != nil {
+		return err
+	}
+	b.closing = append(b.closing, func() error { b.recorder.abort(); return nil })
+	b.cfg.OnBlock = func(block, session int, first, end radio.SampleIndex) error {
+		return b.recorder.annotate(note{
+			slot: phy.Slot{Round: uint32(block), Attempt: uint32(session)}, group: -1,
+			first: first, end: end, label: labelSounding, comment: fmt.Sprintf("block %d of session %d", block, session),
+		})
+	}
+	return nil
+}
+
+// stop ends the recording.
+func (b *soundedBench) stop() error {
+	if b.recorder == nil {
+		return nil
+	}
+	return b.recorder.end()
+}
+
+func (b *soundedBench) close() error {
+	var errs []error
+	for _, f := range slices.Backward(b.closing) {
+		errs = append(errs, f())
+	}
+	b.closing = nil
+	return errors.Join(errs...)
+}
+
+// explain says what may be the matter with a device that is not heard.
+func (b *soundedBench) explain(e *sounder.NotHeardError) error {
+	if b.radios == nil || e.Device < 0 {
+		return e
+	}
+	return fmt.Errorf("%w: is the board on, connected, tuned to the same frequency as the receiver within calibration.offset_search_hz, and loud enough?", e)
+}
+
+// simulatedBench says which bench in memory it is: its identity covers all that
+// soundings depend on but chance.
+func simulatedBench(c config.Config, root keystream.Seed) calibration.Want {
+	delays, phases := positions(c, root)
+	l := c.Link
+	sum := sha256.Sum256(fmt.Appendf(nil, "%+v\n%+v\n%v\n%v\n%v %v %v %v %v %v %v",
+		c.Devices, physical(c.Channel), delays, phases, l.SampleRateHz, l.SNRdB, l.ReceiverConverterBits,
+		l.ReceiverFullScale, l.ReceiverIQGainDB, l.ReceiverIQPhaseRad, l.ReceiverDCOffset))
+	id := hex.EncodeToString(sum[:8])
+	w := calibration.Want{Bench: calibration.Bench{
+		Kind: calibration.Simulated, Identity: id, ReceiverURI: "loopback:", ReceiverDriver: "loopback",
+		SampleRateHz: l.SampleRateHz, SessionID: id,
+	}}
+	for i := range c.Devices.Count {
+		w.Transmitters = append(w.Transmitters, calibration.Transmitter{
+			URI: fmt.Sprintf("loopback:?device=%d", i+1), Driver: "loopback",
+		})
+	}
+	return w
+}
+
+// physical is a channel without what a run makes of it.
+func physical(c config.Channel) config.Channel {
+	c.AnalogNoiseStd, c.FreshBlockOnRetry = 0, false
+	return c
+}
+
+// radioBench says which radios, set how.
+func radioBench(c config.Config, a *array.Array) calibration.Want {
+	infos := a.Infos()
+	rx := infos[len(infos)-1]
+	w := calibration.Want{Bench: calibration.Bench{
+		Kind: calibration.Radios, ReceiverURI: rx.URI, ReceiverDriver: rx.Driver, ReceiverSerial: rx.Serial,
+		ReceiveGainsDB: config.Gains(c.Radio.ReceiveGainsDB), FrequencyHz: c.Radio.FrequencyHz, SampleRateHz: c.Link.SampleRateHz,
+		Clock: c.Radio.Clock, SessionID: rand.Text(),
+	}}
+	for _, info := range infos[:len(infos)-1] {
+		w.Transmitters = append(w.Transmitters, calibration.Transmitter{
+			URI: info.URI, Driver: info.Driver, Serial: info.Serial, TransmitGainsDB: config.Gains(c.Radio.TransmitGainsDB),
+		})
+	}
+	return w
+}
+
+// recordedBench opens the recordings of an earlier calibration.
+func recordedBench(c config.Config, root keystream.Seed, path string) (*soundedBench, error) {
+	cfg, err := soundingConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	metas, err := soundingRecordings(path)
+	if err != nil {
+		return nil, err
+	}
+	b := &soundedBench{cfg: cfg}
+	if err := b.play(metas, radio.Hertz(c.Link.SampleRateHz)); err != nil {
+		return nil, bad(errors.Join(err, b.close()))
+	}
+	b.want = simulatedBench(c, root)
+	b.want.Bench.Kind, b.want.Bench.Identity = calibration.Recording, ""
+	return b, nil
+}
+
+// soundingRecordings finds the recordings of a folder, oldest first, or the one named.
+func soundingRecordings(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, bad(fmt.Errorf("--recording %s: %w", path, err))
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	metas, err := filepath.Glob(filepath.Join(path, iqName, "*.sigmf-meta"))
+	if err != nil {
+		return nil, err
+	}
+	if len(metas) == 0 {
+		return nil, bad(fmt.Errorf("--recording %s: there is no recording in %s: calibrate with link.record", path, filepath.Join(path, iqName)))
+	}
+	if _, err := os.Stat(filepath.Join(path, runfolder.ConfigName)); err != nil {
+		return nil, bad(fmt.Errorf("--recording %s: this is no calibration's folder: %w", path, err))
+	}
+	return metas, nil // their names ascend
+}
+
+// soundedBlock is where a block is in a recording.
+type soundedBlock struct {
+	at      radio.SampleIndex
+	session int
+}
+
+// play makes the receiver of recordings: of several sittings, one after the other.
+func (b *soundedBench) play(metas []string, want radio.Hertz) error {
+	if len(metas) != 1 {
+		return fmt.Errorf("there are %d recordings, of as many sittings: give one of them", len(metas))
+	}
+	u := radio.URI{Scheme: fileScheme, Name: strings.TrimPrefix(metas[0], fileScheme+":")}
+	d, err := sigmf.Opener{}.Open(context.Background(), u)
+	if err != nil {
+		return err
+	}
+	b.closing = append(b.closing, d.Close)
+	rec, ok := d.(recordedDevice)
+	if !ok {
+		return fmt.Errorf("%s: not a recording", metas[0])
+	}
+	if rate := rec.SampleRate(radio.Receive); rate != want {
+		return fmt.Errorf("%s: core:sample_rate is %v; allowed is %v, the configuration's link.sample_rate_hz", metas[0], rate, want)
+	}
+	blocks := map[int]soundedBlock{}
+	for _, a := range rec.Annotations() {
+		if a.Label == labelSounding && a.Tag != nil {
+			blocks[int(a.Tag.Round)] = soundedBlock{a.First, int(a.Tag.Attempt)}
+		}
+	}
+	if len(blocks) == 0 {
+		return fmt.Errorf("%s: no block of soundings is annotated: it is no recording of a calibration", metas[0])
+	}
+	for n := range b.cfg.Blocks {
+		if _, ok := blocks[n]; !ok {
+			return fmt.Errorf("%s: block %d of %d is not annotated: the recording is of another calibration, or of a part of one", metas[0], n+1, b.cfg.Blocks)
+		}
+	}
+	rx, err := rec.OpenReceiver(context.Background())
+	if err != nil {
+		return err
+	}
+	b.cfg.Receiver, b.cfg.Session = rx, blocks[0].session
+	b.cfg.BlockAt = func(n int) (radio.SampleIndex, int, error) { return blocks[n].at, blocks[n].session, nil }
+	return rx.Start(context.Background())
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/cmplx"
+	"path/filepath"
+	"time"
+
+	"ringwave/calibration"
+	"ringwave/calibration/sounder"
+	"ringwave/calibration/sounding"
+	"ringwave/cmd/internal/config"
+	"ringwave/crypto/keystream"
+	"ringwave/phy"
+	"ringwave/phy/channel"
+	"ringwave/phy/modem"
+	"ringwave/radio"
+	"ringwave/radio/array"
+)
+
+// known is what a run goes by of its links: what a calibration found, or what the user
+// assumes. Without either, a simulated bench goes by its own figures: known is nil.
+type known struct {
+	// channel draws from the distributions that are taken for the links'; gains are in
+	// units of unit, a received amplitude.
+	channel *channel.Channel
+	fading  []channel.Fading
+	unit    float64
+	// Of a calibration file; nil without.
+	file   *calibration.File
+	path   string
+	means  []complex128 // received per sent amplitude
+	delays []modem.Samples
+	// quick says that phases and delays do not last and must be found anew.
+	quick bool
+}
+
+// know reads what the run goes by: from dir, where it is a run folder, or from where the
+// configuration says. nil stands for all that the simulation knows.
+func (s *session) know(dir string) (*known, error) {
+	path := s.cfg.Calibration.File
+	if path == "" {
+		return assume(s.cfg, s.root, s.channel)
+	}
+	now := time.Now()
+	if dir != "" {
+		path = filepath.Join(dir, calibrationName)
+	}
+	f, err := calibration.Read(path)
+	if err != nil {
+		return nil, bad(err)
+	}
+	if dir != "" && !s.cfg.OverRadios() {
+		now = f.Created // it was valid when the run began, and the bench stays as it is
+	}
+	if len(f.Devices) != s.cfg.Devices.Count {
+		return nil, bad(fmt.Errorf("%s: it is of %d devices, and devices.count is %d: calibrate this bench", path, len(f.Devices), s.cfg.Devices.Count))
+	}
+	k, err := calibrated(s.cfg, s.root, f)
+	if err != nil {
+		return nil, err
+	}
+	k.path = path
+	if s.cfg.OverRadios() {
+		return k, nil // matched once they are open
+	}
+	want := simulatedBench(s.cfg, s.root)
+	want.Now = now
+	return k, bad(k.match(want, s.cfg.Calibration.QuickBlocks))
+}
+
+// match compares the file with the bench as it is.
+func (k *known) match(bench want, quick int) error {
+	m := calibration.Match(k.path, *k.file, bench)
+	if err := m.Refusal(); err != nil {
+		return err
+	}
+	k.quick = m.NeedsQuick()
+	if k.quick && quick == 0 {
+		return fmt.Errorf("%s; calibration.quick_blocks is 0, which forbids that", m.Sentences()[0])
+	}
+	return nil
+}
+
+// keepCalibration puts the calibration that the run goes by into its folder.
+func (s *session) keepCalibration() error {
+	if s.known == nil || s.known.file == nil {
+		return nil
+	}
+	return s.folder.WriteAtomic(calibrationName, s.known.file.Text())
+}
+
+// note says what a run goes by.
+func (k *known) note() string {
+	if k.file == nil {
+		return "mu_i are those of calibration.assumed_mean, which need not be the links'"
+	}
+	return fmt.Sprintf("mu_i and Omega_i are those of a calibration of %s", k.file.Created.Format(time.RFC3339))
+}
+
+// assume gives what the user assumes of mu_i; nil where nothing is.
+func assume(c config.Config, root keystream.Seed, ch *channel.Channel) (*known, error) {
+	if len(c.Calibration.AssumedMean) == 0 {
+		return nil, nil
+	}
+	k := &known{unit: 1}
+	mu, omega := ch.Moments()
+	for i, m := range c.Calibration.AssumedMean {
+		k.fading = append(k.fading, channel.Gaussian{Mu: m, Sigma: math.Sqrt(max(0, omega[i]-mu[i]*mu[i]))})
+	}
+	return k, k.draw(c, root)
+}
+
+// calibrated gives what a calibration file says.
+func calibrated(c config.Config, root keystream.Seed, f calibration.File) (*known, error) {
+	k := &known{unit: 1, file: &f}
+	first := math.Inf(1)
+	for i, d := range f.Devices {
+		k.means = append(k.means, f.MeanGain(i))
+		k.delays = append(k.delays, modem.Samples(d.DelaySamples.Value))
+		first = min(first, d.DelaySamples.Value)
+	}
+	for i := range k.delays {
+		k.delays[i] -= modem.Samples(first)
+	}
+	if c.OverRadios() {
+		k.unit = c.Radio.Level
+		if k.unit == 0 {
+			for _, m := range k.means {
+				k.unit += cmplx.Abs(m) / float64(len(k.means))
+			}
+		}
+	}
+	for _, d := range f.Devices {
+		mu, omega := d.Mu.Value/k.unit, d.Omega.Value/(k.unit*k.unit)
+		if d.Model == calibration.Rician {
+			k.fading = append(k.fading, fadingIn(d, k.unit))
+			continue
+		}
+		k.fading = append(k.fading, channel.Gaussian{Mu: mu, Sigma: math.Sqrt(max(0, omega-mu*mu))})
+	}
+	return k, k.draw(c, root)
+}
+
+// draw makes the channel of the distributions.
+func (k *known) draw(c config.Config, root keystream.Seed) error {
+	cfg := channelConfig(c)
+	cfg.Devices = k.fading
+	ch, err := channel.New(cfg, root.Derive("channel"))
+	if err != nil {
+		return bad(fmt.Errorf("the links as they are known: %w", err))
+	}
+	k.channel = ch
+	return nil
+}
+
+// unitOf gives the received amplitude that counts as gain 1.
+func (k *known) unitOf(c config.Config) float64 {
+	switch {
+	case k != nil:
+		return k.unit
+	case c.OverRadios():
+		return radioLevel(c)
+	}
+	return 1
+}
+
+// trims gives what devices make up for, and with how many samples' advance they send:
+// gain and phase in the mean-aligned regime, else the phase alone.
+func (k *known) trims(c config.Config) ([]phy.Trim, error) {
+	trims, _, err := phy.Align(k.means)
+	if err != nil || regimeOf(c) == meanAligned {
+		return trims, err
+	}
+	for i, t := range trims {
+		trims[i] = t / phy.Trim(complex(cmplx.Abs(complex128(t)), 0))
+	}
+	return trims, nil
+}
+
+// advances gives by how much devices send earlier. Flat-top pulses absorb fractions of
+// a sample, which a filter would make overshoot: they are moved by whole samples.
+func (k *known) advances(c config.Config) []modem.Samples {
+	out := make([]modem.Samples, len(k.delays))
+	for i, d := range k.delays {
+		out[i] = d
+		if c.Link.Pulse == "flat-top" {
+			out[i] = modem.Samples(math.Round(float64(d)))
+		}
+	}
+	return out
+}
+
+// remeasure finds phases and delays anew with a few soundings over running streams, and
+// gives the transmitters' index from which on nothing was sent. Magnitudes stay the
+// file's, and must be about what is found.
+func (k *known) remeasure(ctx context.Context, c config.Config, a *array.Array, tx []radio.Transmitter, rx radio.Receiver) (radio.SampleIndex, error) {
+	c.Calibration.Blocks, c.Calibration.Looks, c.Calibration.Sessions = c.Calibration.QuickBlocks, 1, 1
+	cfg, err := soundingConfig(c)
+	if err != nil {
+		return 0, err
+	}
+	rate := c.Link.SampleRateHz
+	cfg.Transmitters, cfg.Receiver, cfg.Flush = tx, rx, a.Flush()
+	cfg.Lead, cfg.Reach = radio.SampleCount(c.Radio.LeadSeconds*rate), radio.SampleCount(c.Radio.SearchSeconds*rate)
+	s, err := sounder.New(cfg)
+	if err != nil {
+		return 0, err
+	}
+	var blocks []sounder.Block
+	err = s.Run(ctx, func(b sounder.Block) error {
+		blocks = append(blocks, b)
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("the quick calibration: %w", err)
+	}
+	return s.Next(), k.takePhases(blocks)
+}
+
+// takePhases takes phases and delays from blocks of one session.
+func (k *known) takePhases(blocks []sounder.Block) error {
+	first := math.Inf(1)
+	for i, d := range k.file.Devices {
+		all := estimatesOf(blocks, -1, i, len(k.file.Devices))
+		if len(all) == 0 {
+			return fmt.Errorf("the quick calibration: all soundings of device %d were missed: %s", i+1, blocks[0].Records[i].Missed)
+		}
+		var mean complex128
+		variance := 0.0
+		for _, e := range all {
+			mean += e.Gain / complex(float64(len(all)), 0)
+			variance += e.GainVar / float64(len(all)*len(all))
+		}
+		// All blocks may lie within one coherence time.
+		spread := 5*(d.Sigma.Value+math.Sqrt(variance)) + 0.02*d.Mu.Value
+		if size := cmplx.Abs(mean); !(math.Abs(size-d.Mu.Value) <= spread) {
+			return fmt.Errorf("%s: mu of device %d is %.4g, and the quick calibration finds %.4g, further off than sigma = %.3g explains: calibrate this bench", k.path, i+1, d.Mu.Value, size, d.Sigma.Value)
+		}
+		k.means[i] = cmplx.Rect(d.Mu.Value, cmplx.Phase(mean))
+		k.delays[i] = sounding.Pool(all).Delay
+		first = min(first, float64(k.delays[i]))
+	}
+	for i := range k.delays {
+		k.delays[i] -= modem.Samples(first)
+	}
+	return nil
+}
