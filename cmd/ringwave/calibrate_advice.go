@@ -57,9 +57,10 @@ func (k *calibrator) advise(ctx context.Context, stderr io.Writer, r *calibratio
 // measuredBench is the bench as the soundings found it. Gains are in units of the mean
 // of their magnitudes, as run has them.
 func measuredBench(c config.Config, r *calibrationResult) advice.Bench {
-	unit, noise := 0.0, 0.0
+	unit, noise, earliest := 0.0, 0.0, math.Inf(1)
 	devices := r.file.Devices
 	for i, d := range devices {
+		earliest = min(earliest, d.DelaySamples.Value)
 		unit += d.Mu.Value / float64(len(devices))
 		noise += r.moments.Devices[i].Noise / float64(len(devices))
 	}
@@ -77,11 +78,13 @@ func measuredBench(c config.Config, r *calibrationResult) advice.Bench {
 		b.Devices = append(b.Devices, advice.Device{
 			Gain: fadingIn(d, unit), MeanStd: halfWidth(d.Mu) / unit, StdStd: halfWidth(d.Sigma) / unit,
 			Phase: modem.Radians(d.PhaseRad.Value), PhaseStd: modem.Radians(halfWidth(d.PhaseRad)),
-			Delay: modem.Samples(d.DelaySamples.Value), DelayStd: modem.Samples(halfWidth(d.DelaySamples)),
+			Delay: modem.Samples(d.DelaySamples.Value - earliest), DelayStd: modem.Samples(halfWidth(d.DelaySamples)),
 			ConverterBits: c.Transmitter(i).ConverterBits,
 		})
-		if low := m.Coherence.Low; low > 0 && m.Coherence.LongEnough != moments.Yes && (b.CoherenceSeconds == 0 || low < b.CoherenceSeconds) && !math.IsInf(low, 0) {
-			b.CoherenceSeconds = low
+		// Gains that are known to change within a round. Otherwise blocks may be far apart,
+		// and say nothing of it.
+		if high := m.Coherence.High; m.Coherence.LongEnough == moments.No && (b.CoherenceSeconds == 0 || high < b.CoherenceSeconds) {
+			b.CoherenceSeconds = high
 		}
 	}
 	return b

@@ -34,7 +34,7 @@ func (k *calibrator) analyse(now time.Time) (calibrationResult, error) {
 	r := calibrationResult{bench: benchOf(k.cfg, k.blocks)}
 	var err error
 	r.moments, err = moments.Analyse(r.bench, moments.Options{
-		RoundSeconds: k.cfg.Calibration.RoundSeconds, OffsetHz: offsetTolerance(k.cfg),
+		RoundSeconds: k.cfg.Calibration.RoundSeconds, OffsetHz: offsetTolerance(k.cfg), Model: lawOf(k.cfg),
 	})
 	if err != nil {
 		return r, bad(fmt.Errorf("what the soundings say: %w", err))
@@ -53,6 +53,18 @@ func (k *calibrator) analyse(now time.Time) (calibrationResult, error) {
 	}
 	r.recorded, err = calibration.WriteGains(k.folder.Path(), gains)
 	return r, err
+}
+
+// lawOf gives the law of the gains where it is known: that of a simulated channel. What
+// soundings say of it can seldom tell a Rician envelope from a Gaussian gain.
+func lawOf(c config.Config) moments.Model {
+	switch {
+	case c.OverRadios():
+		return moments.Undecided
+	case c.Channel.Model == "rician":
+		return moments.Rician
+	}
+	return moments.Gaussian
 }
 
 // benchNow says what the bench is. One that was measured whole before is not opened for
