@@ -174,7 +174,7 @@ func (l AdviceLine) check(prefix string) error {
 		between(prefix+"group", l.Group, 1, maxCount),
 		between(prefix+"base", l.Base, 2, maxCount),
 		between(prefix+"samples_per_symbol", l.SamplesPerSymbol, 1, maxCount),
-		between(prefix+"repeats", l.Repeats, 1, maxCount),
+		between(prefix+"repeats", l.Repeats, 0, maxCount),
 		l.Success.check(prefix+"success_probability", 0, 1),
 		unlessNaN(prefix+"airtime_seconds", l.AirtimeSeconds, 0, math.Inf(1)),
 	)

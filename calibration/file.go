@@ -171,7 +171,7 @@ type AdviceLine struct {
 	Group            int    `toml:"group"`  // G, devices that share a slot
 	Base             int    `toml:"base"`   // B, of the digits
 	SamplesPerSymbol int    `toml:"samples_per_symbol"`
-	Repeats          int    `toml:"repeats"` // frames that are averaged
+	Repeats          int    `toml:"repeats"` // of a frame that fails, combined with it
 	ParameterSet     string `toml:"parameter_set"`
 	// Success is the probability that a round is read at once.
 	Success        Value   `toml:"success_probability"`
