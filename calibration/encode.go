@@ -30,6 +30,15 @@ func (f File) Text() []byte {
 	return b.Bytes()
 }
 
+// Encode is Text of a file that Parse would take; the error says why it would not.
+func (f File) Encode() ([]byte, error) {
+	text := f.Text()
+	if _, err := Parse("the calibration", text); err != nil {
+		return nil, err
+	}
+	return text, nil
+}
+
 func sorted(devices []Device) []Device {
 	devices = slices.Clone(devices)
 	slices.SortStableFunc(devices, func(a, b Device) int { return a.Index - b.Index })

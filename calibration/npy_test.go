@@ -2,6 +2,7 @@ package calibration
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -15,9 +16,15 @@ import (
 // Two devices, one of them without any gain.
 func someGains(t *testing.T) (paths []string, gains []complex128) {
 	gains = []complex128{1, 2i, complex(math.NaN(), math.NaN()), -3.5e-300 + 1e300i}
-	paths, err := WriteGains(t.TempDir(), [][]complex128{gains, nil})
-	if err != nil || len(paths) != 2 || filepath.Base(paths[0]) != "gains-1.npy" {
-		t.Fatalf("%v: %v", paths, err)
+	for k, g := range [][]complex128{gains, nil} {
+		b, err := EncodeGains(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, filepath.Join(t.TempDir(), fmt.Sprintf("gains-%d.npy", k+1)))
+		if err := os.WriteFile(paths[k], b, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return paths, gains
 }
@@ -39,9 +46,6 @@ func TestGains(t *testing.T) {
 		if math.Float64bits(real(got[k])) != math.Float64bits(real(g)) || math.Float64bits(imag(got[k])) != math.Float64bits(imag(g)) {
 			t.Errorf("gain %d is %v, want %v", k, got[k], g)
 		}
-	}
-	if paths, err := WriteGains(filepath.Join(paths[0], "absent"), [][]complex128{gains}); err == nil || len(paths) != 0 {
-		t.Errorf("%v: %v", paths, err)
 	}
 }
 

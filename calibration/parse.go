@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"reflect"
@@ -239,4 +240,14 @@ func nearest(key string, known []string) string {
 		}
 	}
 	return best
+}
+
+// cause takes the operation and the path off an error of package os, because every
+// message here has already named the file.
+func cause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
 }

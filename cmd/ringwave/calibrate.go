@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"ringwave/calibration"
 	"ringwave/calibration/sounder"
 	"ringwave/cmd/internal/config"
 	"ringwave/cmd/internal/runfolder"
@@ -215,7 +214,11 @@ func runCalibration(cmd *cobra.Command, k *calibrator, flags *calibrateFlags) (e
 			return err
 		}
 	}
-	if err := calibration.Write(filepath.Join(k.folder.Path(), calibrationName), r.file); err != nil {
+	text, err := r.file.Encode()
+	if err != nil {
+		return err
+	}
+	if err := k.folder.WriteAtomic(calibrationName, text); err != nil {
 		return place(err)
 	}
 	if r.plots, err = k.draw(r); err != nil {

@@ -47,12 +47,24 @@ func (k *calibrator) analyse(now time.Time) (calibrationResult, error) {
 	if err != nil {
 		return r, err
 	}
-	var gains [][]complex128
-	for _, s := range r.bench.Devices {
-		gains = append(gains, s.Gain)
-	}
-	r.recorded, err = calibration.WriteGains(k.folder.Path(), gains)
+	r.recorded, err = k.writeGains(r.bench)
 	return r, err
+}
+
+// writeGains writes the raw gains for NumPy and gives the files.
+func (k *calibrator) writeGains(b moments.Bench) (files []string, err error) {
+	for i, s := range b.Devices {
+		data, err := calibration.EncodeGains(s.Gain)
+		if err != nil {
+			return files, err
+		}
+		name := fmt.Sprintf("gains-%d.npy", i+1)
+		if err := k.folder.WriteAtomic(name, data); err != nil {
+			return files, place(err)
+		}
+		files = append(files, name)
+	}
+	return files, nil
 }
 
 // lawOf gives the law of the gains where it is known: that of a simulated channel. What
