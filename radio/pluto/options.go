@@ -60,83 +60,38 @@ const blockTime = 20 * time.Millisecond
 var allowedParams = []string{"freq_hz", "rate_hz", "filter_hz", "rx_gain", "tx_gain",
 	"feed", "block", "blocks", "ring", "hold", "window", "deadline_ms"}
 
-// params reads the parameters of a URI and keeps the first error.
-type params struct {
-	uri radio.URI
-	err error
-}
-
-func (p *params) wrong(key, allowed string) {
-	if p.err == nil {
-		p.err = fmt.Errorf("device %q has the parameter %s=%s; allowed is %s", p.uri, key, p.uri.Params.Get(key), allowed)
-	}
-}
-
-// number gives a parameter, nil where it is not there.
-func (p *params) number(key string, least, most float64) *float64 {
-	if !p.uri.Params.Has(key) {
+// given reads a number that the board keeps its own of where it is not there: nil then.
+func given(p *radio.Settings, key string, least, most float64) *float64 {
+	if !p.Has(key) {
 		return nil
 	}
-	v, err := strconv.ParseFloat(p.uri.Params.Get(key), 64)
-	if err != nil || !(v >= least && v <= most) {
-		p.wrong(key, fmt.Sprintf("a number from %s to %s", strconv.FormatFloat(least, 'f', -1, 64), strconv.FormatFloat(most, 'f', -1, 64)))
-		return nil
-	}
+	v := p.Number(key, least, least, most)
 	return &v
 }
 
-func (p *params) whole(key string, unset, least, most int) int {
-	if !p.uri.Params.Has(key) {
-		return unset
-	}
-	v, err := strconv.Atoi(p.uri.Params.Get(key))
-	if err != nil || v < least || v > most {
-		p.wrong(key, fmt.Sprintf("a whole number from %d to %d", least, most))
-		return unset
-	}
-	return v
-}
-
-// word gives one of a few words, the first where the parameter is not there.
-func (p *params) word(key string, words ...string) string {
-	if !p.uri.Params.Has(key) {
-		return words[0]
-	}
-	for _, w := range words {
-		if p.uri.Params.Get(key) == w {
-			return w
-		}
-	}
-	p.wrong(key, strings.Join(words, ", "))
-	return words[0]
-}
-
 func parseOptions(u radio.URI) (options, error) {
-	if err := u.Only(allowedParams...); err != nil {
-		return options{}, err
-	}
-	p := &params{uri: u}
+	p := radio.ReadSettings(u, allowedParams...)
 	o := options{
-		tuning: (*radio.Hertz)(p.number("freq_hz", 1e6, 10e9)),
-		rate:   (*radio.Hertz)(p.number("rate_hz", 1, 100e6)),
-		rxGain: (*radio.Decibels)(p.number("rx_gain", -100, 100)),
-		txGain: (*radio.Decibels)(p.number("tx_gain", -100, 0)),
+		tuning: (*radio.Hertz)(given(p, "freq_hz", 1e6, 10e9)),
+		rate:   (*radio.Hertz)(given(p, "rate_hz", 1, 100e6)),
+		rxGain: (*radio.Decibels)(given(p, "rx_gain", -100, 100)),
+		txGain: (*radio.Decibels)(given(p, "tx_gain", -100, 0)),
 
-		hold:     p.word("hold", "off", "on") == "on",
-		block:    p.whole("block", 0, minBlock, maxBlock) &^ 1,
-		blocks:   p.whole("blocks", 4, minBlocks, maxBlocks),
-		ring:     p.whole("ring", 64, 1, maxRing),
-		window:   p.whole("window", 1<<22, minWindow, maxWindow),
-		deadline: time.Duration(p.whole("deadline_ms", 5000, 0, 600_000)) * time.Millisecond,
+		hold:     p.Word("hold", "off", "on") == "on",
+		block:    p.Whole("block", 0, minBlock, maxBlock, 1) &^ 1,
+		blocks:   p.Whole("blocks", 4, minBlocks, maxBlocks, 1),
+		ring:     p.Whole("ring", 64, 1, maxRing, 1),
+		window:   p.Whole("window", 1<<22, minWindow, maxWindow, 1),
+		deadline: p.Milliseconds("deadline_ms", 5*time.Second, 0, 600_000),
 	}
-	if f := p.number("filter_hz", 1, 100e6); f != nil {
+	if f := given(p, "filter_hz", 1, 100e6); f != nil {
 		o.filter = radio.Hertz(*f)
 	}
-	if p.word("feed", "fill", "strict") == "strict" {
+	if p.Word("feed", "fill", "strict") == "strict" {
 		o.feed = strict
 	}
-	if p.err != nil {
-		return options{}, p.err
+	if err := p.Err(); err != nil {
+		return options{}, err
 	}
 	var err error
 	o.address, err = address(u)

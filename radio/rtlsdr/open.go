@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -102,102 +101,47 @@ const (
 )
 
 func parseOptions(u radio.URI) (o options, err error) {
-	if err := u.Only("index", "at", "freq_hz", "rate_hz", "filter_hz", "gain", "ppm", "agc", "direct", "test",
-		"transfer", "transfers", "ring", "hold", "deadline_ms"); err != nil {
-		return o, err
-	}
-	p := params{uri: u}
+	p := radio.ReadSettings(u, "index", "at", "freq_hz", "rate_hz", "filter_hz", "gain", "ppm", "agc", "direct", "test",
+		"transfer", "transfers", "ring", "hold", "deadline_ms")
 	o = options{
-		index:    p.whole("index", -1, 0, 1000, 1),
+		index:    p.Whole("index", -1, 0, 1000, 1),
 		at:       u.Params.Get("at"),
-		tuning:   radio.Hertz(p.number("freq_hz", 100e6, 0, maxVCO/2)),
-		rate:     radio.Hertz(p.number("rate_hz", float64(DefaultRate), float64(MinRate), float64(MaxRate))),
-		filter:   p.number("filter_hz", 0, 1, maxFilter),
-		ppm:      p.whole("ppm", 0, -maxPPM, maxPPM, 1),
-		agc:      p.word("agc", "off", "on") == "on",
-		test:     p.word("test", "off", "on") == "on",
-		transfer: p.whole("transfer", 16384, usb.PacketSize, maxTransfer, usb.PacketSize),
-		queue:    p.whole("transfers", 16, 1, maxQueue, 1),
-		ring:     p.whole("ring", 256, 1, maxRing, 1),
-		hold:     p.word("hold", "off", "on") == "on",
-		deadline: time.Duration(p.whole("deadline_ms", 1000, 0, 600_000, 1)) * time.Millisecond,
+		tuning:   radio.Hertz(p.Number("freq_hz", 100e6, 0, maxVCO/2)),
+		rate:     radio.Hertz(p.Number("rate_hz", float64(DefaultRate), float64(MinRate), float64(MaxRate))),
+		filter:   p.Number("filter_hz", 0, 1, maxFilter),
+		ppm:      p.Whole("ppm", 0, -maxPPM, maxPPM, 1),
+		agc:      p.Word("agc", "off", "on") == "on",
+		test:     p.Word("test", "off", "on") == "on",
+		transfer: p.Whole("transfer", 16384, usb.PacketSize, maxTransfer, usb.PacketSize),
+		queue:    p.Whole("transfers", 16, 1, maxQueue, 1),
+		ring:     p.Whole("ring", 256, 1, maxRing, 1),
+		hold:     p.Word("hold", "off", "on") == "on",
+		deadline: p.Milliseconds("deadline_ms", time.Second, 0, 600_000),
 	}
-	switch p.word("direct", "off", "i", "q") {
+	switch p.Word("direct", "off", "i", "q") {
 	case "i":
 		o.direct = directI
 	case "q":
 		o.direct = directQ
 	}
 	if o.auto = u.Params.Get("gain") == "auto"; !o.auto {
-		g := radio.Decibels(p.number("gain", 0, 0, float64(MaxGain)))
+		g := radio.Decibels(p.Number("gain", 0, 0, float64(MaxGain)))
 		if o.gain, err = floorGain(g); err != nil {
 			return o, err // never: g is within the range
 		}
 	}
 	switch _, _, err := planRate(o.rate); {
 	case err != nil:
-		p.wrong("rate_hz", fmt.Sprintf("%s to %s and %s to %s", plain(float64(MinRate)), plain(float64(endSlowRate)), plain(float64(minFastRate)), plain(float64(MaxRate))))
+		p.Wrong("rate_hz", fmt.Sprintf("%s to %s and %s to %s", plain(float64(MinRate)), plain(float64(endSlowRate)), plain(float64(minFastRate)), plain(float64(MaxRate))))
 	case o.direct != throughTuner && u.Params.Has("gain"):
-		p.wrong("gain", "none beside direct: the gain is the tuner's")
+		p.Wrong("gain", "none beside direct: the gain is the tuner's")
 	case o.agc && o.test:
-		p.wrong("agc", "off beside test=on")
+		p.Wrong("agc", "off beside test=on")
 	}
-	return o, p.err
-}
-
-// params reads the parameters of a URI and keeps the first error.
-type params struct {
-	uri radio.URI
-	err error
-}
-
-func (p *params) wrong(key, allowed string) {
-	if p.err == nil {
-		p.err = fmt.Errorf("device %q has the parameter %s=%s; allowed is %s", p.uri, key, p.uri.Params.Get(key), allowed)
-	}
-}
-
-func (p *params) number(key string, unset, least, most float64) float64 {
-	if !p.uri.Params.Has(key) {
-		return unset
-	}
-	v, err := strconv.ParseFloat(p.uri.Params.Get(key), 64)
-	if err != nil || !(v >= least && v <= most) {
-		p.wrong(key, fmt.Sprintf("%s to %s", plain(least), plain(most)))
-		return unset
-	}
-	return v
+	return o, p.Err()
 }
 
 func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-
-func (p *params) whole(key string, unset, least, most, step int) int {
-	if !p.uri.Params.Has(key) {
-		return unset
-	}
-	v, err := strconv.Atoi(p.uri.Params.Get(key))
-	if err != nil || v < least || v > most || v%step != 0 {
-		multiple := ""
-		if step > 1 {
-			multiple = fmt.Sprintf(" that are multiples of %d", step)
-		}
-		p.wrong(key, fmt.Sprintf("whole numbers from %d to %d%s", least, most, multiple))
-		return unset
-	}
-	return v
-}
-
-// word gives one of a few words, the first where the parameter is not there.
-func (p *params) word(key string, words ...string) string {
-	if !p.uri.Params.Has(key) {
-		return words[0]
-	}
-	if w := p.uri.Params.Get(key); slices.Contains(words, w) {
-		return w
-	}
-	p.wrong(key, strings.Join(words, ", "))
-	return words[0]
-}
 
 // Open opens the board that a URI names and brings it up.
 func (o *Opener) Open(ctx context.Context, u radio.URI) (radio.Device, error) {

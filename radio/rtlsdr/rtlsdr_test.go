@@ -676,18 +676,18 @@ func TestChoice(t *testing.T) {
 		"rtlsdr:7":                  "was not found; there are 001/001",
 		"rtlsdr:?at=002/001":        "was not found",
 		"rtlsdr:1?index=2":          "index=2; allowed is 0 to 1",
-		"rtlsdr:?index=x":           "index=x; allowed is whole numbers from 0 to 1000",
+		"rtlsdr:?index=x":           "index=x; allowed is a whole number from 0 to 1000",
 		"rtlsdr:?speed=1":           `the parameter "speed"; allowed is index, at, freq_hz`,
-		"rtlsdr:42?gain=50":         "gain=50; allowed is 0 to 49.6",
-		"rtlsdr:42?gain=loud":       "gain=loud; allowed is 0 to 49.6",
-		"rtlsdr:42?ppm=0.5":         "ppm=0.5; allowed is whole numbers from -400 to 400",
+		"rtlsdr:42?gain=50":         "gain=50; allowed is a number from 0 to 49.6",
+		"rtlsdr:42?gain=loud":       "gain=loud; allowed is a number from 0 to 49.6",
+		"rtlsdr:42?ppm=0.5":         "ppm=0.5; allowed is a whole number from -400 to 400",
 		"rtlsdr:42?rate_hz=5e5":     "rate_hz=5e5; allowed is 225001 to 300000 and 900001 to 3200000",
 		"rtlsdr:42?rate_hz=nan":     "rate_hz=nan; allowed is",
 		"rtlsdr:42?freq_hz=1e6":     "the frequency is 1 MHz; allowed is",
 		"rtlsdr:42?agc=1":           "agc=1; allowed is off, on",
 		"rtlsdr:42?direct=i&gain=3": "gain=3; allowed is none beside direct",
 		"rtlsdr:42?test=on&agc=on":  "agc=on; allowed is off beside test=on",
-		"rtlsdr:42?transfer=100":    "transfer=100; allowed is whole numbers from 512 to 1048576 that are multiples of 512",
+		"rtlsdr:42?transfer=100":    "transfer=100; allowed is a whole number from 512 to 1048576, a multiple of 512",
 	} {
 		if d, err := tryOpen(t.Context(), h, uri); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v: %v", uri, d, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -81,66 +80,23 @@ func addressOf(u radio.URI) (string, error) {
 const maxPPM = 400
 
 func parse(u radio.URI) (s settings, o options, err error) {
-	if err := u.Only("freq_hz", "rate_hz", "gain", "ppm", "agc", "test", "settle_ms", "deadline_ms"); err != nil {
-		return s, o, err
-	}
-	p := &params{uri: u}
-	s.frequency = radio.Hertz(p.number("freq_hz", 100e6, float64(frequencies.Min), float64(frequencies.Max)))
-	s.rate = radio.Hertz(p.number("rate_hz", float64(rtlsdr.DefaultRate), float64(rtlsdr.MinRate), float64(rtlsdr.MaxRate)))
+	p := radio.ReadSettings(u, "freq_hz", "rate_hz", "gain", "ppm", "agc", "test", "settle_ms", "deadline_ms")
+	s.frequency = radio.Hertz(p.Number("freq_hz", 100e6, float64(frequencies.Min), float64(frequencies.Max)))
+	s.rate = radio.Hertz(p.Number("rate_hz", float64(rtlsdr.DefaultRate), float64(rtlsdr.MinRate), float64(rtlsdr.MaxRate)))
 	if _, err := rtlsdr.NearestRate(s.rate); err != nil {
-		p.wrong("rate_hz", "225001 to 300000 and 900001 to 3200000")
+		p.Wrong("rate_hz", "225001 to 300000 and 900001 to 3200000")
 	}
 	if s.auto = u.Params.Get("gain") == "auto"; !s.auto {
-		if s.gain, err = rtlsdr.FloorGain(radio.Decibels(p.number("gain", 0, 0, float64(rtlsdr.MaxGain)))); err != nil {
+		if s.gain, err = rtlsdr.FloorGain(radio.Decibels(p.Number("gain", 0, 0, float64(rtlsdr.MaxGain)))); err != nil {
 			return s, o, err // never: it is within the range
 		}
 	}
-	ppm := p.number("ppm", 0, -maxPPM, maxPPM)
+	ppm := p.Number("ppm", 0, -maxPPM, maxPPM)
 	if s.ppm = int(ppm); float64(s.ppm) != ppm {
-		p.wrong("ppm", "whole numbers")
+		p.Wrong("ppm", "whole numbers")
 	}
-	s.agc, s.test = p.on("agc"), p.on("test")
-	o.settle = p.milliseconds("settle_ms", 500, 0, 60_000)
-	o.deadline = p.milliseconds("deadline_ms", 5000, 0, 600_000)
-	return s, o, p.err
-}
-
-// params reads the parameters of a URI and keeps the first error.
-type params struct {
-	uri radio.URI
-	err error
-}
-
-func (p *params) wrong(key, allowed string) {
-	if p.err == nil {
-		p.err = fmt.Errorf("device %q has the parameter %s=%s; allowed is %s", p.uri, key, p.uri.Params.Get(key), allowed)
-	}
-}
-
-func (p *params) number(key string, unset, least, most float64) float64 {
-	if !p.uri.Params.Has(key) {
-		return unset
-	}
-	v, err := strconv.ParseFloat(p.uri.Params.Get(key), 64)
-	if err != nil || !(v >= least && v <= most) {
-		plain := func(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-		p.wrong(key, plain(least)+" to "+plain(most))
-		return unset
-	}
-	return v
-}
-
-func (p *params) milliseconds(key string, unset, least, most float64) time.Duration {
-	return time.Duration(p.number(key, unset, least, most) * float64(time.Millisecond))
-}
-
-func (p *params) on(key string) bool {
-	if !p.uri.Params.Has(key) {
-		return false
-	}
-	v := p.uri.Params.Get(key)
-	if !slices.Contains([]string{"on", "off"}, v) {
-		p.wrong(key, "on or off")
-	}
-	return v == "on"
+	s.agc, s.test = p.Word("agc", "off", "on") == "on", p.Word("test", "off", "on") == "on"
+	o.settle = p.Milliseconds("settle_ms", 500*time.Millisecond, 0, 60_000)
+	o.deadline = p.Milliseconds("deadline_ms", 5*time.Second, 0, 600_000)
+	return s, o, p.Err()
 }

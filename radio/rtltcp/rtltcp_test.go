@@ -506,12 +506,12 @@ func TestURIs(t *testing.T) {
 		"rtl_tcp:h:0":             `the port "0"; allowed is 1 to 65535`,
 		"rtl_tcp:h:http":          `the port "http"; allowed is`,
 		"rtl_tcp:a:b:c":           "allowed is HOST, HOST:PORT or [IPv6]:PORT",
-		"rtl_tcp:h?gain=60":       "gain=60; allowed is 0 to 49.6",
-		"rtl_tcp:h?freq_hz=1":     "freq_hz=1; allowed is 27000000 to 1765000000",
+		"rtl_tcp:h?gain=60":       "gain=60; allowed is a number from 0 to 49.6",
+		"rtl_tcp:h?freq_hz=1":     "freq_hz=1; allowed is a number from 27000000 to 1765000000",
 		"rtl_tcp:h?rate_hz=5e5":   "rate_hz=5e5; allowed is 225001 to 300000 and 900001 to 3200000",
 		"rtl_tcp:h?ppm=1.5":       "ppm=1.5; allowed is whole numbers",
-		"rtl_tcp:h?agc=1":         "agc=1; allowed is on or off",
-		"rtl_tcp:h?settle_ms=-1":  "settle_ms=-1; allowed is 0 to 60000",
+		"rtl_tcp:h?agc=1":         "agc=1; allowed is off, on",
+		"rtl_tcp:h?settle_ms=-1":  "settle_ms=-1; allowed is a whole number from 0 to 60000",
 		"rtl_tcp:h?bandwidth=1e6": `the parameter "bandwidth"; allowed is freq_hz`,
 	} {
 		if d, err := tryOpen(t.Context(), newServer(), uri); err == nil || !strings.Contains(err.Error(), want) {
