@@ -1,0 +1,116 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func some(t *testing.T) (Report, string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "plots"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "plots", "loss.svg"), []byte("<svg/>"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return Report{
+		Title: "A & B <c>", Lead: []string{"Lead_in."},
+		Sections: []Section{{"One", []Block{
+			Paragraph("a < b"), List{"first", "sec*ond"},
+			Table{"Caption.", []string{"x", "y"}, []Row{{[]string{"1|2", "3"}, Same, ""}, {[]string{"4", "5"}, Differs, "because"}}},
+			Table{"Plain.", []string{"x"}, []Row{{Cells: []string{"6"}}}},
+			Figure{"plots/loss", "The loss."},
+		}}},
+	}, dir
+}
+
+// The page stands alone, is well formed, and holds texts as texts.
+func TestHTML(t *testing.T) {
+	r, dir := some(t)
+	data, err := r.HTML(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _ := r.HTML(dir)
+	if !bytes.Equal(data, again) {
+		t.Error("the same report gives other bytes")
+	}
+	text := string(data)
+	for _, want := range []string{"A &amp; B &lt;c&gt;", "a &lt; b", `class="verdict differs">different`, "data:image/svg&#43;xml;base64,PHN2Zy8", "<caption>Plain.</caption>"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in the page", want)
+		}
+	}
+	for _, never := range []string{"http:", "https:", "<script", "src=\"plots"} {
+		if strings.Contains(text, never) {
+			t.Errorf("%q is in the page, which must need nothing else", never)
+		}
+	}
+	d := xml.NewDecoder(bytes.NewReader(data))
+	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
+	for {
+		if _, err := d.Token(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestMarkdown(t *testing.T) {
+	r, _ := some(t)
+	data, err := r.Markdown()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `# A & B &lt;c>
+
+Lead\_in.
+
+## One
+
+a &lt; b
+
+- first
+- sec\*ond
+
+Caption.
+
+| x | y | verdict | why |
+|---|---|---|---|
+| 1\|2 | 3 | same |  |
+| 4 | 5 | different | because |
+
+Plain.
+
+| x |
+|---|
+| 6 |
+
+![The loss.](plots/loss.png)
+`
+	if string(data) != want {
+		t.Errorf("got\n%s", data)
+	}
+	if c := r.Counts(); c[Same] != 1 || c[Differs] != 1 || c[None] != 1 {
+		t.Errorf("verdicts %v", c)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	r, dir := some(t)
+	r.Sections[0].Blocks = append(r.Sections[0].Blocks, Figure{"plots/absent", ""})
+	if _, err := r.HTML(dir); err == nil {
+		t.Error("a picture that is not there is taken")
+	}
+	r.Sections[0].Blocks = []Block{Table{"T.", []string{"x", "y"}, []Row{{Cells: []string{"1"}}}}}
+	if _, err := r.Markdown(); err == nil {
+		t.Error("a short row is taken")
+	}
+}
