@@ -17,12 +17,12 @@ import (
 // is room.
 func TestFullDisk(t *testing.T) {
 	mount := t.TempDir()
-	if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=160k"); err != nil {
+	if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=100k"); err != nil {
 		t.Skipf("a small file system is needed to fill, and mounting one failed: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(mount, syscall.MNT_DETACH) })
 	dir := filepath.Join(mount, "run")
-	args := append([]string{"run", loopbackConfig, "--out", dir}, append(slices.Clone(small), "--set", "optimizer.rounds=3000")...)
+	args := append([]string{"run", loopbackConfig, "--out", dir}, append(slices.Clone(small), "--set", "optimizer.rounds=1500", "--set", "encryption.parameter_set=lean-2048")...)
 	status, _, stderr := run(t, args...)
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	last := lines[len(lines)-1]
@@ -40,7 +40,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustRun(t, "run", "--resume", dir)
-	if s := summaryOf(t, dir); s.RoundsCompleted != 3000 {
+	if s := summaryOf(t, dir); s.RoundsCompleted != 1500 {
 		t.Errorf("resumed to round %d", s.RoundsCompleted)
 	}
 

@@ -14,8 +14,12 @@ import (
 )
 
 // One seed gives one run: every bit that is received, in failed attempts too,
-// and every M, on any number of goroutines and cores.
+// and every M, on any number of goroutines and cores. A quarter of the rounds with -short.
 func TestDeterminism(t *testing.T) {
+	rounds := uint32(20)
+	if testing.Short() {
+		rounds = 5
+	}
 	for _, link := range []struct {
 		set  string
 		form xmkckks.Form
@@ -49,7 +53,7 @@ func TestDeterminism(t *testing.T) {
 					}),
 				})
 				retries := 0
-				for k := range uint32(20) {
+				for k := range rounds {
 					out, err := b.engine.Run(k, b.deltas())
 					if err != nil {
 						t.Fatal(err)

@@ -2,6 +2,7 @@ package round
 
 import (
 	"math"
+	"os"
 	"slices"
 	"testing"
 
@@ -104,11 +105,12 @@ func hidePattern(_ phy.Slot, rx *phy.Reception) {
 	}
 }
 
-// manyRounds is how many rounds a test that counts runs: a tenth with -short.
+// manyRounds is how many rounds a test that counts runs: all of them with RINGWAVE_LONG
+// in the environment, else a tenth.
 func manyRounds(t *testing.T, n int) int {
-	if testing.Short() {
+	if os.Getenv("RINGWAVE_LONG") == "" {
 		n /= 10
-		t.Logf("-short: %d rounds", n)
+		t.Logf("%d rounds; RINGWAVE_LONG=1 runs ten times as many", n)
 	}
 	return n
 }

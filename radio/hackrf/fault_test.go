@@ -234,10 +234,14 @@ func TestCarrierStays(t *testing.T) {
 // none, the board is off or gone, and nothing is left running.
 func TestRandomFaults(t *testing.T) { manyFaults(t, 60, 1000) }
 
-// manyFaults runs a number of schedules, more where time does not matter.
+// manyFaults runs a number of schedules, more where time does not matter, and a quarter
+// of them with -short.
 func manyFaults(t *testing.T, schedules, long int) {
-	if os.Getenv("RINGWAVE_LONG") == "1" {
+	switch {
+	case os.Getenv("RINGWAVE_LONG") == "1":
 		schedules = long
+	case testing.Short():
+		schedules /= 4
 	}
 	for seed := range schedules {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
