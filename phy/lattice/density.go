@@ -143,5 +143,10 @@ func (d *density) noiseBound() float64 {
 		// that the bins can hold is bound enough.
 		return float64(d.bins)
 	}
-	return math.Sqrt(bound/2) / math.Pi
+	return math.Max(math.Sqrt(bound/2)/math.Pi, binNoise)
 }
+
+// binNoise is the deviation within a bin, sqrt(1/12), below which bins do not show the
+// noise. The bound can come out as 0 where it is not: symbols that a converter has put on
+// a lattice of its own have |phi| = 1 at that lattice's frequency.
+const binNoise = 0.2886751345948129
