@@ -98,7 +98,7 @@ type WaveformConfig struct {
 	Restart func() (transmitters []radio.Transmitter, receiver radio.Receiver, err error)
 	// Remeasure, if not nil, is called after Restart, whose streams have new phases: it
 	// gives trims and advances for them, and the transmitters' index from which on it
-	// has sent nothing.
+	// has sent nothing. With ErrAgain both are called once more, a few times at most.
 	Remeasure func() (trims []Trim, advance []modem.Samples, start radio.SampleIndex, err error)
 	// SenderEpochs, for a link that only listens, gives the present tuning epochs of
 	// those who send, as a recording has kept them; nil, or a nil slice, where they

@@ -2,6 +2,7 @@ package phy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"ringwave/radio"
@@ -92,8 +93,25 @@ func (w *Waveform) recount() error {
 	return nil
 }
 
-// restart takes up new streams.
+// ErrAgain: new streams were of no use, as they lost count before anything was made of
+// them. They may begin anew once more.
+var ErrAgain = errors.New("the streams must begin anew")
+
+// restartTries is how many times streams begin anew, one right after the other.
+const restartTries = 4
+
+// restart takes up new streams, and others while those are of no use.
 func (w *Waveform) restart() error {
+	for try := 1; ; try++ {
+		err := w.beginAnew()
+		if try == restartTries || !errors.Is(err, ErrAgain) {
+			return err
+		}
+	}
+}
+
+// beginAnew takes up new streams.
+func (w *Waveform) beginAnew() error {
 	tx, rx, err := w.cfg.Restart()
 	if err != nil {
 		return fmt.Errorf("beginning anew, as %s: %w", w.uncounted, err)
@@ -104,11 +122,15 @@ func (w *Waveform) restart() error {
 	if err := idle(tx); err != nil {
 		return err
 	}
-	w.cfg.Transmitters, w.cfg.Receiver, w.uncounted = tx, rx, ""
+	w.cfg.Transmitters, w.cfg.Receiver = tx, rx
 	w.cursor, w.sent, w.next, w.offset = w.cfg.Start, w.cfg.Start, w.cfg.Start, 0
 	w.loseTrace()
 	w.hasTimed = false
-	return w.remeasure()
+	if err := w.remeasure(); err != nil {
+		return err
+	}
+	w.uncounted = ""
+	return nil
 }
 
 // remeasure has devices make up for what new streams ask for.

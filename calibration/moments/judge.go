@@ -202,10 +202,14 @@ func (c *check) mean() {
 }
 
 func (c *check) fit() {
-	gauss, gp := c.sample.fitsGaussian()
+	s, ok := c.sample.smoothed(c.options.GainStep)
+	if !ok {
+		return
+	}
+	gauss, gp := s.fitsGaussian()
 	rician, rp := math.NaN(), math.NaN()
 	if gp < 0.05 { // else one law fits, and the other need not be integrated
-		_, _, rician, rp = c.sample.fits()
+		_, _, rician, rp = s.fits()
 	}
 	statistic, p := gauss, gp
 	if rp > gp {
@@ -215,8 +219,28 @@ func (c *check) fit() {
 	if !math.IsNaN(rician) {
 		against += fmt.Sprintf(", %.3g against a Rician one", rician)
 	}
-	skew, excess := c.sample.empirical()
+	skew, excess := s.empirical()
 	c.add(Fit, statistic, p, true, "the gains are neither Gaussian nor Rician (%s, p = %.2g; skewness %.2g, excess kurtosis %.2g)", against, p, skew, excess)
+}
+
+// smoothed spreads values that lie on a grid evenly over its step, so that its law is
+// that of what was rounded to the grid but for terms in (step/sigma)^2, which are small
+// where the deviation is two steps or more; ok is false where it is not.
+func (p sample) smoothed(step float64) (s sample, ok bool) {
+	if step == 0 {
+		return p, true
+	}
+	if math.Sqrt(p.s2) < 2*step {
+		return p, false
+	}
+	s = p
+	s.x = slices.Clone(p.x)
+	for k := range s.x { // multiples of the golden ratio fill the unit interval evenly
+		_, part := math.Modf(float64(k+1) * math.Phi)
+		s.x[k] += step * (part - 0.5)
+	}
+	s.s2 += step * step / 12
+	return s, true
 }
 
 func (c *check) stationarity() {

@@ -105,6 +105,9 @@ type Options struct {
 	// DistortionTolerance is the power of residuals that grow with the gain, relative
 	// to the signal, that does not count: 1e-5.
 	DistortionTolerance float64
+	// GainStep is the step of a grid on which gains are known to lie, as emulated ones
+	// do; 0 for none. The law is that of what was rounded to it.
+	GainStep float64
 	// DelayTolerance is the jump of a delay, in samples, that does not count: 0.001.
 	DelayTolerance float64
 }
@@ -122,6 +125,7 @@ func (o Options) withDefaults() (Options, error) {
 		{&o.DistortionTolerance, "tolerance of distortion", 1e-5, 1},
 		{&o.DelayTolerance, "tolerance of delays", 0.001, 1},
 		{&o.RoundSeconds, "duration of a round", 0, math.Inf(1)},
+		{&o.GainStep, "step of gains", 0, math.Inf(1)},
 		{&o.OffsetHz, "tolerance of the carrier's offset", 0, math.Inf(1)},
 	} {
 		if *v.field == 0 {

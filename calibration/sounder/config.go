@@ -3,6 +3,7 @@ package sounder
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"ringwave/calibration/sounding"
 	"ringwave/phy/modem"
@@ -50,11 +51,17 @@ type Config struct {
 	Reach   radio.SampleCount
 	Flush   radio.SampleCount
 	Restart func() (transmitters []radio.Transmitter, receiver radio.Receiver, err error)
+	// Patience is how long a stream may give or take nothing before Run ends with
+	// ErrStalled; 0 for ever, as in memory. It must be longer than a block, its Lead
+	// and twice its Reach take on the air.
+	Patience time.Duration
 	// BlockAt gives the receiver's index at which a block begins, and its session.
 	BlockAt func(block int) (at radio.SampleIndex, session int, err error)
 
 	// First is the number of blocks that are done; Session is the session to which
 	// block First belongs, and Acquired what was found in it, nil where it begins.
+	// Streams that cannot begin anew by Restart are those in which these blocks were
+	// played, or others that must go on behind them all the same, as in memory.
 	First    int
 	Session  int
 	Acquired []Acquired
@@ -89,6 +96,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("an amplitude of %v: it must be above 0 and at most 1", c.Amplitude)
 	case c.Transmitters == nil && c.BlockAt == nil:
 		return fmt.Errorf("a sounder that only listens must be told where blocks are")
+	case c.Patience < 0:
+		return fmt.Errorf("a patience of %v: it must be positive, or 0 for ever", c.Patience)
 	case c.First < 0 || c.First > c.Blocks:
 		return fmt.Errorf("%d of %d blocks are done", c.First, c.Blocks)
 	case c.Acquired != nil && len(c.Acquired) != c.Devices:
@@ -117,6 +126,9 @@ func (c *Config) span() radio.SampleCount {
 	}
 	return radio.SampleCount(c.Looks-1)*c.lookEvery() + radio.SampleCount(c.Devices)*c.slot()
 }
+
+// lookSpan gives the samples of a look.
+func (c *Config) lookSpan() radio.SampleCount { return radio.SampleCount(c.Devices) * c.slot() }
 
 // BlockSamples gives the samples from a block to the next, where boards do not ask
 // for more.

@@ -24,7 +24,13 @@ type Sounder struct {
 	next   radio.SampleIndex // the receiver's, of the next sample that it will give
 	offset radio.SampleIndex // of the receiver's index against the transmitters'
 	traced bool              // the offset is known
+	// uncounted says which transmitter has lost count of its samples, and with it the
+	// time that it shares with others; empty if none has.
+	uncounted string
+	lost      int // blocks in a row
+	unasked   int // samples since transmitters were last looked at
 
+	adrift  bool // the receiver lost samples in the block, and not how many
 	known   bool // the session's epochs are
 	rxEpoch radio.Epoch
 	txEpoch []radio.Epoch
@@ -36,6 +42,10 @@ type captured struct {
 	block Block
 	slots [][]complex64 // nil where missed
 }
+
+// ErrUncounted: a transmitter has lost count of its samples, and there is no Restart by
+// which all could begin anew.
+var ErrUncounted = errors.New("the transmitters no longer count alike")
 
 // errMoved: the session is over, its phases are gone.
 var errMoved = errors.New("the tuning epoch changed")
@@ -55,14 +65,15 @@ func New(cfg Config) (*Sounder, error) {
 func (s *Sounder) begin() {
 	s.cursor, s.sent, s.next, s.offset = s.cfg.Start, s.cfg.Start, s.cfg.Start, 0
 	s.traced = s.cfg.Reach == 0 || s.cfg.Transmitters == nil
-	s.known = false
+	s.known, s.uncounted = false, ""
 }
 
 // Run makes the blocks that are left and hands each to emit, in order. It stops
 // between two blocks when ctx is done, with ctx's error; what was emitted by then is
 // done. The first blocks of a session come late, once their soundings are found.
+// Errors are a stream's, ErrStalled, ErrUncounted and *NotHeardError.
 func (s *Sounder) Run(ctx context.Context, emit func(Block) error) error {
-	if s.cfg.Transmitters != nil && s.cfg.First > 0 {
+	if s.cfg.Transmitters != nil && s.cfg.Restart == nil {
 		s.cursor += radio.SampleIndex(s.cfg.First) * radio.SampleIndex(s.cfg.BlockSamples())
 	}
 	if err := s.idle(ctx, s.cursor); err != nil {
@@ -79,6 +90,9 @@ func (s *Sounder) Run(ctx context.Context, emit func(Block) error) error {
 		if err != nil {
 			return fmt.Errorf("block %d: %w", k+1, err)
 		}
+		if err := s.count(&c); err != nil {
+			return err
+		}
 		s.inSession++
 		s.waiting = append(s.waiting, c)
 		if err := s.settle(emit, false); err != nil {
@@ -86,6 +100,24 @@ func (s *Sounder) Run(ctx context.Context, emit func(Block) error) error {
 		}
 	}
 	return s.settle(emit, true)
+}
+
+// lostBlocks is how many blocks in a row may be missed whole. Boards that lose samples in
+// each of them, as on a machine that is too slow, will do so in all.
+const lostBlocks = 16
+
+// count counts blocks that were missed whole.
+func (s *Sounder) count(c *captured) error {
+	for _, w := range c.slots {
+		if w != nil {
+			s.lost = 0
+			return nil
+		}
+	}
+	if s.lost++; s.lost < lostBlocks {
+		return nil
+	}
+	return &NotHeardError{Device: -1, Bursts: lostBlocks * len(c.slots), Err: fmt.Errorf("the last %d blocks were missed: %s", lostBlocks, c.block.Records[0].Missed)}
 }
 
 // Next gives the transmitters' index from which on nothing was sent.
@@ -101,7 +133,10 @@ func (s *Sounder) turn(k int, emit func(Block) error) error {
 		}
 		return s.leave(session, emit)
 	}
-	lost := s.known && s.moved()
+	if s.uncounted != "" && s.cfg.Restart == nil && s.cfg.Devices > 1 {
+		return fmt.Errorf("%w: %s", ErrUncounted, s.uncounted)
+	}
+	lost := s.known && s.moved() || s.uncounted != ""
 	due := k > s.cfg.First && s.inSession >= s.cfg.sessionBlocks()
 	if !lost && !due {
 		return nil
@@ -127,6 +162,9 @@ func (s *Sounder) leave(session int, emit func(Block) error) error {
 // restart takes up new streams, where there are any.
 func (s *Sounder) restart() error {
 	if s.cfg.Restart == nil {
+		if s.uncounted != "" { // the receiver's index is all that can differ
+			s.uncounted, s.traced = "", s.cfg.Reach == 0
+		}
 		return nil
 	}
 	tx, rx, err := s.cfg.Restart()
@@ -167,18 +205,15 @@ func (s *Sounder) acquire() error {
 	found := make([]Acquired, s.cfg.Devices)
 	for i := range found {
 		var windows [][]complex64
-		missed := ""
 		for _, c := range s.waiting {
 			for t := range s.cfg.Looks {
 				if w := c.slots[t*s.cfg.Devices+i]; w != nil {
 					windows = append(windows, w)
-				} else {
-					missed = c.block.Records[t*s.cfg.Devices+i].Missed
 				}
 			}
 		}
 		if len(windows) == 0 {
-			return &NotHeardError{Device: i, Err: fmt.Errorf("all were missed: %s", missed)}
+			continue // a session that ended before it was heard: its blocks are missed
 		}
 		a, err := s.cfg.Sounding.Acquire(windows, s.nominal(), s.cfg.Search)
 		if err != nil {
@@ -210,6 +245,7 @@ func (s *Sounder) fit(c *captured) {
 
 // capture plays block k and keeps what is heard.
 func (s *Sounder) capture(ctx context.Context, k int) (captured, error) {
+	s.adrift = false
 	at, err := s.playTraced(ctx, k)
 	if err != nil {
 		return captured{}, err
@@ -237,11 +273,11 @@ func (s *Sounder) capture(ctx context.Context, k int) (captured, error) {
 // differs by.
 const traceTries = 4
 
-// playTraced plays block k, and before it blocks that are thrown away where the
+// playTraced plays block k, and before it first looks that are thrown away where the
 // receiver's index is not known.
 func (s *Sounder) playTraced(ctx context.Context, k int) (radio.SampleIndex, error) {
 	for try := 1; !s.traced; try++ {
-		at, err := s.play(ctx, k)
+		at, err := s.play(ctx, k, 1)
 		if err != nil {
 			return 0, err
 		}
@@ -251,5 +287,5 @@ func (s *Sounder) playTraced(ctx context.Context, k int) (radio.SampleIndex, err
 			return 0, err
 		}
 	}
-	return s.play(ctx, k)
+	return s.play(ctx, k, s.cfg.Looks)
 }

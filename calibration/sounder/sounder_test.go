@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"ringwave/calibration/sounder"
 	"ringwave/calibration/sounding"
@@ -263,6 +264,110 @@ func TestRetuned(t *testing.T) {
 				t.Errorf("%s: block %d is numbered %d: %s", who, k, b.Number, b.Records[0].Missed)
 			}
 		}
+	}
+}
+
+// A session that ends in its first block, before anything was heard, costs that block.
+func TestRetunedAtOnce(t *testing.T) {
+	r := newRig(t, 2, 40, 1)
+	ok(t, r.medium.RetuneReceiver(20, 1))
+	got := r.run()
+	if len(got) != 40 || got[0].Records[1].Missed == "" || got[39].Session != 1 || got[39].Records[1].Missed != "" {
+		t.Errorf("%d blocks, the last of session %d; the first was missed as %q", len(got), got[39].Session, got[0].Records[1].Missed)
+	}
+}
+
+// late is a receiver that loses samples from each block on, and not how many.
+type late struct {
+	radio.Receiver
+	by, every radio.SampleIndex
+}
+
+func (l *late) Read(ctx context.Context, dst []complex64) (int, radio.Meta, error) {
+	return l.ReadUntil(ctx, dst, radio.Forever)
+}
+
+// ReadUntil loses so many samples once its index has come to every, and calls the next
+// one by the index of the first that was lost.
+func (l *late) ReadUntil(ctx context.Context, dst []complex64, until radio.SampleIndex) (int, radio.Meta, error) {
+	lost := radio.SampleIndex(0)
+	if l.by != 0 {
+		lost = l.by
+	}
+	if until != radio.Forever {
+		until += lost
+	}
+	n, meta, err := radio.ReadUntil(ctx, l.Receiver, dst, until)
+	meta.First -= lost
+	if err == nil && n > 0 && l.by == 0 && meta.First > l.every {
+		l.by = 700
+		meta.Gaps = append(meta.Gaps, radio.Gap{At: n - 1})
+		waste := make([]complex64, l.by)
+		if _, _, err := radio.ReadFull(ctx, l.Receiver, waste); err != nil {
+			return 0, meta, err
+		}
+	}
+	return n, meta, err
+}
+
+// A receiver that loses samples, and not how many, is looked for again within its reach.
+func TestReceiverLosesCount(t *testing.T) {
+	r := newRig(t, 2, 60, 1)
+	r.cfg.Reach, r.cfg.Receiver = 2000, &late{Receiver: r.cfg.Receiver, every: 180_000}
+	missed := 0
+	for _, b := range r.run() {
+		for _, rec := range b.Records {
+			if rec.Missed != "" {
+				missed++
+			} else if math.Abs(float64(rec.Estimate.Delay)) > 10 {
+				t.Errorf("block %d: a delay of %v", b.Number, rec.Estimate.Delay)
+			}
+		}
+	}
+	if missed < 1 || missed > 4 {
+		t.Errorf("%d soundings were missed", missed)
+	}
+}
+
+// Boards that lose samples in every block end the calibration, and it is said why.
+func TestAllIsLost(t *testing.T) {
+	r := newRig(t, 1, 60, 1)
+	ok(t, r.medium.Drop(0, 1_000_000_000))
+	_, err := r.tryRun()
+	var unheard *sounder.NotHeardError
+	if !errors.As(err, &unheard) || unheard.Device != -1 || !strings.Contains(err.Error(), "the last 16 blocks were missed: samples were lost") {
+		t.Error(err)
+	}
+}
+
+// still gives nothing.
+type still struct{ radio.Receiver }
+
+func (still) Read(ctx context.Context, _ []complex64) (int, radio.Meta, error) {
+	<-ctx.Done()
+	return 0, radio.Meta{}, ctx.Err()
+}
+
+// A receiver that stands still ends a patient sounder, and one that was interrupted says
+// so instead.
+func TestPatience(t *testing.T) {
+	r := newRig(t, 1, 40, 1)
+	r.cfg.Patience, r.cfg.Receiver = time.Millisecond, still{r.cfg.Receiver}
+	if _, err := r.tryRun(); !errors.Is(err, sounder.ErrStalled) || !strings.Contains(err.Error(), "the receiver gave nothing for 1ms") {
+		t.Error(err)
+	}
+	r = newRig(t, 1, 40, 1)
+	r.cfg.Patience, r.cfg.Receiver = time.Hour, still{r.cfg.Receiver}
+	s, err := sounder.New(r.cfg)
+	ok(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := s.Run(ctx, nil); !errors.Is(err, context.Canceled) || errors.Is(err, sounder.ErrStalled) {
+		t.Error(err)
+	}
+	r.cfg.Patience = -1
+	if _, err := sounder.New(r.cfg); err == nil {
+		t.Error("a patience of -1 is taken")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"math/cmplx"
+	"slices"
 
 	"ringwave/radio"
 )
@@ -22,25 +23,29 @@ func (s *Sounder) margin() radio.SampleIndex {
 	return radio.SampleIndex(s.cfg.Reach)
 }
 
-// play sends block k and gives the index at which it begins: the transmitters', or
-// where there are none, the receiver's.
-func (s *Sounder) play(ctx context.Context, k int) (radio.SampleIndex, error) {
+// play sends so many looks of block k and gives the index at which it begins: the
+// transmitters', or where there are none, the receiver's.
+func (s *Sounder) play(ctx context.Context, k, looks int) (radio.SampleIndex, error) {
 	if s.cfg.Transmitters == nil {
 		at, _, err := s.cfg.BlockAt(k)
 		return at, err
 	}
 	s.putOff()
 	at := s.cursor
-	if err := s.announce(ctx, k, at); err != nil {
+	if err := s.announce(ctx, k, looks, at); err != nil {
 		return 0, err
 	}
-	end := at + radio.SampleIndex(s.cfg.span())
-	s.cursor = max(at+radio.SampleIndex(s.cfg.BlockSamples()), end+s.margin()+radio.SampleIndex(s.cfg.Flush+s.cfg.Reach))
+	every, span := s.cfg.BlockSamples(), s.cfg.span()
+	if looks < s.cfg.Looks {
+		every, span = 0, s.cfg.lookSpan()
+	}
+	end := at + radio.SampleIndex(span)
+	s.cursor = max(at+radio.SampleIndex(every), end+s.margin()+radio.SampleIndex(s.cfg.Flush+s.cfg.Reach))
 	s.sent = end
 	for i, tx := range s.cfg.Transmitters {
-		for t := range s.cfg.Looks {
+		for t := range looks {
 			start := at + s.cfg.place(t, i) + radio.SampleIndex(s.cfg.Guard)
-			if _, err := tx.Write(ctx, s.burst, radio.TxMeta{Timed: true, Start: start, BurstEnd: true}); err != nil {
+			if err := s.write(ctx, tx, radio.TxMeta{Timed: true, Start: start, BurstEnd: true}); err != nil {
 				return 0, fmt.Errorf("device %d sends a sounding: %w", i+1, err)
 			}
 		}
@@ -50,7 +55,7 @@ func (s *Sounder) play(ctx context.Context, k int) (radio.SampleIndex, error) {
 
 // announce tells of a block's looks. In memory all that comes before has been received
 // by then, so that what a simulation sets is the same in a resumed calibration.
-func (s *Sounder) announce(ctx context.Context, k int, at radio.SampleIndex) error {
+func (s *Sounder) announce(ctx context.Context, k, looks int, at radio.SampleIndex) error {
 	if s.cfg.OnLook == nil {
 		return nil
 	}
@@ -59,7 +64,7 @@ func (s *Sounder) announce(ctx context.Context, k int, at radio.SampleIndex) err
 			return err
 		}
 	}
-	for t := range s.cfg.Looks {
+	for t := range looks {
 		if err := s.cfg.OnLook(k, t, at+s.cfg.place(t, 0)); err != nil {
 			return err
 		}
@@ -104,18 +109,81 @@ func (s *Sounder) skip(ctx context.Context, due radio.SampleIndex) error {
 		s.waste = make([]complex64, skipped)
 	}
 	for s.next < due {
-		n, meta, err := radio.ReadFullUntil(ctx, s.cfg.Receiver, s.waste[:min(skipped, due-s.next)], due)
-		if n > 0 {
-			s.next = meta.Index(n-1) + 1
-		}
+		n, _, err := s.read(ctx, s.waste[:min(skipped, due-s.next)], due)
 		if err != nil {
-			return ended(err)
+			return err
 		}
 		if n == 0 {
 			return nil // what is left was lost
 		}
 	}
 	return nil
+}
+
+// read is radio.ReadFullUntil of the receiver, no longer than the sounder is patient and
+// the transmitters are there.
+func (s *Sounder) read(ctx context.Context, dst []complex64, until radio.SampleIndex) (int, radio.Meta, error) {
+	if err := s.checkSenders(ctx, len(dst)); err != nil {
+		return 0, radio.Meta{}, err
+	}
+	waiting, release := s.patient(ctx)
+	defer release()
+	n, meta, err := radio.ReadFullUntil(waiting, s.cfg.Receiver, dst, until)
+	if n > 0 {
+		s.next = meta.Index(n-1) + 1
+		s.adrift = s.adrift || uncounted(meta.Gaps)
+	}
+	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+		return n, meta, fmt.Errorf("%w: the receiver gave nothing for %v, after its index %d and before %d; if it waits for what transmitters have not sent, its index differs from theirs by more than the %d samples within which it is looked for: %w",
+			ErrStalled, s.cfg.Patience, s.next, until, s.cfg.Reach, err)
+	}
+	return n, meta, ended(err)
+}
+
+// uncounted tells whether one of the gaps is of unknown length.
+func uncounted(gaps []radio.Gap) bool {
+	return slices.ContainsFunc(gaps, func(g radio.Gap) bool { return !g.Exact })
+}
+
+// write sends a burst, no longer than the sounder is patient.
+func (s *Sounder) write(ctx context.Context, tx radio.Transmitter, meta radio.TxMeta) error {
+	waiting, release := s.patient(ctx)
+	defer release()
+	n, err := tx.Write(waiting, s.burst, meta)
+	if err == nil || waiting.Err() == nil || ctx.Err() != nil {
+		return err
+	}
+	return fmt.Errorf("%w: in %v %d of %d samples of a sounding found room; if its board waits for others, a whole block must find room: %w",
+		ErrStalled, s.cfg.Patience, n, len(s.burst), err)
+}
+
+// checkSenders looks, every so many samples that are received, whether a transmitter
+// has failed: what others have written must not go on being sent until the receiver
+// has heard all of it.
+func (s *Sounder) checkSenders(ctx context.Context, samples int) error {
+	if s.unasked += samples; s.unasked < skipped {
+		return nil
+	}
+	s.unasked = 0
+	for i, tx := range s.cfg.Transmitters {
+		if t, ok := tx.(radio.Idler); ok {
+			if err := t.Idle(ctx, 0); err != nil { // promises nothing
+				return fmt.Errorf("device %d: %w", i+1, err)
+			}
+		}
+	}
+	return nil
+}
+
+// ErrStalled: a stream gave or took nothing for as long as the sounder is patient.
+var ErrStalled = errors.New("the radios stand still")
+
+// patient gives the context of one wait, which is to be released behind it.
+func (s *Sounder) patient(ctx context.Context) (waiting context.Context, release context.CancelFunc) {
+	if s.cfg.Patience == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, s.cfg.Patience)
 }
 
 // ended makes a sentence of a stream's end.
@@ -133,9 +201,8 @@ func (s *Sounder) hear(ctx context.Context, at radio.SampleIndex, b *Block) ([]c
 		return nil, Record{}, err
 	}
 	slot := make([]complex64, s.cfg.slot())
-	n, meta, err := radio.ReadFullUntil(ctx, s.cfg.Receiver, slot, at+radio.SampleIndex(len(slot)))
+	n, meta, err := s.read(ctx, slot, at+radio.SampleIndex(len(slot)))
 	if n > 0 {
-		s.next = meta.Index(n-1) + 1
 		if !s.known {
 			s.rxEpoch, s.known = meta.Epoch, true
 			s.txEpoch = s.epochs()
@@ -143,11 +210,11 @@ func (s *Sounder) hear(ctx context.Context, at radio.SampleIndex, b *Block) ([]c
 		b.Receiver = meta.Epoch
 	}
 	if err != nil {
-		return nil, Record{}, ended(err)
+		return nil, Record{}, err
 	}
 	r := Record{Clipped: int64(meta.Clipped)}
 	switch {
-	case n < len(slot) || meta.First != at || len(meta.Gaps) > 0:
+	case s.adrift || n < len(slot) || meta.First != at || len(meta.Gaps) > 0:
 		r.Missed = "samples were lost"
 	case meta.Invalid > 0:
 		r.Missed = fmt.Sprintf("%d samples are no numbers", meta.Invalid)
@@ -188,17 +255,12 @@ func (s *Sounder) judge(ctx context.Context, c *captured) error {
 	if s.cfg.Transmitters == nil {
 		return nil
 	}
-	reason := ""
-	for i, tx := range s.cfg.Transmitters {
-		if err := checkLoss(ctx, tx); err != nil {
-			return fmt.Errorf("asking device %d for its losses: %w", i+1, err)
-		}
-		if r := events(i, tx); r != "" {
-			reason = r
-		}
+	reason, err := s.askForLosses(ctx)
+	if err != nil {
+		return err
 	}
-	if err := checkLoss(ctx, s.cfg.Receiver); err != nil {
-		return fmt.Errorf("asking the receiver for its losses: %w", err)
+	if s.adrift && s.cfg.Reach > 0 {
+		s.traced = false // the next block is looked for
 	}
 	if reason == "" && s.known && s.moved() {
 		reason = errMoved.Error()
@@ -212,6 +274,25 @@ func (s *Sounder) judge(ctx context.Context, c *captured) error {
 	return nil
 }
 
+// askForLosses asks all boards what they have lost, and gives why what was heard is
+// given up, empty if it is not.
+func (s *Sounder) askForLosses(ctx context.Context) (reason string, err error) {
+	ctx, release := s.patient(ctx)
+	defer release()
+	for i, tx := range s.cfg.Transmitters {
+		if err := checkLoss(ctx, tx); err != nil {
+			return "", fmt.Errorf("asking device %d for its losses: %w", i+1, err)
+		}
+		if r := s.events(i, tx); r != "" {
+			reason = r
+		}
+	}
+	if err := checkLoss(ctx, s.cfg.Receiver); err != nil {
+		return "", fmt.Errorf("asking the receiver for its losses: %w", err)
+	}
+	return reason, nil
+}
+
 // checkLoss asks a stream that can be asked.
 func checkLoss(ctx context.Context, st radio.Stream) error {
 	if c, ok := st.(radio.LossChecker); ok {
@@ -221,7 +302,7 @@ func checkLoss(ctx context.Context, st radio.Stream) error {
 }
 
 // events takes what device i has to tell; empty if nothing was lost.
-func events(i int, tx radio.Transmitter) (reason string) {
+func (s *Sounder) events(i int, tx radio.Transmitter) (reason string) {
 	poll, cancel := context.WithCancel(context.Background())
 	cancel() // what is there is given all the same
 	for {
@@ -234,6 +315,9 @@ func events(i int, tx radio.Transmitter) (reason string) {
 			reason = fmt.Sprintf("device %d was late: its sounding came after the board had passed its time", i+1)
 		case radio.Underrun, radio.EventsLost:
 			reason = fmt.Sprintf("device %d had an underrun", i+1)
+			if !e.Exact {
+				s.uncounted = reason
+			}
 		}
 	}
 }
@@ -241,7 +325,7 @@ func events(i int, tx radio.Transmitter) (reason string) {
 // traceFactor is by how much the bursts' places must stand out of all others.
 const traceFactor = 4
 
-// trace looks for the block that was played at the transmitters' index at around its
+// trace looks for the look that was played at the transmitters' index at around its
 // due time, and so finds what the receiver's index differs by. It looks for what
 // repeats with the sounding's period in all slots together: carrier offsets and
 // single faded bursts do no harm.
@@ -251,22 +335,20 @@ func (s *Sounder) trace(ctx context.Context, at radio.SampleIndex) error {
 	if err := s.skip(ctx, from); err != nil {
 		return err
 	}
-	buf := make([]complex64, int(s.cfg.span())+2*int(margin))
-	n, meta, err := radio.ReadFullUntil(ctx, s.cfg.Receiver, buf, from+radio.SampleIndex(len(buf)))
-	if n > 0 {
-		s.next = meta.Index(n-1) + 1
-	}
+	buf := make([]complex64, int(s.cfg.lookSpan())+2*int(margin))
+	n, meta, err := s.read(ctx, buf, from+radio.SampleIndex(len(buf)))
 	if err != nil {
-		return ended(err)
+		return err
 	}
+	s.adrift = false
 	for _, g := range meta.Gaps {
 		if g.At > 0 {
-			return &NotHeardError{-1, s.cfg.Looks * s.cfg.Devices, errors.New("samples were lost")}
+			return &NotHeardError{-1, s.cfg.Devices, errors.New("samples were lost")}
 		}
 	}
 	shift, ok := s.repeats(buf[:n])
 	if !ok {
-		return &NotHeardError{-1, s.cfg.Looks * s.cfg.Devices, fmt.Errorf("the receiver's index may differ by more than %d samples, or nothing is received", margin)}
+		return &NotHeardError{-1, s.cfg.Devices, fmt.Errorf("the receiver's index may differ by more than %d samples, or nothing is received", margin)}
 	}
 	// The bursts are known to a few samples now; the search over delays does the rest.
 	s.offset += meta.First + radio.SampleIndex(shift) - (at + s.offset)
@@ -274,11 +356,11 @@ func (s *Sounder) trace(ctx context.Context, at radio.SampleIndex) error {
 	return nil
 }
 
-// repeats gives by how much the block in buf is shifted.
+// repeats gives by how much the look in buf is shifted.
 func (s *Sounder) repeats(buf []complex64) (shift int, ok bool) {
 	period, length := s.cfg.Sounding.Period(), s.cfg.Sounding.Burst()
 	inner := length - period
-	shifts := len(buf) - int(s.cfg.span()) + 1
+	shifts := len(buf) - int(s.cfg.lookSpan()) + 1
 	if shifts < 1 {
 		return 0, false
 	}
@@ -289,8 +371,8 @@ func (s *Sounder) repeats(buf []complex64) (shift int, ok bool) {
 		products[k+1] = products[k] + cmplx.Conj(x)*y
 		energy[k+1] = energy[k] + (real(x)*real(x)+imag(x)*imag(x)+real(y)*real(y)+imag(y)*imag(y))/2
 	}
-	for n := range s.cfg.Looks * s.cfg.Devices {
-		first := int(s.cfg.place(n/s.cfg.Devices, n%s.cfg.Devices)) + s.nominal()
+	for i := range s.cfg.Devices {
+		first := int(s.cfg.place(0, i)) + s.nominal()
 		for k := range shifts {
 			a, b := first+k, first+k+inner
 			score[k] += cmplx.Abs(products[b] - products[a])
