@@ -17,7 +17,7 @@ import "context"
 // get back.
 type Aggregator interface {
 	// Aggregate runs round k, 1 <= k <= K, with delta[i] = Delta f_{i,k} (Eq. 3)
-	// of device i. It must not keep or change delta. An error ends the run; a
+	// of device i, or what the estimator has in its place. It must not keep or change delta. An error ends the run; a
 	// round that merely failed is an Outcome with Skipped set.
 	//
 	// The outcome should depend on k and delta alone, and not on the rounds

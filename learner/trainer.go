@@ -19,7 +19,8 @@ import (
 // ErrDone says that all K rounds have been run.
 var ErrDone = errors.New("all rounds have been run")
 
-// ErrDiverged says that a loss, or M_k, is no finite number.
+// ErrDiverged says that a loss, or M_k, is no finite number. With Config.Overflow only
+// M_k can be the cause.
 var ErrDiverged = errors.New("training has diverged")
 
 // Config is how to train.
@@ -30,6 +31,13 @@ type Config struct {
 	BatchSize int
 	// Directions is the distribution of Phi_k.
 	Directions Directions
+	// Estimator is which losses make a device's scalar; TwoPoint unless set.
+	Estimator Estimator
+	// Overflow lets a run go on although losses overflow, for aggregators that are
+	// known to fail and whose failure is to be seen: the model stays as it is, a mean
+	// loss that is no finite number is reported as math.MaxFloat64, and a device's
+	// scalar is sent as 0 if it is no number and as +-math.MaxFloat64 if it is infinite.
+	Overflow bool
 	// Eta and Gamma are the laws of eta_k and gamma_k.
 	Eta, Gamma StepLaw
 	// EvalEvery is the number of rounds from one evaluation on the test set to
@@ -75,6 +83,9 @@ type Record struct {
 	Attempts int
 	Skipped  bool
 	Clipped  int
+	// Overflowed counts the devices whose scalar was no finite number, with
+	// Config.Overflow.
+	Overflowed int
 	// Eta and Gamma are eta_k and gamma_k.
 	Eta, Gamma float64
 }
@@ -161,6 +172,9 @@ func (c Config) check() error {
 	if c.Directions < Rademacher || c.Directions > Sphere {
 		return fmt.Errorf("the directions are %v; allowed is rademacher, gaussian or sphere", c.Directions)
 	}
+	if c.Estimator != TwoPoint && c.Estimator != OnePoint {
+		return fmt.Errorf("the estimator is %v; allowed is two-point or one-point", c.Estimator)
+	}
 	if c.EvalEvery < 0 {
 		return fmt.Errorf("the rounds between evaluations are %d; allowed is 0 or more", c.EvalEvery)
 	}
@@ -234,11 +248,9 @@ func (t *Trainer) Step(ctx context.Context) (Record, error) {
 	}
 	k := t.state.Round + 1
 	record := Record{Round: k, Eta: t.cfg.Eta.At(k), Gamma: t.cfg.Gamma.At(k)}
-	loss, err := t.differences(k, record.Gamma)
-	if err != nil {
+	if err := t.scalars(&record); err != nil {
 		return Record{}, fmt.Errorf("round %d: %w", k, err)
 	}
-	record.TrainLoss = loss
 	out, err := t.task.Aggregator.Aggregate(context.WithoutCancel(ctx), k, t.delta)
 	if err != nil {
 		return Record{}, fmt.Errorf("round %d: aggregating: %w", k, err)
@@ -255,22 +267,39 @@ func (t *Trainer) Step(ctx context.Context) (Record, error) {
 	return record, nil
 }
 
-// differences draws Phi_k, has every device compute its Delta f_{i,k} (Eq. 3)
-// into t.delta, and gives the mean of f_i(theta_k, xi_{i,k}).
-func (t *Trainer) differences(k int, gamma float64) (float64, error) {
-	t.directions.Start(uint32(k), 0)
+// scalars draws Phi_k and has every device compute its scalar, Delta f_{i,k} (Eq. 3)
+// unless the estimator is another, into t.delta. Into the record it writes the mean of
+// f_i(theta_k, xi_{i,k}).
+func (t *Trainer) scalars(r *Record) error {
+	t.directions.Start(uint32(r.Round), 0)
 	t.cfg.Directions.Draw(t.phi, t.rnd)
-	t.round, t.gamma = uint32(k), gamma
+	t.round, t.gamma = uint32(r.Round), r.Gamma
 	t.pool.run(len(t.devices), t.perDevice)
 	var sum float64
 	for i, d := range t.devices {
-		t.delta[i] = d.plus - d.minus
+		t.delta[i] = t.cfg.Estimator.scalar(d.plus, d.minus)
 		if !isFinite(t.delta[i]) {
-			return 0, fmt.Errorf("device %d: Delta f is %v: %w", i+1, t.delta[i], ErrDiverged)
+			if !t.cfg.Overflow {
+				return fmt.Errorf("device %d: %s is %v: %w", i+1, t.cfg.Estimator.symbol(), t.delta[i], ErrDiverged)
+			}
+			t.delta[i] = overflowed(t.delta[i], 0)
+			r.Overflowed++
 		}
 		sum += d.loss
 	}
-	return sum / float64(len(t.devices)), nil
+	r.TrainLoss = sum / float64(len(t.devices))
+	if t.cfg.Overflow {
+		r.TrainLoss = overflowed(r.TrainLoss, math.MaxFloat64)
+	}
+	return nil
+}
+
+// overflowed gives x within the finite numbers, and what stands for one that is none.
+func overflowed(x, none float64) float64 {
+	if math.IsNaN(x) {
+		return none
+	}
+	return max(-math.MaxFloat64, min(x, math.MaxFloat64))
 }
 
 // update makes the step theta_{k+1} = theta_k - eta_k g_k with g_k = Phi_k M_k

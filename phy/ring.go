@@ -3,7 +3,6 @@ package phy
 import (
 	"fmt"
 	"math"
-	"math/big"
 	"math/rand/v2"
 
 	"ringwave/crypto/keystream"
@@ -157,6 +156,9 @@ func (r *Ring) Receive(rx *Reception) error {
 	t := r.slot.Transmission
 	r.cfg.Gains.Scaled(r.scaled, r.slot.Round, r.slot.Attempt, int(t))
 	for i, g := range r.scaled {
+		if r.cfg.Gains.Continuous() && !(math.Abs(g) < maxGain) {
+			return fmt.Errorf("device %d has the scaled gain %v in round %d: allowed is below 2^%d in magnitude", i+1, g, r.slot.Round, 63-gainFraction)
+		}
 		r.h[i] = int64(math.RoundToEven(g))
 	}
 	rx.Alpha = r.cfg.Gains.Alpha()
@@ -183,22 +185,36 @@ func (r *Ring) superpose(y zq.Vector, x []zq.Vector) {
 	}
 }
 
-// gainFraction is the number of fraction bits of a continuous gain.
-const gainFraction = 38
+// gainFraction is the number of fraction bits of a continuous gain, and maxGain the
+// largest that then fits an int64.
+const (
+	gainFraction = 38
+	maxGain      = 1 << (63 - gainFraction)
+)
 
 // superposeReal sets y = round(sum_i alpha h_i x_i) mod q, x_i centred and h_i
 // real up to 2^-38/alpha.
+//
+// It is exact without a number longer than a word. With G_i = 2^38 alpha h_i, an
+// integer, the sum to be rounded is z/2^38, z = 2^37 + sum_i G_i x_i. As q is odd,
+// floor(z/2^38) = (z - r) 2^-38 mod q with r = z mod 2^38. For z mod q any
+// representatives of the x_i do; for r their centred ones are needed, but of these
+// the low 64 bits only.
 func (r *Ring) superposeReal(y zq.Vector, x []zq.Vector) {
+	const mask = 1<<gainFraction - 1
 	m := r.cfg.Modulus
-	half := big.NewInt(1 << (gainFraction - 1))
-	for k := range y.Len() {
-		sum := new(big.Int).Set(half)
-		for i, g := range r.scaled {
-			gain := big.NewInt(int64(math.Round(math.Ldexp(g, gainFraction))))
-			sum.Add(sum, gain.Mul(gain, m.Centred(x[i], k).Big()))
-		}
-		m.SetBig(y, k, sum.Rsh(sum, gainFraction))
+	for i, g := range r.scaled {
+		r.h[i] = int64(math.Round(math.Ldexp(g, gainFraction)))
 	}
+	r.superpose(y, x)
+	for k := range y.Len() {
+		low := uint64(1) << (gainFraction - 1)
+		for i, h := range r.h {
+			low += uint64(h) * m.Centred(x[i], k).Low64()
+		}
+		m.AddInt(y, k, 1<<(gainFraction-1)-int64(low&mask))
+	}
+	m.Halve(y, gainFraction)
 }
 
 // patternReal sets y to the nearest integers of the pattern's superposition

@@ -1,8 +1,10 @@
 package phy
 
 import (
+	"math"
 	"math/big"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"ringwave/crypto/keystream"
@@ -114,6 +116,67 @@ func TestContinuousGainsFailTheLinearCheck(t *testing.T) {
 		if rx.CheckPassed {
 			t.Fatalf("round %d: continuous gains passed the linear check", round)
 		}
+	}
+}
+
+// TestContinuousGainsAreExact compares the received payload with the rounded real
+// superposition computed with large integers, for every size of modulus.
+func TestContinuousGainsAreExact(t *testing.T) {
+	for _, primes := range [][]uint64{
+		{0x7fff801}, {0x3ffffffffd6001, 0x7ffffffffb4001},
+		{0x3fffffffef8001, 0x3fffffffeb8001, 0x7ffffffffb4001, 0x7fffffffeac001},
+	} {
+		m := newModulus(t, primes...)
+		r, ch := newRing(t, m, channel.Config{Devices: gaussian3, LatticeBits: 4, Continuous: true}, [Transmissions]float64{})
+		rnd := rand.New(rand.NewPCG(1, 1))
+		rx := Reception{Y: m.NewVector(50), Pattern: make([]int64, r.PatternSymbols())}
+		want, gains := m.NewVector(1), make([]float64, 3)
+		for round := range uint32(20) {
+			x := randomPayloads(m, 3, 50, rnd)
+			send(t, r, Slot{Round: round}, x, &rx)
+			ch.Scaled(gains, round, 0, 0)
+			for k := range 50 {
+				sum := big.NewInt(1 << 37)
+				for i, g := range gains {
+					gain := big.NewInt(int64(math.Round(math.Ldexp(g, 38))))
+					sum.Add(sum, gain.Mul(gain, m.Centred(x[i], k).Big()))
+				}
+				m.SetBig(want, 0, sum.Rsh(sum, 38))
+				if got, want := m.Centred(rx.Y, k), m.Centred(want, 0); got != want {
+					t.Fatalf("%d primes, round %d, coefficient %d: %v, want %v", len(primes), round, k, got.Big(), want.Big())
+				}
+			}
+		}
+	}
+}
+
+// hugeGains are continuous gains that no number of 38 fraction bits holds.
+type hugeGains struct{ ch *channel.Channel }
+
+func (g hugeGains) Devices() int     { return g.ch.Devices() }
+func (g hugeGains) Alpha() float64   { return 1 }
+func (g hugeGains) Continuous() bool { return true }
+func (g hugeGains) Scaled(dst []float64, _, _ uint32, _ int) {
+	for i := range dst {
+		dst[i] = 1 << 25
+	}
+}
+
+func TestHugeContinuousGainsAreRefused(t *testing.T) {
+	m := newModulus(t, 0x7fff801)
+	r, ch := newRing(t, m, channel.Config{Devices: gaussian3}, [Transmissions]float64{})
+	r.cfg.Gains = hugeGains{ch}
+	rx := Reception{Y: m.NewVector(1), Pattern: make([]int64, r.PatternSymbols())}
+	if err := r.Open(Slot{}, 1); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if err := r.Transmit(i, m.NewVector(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Receive(&rx); err == nil || !strings.Contains(err.Error(), "2^25") {
+		t.Errorf("gains of 2^25: %v", err)
 	}
 }
 

@@ -1,8 +1,8 @@
 // Package dataset gives labelled samples and their split among devices.
 //
-// It takes in idx files (MNIST's format), or a seed for the built-in strokes,
-// and gives sets of samples with features in [0, 1], the checksums of the files
-// that they came from, and partitions of their indices. It downloads the files
+// It takes in idx files (MNIST's format), those of CIFAR-10's binary version, or a
+// seed for the built-in strokes, and gives sets of samples, the checksums of the
+// files that they came from, and partitions of their indices. It downloads the files
 // of the data sets that it knows by name. It knows nothing of models, of losses
 // or of what a device is beyond its number.
 package dataset
@@ -15,7 +15,8 @@ import (
 // Set is a list of labelled samples. It is read by many goroutines at once and
 // is not to be changed once made.
 type Set struct {
-	// X holds the features of sample i in X[i*Dim : (i+1)*Dim], each in [0, 1].
+	// X holds the features of sample i in X[i*Dim : (i+1)*Dim]: each in [0, 1], of
+	// CIFAR-10 standardised as CIFAR10.Binary says.
 	X []float64
 	// Y holds the class of each sample, in 0..len(Classes)-1.
 	Y []uint8

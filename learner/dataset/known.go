@@ -54,7 +54,7 @@ func Lookup(name string) (Known, error) {
 	if name == mnist.Name {
 		return mnist, nil
 	}
-	return Known{}, fmt.Errorf("data set %q is not known; allowed is %s", name, mnist.Name)
+	return Known{}, fmt.Errorf("data set %q is not known; allowed is %s or %s", name, mnist.Name, cifarName)
 }
 
 // MissingError says which files of a data set each folder lacks.

@@ -223,6 +223,19 @@ func (m *Modulus) Add(y, a, b Vector) {
 	}
 }
 
+// Halve sets y = 2^-times y mod q.
+func (m *Modulus) Halve(y Vector, times uint) {
+	for j, p := range m.primes {
+		half := uint64(1)
+		for range times {
+			half = (half + half&1*p) / 2 // half + p < 2^58
+		}
+		for k, x := range y[j] {
+			y[j][k] = mulMod(x, half, p)
+		}
+	}
+}
+
 // AddInt sets y[k] += x mod q for one signed integer.
 func (m *Modulus) AddInt(y Vector, k int, x int64) {
 	for j, p := range m.primes {
@@ -276,6 +289,14 @@ func (c Centred) Float64() float64 {
 		return -f
 	}
 	return f
+}
+
+// Low64 gives the integer modulo 2^64.
+func (c Centred) Low64() uint64 {
+	if c.Negative {
+		return -c.Mag[0]
+	}
+	return c.Mag[0]
 }
 
 // Big gives the integer.

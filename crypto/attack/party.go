@@ -1,0 +1,149 @@
+package attack
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"ringwave/crypto/keystream"
+	"ringwave/crypto/xmkckks"
+	"ringwave/phy/zq"
+)
+
+// party is a protocol among the library's own devices, over a channel whose gains
+// are all 1.
+type party struct {
+	ctx     *xmkckks.Context
+	design  xmkckks.Design
+	bench   *workbench
+	server  *xmkckks.Server
+	guard   *xmkckks.Ledger
+	devices []*xmkckks.Device
+	seeds   []keystream.Seed
+	key     *xmkckks.AggregatedKey
+	c1      *xmkckks.AggregatedC1
+	// Superposed, in the last round.
+	sumB, sumC0, sumC1, sumShare zq.Vector
+}
+
+// newParty makes the devices; each key answers at most attempts shares.
+func newParty(p xmkckks.Params, form xmkckks.Form, devices, attempts int, seed keystream.Seed) (*party, error) {
+	link := xmkckks.Link{Alpha: 1, DeltaMax: 1, Attempts: attempts}
+	for range devices {
+		link.Mu, link.Omega = append(link.Mu, 1), append(link.Omega, 1)
+	}
+	design, err := xmkckks.NewDesign(p, form, link)
+	if err != nil {
+		return nil, err
+	}
+	public := seed.Derive("public")
+	ctx, err := xmkckks.NewContext(design.Params, form, design.Witnesses, public)
+	if err != nil {
+		return nil, err
+	}
+	bench, err := newWorkbench(design.Params, public)
+	if err != nil {
+		return nil, err
+	}
+	q := &party{
+		ctx: ctx, design: design, bench: bench, server: ctx.NewServer(design), guard: xmkckks.NewLedger(attempts),
+		key: ctx.NewAggregatedKey(), c1: ctx.NewAggregatedC1(),
+	}
+	for i := range devices {
+		q.seeds = append(q.seeds, seed.Derive("device", uint64(i)))
+		d, err := q.newDevice(i)
+		if err != nil {
+			return nil, err
+		}
+		q.devices = append(q.devices, d)
+	}
+	q.sumB = ctx.Modulus().NewVector(p.N)
+	for _, d := range q.devices {
+		ctx.Modulus().Add(q.sumB, q.sumB, d.PublicKey())
+	}
+	ctx.SetKey(q.key, q.sumB)
+	return q, nil
+}
+
+// newDevice makes device i anew, as after a restart: with its seed, and the guard
+// that remembers.
+func (q *party) newDevice(i int) (*xmkckks.Device, error) {
+	return q.ctx.NewDevice(xmkckks.DeviceConfig{Index: i, Mu: 1, DeltaMax: 1, Seed: q.seeds[i], Guard: q.guard})
+}
+
+// encrypt has device i encrypt a scalar in a round.
+func (q *party) encrypt(i int, round uint32, delta float64) (c0, c1 zq.Vector, err error) {
+	if err := q.devices[i].Prepare(round, 0); err != nil {
+		return nil, nil, err
+	}
+	if _, err := q.devices[i].Encrypt(q.key, delta); err != nil {
+		return nil, nil, err
+	}
+	c0, c1 = q.devices[i].Ciphertext()
+	return c0, c1, nil
+}
+
+// round carries a whole round and gives M. heard gets each device's ciphertext.
+func (q *party) round(round uint32, delta []float64, heard func(i int, c0, c1 zq.Vector)) (float64, error) {
+	mod := q.ctx.Modulus()
+	q.sumC0, q.sumC1 = mod.NewVector(q.ctx.Revealed()), mod.NewVector(q.ctx.Params.N)
+	for i, x := range delta {
+		c0, c1, err := q.encrypt(i, round, x)
+		if err != nil {
+			return 0, err
+		}
+		mod.Add(q.sumC0, q.sumC0, c0)
+		mod.Add(q.sumC1, q.sumC1, c1)
+		if heard != nil {
+			heard(i, c0, c1)
+		}
+	}
+	q.ctx.SetC1(q.c1, q.sumC1)
+	q.sumShare = mod.NewVector(q.ctx.Revealed())
+	for _, d := range q.devices {
+		share, err := d.Share(q.c1)
+		if err != nil {
+			return 0, err
+		}
+		mod.Add(q.sumShare, q.sumShare, share)
+	}
+	return q.server.Recover(q.sumC0, q.sumShare, 1)
+}
+
+// close wipes the devices.
+func (q *party) close() {
+	for _, d := range q.devices {
+		d.Close()
+	}
+}
+
+// set gives a parameter set of the program by its name.
+func set(name string) (xmkckks.Params, error) {
+	p, ok := xmkckks.Lookup(name)
+	if !ok {
+		return p, fmt.Errorf("the program has no parameter set %s", name)
+	}
+	return p, nil
+}
+
+// scalars draws values uniform on [-1/2, 1/2].
+func scalars(rnd *rand.Rand, n int) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = rnd.Float64() - 0.5
+	}
+	return x
+}
+
+// describe names a parameter set as a target.
+func describe(p xmkckks.Params) string {
+	return fmt.Sprintf("xmk-ckks %s (%d, %.0f)", p.Name, p.N, p.LogQ())
+}
+
+// ended gives ctx's error every so many steps.
+func ended(ctx context.Context, step int) error {
+	if step%16 == 0 {
+		return ctx.Err()
+	}
+	return nil
+}

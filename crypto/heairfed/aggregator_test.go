@@ -1,0 +1,306 @@
+package heairfed
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"ringwave/crypto/keystream"
+	"ringwave/learner"
+	"ringwave/learner/dataset"
+	"ringwave/learner/model"
+)
+
+// gaussianGains are h_{i,k} ~ N(mu, sigma^2).
+type gaussianGains struct {
+	mu, sigma float64
+	h         []float64
+}
+
+func (g *gaussianGains) Gains(round int) []float64 {
+	rnd := rand.New(keystream.FromInteger(uint64(round)).Derive("gains").Stream())
+	for i := range g.h {
+		g.h[i] = g.mu + g.sigma*rnd.NormFloat64()
+	}
+	return g.h
+}
+
+func newAggregator(t testing.TB, cfg Config, sigma float64) *Aggregator {
+	t.Helper()
+	a, err := New(cfg, &gaussianGains{1, sigma, make([]float64, cfg.Devices)}, keystream.FromInteger(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func randomGradients(seed uint64, devices, dim int) [][]float64 {
+	rnd := rand.New(keystream.FromInteger(seed).Derive("gradients").Stream())
+	g := make([][]float64, devices)
+	for i := range g {
+		for range dim {
+			g[i] = append(g[i], (2*rnd.Float64()-1)/10)
+		}
+	}
+	return g
+}
+
+// The measured squared error is the predicted one, from encryption alone to
+// pilots so bad that nothing is left; 20 rounds of 4,096 components each, whose
+// mean strays by about a hundredth, and by 2 |s|^2/n from the key.
+func TestErrorIsPredicted(t *testing.T) {
+	base := Config{Devices: 5, Dim: N, Antennas: 8, Fading: Rayleigh, Clip: 1}
+	for _, test := range []struct {
+		name         string
+		pilot, noise float64
+		fading       Fading
+	}{
+		{"encryption alone", 0, 0, Rayleigh},
+		{"receiver noise", 0, 3e-5, Rayleigh},
+		{"pilot error", 1e-5, 0, LineOfSight},
+		{"half destroyed", 1e-2, 0, LineOfSight},
+		{"destroyed", 0.1, 1e-4, Rayleigh},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cfg := base
+			cfg.PilotStd, cfg.NoiseStd, cfg.Fading = test.pilot, test.noise, test.fading
+			a := newAggregator(t, cfg, 0.3)
+			ratio, rms, rounds := 0.0, 0.0, 20
+			for k := 1; k <= rounds; k++ {
+				out, err := a.AggregateGradients(context.Background(), k, randomGradients(uint64(k), cfg.Devices, cfg.Dim))
+				if err != nil {
+					t.Fatal(err)
+				}
+				ratio += out.MSE / out.PredictedMSE / float64(rounds)
+				rms += out.MSE / float64(rounds)
+			}
+			t.Logf("deviation of a component %.3g, squared error %.3f of the predicted", math.Sqrt(rms), ratio)
+			if math.Abs(ratio-1) > 0.06 {
+				t.Errorf("the squared error is %.3f of the predicted", ratio)
+			}
+		})
+	}
+}
+
+// Several ciphertexts, the last one not full, carry what one does.
+func TestLongGradient(t *testing.T) {
+	cfg := Config{Devices: 3, Dim: 2*N + 17, Antennas: 4, Clip: 1}
+	a := newAggregator(t, cfg, 0)
+	if a.Ciphertexts() != 3 || a.Symbols() != 3*N {
+		t.Fatalf("%d ciphertexts, %d symbols", a.Ciphertexts(), a.Symbols())
+	}
+	g := randomGradients(1, 3, cfg.Dim)
+	g[0][cfg.Dim-1], g[1][0] = 2, -1.5
+	out, err := a.AggregateGradients(context.Background(), 1, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Clipped != 2 {
+		t.Errorf("%d components clipped, expected 2", out.Clipped)
+	}
+	limit := 8 * math.Sqrt(out.PredictedMSE)
+	for j, x := range out.Sum {
+		ideal := g[0][j] + g[1][j] + g[2][j]
+		if math.Abs(ideal-out.Ideal[j]) > 1e-15 {
+			t.Fatalf("component %d: Ideal is %v, expected %v", j, out.Ideal[j], ideal)
+		}
+		switch j { // those that were clipped to +-1
+		case 0:
+			ideal += 0.5
+		case cfg.Dim - 1:
+			ideal--
+		}
+		if math.Abs(x-ideal) > limit {
+			t.Fatalf("component %d is %v, expected %v to within %v", j, x, ideal, limit)
+		}
+	}
+}
+
+// A round's outcome depends on the round and the gradients alone.
+func TestRoundsAreIndependent(t *testing.T) {
+	cfg := Config{Devices: 3, Dim: 50, Antennas: 4, Fading: Rayleigh, PilotStd: 1e-4, NoiseStd: 1e-5, Clip: 1}
+	g := randomGradients(1, 3, cfg.Dim)
+	run := func(rounds ...int) (sum []float64) {
+		a := newAggregator(t, cfg, 1)
+		for _, k := range rounds {
+			out, err := a.AggregateGradients(context.Background(), k, g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum = slices.Clone(out.Sum)
+		}
+		return sum
+	}
+	if !slices.Equal(run(1, 2, 3), run(3)) {
+		t.Error("round 3 differs after rounds 1 and 2")
+	}
+	if slices.Equal(run(1), run(2)) {
+		t.Error("rounds 1 and 2 have the same errors")
+	}
+}
+
+func TestBeamform(t *testing.T) {
+	// One device: the matched filter, whose gain is the length of h.
+	one := array{{3, 4i, 0}}
+	if _, least := beamform(one); math.Abs(least-5) > 1e-9 {
+		t.Errorf("one device: gain %v, expected 5", least)
+	}
+	// Orthogonal devices of equal strength share a unit vector: gain c/sqrt N.
+	orthogonal := array{{2, 0, 0, 0}, {0, 2i, 0, 0}, {0, 0, -2, 0}, {0, 0, 0, 2}}
+	if _, least := beamform(orthogonal); math.Abs(least-1) > 1e-6 {
+		t.Errorf("orthogonal devices: gain %v, expected 1", least)
+	}
+	// Devices that cancel in the sum, and a channel that carries nothing.
+	if _, least := beamform(array{{1, 0}, {-1, 0}}); math.Abs(least-1) > 1e-9 {
+		t.Errorf("opposite devices: gain %v, expected 1", least)
+	}
+	if w, least := beamform(array{{0, 0}}); least != 0 || norm(w) != 1 {
+		t.Errorf("no channel: gain %v, length %v", least, norm(w))
+	}
+	// No worse than the best of 20,000 random vectors.
+	rnd := rand.New(keystream.FromInteger(5).Stream())
+	for range 10 {
+		h := newArray(6, 4)
+		for i := range h {
+			for m := range h[i] {
+				h[i][m] = complexNormal(rnd, 1)
+			}
+		}
+		w, least := beamform(h)
+		if math.Abs(norm(w)-1) > 1e-12 || math.Abs(leastGain(w, h)-least) > 1e-12 {
+			t.Fatalf("length %v, gain %v said to be %v", norm(w), leastGain(w, h), least)
+		}
+		best, random := 0.0, make([]complex128, 4)
+		for range 20000 {
+			for m := range random {
+				random[m] = complexNormal(rnd, 1)
+			}
+			normalise(random)
+			best = max(best, leastGain(random, h))
+		}
+		if least < 0.9*best {
+			t.Errorf("gain %v, a random vector has %v", least, best)
+		}
+	}
+}
+
+func TestWrappedVariance(t *testing.T) {
+	rnd := rand.New(keystream.FromInteger(6).Stream())
+	for _, v := range []float64{1e-4, 1e-3, 0.01, 0.05, 0.2, 10} {
+		const draws = 200000
+		sum := 0.0
+		for range draws {
+			x := math.Sqrt(v) * rnd.NormFloat64()
+			x -= math.Round(x)
+			sum += x * x / draws
+		}
+		// x^2 has a deviation of at most sqrt 2 of its mean.
+		if got := wrappedVariance(v); math.Abs(sum/got-1) > 5*math.Sqrt(2./draws) {
+			t.Errorf("variance %v wraps to %v, measured %v", v, got, sum)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	good := Config{Devices: 2, Dim: 3, Antennas: 4, Clip: 1}
+	for want, change := range map[string]func(*Config){
+		"the number of devices is 0": func(c *Config) { c.Devices = 0 },
+		"has 0 components":           func(c *Config) { c.Dim = 0 },
+		"antennas is 2000":           func(c *Config) { c.Antennas = 2000 },
+		"the fading is 7":            func(c *Config) { c.Fading = 7 },
+		"pilot error is NaN":         func(c *Config) { c.PilotStd = math.NaN() },
+		"receiver noise is -1":       func(c *Config) { c.NoiseStd = -1 },
+		"component is 0":             func(c *Config) { c.Clip = 0 },
+		"leave no room":              func(c *Config) { c.Clip = math.MaxFloat64 },
+	} {
+		c := good
+		change(&c)
+		if _, err := New(c, &gaussianGains{}, keystream.FromInteger(1)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+	a := newAggregator(t, good, 0)
+	for want, g := range map[string][][]float64{
+		"has 1 gradients":           {{1, 2, 3}},
+		"device 2 has 2 components": {{1, 2, 3}, {1, 2}},
+	} {
+		if _, err := a.AggregateGradients(context.Background(), 1, g); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+	if _, err := ParseFading("rician"); err == nil {
+		t.Error("an unknown fading was taken")
+	}
+	for _, f := range []Fading{LineOfSight, Rayleigh} {
+		if g, err := ParseFading(f.String()); err != nil || g != f {
+			t.Errorf("%v: %v, %v", f, g, err)
+		}
+	}
+	// A device without a channel stays silent, and the round is lost, not the run.
+	dead, err := New(good, &gaussianGains{0, 0, make([]float64, 2)}, keystream.FromInteger(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := dead.AggregateGradients(context.Background(), 1, [][]float64{{1, 2, 3}, {1, 2, 3}})
+	if err != nil || math.IsNaN(out.MSE) || math.IsNaN(out.PredictedMSE) {
+		t.Errorf("no channel: %v, %v", out, err)
+	}
+}
+
+// With good channel state training goes as it does over an ideal channel; with
+// the paper's sigma_pilot = 0.1 it learns nothing that lasts.
+func TestTraining(t *testing.T) {
+	all, allTest, err := dataset.Strokes(keystream.FromInteger(77), 2000, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	train, err := all.Binary([2]int{0, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	test, err := allTest.Binary([2]int{0, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.NewLogistic(train.Dim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const devices = 5
+	shards := make([][]int, devices)
+	for j := range train.Len() {
+		shards[j%devices] = append(shards[j%devices], j)
+	}
+	final := func(a learner.GradientAggregator) learner.Result {
+		cfg := learner.Config{
+			Rounds: 60, BatchSize: 64, Eta: learner.PowerLaw{X0: 0.5, P: 0.5}, Gamma: learner.PowerLaw{X0: 0.5, P: 0.25},
+		}
+		tr, err := learner.NewGradientTrainer(cfg, learner.GradientTask{
+			Task:      learner.Task{Model: m, Train: train, Test: test, Shards: shards, Seed: keystream.FromInteger(4)},
+			Gradients: a,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for !tr.Done() {
+			if _, err := tr.Step(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return tr.Final()
+	}
+	cfg := Config{Devices: devices, Dim: m.Dim(), Antennas: 8, Fading: Rayleigh, Clip: 1}
+	plain, encrypted := final(&learner.PlainGradients{}), final(newAggregator(t, cfg, 0.3))
+	cfg.PilotStd = 0.1
+	broken := final(newAggregator(t, cfg, 0.3))
+	t.Logf("accuracy plain %.3f, encrypted %.3f, with pilot errors of 0.1 %.3f", plain.TestAccuracy, encrypted.TestAccuracy, broken.TestAccuracy)
+	if plain.TestAccuracy < 0.95 || math.Abs(plain.TrainLoss-encrypted.TrainLoss) > 1e-3 {
+		t.Errorf("plain %+v, encrypted %+v", plain, encrypted)
+	}
+	if broken.TrainLoss < 2*plain.TrainLoss {
+		t.Errorf("with pilot errors of 0.1 the loss is %v, plain %v", broken.TrainLoss, plain.TrainLoss)
+	}
+}

@@ -1,0 +1,260 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// available gives the path or skips the test.
+func available(t testing.TB, p Path) {
+	t.Helper()
+	if lacking := p.Lacks(); lacking != "" {
+		t.Skipf("SKIPPED: %s did not run: this processor lacks %s", p, lacking)
+	}
+}
+
+// shape is a layer and what it must be, written down in the usual order.
+type shape struct {
+	name string
+	make func(p Path) *Layer
+	// naive gives the units of one sample from its inputs and the parameters in
+	// the usual order.
+	naive func(x, w []float32) []float32
+}
+
+// unit is one sum as the package's comment has it.
+func unit(bias float32, k int, term func(k int) (w, x float32)) float32 {
+	sum := bias
+	for i := range k {
+		w, x := term(i)
+		sum += float32(w * x)
+	}
+	return sum
+}
+
+// larger2 is the rule of Run.
+func larger2(a, b float32) float32 {
+	if a > b {
+		return a
+	}
+	return b
+}
+
+func convolution(c, h, w, filters int) shape {
+	return shape{
+		fmt.Sprintf("convolution %dx%dx%d to %d", c, h, w, filters),
+		func(p Path) *Layer { return Convolution(p, c, h, w, filters) },
+		func(x, weights []float32) (y []float32) {
+			k := c * 25
+			for f := range filters {
+				for py := 0; py < h-4; py += 2 {
+					for px := 0; px < w-4; px += 2 {
+						best := float32(0)
+						for _, place := range [][2]int{{py, px}, {py, px + 1}, {py + 1, px}, {py + 1, px + 1}} {
+							best = larger2(best, unit(weights[filters*k+f], k, func(i int) (float32, float32) {
+								return weights[f*k+i], x[(i/25*h+place[0]+i/5%5)*w+place[1]+i%5]
+							}))
+						}
+						y = append(y, best)
+					}
+				}
+			}
+			return y
+		},
+	}
+}
+
+func connected(inputs, units int, hidden bool) shape {
+	s := shape{name: fmt.Sprintf("%d to %d, hidden %v", inputs, units, hidden)}
+	s.make = func(p Path) *Layer {
+		if hidden {
+			return Hidden(p, inputs, units)
+		}
+		return Output(p, inputs, units)
+	}
+	s.naive = func(x, w []float32) (y []float32) {
+		for u := range units {
+			sum := unit(w[inputs*units+u], inputs, func(k int) (float32, float32) { return w[u*inputs+k], x[k] })
+			if hidden {
+				sum = larger2(0, sum)
+			}
+			y = append(y, sum)
+		}
+		return y
+	}
+	return s
+}
+
+// shapes have tiles and runs that go up, and such as do not.
+func shapes() []shape {
+	return []shape{
+		convolution(3, 32, 32, 6), convolution(6, 14, 14, 16), convolution(1, 6, 6, 1), convolution(2, 6, 10, 7), convolution(1, 8, 6, 13),
+		connected(400, 120, true), connected(120, 84, true), connected(84, 1, false), connected(1, 1, false),
+		connected(4, 5, false), connected(5, 8, true), connected(7, 11, false), connected(11, 23, true),
+	}
+}
+
+// odd gives numbers of all sizes: zeros of both signs, numbers too small for a normal
+// exponent and such as overflow when multiplied.
+func odd(rnd *rand.Rand) float32 {
+	switch rnd.IntN(8) {
+	case 0:
+		return float32(math.Copysign(0, rnd.Float64()-0.5))
+	case 1:
+		return math.Float32frombits(rnd.Uint32())
+	case 2:
+		return float32(rnd.NormFloat64() * 1e-30)
+	}
+	return float32(rnd.NormFloat64())
+}
+
+// same tells whether two results are the same bits, or are both no number: which one
+// of these a processor gives is its own affair.
+func same(a, b float32) bool {
+	return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b
+}
+
+// TestPaths compares every unit of every sample with the formula in float32, to the
+// bit, and makes sure that nothing else is written.
+func TestPaths(t *testing.T) {
+	for _, p := range Paths() {
+		t.Run(p.String(), func(t *testing.T) {
+			available(t, p)
+			for _, s := range shapes() {
+				for name, draw := range map[string]func(*rand.Rand) float32{
+					"usual": func(rnd *rand.Rand) float32 { return float32(rnd.NormFloat64()) }, "odd": odd,
+				} {
+					checkShape(t, p, s, name, draw)
+				}
+			}
+		})
+	}
+}
+
+func checkShape(t *testing.T, p Path, s shape, name string, draw func(*rand.Rand) float32) {
+	t.Helper()
+	rnd := rand.New(rand.NewPCG(1, 2))
+	l := s.make(p)
+	lanes := p.Lanes()
+	w := make([]float32, l.Parameters())
+	for i := range w {
+		w[i] = draw(rnd)
+	}
+	packed := make([]float32, len(w))
+	for i, from := range l.Packing() {
+		packed[i] = w[from]
+	}
+	const edge, mark = 100, 12345
+	x, y := make([]float32, l.Inputs()*lanes), make([]float32, l.Units()*lanes+2*edge)
+	for i := range x {
+		x[i] = draw(rnd)
+	}
+	for i := range y {
+		y[i] = mark
+	}
+	l.Run(y[edge:], x, packed)
+	for i := range edge {
+		if y[i] != mark || y[len(y)-1-i] != mark {
+			t.Fatalf("%s, %s: wrote outside of the result", s.name, name)
+		}
+	}
+	sample := make([]float32, l.Inputs())
+	for _, lane := range []int{0, 1, lanes / 2, lanes - 1} {
+		for i := range sample {
+			sample[i] = x[i*lanes+lane]
+		}
+		for u, want := range s.naive(sample, w) {
+			if got := y[edge+u*lanes+lane]; !same(got, want) {
+				t.Fatalf("%s, %s: unit %d of sample %d is %v (%08x), want %v (%08x)", s.name, name, u, lane,
+					got, math.Float32bits(got), want, math.Float32bits(want))
+			}
+		}
+	}
+}
+
+// TestRest has what lies beyond a layer's inputs and parameters be no number: nothing
+// of it may reach a result.
+func TestRest(t *testing.T) {
+	for _, p := range Paths() {
+		t.Run(p.String(), func(t *testing.T) {
+			available(t, p)
+			for _, s := range shapes() {
+				l := s.make(p)
+				n, m := l.Inputs()*p.Lanes(), l.Parameters()
+				x, w := make([]float32, n+1000), make([]float32, m+1000)
+				for i := range 1000 {
+					x[n+i], w[m+i] = float32(math.NaN()), float32(math.NaN())
+				}
+				y := make([]float32, l.Units()*p.Lanes())
+				l.Run(y, x, w)
+				for i, v := range y {
+					if v != 0 {
+						t.Fatalf("%s: result %d of zeros is %v", s.name, i, v)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestPacking(t *testing.T) {
+	for _, p := range Paths() {
+		for _, s := range shapes() {
+			l := s.make(p)
+			seen := make([]bool, l.Parameters())
+			for _, i := range l.Packing() {
+				if seen[i] {
+					t.Fatalf("%s, %s: parameter %d is packed twice", p, s.name, i)
+				}
+				seen[i] = true
+			}
+			if len(l.Packing()) != len(seen) {
+				t.Errorf("%s, %s: %d of %d parameters are packed", p, s.name, len(l.Packing()), len(seen))
+			}
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	for _, p := range Paths() {
+		got, err := Choose(p.String())
+		if lacking := p.Lacks(); lacking != "" {
+			if err == nil || !strings.Contains(err.Error(), lacking) {
+				t.Errorf("%s: %v, want what the processor lacks", p, err)
+			}
+			continue
+		}
+		if err != nil || got != p {
+			t.Errorf("%s gives %v, %v", p, got, err)
+		}
+	}
+	best, err := Choose("")
+	if err != nil || best.Lacks() != "" {
+		t.Errorf("nothing gives %v, %v", best, err)
+	}
+	for _, p := range Paths() {
+		if p > best && p.Lacks() == "" {
+			t.Errorf("nothing gives %v, although %v runs", best, p)
+		}
+	}
+	if _, err := Choose("sse"); err == nil || !strings.Contains(err.Error(), `RINGWAVE_KERNEL is "sse": allowed are portable, avx2 and avx512`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestExercise(t *testing.T) {
+	for _, p := range Paths() {
+		if p.Lacks() != "" {
+			continue
+		}
+		if n := p.Exercise(1000); n < 1000 {
+			t.Errorf("%s: %d of 1000", p, n)
+		}
+		if n := p.Exercise(0); n != 0 {
+			t.Errorf("%s: %d of none", p, n)
+		}
+	}
+}

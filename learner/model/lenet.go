@@ -1,0 +1,220 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"ringwave/learner/dataset"
+	"ringwave/learner/model/kernel"
+)
+
+// LeNet is the convolutional network of the paper's CIFAR-10 experiment, for images
+// of 3 x 32 x 32 and two classes: two convolutions of 5 x 5, with 6 and 16 filters,
+// each followed by ReLU and 2 x 2 max-pooling, then 400 -> 120 -> 84 -> 1 with ReLU
+// between, and binary cross-entropy on the one logit. d = 456 + 2416 + 48120 + 10164
+// + 85 = 61241.
+//
+// Theta has the layers in this order, of each its weights, filters x channels x rows x
+// columns or units x inputs, and then its biases.
+//
+// Theta and phi are float64. theta +- gamma*phi is computed in float64, the product and
+// the sum each rounded, and rounded to float32, as are samples. All until the logit is
+// float32, each product and each sum rounded, in the order that package kernel
+// describes; the loss of a sample, and sums of losses in the order of the batch, are
+// float64. Given its arguments a Worker gives the same bits on all processors.
+type LeNet struct {
+	path   kernel.Path
+	layers []*kernel.Layer
+	// packing has for each packed parameter its index in theta.
+	packing []int32
+}
+
+// The images that LeNet takes.
+const (
+	lenetChannels = 3
+	lenetSide     = 32
+)
+
+// lenetOutputStd is the deviation of the output layer's first weights: the logits
+// then begin near 0, where the loss is log 2.
+const lenetOutputStd = 0.01
+
+// NewLeNet gives the network, computed on the given path, which must lack nothing
+// that the processor has not.
+func NewLeNet(path kernel.Path) *LeNet {
+	m := &LeNet{path: path, layers: []*kernel.Layer{
+		kernel.Convolution(path, lenetChannels, lenetSide, lenetSide, 6),
+		kernel.Convolution(path, 6, 14, 14, 16),
+		kernel.Hidden(path, 16*5*5, 120),
+		kernel.Hidden(path, 120, 84),
+		kernel.Output(path, 84, 1),
+	}}
+	first := int32(0)
+	for _, l := range m.layers {
+		for _, i := range l.Packing() {
+			m.packing = append(m.packing, first+i)
+		}
+		first += int32(l.Parameters())
+	}
+	return m
+}
+
+// Dim gives 61241.
+func (m *LeNet) Dim() int { return len(m.packing) }
+
+// Features gives 3 * 32 * 32.
+func (m *LeNet) Features() int { return lenetChannels * lenetSide * lenetSide }
+
+// MultiplyAdds gives the number of multiplications of a sample's forward pass.
+func (m *LeNet) MultiplyAdds() int {
+	n := 0
+	for _, l := range m.layers {
+		n += l.MultiplyAdds()
+	}
+	return n
+}
+
+// Init draws the weights of the hidden layers from N(0, 2/n), n being the number of a
+// unit's inputs (Kaiming He et al. 2015, for ReLU), those of the output layer from
+// N(0, 0.01^2), and sets all biases to zero. The paper gives neither the distribution
+// nor the output layer's deviation.
+func (m *LeNet) Init(theta []float64, rnd *rand.Rand) {
+	clear(theta)
+	for i, l := range m.layers {
+		std := math.Sqrt(2 / float64(l.Fan()))
+		if i == len(m.layers)-1 {
+			std = lenetOutputStd
+		}
+		weights := theta[:l.Rows()*l.Fan()]
+		for j := range weights {
+			weights[j] = std * rnd.NormFloat64()
+		}
+		theta = theta[l.Parameters():]
+	}
+}
+
+// NewWorker gives a Worker with about a megabyte of memory of its own.
+func (m *LeNet) NewWorker() Worker { return m.newWorker() }
+
+func (m *LeNet) newWorker() *lenetWorker {
+	w := &lenetWorker{net: m, index: make([]int, m.path.Lanes())}
+	// One piece of memory, which is large enough to begin at a page, with all its
+	// parts at multiples of 64 bytes: no register's load then crosses a cache line.
+	const line = 16
+	sizes := []int{m.Features() * m.path.Lanes()}
+	for _, l := range m.layers {
+		sizes = append(sizes, l.Units()*m.path.Lanes())
+	}
+	for range w.weights {
+		sizes = append(sizes, m.Dim())
+	}
+	total := 0
+	for i, n := range sizes {
+		sizes[i] = (n + line - 1) / line * line
+		total += sizes[i]
+	}
+	memory := make([]float32, total)
+	take := func() []float32 {
+		part := memory[:sizes[0]:sizes[0]]
+		memory, sizes = memory[sizes[0]:], sizes[1:]
+		return part
+	}
+	for range len(m.layers) + 1 {
+		w.units = append(w.units, take())
+	}
+	for i := range w.weights {
+		w.weights[i] = take()
+	}
+	return w
+}
+
+type lenetWorker struct {
+	net *LeNet
+	// weights are those of theta, theta + gamma*phi and theta - gamma*phi, packed.
+	weights [3][]float32
+	// units are the panel of samples and what each layer makes of it.
+	units [][]float32
+	// index are the samples of the panel.
+	index []int
+}
+
+func (w *lenetWorker) Losses(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64) {
+	w.pack(theta, phi, gamma)
+	lanes := len(w.index)
+	var sums [3]float64
+	for from := 0; from < len(batch); from += lanes {
+		samples := batch[from:min(from+lanes, len(batch))]
+		w.gather(set, samples)
+		for i := range sums {
+			for lane, logit := range w.forward(w.weights[i], len(samples)) {
+				sums[i] += crossEntropy(float64(logit), set.Y[samples[lane]])
+			}
+		}
+	}
+	n := float64(len(batch))
+	return sums[0] / n, sums[1] / n, sums[2] / n
+}
+
+// Evaluate counts a sample as correct as logistic regression does: its logit is above
+// zero just where its class is 1.
+func (w *lenetWorker) Evaluate(theta []float64, set *dataset.Set, from, to int) (loss float64, correct int) {
+	for j, i := range w.net.packing {
+		w.weights[0][j] = float32(theta[i])
+	}
+	lanes := len(w.index)
+	for ; from < to; from += lanes {
+		samples := w.index[:min(lanes, to-from)]
+		for i := range samples {
+			samples[i] = from + i
+		}
+		w.gather(set, samples)
+		for lane, logit := range w.forward(w.weights[0], len(samples)) {
+			y := set.Y[samples[lane]]
+			loss += crossEntropy(float64(logit), y)
+			if (logit > 0) == (y == 1) {
+				correct++
+			}
+		}
+	}
+	return loss, correct
+}
+
+// pack rounds the three points to float32, in the order that the kernel takes.
+func (w *lenetWorker) pack(theta, phi []float64, gamma float64) {
+	packing := w.net.packing
+	n := len(packing)
+	at, plus, minus := w.weights[0][:n], w.weights[1][:n], w.weights[2][:n]
+	for j, i := range packing {
+		t, step := theta[i], float64(gamma*phi[i])
+		at[j], plus[j], minus[j] = float32(t), float32(t+step), float32(t-step)
+	}
+}
+
+// gather writes samples into the panel: feature j of sample i to panel[j*lanes+i]. What
+// is left over of the panel gets the last sample once more.
+func (w *lenetWorker) gather(set *dataset.Set, samples []int) {
+	const side = 4 // rows that are read side by side: all paths have a multiple of lanes
+	lanes := len(w.index)
+	panel := w.units[0]
+	row := func(i int) []float64 {
+		return set.Row(samples[min(i, len(samples)-1)])[:w.net.Features()]
+	}
+	for first := 0; first < lanes; first += side {
+		a, b, c, d := row(first), row(first+1), row(first+2), row(first+3)
+		b, c, d = b[:len(a)], c[:len(a)], d[:len(a)]
+		to := panel[first:]
+		for j := range a {
+			p := (*[side]float32)(to[j*lanes:])
+			p[0], p[1], p[2], p[3] = float32(a[j]), float32(b[j]), float32(c[j]), float32(d[j])
+		}
+	}
+}
+
+// forward gives the logits of the first n samples of the panel.
+func (w *lenetWorker) forward(weights []float32, n int) []float32 {
+	for i, l := range w.net.layers {
+		l.Run(w.units[i+1], w.units[i], weights)
+		weights = weights[l.Parameters():]
+	}
+	return w.units[len(w.units)-1][:n]
+}

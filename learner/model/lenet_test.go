@@ -1,0 +1,339 @@
+package model
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
+	"ringwave/learner/dataset"
+	"ringwave/learner/model/kernel"
+)
+
+// eachPath runs a test on every path that this processor has.
+func eachPath(t *testing.T, test func(t *testing.T, m *LeNet)) {
+	for _, p := range kernel.Paths() {
+		t.Run(p.String(), func(t *testing.T) {
+			if lacking := p.Lacks(); lacking != "" {
+				t.Skipf("SKIPPED: %s did not run: this processor lacks %s", p, lacking)
+			}
+			test(t, NewLeNet(p))
+		})
+	}
+}
+
+// lenetCase gives a network that has biases, and samples around 0.
+func lenetCase(m *LeNet, samples int) (theta, phi []float64, set *dataset.Set) {
+	rnd := rand.New(rand.NewPCG(20, 21))
+	set = randomSet(samples, m.Features(), rnd)
+	for i := range set.X {
+		set.X[i] = 4*set.X[i] - 2
+	}
+	theta = make([]float64, m.Dim())
+	m.Init(theta, rnd)
+	for j := range theta {
+		theta[j] += 0.02 * rnd.NormFloat64()
+	}
+	return theta, randomVector(m.Dim(), 1, rnd), set
+}
+
+// logitsOf gives the logits as the Worker has them.
+func logitsOf(w *lenetWorker, theta []float64, set *dataset.Set) []float32 {
+	w.pack(theta, theta, 0)
+	var logits []float32
+	for from := 0; from < set.Len(); from += len(w.index) {
+		samples := all(set.Len())[from:min(from+len(w.index), set.Len())]
+		w.gather(set, samples)
+		logits = append(logits, w.forward(w.weights[0], len(samples))...)
+	}
+	return logits
+}
+
+// naiveLogit is the network written down in float32.
+func naiveLogit(theta []float32, x []float32) float32 {
+	take := func(n int) []float32 {
+		part := theta[:n]
+		theta = theta[n:]
+		return part
+	}
+	x = naiveConvolution(take(6*75), take(6), x, 3, 32)
+	x = naiveConvolution(take(16*150), take(16), x, 6, 14)
+	for _, units := range []int{120, 84, 1} {
+		w, b := take(units*len(x)), take(units)
+		y := make([]float32, units)
+		for u := range y {
+			y[u] = b[u]
+			for k, v := range x {
+				y[u] += float32(w[u*len(x)+k] * v)
+			}
+			if units > 1 {
+				y[u] = max(y[u], 0)
+			}
+		}
+		x = y
+	}
+	return x[0]
+}
+
+func naiveConvolution(w, b, x []float32, channels, side int) []float32 {
+	out := side - 4
+	y := make([]float32, len(b)*out*out/4)
+	for f := range b {
+		for r := range out {
+			for c := range out {
+				sum := b[f]
+				for k := range channels * 25 {
+					sum += float32(w[f*channels*25+k] * x[(k/25*side+r+k/5%5)*side+c+k%5])
+				}
+				at := (f*out/2+r/2)*out/2 + c/2
+				y[at] = max(y[at], sum)
+			}
+		}
+	}
+	return y
+}
+
+func float32s(x []float64) []float32 {
+	out := make([]float32, len(x))
+	for i, v := range x {
+		out[i] = float32(v)
+	}
+	return out
+}
+
+// The logits of a fixed case, by all paths and by all processors.
+const lenetHash = "5c73c7e6b3aeb9c9b9013f9e8a218500514a8716d9639d3af2525d08063e6d34"
+
+func TestLeNetLogits(t *testing.T) {
+	eachPath(t, func(t *testing.T, m *LeNet) {
+		theta, _, set := lenetCase(m, 150)
+		logits := logitsOf(m.newWorker(), theta, set)
+		for _, i := range []int{0, 3, 4, 63, 64, 127, 128, 149} {
+			if want := naiveLogit(float32s(theta), float32s(set.Row(i))); logits[i] != want {
+				t.Errorf("logit %d is %v, want %v", i, logits[i], want)
+			}
+		}
+		sum := sha256.New()
+		if err := binary.Write(sum, binary.LittleEndian, logits); err != nil {
+			t.Fatal(err)
+		}
+		if got := hex.EncodeToString(sum.Sum(nil)); got != lenetHash {
+			t.Errorf("the logits' SHA-256 is %s, want %s", got, lenetHash)
+		}
+	})
+}
+
+// gonumLogit is the network in float64 by gonum's matrices, with the convolutions as
+// products with the windows side by side.
+func gonumLogit(theta, x []float64) float64 {
+	take := func(n int) []float64 {
+		part := theta[:n]
+		theta = theta[n:]
+		return part
+	}
+	layer := func(rows int, windows *mat.Dense, relu bool) *mat.Dense {
+		k, n := windows.Dims()
+		w, b := mat.NewDense(rows, k, take(rows*k)), take(rows)
+		y := mat.NewDense(rows, n, nil)
+		y.Mul(w, windows)
+		y.Apply(func(i, _ int, v float64) float64 {
+			if v += b[i]; relu && v < 0 {
+				return 0
+			}
+			return v
+		}, y)
+		return y
+	}
+	for _, c := range []struct{ channels, side, filters int }{{3, 32, 6}, {6, 14, 16}} {
+		out := c.side - 4
+		windows := mat.NewDense(c.channels*25, out*out, nil)
+		windows.Apply(func(k, at int, _ float64) float64 {
+			return x[(k/25*c.side+at/out+k/5%5)*c.side+at%out+k%5]
+		}, windows)
+		y := layer(c.filters, windows, true)
+		x = make([]float64, c.filters*out*out/4)
+		for i := range x {
+			f, r, col := i/(out*out/4), i/(out/2)%(out/2), i%(out/2)
+			for d := range 4 {
+				x[i] = max(x[i], y.At(f, (2*r+d/2)*out+2*col+d%2))
+			}
+		}
+	}
+	for _, units := range []int{120, 84, 1} {
+		x = layer(units, mat.NewDense(len(x), 1, x), units > 1).RawMatrix().Data
+	}
+	return x[0]
+}
+
+// TestLeNetAgainstGonum allows what float32 may be off: an error of 2^-24 in each of
+// at most 400 terms a layer, which grow as their square root where they are of random
+// signs.
+func TestLeNetAgainstGonum(t *testing.T) {
+	eachPath(t, func(t *testing.T, m *LeNet) {
+		theta, _, set := lenetCase(m, 20)
+		for i, got := range logitsOf(m.newWorker(), theta, set) {
+			if want := gonumLogit(theta, set.Row(i)); math.Abs(float64(got)-want) > 1e-5*(1+math.Abs(want)) {
+				t.Errorf("logit %d is %v, want %v", i, got, want)
+			}
+		}
+	})
+}
+
+// TestLeNetLosses has batches that fill panels and such as do not, with samples given
+// twice, and compares with the formula, to the bit.
+func TestLeNetLosses(t *testing.T) {
+	eachPath(t, func(t *testing.T, m *LeNet) {
+		theta, phi, set := lenetCase(m, 140)
+		const gamma = 0.013
+		w := m.NewWorker()
+		point := func(sign float64) []float32 {
+			at := make([]float64, len(theta))
+			for j := range at {
+				at[j] = theta[j] + float64(sign*float64(gamma*phi[j]))
+			}
+			logits := logitsOf(m.newWorker(), at, set)
+			return logits
+		}
+		points := [3][]float32{point(0), point(1), point(-1)}
+		rnd := rand.New(rand.NewPCG(22, 23))
+		for _, n := range []int{1, 3, 16, 17, 64, 65, 128, 140} {
+			batch := rnd.Perm(set.Len())[:n]
+			batch[n-1] = batch[0]
+			var want [3]float64
+			for i, logits := range points {
+				for _, s := range batch {
+					want[i] += crossEntropy(float64(logits[s]), set.Y[s])
+				}
+				want[i] /= float64(n)
+			}
+			f, plus, minus := w.Losses(theta, phi, gamma, set, batch)
+			if got := [3]float64{f, plus, minus}; got != want {
+				t.Errorf("batch of %d: %v, want %v", n, got, want)
+			}
+		}
+	})
+}
+
+func TestLeNetEvaluate(t *testing.T) {
+	eachPath(t, func(t *testing.T, m *LeNet) {
+		theta, phi, set := lenetCase(m, 140)
+		w := m.NewWorker()
+		loss, correct := w.Evaluate(theta, set, 5, 138)
+		f, _, _ := w.Losses(theta, phi, 1, set, all(140)[5:138])
+		if loss/133 != f {
+			t.Errorf("the loss is %v, want %v", loss/133, f)
+		}
+		want := 0
+		for i, u := range logitsOf(m.newWorker(), theta, set) {
+			if i >= 5 && i < 138 && (u > 0) == (set.Y[i] == 1) {
+				want++
+			}
+		}
+		if correct != want || want < 30 || want > 103 {
+			t.Errorf("%d are correct, want %d", correct, want)
+		}
+	})
+}
+
+func TestLeNetAllocations(t *testing.T) {
+	eachPath(t, func(t *testing.T, m *LeNet) {
+		theta, phi, set := lenetCase(m, 20)
+		w := m.NewWorker()
+		batch := all(20)
+		if n := testing.AllocsPerRun(2, func() {
+			w.Losses(theta, phi, 0.1, set, batch)
+			w.Evaluate(theta, set, 0, 20)
+		}); n != 0 {
+			t.Errorf("a round allocates %v times", n)
+		}
+	})
+}
+
+// TestLeNetInit checks the deviation of each layer's weights within five deviations
+// of an estimate from that many, and that the first loss is about log 2.
+func TestLeNetInit(t *testing.T) {
+	m := NewLeNet(kernel.Portable)
+	if m.Dim() != 61241 || m.Features() != 3072 || m.MultiplyAdds() != 650964 {
+		t.Fatalf("d is %d, with %d features and %d multiplications", m.Dim(), m.Features(), m.MultiplyAdds())
+	}
+	theta := make([]float64, m.Dim())
+	rnd := rand.New(rand.NewPCG(1, 1))
+	m.Init(theta, rnd)
+	rest := theta
+	for i, l := range []struct {
+		weights, biases int
+		std             float64
+	}{
+		{450, 6, math.Sqrt(2. / 75)}, {2400, 16, math.Sqrt(2. / 150)}, {48000, 120, math.Sqrt(2. / 400)},
+		{10080, 84, math.Sqrt(2. / 120)}, {84, 1, 0.01},
+	} {
+		got := stat.StdDev(rest[:l.weights], nil)
+		if math.Abs(got/l.std-1) > 5/math.Sqrt(2*float64(l.weights)) {
+			t.Errorf("layer %d: the deviation is %v, want %v", i+1, got, l.std)
+		}
+		for _, b := range rest[l.weights : l.weights+l.biases] {
+			if b != 0 {
+				t.Errorf("layer %d: a bias is %v", i+1, b)
+			}
+		}
+		rest = rest[l.weights+l.biases:]
+	}
+	if len(rest) != 0 {
+		t.Errorf("%d parameters are left", len(rest))
+	}
+	set := randomSet(64, m.Features(), rnd)
+	if f, _, _ := m.NewWorker().Losses(theta, theta, 0, set, all(64)); math.Abs(f-math.Ln2) > 0.05 {
+		t.Errorf("the first loss is %v, want about log 2", f)
+	}
+}
+
+// TestCrossEntropy compares with the standard library, whose error is below one unit
+// in the last place.
+func TestCrossEntropy(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(30, 31))
+	check := func(u float64) {
+		want := new(big.Float).SetFloat64(math.Log1p(math.Exp(-math.Abs(u))))
+		for y, base := range []float64{max(u, 0), max(-u, 0)} {
+			exact, _ := new(big.Float).Add(want, big.NewFloat(base)).Float64()
+			got := crossEntropy(u, uint8(y))
+			if math.Abs(got-exact) > 1e-15*exact && !(exact < 1e-300 && got < 1e-300) {
+				t.Fatalf("class %d at %v: %v, want %v", y, u, got, exact)
+			}
+		}
+	}
+	for _, u := range []float64{0, math.Copysign(0, -1), 1e-300, 1, -1, 36, 37, 40, 600, 692.9, 693, 694, -750, 1e30, math.MaxFloat32} {
+		check(u)
+	}
+	for range 100000 {
+		check(rnd.NormFloat64() * math.Exp(4*rnd.NormFloat64()))
+	}
+	if u := math.NaN(); crossEntropy(u, 0) == crossEntropy(u, 0) {
+		t.Error("no number has a loss")
+	}
+	if got := crossEntropy(math.Inf(1), 0); !math.IsInf(got, 1) {
+		t.Errorf("the loss at infinity is %v", got)
+	}
+}
+
+func TestBatchSum(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(40, 41))
+	m := newLogistic(t, 10)
+	set := randomSet(30, 10, rnd)
+	theta, phi := randomVector(11, 1, rnd), randomVector(11, 1, rnd)
+	batch := all(30)[3:27]
+	f, plus, minus := m.NewWorker().Losses(theta, phi, 0.1, set, batch)
+	sum := BatchSum(m)
+	f2, plus2, minus2 := sum.NewWorker().Losses(theta, phi, 0.1, set, batch)
+	if f2 != f || plus2 != 24*plus || minus2 != 24*minus {
+		t.Errorf("got %v, %v, %v of %v, %v, %v", f2, plus2, minus2, f, plus, minus)
+	}
+	if sum.Dim() != 11 || sum.Features() != 10 {
+		t.Errorf("d is %d for %d features", sum.Dim(), sum.Features())
+	}
+}

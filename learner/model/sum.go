@@ -1,0 +1,21 @@
+package model
+
+import "ringwave/learner/dataset"
+
+// BatchSum gives m with the losses at theta +- gamma*phi as sums over the batch in place
+// of means, which makes the two-point difference as many times larger as a batch has
+// samples. The loss at theta, which only goes into the record, stays a mean, and
+// Evaluate is m's.
+func BatchSum(m Model) Model { return batchSum{m} }
+
+type batchSum struct{ Model }
+
+func (m batchSum) NewWorker() Worker { return batchSumWorker{m.Model.NewWorker()} }
+
+type batchSumWorker struct{ Worker }
+
+func (w batchSumWorker) Losses(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64) {
+	f, plus, minus = w.Worker.Losses(theta, phi, gamma, set, batch)
+	n := float64(len(batch))
+	return f, n * plus, n * minus
+}

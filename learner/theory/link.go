@@ -1,0 +1,156 @@
+package theory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"ringwave/crypto/keystream"
+	"ringwave/crypto/round"
+	"ringwave/crypto/xmkckks"
+	"ringwave/learner"
+	"ringwave/phy"
+	"ringwave/phy/channel"
+)
+
+// Uplink is the encryption and the channel of a setting.
+type Uplink struct {
+	// ParameterSet is the name of one of xmkckks.Sets.
+	ParameterSet string
+	// Mu and Sigma are the mean and the deviation of every gain, h ~ N(mu,
+	// sigma^2), rounded to multiples of 2^-LatticeBits.
+	Mu, Sigma   float64
+	LatticeBits int
+}
+
+// link is an Uplink fitted to a problem: its gains, and the noise that its
+// encryption leaves.
+type link struct {
+	channel *channel.Channel
+	design  xmkckks.Design
+	ctx     *xmkckks.Context
+	// mu and omega are the moments of the gains on their lattice.
+	mu, omega []float64
+	root      keystream.Seed
+	scaled    []float64
+}
+
+// newLink makes the link of one run. deltaMax bounds |Delta f/mu|; rounds is how
+// many the key answers.
+func newLink(u Uplink, devices int, deltaMax float64, rounds int, root keystream.Seed) (*link, error) {
+	params, ok := xmkckks.Lookup(u.ParameterSet)
+	if !ok {
+		return nil, fmt.Errorf("the parameter set is %q; allowed is one of the program's", u.ParameterSet)
+	}
+	cfg := channel.Config{LatticeBits: u.LatticeBits}
+	for range devices {
+		cfg.Devices = append(cfg.Devices, channel.Gaussian{Mu: u.Mu, Sigma: u.Sigma})
+	}
+	l := &link{root: root, scaled: make([]float64, devices)}
+	var err error
+	if l.channel, err = channel.New(cfg, root.Derive("channel")); err != nil {
+		return nil, err
+	}
+	l.mu, l.omega = l.channel.Moments()
+	for i := range l.omega {
+		// Rounding a Gaussian of many lattice steps adds a twelfth of a step's square.
+		l.omega[i] += 1 / (12 * l.channel.Alpha() * l.channel.Alpha())
+	}
+	l.design, err = xmkckks.NewDesign(params, params.Form, xmkckks.Link{
+		Mu: l.mu, Omega: l.omega, Alpha: l.channel.Alpha(), DeltaMax: deltaMax, Attempts: rounds,
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.ctx, err = xmkckks.NewContext(l.design.Params, l.design.Form, l.design.Witnesses, root.Derive("public"))
+	return l, err
+}
+
+// ideal reads the gains of a round and gives sum_i (h_i/mu_i) Delta f_i, with the
+// deviation of epsilon given these gains.
+func (l *link) ideal(k int, delta []float64) (sum, std float64) {
+	l.channel.Scaled(l.scaled, uint32(k), 0, int(phy.TxC0))
+	for i, h := range l.scaled {
+		sum += h / l.channel.Alpha() * (delta[i] / l.mu[i])
+	}
+	return sum, l.design.ConditionalStd(l.ctx, l.scaled)
+}
+
+// statistics is the link without the ring: the same gains, and noise of the
+// deviation that the budget predicts given these gains.
+type statistics struct {
+	*link
+	stream *keystream.Stream
+	rnd    *rand.Rand
+}
+
+func newStatistics(l *link) *statistics {
+	stream := l.root.Derive("decoded noise").Stream()
+	return &statistics{link: l, stream: stream, rnd: rand.New(stream)}
+}
+
+// Aggregate draws M_k: learner.Aggregator.
+func (a *statistics) Aggregate(_ context.Context, k int, delta []float64) (learner.Outcome, error) {
+	sum, std := a.ideal(k, delta)
+	a.stream.Start(uint32(k), 0)
+	return learner.Outcome{M: sum + std*a.rnd.NormFloat64(), Ideal: sum, EpsStd: std, Attempts: 1}, nil
+}
+
+// ring is the link as it is: the protocol's four phases over ring elements.
+type ring struct {
+	*link
+	engine  *round.Engine
+	devices []*xmkckks.Device
+	clipped int
+}
+
+func newRing(l *link) (*ring, error) {
+	uplink, err := phy.NewRing(phy.RingConfig{
+		Modulus: l.ctx.Modulus(), Gains: l.channel,
+		Public: l.root.Derive("public link"), Noise: l.root.Derive("ring noise"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := &ring{link: l}
+	guard := xmkckks.NewLedger(l.design.Link.Attempts)
+	for i := range l.channel.Devices() {
+		d, err := l.ctx.NewDevice(xmkckks.DeviceConfig{
+			Index: i, Mu: l.mu[i], DeltaMax: l.design.Link.DeltaMax, Seed: l.root.Derive("device", uint64(i)), Guard: guard,
+		})
+		if err != nil {
+			return nil, err
+		}
+		r.devices = append(r.devices, d)
+	}
+	r.engine, err = round.New(round.Config{
+		Context: l.ctx, Devices: r.devices, Server: l.ctx.NewServer(l.design), Uplink: uplink, Attempts: 1, Workers: 1,
+	})
+	return r, err
+}
+
+func (r *ring) close() {
+	if r.engine != nil {
+		r.engine.Close()
+	}
+	for _, d := range r.devices {
+		d.Close()
+	}
+}
+
+var errVoidRound = errors.New("the checks found a round void, although no fault was made")
+
+// Aggregate carries round k: learner.Aggregator. No round may fail here: the gains
+// are on a lattice and nothing disturbs them.
+func (r *ring) Aggregate(_ context.Context, k int, delta []float64) (learner.Outcome, error) {
+	out, err := r.engine.Run(uint32(k), delta)
+	if err != nil {
+		return learner.Outcome{}, err
+	}
+	if out.Skipped {
+		return learner.Outcome{}, fmt.Errorf("%w: %v", errVoidRound, out.Failures)
+	}
+	sum, std := r.ideal(k, delta)
+	return learner.Outcome{M: out.M, Ideal: sum, EpsStd: std, Attempts: out.Attempts, Clipped: out.Clipped}, nil
+}
