@@ -167,6 +167,8 @@ type Device struct {
 
 // AdviceLine is one way in which the bench carries the protocol.
 type AdviceLine struct {
+	// Own says that it is the way that the configuration asks for.
+	Own              bool   `toml:"own,omitempty"`
 	Regime           string `toml:"regime"` // emulated, mean-aligned or blind
 	Group            int    `toml:"group"`  // G, devices that share a slot
 	Base             int    `toml:"base"`   // B, of the digits

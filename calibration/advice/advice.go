@@ -7,9 +7,10 @@
 // whole round of the protocol is read, and its airtime; and what a change of the
 // bench would give. All figures come from simulated rounds: the symbols of a round
 // with their noise, converters and the interference that the modem's own pulses leave
-// at the devices' delays, read by the receiver of phy/lattice. Of long rounds the
-// first blocks are simulated, and the others' errors drawn with the probability that
-// the distances of these to the boundaries between integers give. The package knows
+// at the devices' delays, read by the receiver of phy/lattice. To look for the
+// best, and of the largest sets, only the first blocks of a frame are simulated, and the
+// others' errors drawn with the probability that the distances of these to the boundaries
+// between integers give. The package knows
 // nothing of files, of radios, or of how a calibration was made.
 package advice
 
@@ -87,8 +88,9 @@ type Bench struct {
 	LatticeBits int
 	// Phases is what becomes of phases in the blind regime.
 	Phases Phases
-	// Compensated has every device send earlier by its delay. Root-raised-cosine
-	// pulses always have it.
+	// Compensated has every device send earlier by its delay: by whole samples with
+	// flat-top pulses, which absorb fractions that a filter would make overshoot, else
+	// exactly. Root-raised-cosine pulses always have it.
 	Compensated bool
 	// FreshOnRetry draws new gains for each attempt.
 	FreshOnRetry bool
@@ -119,10 +121,15 @@ type Options struct {
 	Repeats          int
 	Sets             []xmkckks.Params
 
+	// Own is the way that the user has chosen, whose outlook is given in any case; nil
+	// for none.
+	Own *Own
+
 	// Coarse and Fine are the rounds simulated of every candidate, and of the best
-	// (0: 8 and 200).
-	Coarse, Fine int
-	// WholeFrames simulates every block of a round.
+	// (0: 8 and 100). Fresh are those, other ones, that the first Shown of these and Own
+	// are judged by (0: 600 and 8).
+	Coarse, Fine, Fresh, Shown int
+	// WholeFrames simulates every block of a round at every stage.
 	WholeFrames bool
 	// NoSuggestions leaves them out.
 	NoSuggestions bool
@@ -132,6 +139,16 @@ type Options struct {
 	// Progress, if not nil, hears of done parts of so many, from one goroutine at a
 	// time. The total grows with what is found.
 	Progress func(done, total int)
+}
+
+// Own is a way to run the protocol that the user has chosen. Options.Modem,
+// BlockSymbols and MaxAlpha belong to it.
+type Own struct {
+	Regime               Regime
+	Group, Base, Repeats int
+	SamplesPerSymbol     int
+	Params               xmkckks.Params
+	Form                 xmkckks.Form
 }
 
 // Outlook is what one way to run the protocol will give.
@@ -168,17 +185,26 @@ type Outlook struct {
 type Suggestion struct {
 	// Change says what to change, in a few words; Sentence what that gives.
 	Change, Sentence string
-	// Before is the best outlook as it is, After the best with the change.
+	// Before is the best outlook as it is, After the best with the change, of the same
+	// rounds.
 	Before, After Outlook
 }
 
 // Advice is what a bench can carry.
 type Advice struct {
-	// Outlooks are sorted by RoundSeconds if Reached: those that reach the wanted
-	// probability. Otherwise they are sorted by probability.
-	Outlooks    []Outlook
-	Reached     bool
+	// Own is the outlook of Options.Own; nil without, or where OwnRefusal says why that
+	// does not do.
+	Own        *Outlook
+	OwnRefusal string
+	// Outlooks are sorted by RoundSeconds if Reached: those whose WithinLow reaches the
+	// wanted probability. Otherwise they are sorted by probability. None of them was
+	// picked for the rounds that it is judged by.
+	Outlooks []Outlook
+	Reached  bool
+	// Suggestions are the changes that give something, the best first; Idle are those
+	// that were tried and do not.
 	Suggestions []Suggestion
+	Idle        []string
 	// Refusals say, a sentence each, which regimes and sets do not do, and why.
 	Refusals []string
 }
@@ -238,7 +264,9 @@ func (o Options) complete(devices int) (Options, error) {
 	set(&o.KeyAttempts, 400*o.Attempts)
 	set(&o.Wanted, 0.99)
 	set(&o.Coarse, 8)
-	set(&o.Fine, 200)
+	set(&o.Fine, 100)
+	set(&o.Fresh, 600)
+	set(&o.Shown, 8)
 	set(&o.Repeats, 2)
 	o.Repeats = min(max(0, o.Repeats), maxRepeats)
 	if o.Regimes == nil {
@@ -266,10 +294,29 @@ func (o Options) complete(devices int) (Options, error) {
 			return o, fmt.Errorf("the digits' base is %d: it must be odd, from 3 to 15", b)
 		}
 	}
-	if o.Coarse < 1 || o.Fine < 1 || o.BlockSymbols < 1 || !(o.MaxAlpha > 0) || math.IsInf(o.MaxAlpha, 0) || o.KeyAttempts < 1 || !(o.Wanted > 0 && o.Wanted < 1) {
+	if o.Own != nil {
+		if err := o.Own.validate(devices); err != nil {
+			return o, err
+		}
+	}
+	if o.Coarse < 1 || o.Fine < 1 || o.Fresh < 1 || o.Shown < 1 || o.BlockSymbols < 1 || !(o.MaxAlpha > 0) || math.IsInf(o.MaxAlpha, 0) || o.KeyAttempts < 1 || !(o.Wanted > 0 && o.Wanted < 1) {
 		return o, errors.New("advice needs positive numbers of rounds, block symbols and attempts of a key, a positive finest scale, and a wanted probability between 0 and 1")
 	}
 	return o, nil
+}
+
+func (w Own) validate(devices int) error {
+	switch {
+	case w.Regime < Emulated || w.Regime > Blind:
+		return fmt.Errorf("the own regime is %d: allowed are 0 to %d", w.Regime, Blind)
+	case w.Group < 1 || w.Group > devices:
+		return fmt.Errorf("the own groups are of %d of %d devices: allowed are 1 to %d", w.Group, devices, devices)
+	case w.Base < 3 || w.Base > 15 || w.Base%2 == 0:
+		return fmt.Errorf("the own digits' base is %d: it must be odd, from 3 to 15", w.Base)
+	case w.Repeats < 0 || w.Repeats > math.MaxUint8:
+		return fmt.Errorf("the own frames are repeated %d times: allowed are 0 to %d", w.Repeats, math.MaxUint8)
+	}
+	return nil
 }
 
 // set gives a number that is 0 its usual value.
@@ -304,12 +351,22 @@ func Give(ctx context.Context, b Bench, o Options) (Advice, error) {
 		return Advice{}, err
 	}
 	s := newSearch(ctx, b, o)
-	advice, err := s.run()
-	if err != nil || o.NoSuggestions {
-		return advice, err
+	own, refusal, err := s.own()
+	if err != nil {
+		return Advice{}, err
 	}
-	advice.Suggestions, err = s.suggest(advice)
-	return advice, err
+	advice, err := s.run()
+	if err != nil {
+		return Advice{}, err
+	}
+	advice.Own, advice.OwnRefusal = own, refusal
+	if o.NoSuggestions {
+		return advice, nil
+	}
+	if err := s.suggest(&advice); err != nil {
+		return Advice{}, err
+	}
+	return advice, nil
 }
 
 // AlignedScale is the scale of aligned gains. All H_i are then 1: a higher scale

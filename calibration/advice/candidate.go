@@ -47,6 +47,17 @@ func (l layout) airtimeSamples() int {
 	return sum
 }
 
+// symbols gives those of all blocks of a group.
+func (l layout) symbols() int {
+	sum := 0
+	for _, blocks := range l.blocks {
+		for _, n := range blocks {
+			sum += n
+		}
+	}
+	return sum
+}
+
 // groupScale bounds the integers that bring groups to one scale.
 const groupScale = 50
 
@@ -63,6 +74,16 @@ func alphas(most float64) []float64 {
 
 // fit makes a candidate of a set, or says why the set cannot carry it.
 func (s *search) fit(regime Regime, group, base, samples int, p xmkckks.Params) (*candidate, error) {
+	return s.fitForm(regime, group, base, samples, p, p.Form, alphas(s.opt.MaxAlpha))
+}
+
+// fitOwn makes a candidate of the user's own way, as it is.
+func (s *search) fitOwn(w Own) (*candidate, error) {
+	return s.fitForm(w.Regime, w.Group, w.Base, w.SamplesPerSymbol, w.Params, w.Form, []float64{s.opt.MaxAlpha})
+}
+
+// fitForm takes the first of the finest scales of a blind search that the set bears.
+func (s *search) fitForm(regime Regime, group, base, samples int, p xmkckks.Params, form xmkckks.Form, blind []float64) (*candidate, error) {
 	c := &candidate{regime: regime, group: group, base: base, samples: samples, set: p.Name}
 	mu, omega := s.bench.moments()
 	link := xmkckks.Link{Mu: mu, Omega: omega, K: s.bench.factors(), DeltaMax: s.opt.DeltaMax, Attempts: s.opt.KeyAttempts}
@@ -80,7 +101,7 @@ func (s *search) fit(regime Regime, group, base, samples int, p xmkckks.Params) 
 			link.Mu[i], link.Omega[i] = 1, 1+relativeVariance(mu[i], omega[i])
 		}
 	case Blind:
-		finest = alphas(s.opt.MaxAlpha)
+		finest = blind
 		if group < len(mu) {
 			factor = groupScale
 		}
@@ -91,7 +112,7 @@ func (s *search) fit(regime Regime, group, base, samples int, p xmkckks.Params) 
 			c.maxAlpha, link.Alpha = a, a*factor
 		}
 		var err error
-		if c.design, err = xmkckks.NewDesign(p, p.Form, link); err == nil {
+		if c.design, err = xmkckks.NewDesign(p, form, link); err == nil {
 			return c, s.lay(c)
 		}
 		if first == nil {

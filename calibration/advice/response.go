@@ -3,7 +3,6 @@ package advice
 import (
 	"fmt"
 	"math"
-	"math/cmplx"
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/mat"
@@ -40,8 +39,9 @@ func newProbe(m modem.Config) (*probe, error) {
 // put the receiver in time, at gains and with delays drawn as in a round; each is
 // then received alone.
 func (p *probe) responses(group []placed, noise float64, rnd *rand.Rand) ([]response, error) {
-	const symbols = 256
+	const symbols = 512 // as many as the receiver settles by
 	m := p.modem
+	half := int(m.Preamble.Level)
 	var err error
 	preamble := m.PreambleSymbols()
 	digits := make([][]float32, len(group))
@@ -50,7 +50,7 @@ func (p *probe) responses(group []placed, noise float64, rnd *rand.Rand) ([]resp
 	for i, d := range group {
 		digits[i] = append(digits[i], preamble...)
 		for range symbols {
-			digits[i] = append(digits[i], m.Preamble.Level*float32(1-2*rnd.IntN(2)))
+			digits[i] = append(digits[i], float32(rnd.IntN(2*half+1)-half))
 		}
 		if alone[i], err = passed(m, digits[i], d); err != nil {
 			return nil, err
@@ -58,7 +58,7 @@ func (p *probe) responses(group []placed, noise float64, rnd *rand.Rand) ([]resp
 		if more := len(alone[i]) - len(sum); more > 0 { // a later device
 			sum = append(sum, make([]complex64, more)...)
 		}
-		turn := complex64(cmplx.Rect(d.gain, d.phase))
+		turn := complex64(d.gain)
 		for k, x := range alone[i] {
 			sum[k] += turn * x
 		}
@@ -85,7 +85,7 @@ func (p *probe) responses(group []placed, noise float64, rnd *rand.Rand) ([]resp
 
 // placed is a device as it is in one round.
 type placed struct {
-	gain, phase    float64
+	gain           complex128
 	delay, advance modem.Samples
 	scale          float64 // amplitude of the digit 1 at full drive
 }

@@ -2,7 +2,6 @@ package advice
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"math/cmplx"
 	"math/rand/v2"
@@ -20,8 +19,10 @@ const maxRepeats = 7
 // drawn with the error probability that these show.
 const simulatedBlocks = 3
 
-// timings is how many times a group's way through the modem is measured.
-const timings = 6
+// mostWhole is how many symbols a round of a group may have for all of its blocks to be
+// simulated where ways are judged. In the blind regime, what is drawn in place of the
+// last six of nine blocks fails up to five points too often.
+const mostWhole = 200_000
 
 // Of retries in the blind regime, as in phy.
 const retryLeast = 0.7
@@ -56,6 +57,10 @@ type rounds struct {
 	shift, stretch []float64 // of the trial: the calibration's errors
 	drawn          []float64
 	turned         []float64 // phases of the trial
+	late           []modem.Samples
+	unit           float64 // amplitude of the digit 1 at full drive, of an ideal converter
+	compensated    bool
+	whole          bool // every block is simulated
 }
 
 // groupRounds is one group's part in it.
@@ -66,7 +71,8 @@ type groupRounds struct {
 	convert     lattice.Converter
 	level       float64 // at which gain 1 arrives
 	sent        [][]complex128
-	responses   [][]response
+	placed      []placed // of the attempt
+	way         []response
 
 	gain    []complex128 // of the attempt, turned back by the common phase
 	h       []float64    // what the receiver keeps, by the largest digit
@@ -95,7 +101,7 @@ type cell struct {
 // maxStates bounds the states of a cell.
 const maxStates = 729
 
-func (s *search) newRounds(c *candidate) (*rounds, error) {
+func (s *search) newRounds(c *candidate, g stage) (*rounds, error) {
 	m := s.modem(c)
 	modulator, err := modem.NewModulator(m, modem.Drive{Peak: m.Preamble.Level, Amplitude: s.amplitude()})
 	if err != nil {
@@ -112,8 +118,14 @@ func (s *search) newRounds(c *candidate) (*rounds, error) {
 	r := &rounds{
 		c: c, bench: &s.bench, opt: &s.opt, seed: s.seedOf(c), source: rand.NewPCG(0, 0), flat: flat,
 		samples: int(math.Round(1 / bandwidth)), probe: probe, least: probe.detector.Threshold(), half: (c.base - 1) / 2,
-		shift: make([]float64, n), stretch: make([]float64, n), drawn: make([]float64, n), turned: make([]float64, n),
+		shift: make([]float64, n), stretch: make([]float64, n), drawn: make([]float64, n), turned: make([]float64, n), late: make([]modem.Samples, n),
+		compensated: s.bench.Compensated || !flat, whole: s.opt.WholeFrames || g == freshly && c.layout.symbols() <= mostWhole,
 	}
+	unit, err := modem.NewModulator(m, modem.Drive{Peak: m.Preamble.Level})
+	if err != nil {
+		return nil, err
+	}
+	r.unit = float64(unit.Scale())
 	r.rnd = rand.New(r.source)
 	level := s.level(c.regime)
 	r.noise = math.Sqrt(float64(s.bench.Noise)/2*bandwidth) / (scale * level)
@@ -165,7 +177,7 @@ func (r *rounds) newGroup(first, size int, scale, level float64) (*groupRounds, 
 	}
 	g := &groupRounds{
 		rounds: r, first: first, size: size, receiver: receiver, level: level,
-		gain: make([]complex128, size), h: make([]float64, size),
+		placed: make([]placed, size), gain: make([]complex128, size), h: make([]float64, size),
 		y: make([]float32, longest), once: make([]float32, longest), integer: make([]float64, size), digit: make([]float64, size),
 	}
 	if bits := r.bench.ReceiverBits; bits > 0 {
@@ -186,7 +198,7 @@ func (r *rounds) newGroup(first, size int, scale, level float64) (*groupRounds, 
 		cell.sum, cell.index = make([]int32, cell.states), make([]uint16, longest+2*reach)
 		g.cells = append(g.cells, cell)
 	}
-	return g, g.measure()
+	return g, nil
 }
 
 // fullScale gives the amplitude at which the receiver clips: as set, or four
@@ -237,64 +249,49 @@ func (g *groupRounds) drive(scale float64) {
 // rounded rounds to a converter's codes.
 func rounded(c lattice.Converter, x float64) float64 { return math.RoundToEven(x/c.Step) * c.Step }
 
-// measure finds the group's ways through the modem.
-func (g *groupRounds) measure() error {
-	m := g.probe.modem
-	noise := math.Sqrt(float64(g.bench.Noise) / 2)
-	compensated := g.bench.Compensated || !g.flat
-	if g.c.regime == MeanAligned {
-		noise /= g.level
+// measure finds the group's way through the modem at the attempt's gains, and tells
+// whether there is one: otherwise the preamble drowned.
+func (g *groupRounds) measure() bool {
+	noise := math.Sqrt(float64(g.bench.Noise)/2) / g.level
+	for i, gain := range g.gain {
+		d := g.bench.Devices[g.first+i]
+		p := placed{gain: gain, delay: g.late[g.first+i], scale: g.unit}
+		if g.compensated {
+			p.advance = d.Delay
+			if g.flat {
+				p.advance = modem.Samples(math.Round(float64(d.Delay)))
+			}
+		}
+		g.placed[i] = p
 	}
-	unit, err := modem.NewModulator(m, modem.Drive{Peak: m.Preamble.Level})
+	way, err := g.probe.responses(g.placed, noise, g.rnd)
+	if err != nil && g.c.regime == Emulated {
+		// Whose phase is known goes by the timing of an earlier preamble.
+		for i := range g.placed {
+			g.placed[i].gain = 1
+		}
+		way, err = g.probe.responses(g.placed, noise, g.rnd)
+	}
 	if err != nil {
-		return err
+		return false
 	}
-	var failure error
-	for k := 0; len(g.responses) < timings && k < 4*timings; k++ {
-		g.source.Seed(g.seed, ^uint64(k*len(g.bench.Devices)+g.first))
-		group := make([]placed, g.size)
-		for i := range group {
-			d := g.bench.Devices[g.first+i]
-			p := placed{gain: d.Gain.Draw(g.rnd), phase: float64(d.Phase), delay: d.Delay, scale: float64(unit.Scale())}
-			if g.c.regime == MeanAligned {
-				p.gain, p.phase = p.gain/d.Gain.Mean(), 0
-			} else if g.c.regime == Emulated || g.bench.Phases != PhasesKept {
-				p.phase = 0
-			}
-			p.delay = max(0, p.delay+d.DelayStd*modem.Samples(g.rnd.NormFloat64()))
-			if compensated {
-				p.advance = d.Delay
-			}
-			group[i] = p
-		}
-		r, err := g.probe.responses(group, noise, g.rnd)
-		if err != nil {
-			failure = err
-			continue
-		}
-		g.responses = append(g.responses, r)
-	}
-	if len(g.responses) == 0 {
-		return fmt.Errorf("a group of %d, %d samples a symbol: %w", g.size, g.c.samples, failure)
-	}
-	g.lags = []int{reach}
+	g.way = way
+	g.lags = append(g.lags[:0], reach)
 	for l := range 2*reach + 1 {
 		largest := 0.0
-		for _, r := range g.responses {
-			for i := range r {
-				largest = max(largest, math.Abs(r[i][l]))
-			}
+		for i := range way {
+			largest = max(largest, math.Abs(way[i][l]))
 		}
 		if l != reach && largest > 1e-4 {
 			g.lags = append(g.lags, l)
 		}
 	}
-	return nil
+	return true
 }
 
 // simulated gives the blocks that are simulated of a frame.
 func (r *rounds) simulated(blocks []int) []int {
-	if r.opt.WholeFrames {
+	if r.whole {
 		return blocks
 	}
 	return blocks[:min(len(blocks), simulatedBlocks)]
@@ -310,11 +307,10 @@ func (r *rounds) trial(number int) []attempt {
 		if std := math.Sqrt(max(0, d.Gain.SecondMoment()-mu*mu)); std > 0 {
 			r.stretch[i] = max(0, 1+d.StdStd/std*r.rnd.NormFloat64())
 		}
+		r.late[i] = max(0, d.Delay+d.DelayStd*modem.Samples(r.rnd.NormFloat64()))
 		error := float64(d.PhaseStd) * r.rnd.NormFloat64()
 		switch {
-		case r.c.regime == Emulated:
-			r.turned[i] = 0
-		case r.c.regime == MeanAligned || r.bench.Phases == PhasesTrimmed:
+		case r.c.regime == Emulated, r.c.regime == MeanAligned || r.bench.Phases == PhasesTrimmed:
 			r.turned[i] = error
 		case r.bench.Phases == PhasesUnknown:
 			r.turned[i] = 2 * math.Pi * r.rnd.Float64()
@@ -380,14 +376,20 @@ func (r *rounds) attempt(number int) attempt {
 // begin sets the gains of an attempt, and what the receiver's preamble makes of them.
 func (g *groupRounds) begin(number int) {
 	g.alpha = 0
-	way := g.responses[g.rnd.IntN(len(g.responses))]
-	var sum complex128
 	for i := range g.gain {
 		h := g.drawn[g.first+i]
 		if number > 0 && g.c.alpha == 0 {
 			h *= retryLeast + (1-retryLeast)*g.rnd.Float64()
 		}
 		g.gain[i] = cmplx.Rect(1, g.turned[g.first+i]) * complex(h, 0)
+	}
+	if !g.measure() {
+		g.alpha = math.NaN()
+		return
+	}
+	way := g.way
+	var sum complex128
+	for i := range g.gain {
 		sum += g.gain[i] * complex(way[i][reach], 0) * g.sent[i][g.c.base-1]
 	}
 	g.theta = 0

@@ -24,7 +24,8 @@ type search struct {
 	opt   Options
 	// candidates that may do, and refusals of those that cannot.
 	candidates []*candidate
-	few        bool // only the best of each regime is simulated at length
+	few        bool    // only the best of each regime is simulated at length
+	below      float64 // airtime of what is looked at; 0 for all
 	refusals   []string
 
 	progress    sync.Mutex
@@ -56,14 +57,85 @@ func (s *search) run() (Advice, error) {
 		each = 0
 	}
 	best := s.best(coarse, each)
-	fine, err := s.simulate(best, s.opt.Fine)
+	fine, err := s.simulate(best, finely, s.opt.Fine)
 	if err != nil {
 		return Advice{}, err
 	}
-	a := s.advise(fine)
+	a, err := s.judge(fine)
+	if err != nil {
+		return Advice{}, err
+	}
 	s.refuseTried(coarse)
 	a.Refusals = s.refusals
 	return a, nil
+}
+
+// own simulates the user's own way, or says why it does not do.
+func (s *search) own() (*Outlook, string, error) {
+	w := s.opt.Own
+	if w == nil {
+		return nil, "", nil
+	}
+	one := newSearch(s.ctx, s.bench, s.opt)
+	one.opt.Repeats, one.opt.Progress = w.Repeats, nil
+	one.opt.Groups, one.opt.Bases, one.opt.SamplesPerSymbol = []int{w.Group}, []int{w.Base}, []int{w.SamplesPerSymbol}
+	if reason := one.refuse(w.Regime); reason != "" {
+		return nil, reason, nil
+	}
+	c, err := one.fitOwn(*w)
+	if err != nil {
+		return nil, fmt.Sprintf("%v with %s: %v", w.Regime, w.Params.Name, err), nil
+	}
+	s.expect(1)
+	defer s.advance()
+	results, err := one.simulate([]*candidate{c}, freshly, s.opt.Fresh)
+	if err != nil {
+		return nil, "", err
+	}
+	o := one.outlook(results[0], w.Repeats)
+	return &o, "", nil
+}
+
+// judge takes other rounds for what seems best than those by which it does: the best of
+// many is flattered by its own.
+func (s *search) judge(fine []result) (Advice, error) {
+	var seeming []found
+	for _, r := range fine {
+		for _, o := range s.outlooks(r) {
+			seeming = append(seeming, found{o, r.c})
+		}
+	}
+	slices.SortStableFunc(seeming, func(a, b found) int { return s.better(a.o, b.o) })
+	var list []*candidate
+	repeats := map[*candidate][]int{}
+	for _, f := range seeming[:min(s.opt.Shown, len(seeming))] {
+		if repeats[f.c] == nil {
+			list = append(list, f.c)
+		}
+		repeats[f.c] = append(repeats[f.c], f.o.Repeats)
+	}
+	results, err := s.simulate(list, freshly, s.opt.Fresh)
+	if err != nil {
+		return Advice{}, err
+	}
+	var a Advice
+	for _, r := range results {
+		for _, n := range repeats[r.c] {
+			a.Outlooks = append(a.Outlooks, s.outlook(r, n))
+		}
+	}
+	slices.SortStableFunc(a.Outlooks, s.surely)
+	if len(a.Outlooks) > 0 && a.Outlooks[0].WithinLow >= s.opt.Wanted {
+		a.Reached = true
+		a.Outlooks = slices.DeleteFunc(a.Outlooks, func(o Outlook) bool { return o.WithinLow < s.opt.Wanted })
+	}
+	return a, nil
+}
+
+// found is an outlook and whose it is.
+type found struct {
+	o Outlook
+	c *candidate
 }
 
 // dearer is how many times the airtime of the best way found so far a candidate may
@@ -99,7 +171,7 @@ func (s *search) survey() ([]result, error) {
 		if len(wave) == 0 {
 			return all, nil
 		}
-		results, err := s.simulate(wave, s.opt.Coarse)
+		results, err := s.simulate(wave, coarsely, s.opt.Coarse)
 		if err != nil {
 			return nil, err
 		}
@@ -130,8 +202,20 @@ type result struct {
 // part is the number of rounds that one worker simulates at a time.
 const part = 100
 
+// stage is what rounds are simulated for. Each has rounds of its own.
+type stage int
+
+const (
+	coarsely stage = iota // to find what is worth a closer look
+	finely                // to find the best
+	freshly               // to judge these
+)
+
+// stageRounds is more than the rounds of any stage.
+const stageRounds = 1 << 24
+
 // simulate makes rounds of all candidates, on all cores.
-func (s *search) simulate(list []*candidate, trials int) ([]result, error) {
+func (s *search) simulate(list []*candidate, g stage, trials int) ([]result, error) {
 	type job struct{ candidate, from, to int }
 	var jobs []job
 	results := make([]result, len(list))
@@ -155,7 +239,7 @@ func (s *search) simulate(list []*candidate, trials int) ([]result, error) {
 			defer done.Done()
 			for j := range next {
 				if errs[w] == nil && s.ctx.Err() == nil {
-					errs[w] = s.part(results[j.candidate], j.from, j.to)
+					errs[w] = s.part(results[j.candidate], g, j.from, j.to)
 				}
 				s.advance()
 			}
@@ -172,22 +256,22 @@ func (s *search) simulate(list []*candidate, trials int) ([]result, error) {
 	return results, errors.Join(errs...)
 }
 
-// hopeless is how many rounds in a row without success end a part.
+// hopeless is how many rounds in a row without success end a coarse look.
 const hopeless = 4
 
-// part simulates some rounds of a candidate. Where none of the first is read, the
-// others are taken to fail, too.
-func (s *search) part(r result, from, to int) error {
-	rounds, err := s.newRounds(r.c)
+// part simulates some rounds of a candidate. Where none of the first of a coarse look
+// is read, the others are taken to fail, too.
+func (s *search) part(r result, g stage, from, to int) error {
+	rounds, err := s.newRounds(r.c, g)
 	if err != nil {
 		return err
 	}
 	read := false
 	for k := from; k < to; k++ {
-		if s.ctx.Err() != nil || !read && k-from == hopeless {
+		if s.ctx.Err() != nil || g == coarsely && !read && k-from == hopeless {
 			return nil
 		}
-		r.trials[k] = rounds.trial(k)
+		r.trials[k] = rounds.trial(int(g)*stageRounds + k)
 		for _, a := range r.trials[k] {
 			read = read || a.needed[transmissions-1] != unread
 		}
@@ -302,7 +386,15 @@ func (s *search) outlooks(r result) []Outlook {
 // better orders outlooks, the best first: those that reach what is wanted by their
 // airtime, before all others by their probability.
 func (s *search) better(a, b Outlook) int {
-	reachA, reachB := a.Within >= s.opt.Wanted, b.Within >= s.opt.Wanted
+	return compare(a, b, a.Within >= s.opt.Wanted, b.Within >= s.opt.Wanted)
+}
+
+// surely is better with the lower end of the interval for what is reached.
+func (s *search) surely(a, b Outlook) int {
+	return compare(a, b, a.WithinLow >= s.opt.Wanted, b.WithinLow >= s.opt.Wanted)
+}
+
+func compare(a, b Outlook, reachA, reachB bool) int {
 	switch {
 	case reachA != reachB:
 		if reachA {
@@ -323,11 +415,7 @@ func (o Outlook) name() string {
 // seem to reach what is wanted, the shortest first; and those that are the nearest.
 func (s *search) best(results []result, each int) []*candidate {
 	taken, listed := map[kind]int{}, map[*candidate]bool{}
-	type entry struct {
-		o Outlook
-		c *candidate
-	}
-	var entries []entry
+	var entries []found
 	for _, r := range results {
 		for _, o := range s.outlooks(r) {
 			if o.Within == 0 {
@@ -335,10 +423,10 @@ func (s *search) best(results []result, each int) []*candidate {
 			}
 			// A few rounds tell little: the upper end of the interval counts.
 			o.Within = o.WithinHigh
-			entries = append(entries, entry{o, r.c})
+			entries = append(entries, found{o, r.c})
 		}
 	}
-	slices.SortStableFunc(entries, func(a, b entry) int { return s.better(a.o, b.o) })
+	slices.SortStableFunc(entries, func(a, b found) int { return s.better(a.o, b.o) })
 	var list []*candidate
 	for _, e := range entries {
 		k := kind{e.c.set, e.c.regime}
@@ -350,21 +438,6 @@ func (s *search) best(results []result, each int) []*candidate {
 		list = append(list, e.c)
 	}
 	return list
-}
-
-// advise sorts what was found.
-func (s *search) advise(results []result) Advice {
-	var all []Outlook
-	for _, r := range results {
-		all = append(all, s.outlooks(r)...)
-	}
-	slices.SortStableFunc(all, s.better)
-	a := Advice{Outlooks: all}
-	if len(all) > 0 && all[0].Within >= s.opt.Wanted {
-		a.Reached = true
-		a.Outlooks = slices.DeleteFunc(all, func(o Outlook) bool { return o.Within < s.opt.Wanted })
-	}
-	return a
 }
 
 // list makes all candidates, and says of those that cannot do why.
@@ -381,7 +454,6 @@ func (s *search) list() {
 }
 
 func (s *search) listSet(regime Regime, p xmkckks.Params) {
-	fits := 0
 	var reason error
 	for _, group := range s.opt.Groups {
 		for _, base := range s.opt.Bases {
@@ -396,7 +468,9 @@ func (s *search) listSet(regime Regime, p xmkckks.Params) {
 					}
 					continue
 				}
-				fits++
+				if s.below > 0 && s.airtime(c) >= s.below {
+					continue
+				}
 				if t := s.airtime(c); s.bench.CoherenceSeconds > 0 && t > s.bench.CoherenceSeconds {
 					if reason == nil {
 						reason = fmt.Errorf("an attempt takes %.3g s and gains last %.3g s", t, s.bench.CoherenceSeconds)

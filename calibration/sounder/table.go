@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 
@@ -196,6 +197,15 @@ func (p *fieldReader) number() float64 {
 	return v
 }
 
+// finite reads a number that is one.
+func (p *fieldReader) finite() float64 {
+	v := p.number()
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		p.fail("a finite number")
+	}
+	return v
+}
+
 func (p *fieldReader) complex() complex128 {
 	re := p.number()
 	return complex(re, p.number())
@@ -203,7 +213,7 @@ func (p *fieldReader) complex() complex128 {
 
 func (p *fieldReader) estimate() sounding.Estimate {
 	return sounding.Estimate{
-		Gain: p.complex(), GainVar: p.number(),
+		Gain: complex(p.finite(), p.finite()), GainVar: p.number(),
 		Delay: modem.Samples(p.number()), Offset: modem.CyclesPerSample(p.number()),
 		DDelay: modem.Samples(p.number()), DDelayVar: p.number(),
 		DOffset: modem.CyclesPerSample(p.number()), DOffsetVar: p.number(),

@@ -83,6 +83,8 @@ type calibrator struct {
 	blocks  []sounder.Block
 	bench   *soundedBench
 	devices registryOf // nil stands for those of this machine
+	// patience is how long radios may stand still; 0 for the usual.
+	patience time.Duration
 }
 
 // begin makes or opens the folder.
@@ -111,15 +113,24 @@ func (f *calibrateFlags) begin(cmd *cobra.Command, args []string) (*calibrator, 
 	if f.out == "" {
 		f.out = runfolder.DefaultDir("calibrations", c.Experiment.Name, time.Now())
 	}
-	return k, k.create(f.out)
+	if err := k.create(f.out); err != nil {
+		k.abandon()
+		return nil, err
+	}
+	return k, nil
 }
 
-// newCalibrator checks what needs no bench.
+// newCalibrator checks what needs no bench, so that nothing is written where that is
+// wrong.
 func newCalibrator(c config.Config) (*calibrator, error) {
 	if c.Experiment.Aggregator == aggregatorDigital {
 		return nil, bad(fmt.Errorf("experiment.aggregator is %q, whose channel is ideal: there is nothing to calibrate", c.Experiment.Aggregator))
 	}
-	return &calibrator{cfg: c, root: keystream.FromInteger(uint64(c.Experiment.Seed))}, nil
+	if _, err := soundingConfig(c); err != nil {
+		return nil, err
+	}
+	k := &calibrator{cfg: c, root: keystream.FromInteger(uint64(c.Experiment.Seed))}
+	return k, bad(spread(&k.cfg, k.root))
 }
 
 // create makes the folder.
@@ -190,6 +201,11 @@ func calibratorIn(folder *runfolder.Folder) (*calibrator, error) {
 // runCalibration measures, writes and prints.
 func runCalibration(cmd *cobra.Command, k *calibrator, flags *calibrateFlags) (err error) {
 	defer func() {
+		var input badInput
+		if flags.resume == "" && len(k.blocks) == 0 && errors.As(err, &input) {
+			k.abandon()
+			return
+		}
 		if closeErr := k.close(); err == nil {
 			err = closeErr
 		}
@@ -197,10 +213,9 @@ func runCalibration(cmd *cobra.Command, k *calibrator, flags *calibrateFlags) (e
 	ctx, stderr := cmd.Context(), cmd.ErrOrStderr()
 	if err := k.measure(ctx, stderr); err != nil {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			fmt.Fprintf(stderr, "Stopped after block %d of %d. Go on with:\n  ringwave calibrate --resume %s\n", len(k.blocks), k.cfg.Calibration.Blocks, k.folder.Path())
-			return errInterrupted
+			return k.stopped(stderr)
 		}
-		return err
+		return k.howToGoOn(err)
 	}
 	r, err := k.analyse(time.Now())
 	if err != nil {
@@ -209,7 +224,7 @@ func runCalibration(cmd *cobra.Command, k *calibrator, flags *calibrateFlags) (e
 	if !flags.noAdvice {
 		if err := k.advise(ctx, stderr, &r); err != nil {
 			if ctx.Err() != nil {
-				return errInterrupted
+				return k.stopped(stderr)
 			}
 			return err
 		}
@@ -229,6 +244,12 @@ func runCalibration(cmd *cobra.Command, k *calibrator, flags *calibrateFlags) (e
 	}
 	r.print(cmd.OutOrStdout(), k.folder.Path())
 	return nil
+}
+
+// stopped says how a calibration that Ctrl-C stopped goes on.
+func (k *calibrator) stopped(stderr io.Writer) error {
+	fmt.Fprintf(stderr, "Stopped after block %d of %d. Go on with:\n  ringwave calibrate --resume %s\n", len(k.blocks), k.cfg.Calibration.Blocks, k.folder.Path())
+	return errInterrupted
 }
 
 // measure makes the blocks that are left.
@@ -256,7 +277,8 @@ func (k *calibrator) measure(ctx context.Context, stderr io.Writer) error {
 		p.report(len(k.blocks))
 		return nil
 	})
-	if err := k.bench.stop(); err != nil {
+	// Carriers go off before what is heard is looked at, which takes its time.
+	if err := errors.Join(k.bench.stop(), k.bench.close()); err != nil {
 		return err
 	}
 	if err != nil && ctx.Err() != nil {
@@ -264,9 +286,30 @@ func (k *calibrator) measure(ctx context.Context, stderr io.Writer) error {
 	}
 	var unheard *sounder.NotHeardError
 	if errors.As(err, &unheard) {
-		return bad(k.bench.explain(unheard))
+		return bad(k.bench.explain(unheard, k.cfg.Calibration))
 	}
 	return errors.Join(err, k.table.Sync())
+}
+
+// howToGoOn says how a calibration that failed goes on, where something is kept of it
+// that is not to be done again.
+func (k *calibrator) howToGoOn(err error) error {
+	var input badInput
+	if errors.Is(err, sounder.ErrStalled) {
+		err = bad(fmt.Errorf("%w: raise radio.search_seconds, which is %v, and where no room was found the window of the URIs in radio.transmitters", err, k.cfg.Radio.SearchSeconds))
+	}
+	if len(k.blocks) == 0 || errors.As(err, &input) && !errors.Is(err, sounder.ErrStalled) {
+		return err
+	}
+	return fmt.Errorf("%w; after block %d of %d the calibration can go on with: ringwave calibrate --resume %s", err, len(k.blocks), k.cfg.Calibration.Blocks, k.folder.Path())
+}
+
+// abandon removes the folder of a calibration that could not begin: it was new or empty.
+func (k *calibrator) abandon() {
+	_ = k.close() // there is nothing to keep
+	if k.folder != nil {
+		_ = os.RemoveAll(k.folder.Path())
+	}
 }
 
 // close lets go of everything.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"time"
 
 	"ringwave/calibration"
@@ -13,8 +14,10 @@ import (
 	"ringwave/calibration/moments"
 	"ringwave/cmd/internal/config"
 	"ringwave/cmd/internal/runfolder"
+	"ringwave/crypto/keystream"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
+	"ringwave/radio/sigmf"
 )
 
 // outlook is what the bench can carry, as far as it was computed.
@@ -28,50 +31,87 @@ const shownOutlooks = 8
 
 // advise computes what the bench can carry.
 func (k *calibrator) advise(ctx context.Context, stderr io.Writer, r *calibrationResult) error {
+	opt, err := adviceOptions(k.cfg, k.root)
+	if err != nil {
+		return err
+	}
 	began, said := time.Now(), time.Now()
-	a, err := advice.Give(ctx, measuredBench(k.cfg, r), advice.Options{
-		Modem: modemConfig(k.cfg.Link), BlockSymbols: k.cfg.Link.BlockSymbols, MaxAlpha: k.cfg.Link.MaxAlpha,
-		Attempts: k.cfg.Encryption.AttemptsPerRound, KeyAttempts: attemptsPerKey(k.cfg), DeltaMax: k.cfg.Encryption.DeltaMax,
-		Seed: k.root.Derive("advice"),
-		Progress: func(done, total int) {
-			if now := time.Now(); now.Sub(said) > 5*time.Second && done > 0 {
-				left := time.Duration(float64(now.Sub(began)) / float64(done) * float64(total-done))
-				fmt.Fprintf(stderr, "advice: %d of %d simulations, about %v left\n", done, total, left.Round(time.Second))
-				said = now
-			}
-		},
-	})
+	opt.Progress = func(done, total int) {
+		if now := time.Now(); now.Sub(said) > 5*time.Second && done > 0 {
+			left := time.Duration(float64(now.Sub(began)) / float64(done) * float64(total-done))
+			fmt.Fprintf(stderr, "advice: %d of %d simulations, about %v left\n", done, total, left.Round(time.Second))
+			said = now
+		}
+	}
+	a, err := advice.Give(ctx, measuredBench(k.cfg, r), opt)
 	if err != nil {
 		return err
 	}
 	r.outlook = outlook{a, true}
-	for _, o := range a.Outlooks[:min(shownOutlooks, len(a.Outlooks))] {
-		r.file.Advice = append(r.file.Advice, calibration.AdviceLine{
-			Regime: o.Regime.String(), Group: o.Group, Base: o.Base, SamplesPerSymbol: o.SamplesPerSymbol, Repeats: o.Repeats,
-			ParameterSet: o.Set, Success: calibration.Interval(o.AtOnce, o.Low, o.High), AirtimeSeconds: o.AirtimeSeconds,
-		})
+	if a.Own != nil {
+		line := adviceLine(*a.Own)
+		line.Own = true
+		r.file.Advice = append(r.file.Advice, line)
+	}
+	for _, o := range a.Outlooks {
+		r.file.Advice = append(r.file.Advice, adviceLine(o))
 	}
 	return nil
+}
+
+// adviceOptions gives what the advice of a configuration is asked for.
+func adviceOptions(c config.Config, root keystream.Seed) (advice.Options, error) {
+	own, err := ownWay(c)
+	return advice.Options{
+		Modem: modemConfig(c.Link), BlockSymbols: c.Link.BlockSymbols, MaxAlpha: c.Link.MaxAlpha,
+		Attempts: c.Encryption.AttemptsPerRound, KeyAttempts: attemptsPerKey(c), DeltaMax: c.Encryption.DeltaMax,
+		Own: own, Shown: shownOutlooks, Seed: root.Derive("advice"),
+	}, err
+}
+
+// ownWay gives the way in which a configuration runs the protocol; nil if it does so
+// over no waveform.
+func ownWay(c config.Config) (*advice.Own, error) {
+	if !isWaveform(c) {
+		return nil, nil
+	}
+	p, form, err := parameterSet(c.Encryption)
+	if err != nil {
+		return nil, err
+	}
+	return &advice.Own{
+		Regime: [...]advice.Regime{emulated: advice.Emulated, meanAligned: advice.MeanAligned, blind: advice.Blind}[regimeOf(c)],
+		Group:  groupSize(c), Base: c.Link.Base, Repeats: c.Link.FrameRepeats, SamplesPerSymbol: c.Link.SamplesPerSymbol,
+		Params: p, Form: form,
+	}, nil
+}
+
+func adviceLine(o advice.Outlook) calibration.AdviceLine {
+	return calibration.AdviceLine{
+		Regime: o.Regime.String(), Group: o.Group, Base: o.Base, SamplesPerSymbol: o.SamplesPerSymbol, Repeats: o.Repeats,
+		ParameterSet: o.Set, Success: calibration.Interval(o.AtOnce, o.Low, o.High), AirtimeSeconds: o.AirtimeSeconds,
+	}
 }
 
 // measuredBench is the bench as the soundings found it. Gains are in units of the mean
 // of their magnitudes, as run has them.
 func measuredBench(c config.Config, r *calibrationResult) advice.Bench {
 	unit, noise, earliest := 0.0, 0.0, math.Inf(1)
+	bits, given, full := receiverConverter(c, r)
 	devices := r.file.Devices
 	for i, d := range devices {
 		earliest = min(earliest, d.DelaySamples.Value)
 		unit += d.Mu.Value / float64(len(devices))
-		noise += r.moments.Devices[i].Noise / float64(len(devices))
+		noise += withoutRounding(r.moments.Devices[i].Noise, d.Omega.Value, c.Transmitter(i).ConverterBits, bits, full) / float64(len(devices))
 	}
 	if !c.OverRadios() {
 		unit = 1
 	}
 	b := advice.Bench{
 		Noise: modem.Power(noise / (unit * unit)), SampleRateHz: c.Link.SampleRateHz,
-		ReceiverBits: c.Link.ReceiverConverterBits, ReceiverFullScale: c.Link.ReceiverFullScale,
+		ReceiverBits: bits, ReceiverFullScale: given / unit,
 		OnLattice: !c.OverRadios() && c.Channel.Gains == "lattice", LatticeBits: c.Channel.GainLatticeBits,
-		Phases: advice.PhasesTrimmed, FreshOnRetry: c.Channel.FreshBlockOnRetry,
+		Phases: advice.PhasesTrimmed, Compensated: true, FreshOnRetry: c.Channel.FreshBlockOnRetry,
 	}
 	for i, d := range devices {
 		m := r.moments.Devices[i]
@@ -88,6 +128,56 @@ func measuredBench(c config.Config, r *calibrationResult) advice.Bench {
 		}
 	}
 	return b
+}
+
+// receiverConverter gives the bits of the converter that soundings went through, 0 for
+// none, the amplitude at which it was told to clip, 0 for what suits the gains, and that
+// at which it does. The format of a recording is one, too.
+func receiverConverter(c config.Config, r *calibrationResult) (bits int, given, full float64) {
+	bits, given = c.Link.ReceiverConverterBits, c.Link.ReceiverFullScale
+	if codes := largestCode(sigmf.Datatype(c.Link.Record)); bits == 0 && codes > 0 {
+		bits, given = 1+int(math.Round(math.Log2(codes+1))), c.Link.RecordFullScale
+	}
+	if bits == 0 {
+		return 0, 0, 0
+	}
+	if c.OverRadios() {
+		if given == 0 {
+			given = 1
+		}
+		return bits, given, given
+	}
+	// That of the bench in memory, which knows its own gains.
+	noise := 0.0
+	var mu, omega []float64
+	for i, d := range r.file.Devices {
+		mu, omega = append(mu, d.Mu.Value), append(omega, max(d.Omega.Value, d.Mu.Value*d.Mu.Value))
+		noise += r.moments.Devices[i].Noise / float64(len(r.file.Devices))
+	}
+	level := 1.0
+	if regimeOf(c) == meanAligned {
+		level = math.Inf(1)
+		for _, m := range mu {
+			level = min(level, math.Abs(m))
+		}
+		for i, m := range mu {
+			mu[i], omega[i] = 1, 1+relativeVariance(m, omega[i])
+		}
+	}
+	return bits, given, float64(fullScale(given, level, mu, omega, groupSize(c), math.Sqrt(noise/2)))
+}
+
+// withoutRounding takes off the noise of soundings what their converters' rounding adds
+// to it, which is simulated by itself: a twelfth of a squared step a branch.
+func withoutRounding(noise, omega float64, transmitBits, receiveBits int, full float64) float64 {
+	own := noise
+	if transmitBits > 0 {
+		own -= omega * math.Ldexp(1, 2-2*transmitBits) / 6
+	}
+	if receiveBits > 0 {
+		own -= full * full * math.Ldexp(1, 2-2*receiveBits) / 6
+	}
+	return max(own, noise/100)
 }
 
 // halfWidth gives the standard error that an interval tells of.
@@ -111,15 +201,20 @@ func (o *outlook) print(w io.Writer) {
 	if !o.computed {
 		return
 	}
-	fmt.Fprintln(w, "\nWhat the bench can carry, best first (simulated rounds):")
-	fmt.Fprintf(w, "  %-13s %-4s %-4s %-7s %-7s %-15s %-26s %-16s %-9s %-12s %s\n",
+	fmt.Fprintln(w, "\nWhat the bench can carry, best first (simulated rounds; * is this config):")
+	fmt.Fprintf(w, "    %-13s %-4s %-4s %-7s %-7s %-15s %-26s %-16s %-9s %-12s %s\n",
 		"regime", "G", "B", "samples", "repeats", "set", "read at once", "within attempts", "misfit", "airtime, s", "s a round read")
-	for _, l := range o.Outlooks[:min(shownOutlooks, len(o.Outlooks))] {
-		fmt.Fprintf(w, "  %-13s %-4d %-4d %-7d %-7d %-15s %-26s %-16.4f %-9.3g %-12.3g %.3g\n", l.Regime, l.Group, l.Base, l.SamplesPerSymbol, l.Repeats, l.Set,
-			fmt.Sprintf("%.4f [%.4f, %.4f]", l.AtOnce, l.Low, l.High), l.Within, l.Misfit, l.AirtimeSeconds, l.RoundSeconds)
+	if o.Own != nil {
+		printOutlook(w, "*", *o.Own)
+	}
+	for _, l := range o.Outlooks {
+		printOutlook(w, " ", l)
+	}
+	if o.OwnRefusal != "" {
+		fmt.Fprintf(w, "  * this config: %s\n", o.OwnRefusal)
 	}
 	if !o.Reached {
-		fmt.Fprintln(w, "  None of them reaches the wanted probability of 0.99 within the attempts.")
+		fmt.Fprintln(w, "  None of them is sure to reach the wanted probability of 0.99 within the attempts.")
 	}
 	for _, s := range o.Refusals {
 		fmt.Fprintf(w, "  - %s\n", s)
@@ -130,6 +225,39 @@ func (o *outlook) print(w io.Writer) {
 	for _, s := range o.Suggestions {
 		fmt.Fprintf(w, "  + %s\n", s.Sentence)
 	}
+	if len(o.Idle) > 0 {
+		fmt.Fprintf(w, "  Nothing to gain from: %s.\n", strings.Join(o.Idle, "; "))
+	}
+}
+
+func printOutlook(w io.Writer, mark string, l advice.Outlook) {
+	fmt.Fprintf(w, "  %s %-13s %-4d %-4d %-7d %-7d %-15s %-26s %-16.4f %-9.3g %-12.3g %.3g\n", mark, l.Regime, l.Group, l.Base, l.SamplesPerSymbol, l.Repeats, l.Set,
+		fmt.Sprintf("%.4f [%.4f, %.4f]", l.AtOnce, l.Low, l.High), l.Within, l.Misfit, l.AirtimeSeconds, l.RoundSeconds)
+}
+
+// jsonOutlook is an outlook for machines.
+type jsonOutlook struct {
+	Regime       string          `json:"regime"`
+	Group        int             `json:"group"`
+	Base         int             `json:"base"`
+	Samples      int             `json:"samples_per_symbol"`
+	Repeats      int             `json:"repeats"`
+	Set          string          `json:"parameter_set"`
+	AtOnce       float64         `json:"probability_one_attempt"`
+	Low          float64         `json:"low"`
+	High         float64         `json:"high"`
+	Within       float64         `json:"probability_all_attempts"`
+	Rounds       int             `json:"simulated_rounds"`
+	Misfit       runfolder.Float `json:"misfit"`
+	Airtime      runfolder.Float `json:"airtime_seconds_per_attempt"`
+	RoundSeconds runfolder.Float `json:"airtime_seconds_per_round_read"`
+}
+
+func asJSONOutlook(l advice.Outlook) jsonOutlook {
+	return jsonOutlook{
+		l.Regime.String(), l.Group, l.Base, l.SamplesPerSymbol, l.Repeats, l.Set, l.AtOnce, l.Low, l.High, l.Within, l.Rounds,
+		runfolder.Float(l.Misfit), runfolder.Float(l.AirtimeSeconds), runfolder.Float(l.RoundSeconds),
+	}
 }
 
 // json gives the outlook for machines.
@@ -137,33 +265,21 @@ func (o *outlook) json() json.RawMessage {
 	if !o.computed {
 		return nil
 	}
-	type line struct {
-		Regime       string          `json:"regime"`
-		Group        int             `json:"group"`
-		Base         int             `json:"base"`
-		Samples      int             `json:"samples_per_symbol"`
-		Repeats      int             `json:"repeats"`
-		Set          string          `json:"parameter_set"`
-		AtOnce       float64         `json:"probability_one_attempt"`
-		Low          float64         `json:"low"`
-		High         float64         `json:"high"`
-		Within       float64         `json:"probability_all_attempts"`
-		Rounds       int             `json:"simulated_rounds"`
-		Misfit       runfolder.Float `json:"misfit"`
-		Airtime      runfolder.Float `json:"airtime_seconds_per_attempt"`
-		RoundSeconds runfolder.Float `json:"airtime_seconds_per_round_read"`
-	}
 	out := struct {
-		Reached     bool     `json:"reached"`
-		Outlooks    []line   `json:"outlooks"`
-		Refusals    []string `json:"refusals"`
-		Suggestions []string `json:"suggestions"`
-	}{Reached: o.Reached, Outlooks: []line{}, Refusals: orEmpty(o.Refusals), Suggestions: []string{}}
+		Own         *jsonOutlook  `json:"own,omitempty"`
+		OwnRefusal  string        `json:"own_refusal,omitempty"`
+		Reached     bool          `json:"reached"`
+		Outlooks    []jsonOutlook `json:"outlooks"`
+		Refusals    []string      `json:"refusals"`
+		Suggestions []string      `json:"suggestions"`
+		Idle        []string      `json:"nothing_to_gain_from"`
+	}{OwnRefusal: o.OwnRefusal, Reached: o.Reached, Outlooks: []jsonOutlook{}, Refusals: orEmpty(o.Refusals), Suggestions: []string{}, Idle: orEmpty(o.Idle)}
+	if o.Own != nil {
+		own := asJSONOutlook(*o.Own)
+		out.Own = &own
+	}
 	for _, l := range o.Outlooks {
-		out.Outlooks = append(out.Outlooks, line{
-			l.Regime.String(), l.Group, l.Base, l.SamplesPerSymbol, l.Repeats, l.Set, l.AtOnce, l.Low, l.High, l.Within, l.Rounds,
-			runfolder.Float(l.Misfit), runfolder.Float(l.AirtimeSeconds), runfolder.Float(l.RoundSeconds),
-		})
+		out.Outlooks = append(out.Outlooks, asJSONOutlook(l))
 	}
 	for _, s := range o.Suggestions {
 		out.Suggestions = append(out.Suggestions, s.Sentence)

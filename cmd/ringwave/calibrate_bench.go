@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"ringwave/calibration"
 	"ringwave/calibration/sounder"
@@ -19,6 +21,7 @@ import (
 	"ringwave/cmd/internal/config"
 	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/keystream"
+	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
 	"ringwave/phy/modem"
 	"ringwave/radio"
@@ -59,7 +62,63 @@ func soundingConfig(c config.Config) (sounder.Config, error) {
 		Search:    sounding.Search{Delay: modem.Samples(k.DelaySearchSamples), Offset: modem.CyclesPerSample(k.OffsetSearchHz / rate)},
 		Amplitude: transmitAmplitude(c),
 	}
+	if n := radio.SampleCount(k.Looks) * cfg.LookSamples(); n > sounder.MaxBlockSamples {
+		return cfg, bad(fmt.Errorf("calibration.round_seconds is %v with link.sample_rate_hz = %v, calibration.looks = %d and devices.count = %d: a block would last %d samples, and allowed are at most %d", k.RoundSeconds, rate, k.Looks, c.Devices.Count, n, sounder.MaxBlockSamples))
+	}
 	return cfg, nil
+}
+
+// roundSeconds gives the time from the first transmission of a round to behind its last
+// over the radios of a configuration: each frame on the air, and the lead by which it
+// is put off. 0 stands for a link without frames.
+func roundSeconds(c config.Config, root keystream.Seed) (float64, error) {
+	if !isWaveform(c) {
+		return 0, nil
+	}
+	c.Calibration.File = "" // it changes no frame's length
+	ch, err := newChannel(c, root)
+	if err != nil {
+		return 0, err
+	}
+	design, err := newDesign(c, ch)
+	if err != nil {
+		return 0, err
+	}
+	ctx, err := xmkckks.NewContext(design.Params, design.Form, design.Witnesses, root.Derive("public"))
+	if err != nil {
+		return 0, err
+	}
+	w, err := phy.NewWaveform(receiveConfig(c, root, ch, nil, ctx))
+	if err != nil {
+		return 0, bad(fmt.Errorf("waveform link: %w", err))
+	}
+	slots := (c.Devices.Count + groupSize(c) - 1) / groupSize(c)
+	sum := 0.0
+	for t := range phy.Transmission(phy.Transmissions) {
+		samples, err := w.FrameSamples(t, payloadLength(ctx, t))
+		if err != nil {
+			return 0, err
+		}
+		sum += float64(slots) * (float64(samples)/c.Link.SampleRateHz + c.Radio.LeadSeconds)
+	}
+	return sum, nil
+}
+
+// spread has a block's looks stand where the transmissions of a round over radios
+// would, where the user does not say how far apart. It is said in the folder's config,
+// so that a calibration goes on as it began.
+func spread(c *config.Config, root keystream.Seed) error {
+	if !c.OverRadios() || c.Calibration.RoundSeconds != 0 {
+		return nil
+	}
+	seconds, err := roundSeconds(*c, root)
+	if err != nil {
+		return fmt.Errorf("calibration.round_seconds is 0, which stands for a round's: %w", err)
+	}
+	// As much as a block may span, if it is a long one.
+	longest := float64(sounder.MaxBlockSamples) / 2 / c.Link.SampleRateHz
+	c.Calibration.RoundSeconds = min(math.Round(seconds*1e6)/1e6, longest)
+	return nil
 }
 
 // openBench opens the bench of the configuration.
@@ -70,7 +129,7 @@ func (k *calibrator) openBench(ctx context.Context) (*soundedBench, error) {
 	}
 	b := &soundedBench{cfg: cfg}
 	if k.cfg.OverRadios() {
-		err = b.connect(ctx, k.cfg, k.devices)
+		err = b.connect(ctx, k.cfg, k.devices, cmp.Or(k.patience, radioPatience))
 	} else {
 		err = b.simulate(k.cfg, k.root)
 	}
@@ -125,7 +184,7 @@ func (b *soundedBench) simulate(c config.Config, root keystream.Seed) error {
 }
 
 // connect opens radios.
-func (b *soundedBench) connect(ctx context.Context, c config.Config, devices registryOf) error {
+func (b *soundedBench) connect(ctx context.Context, c config.Config, devices registryOf, patience time.Duration) error {
 	a, err := openArray(ctx, c, devices)
 	if err != nil {
 		return err
@@ -140,6 +199,7 @@ func (b *soundedBench) connect(ctx context.Context, c config.Config, devices reg
 	b.cfg.Lead = radio.SampleCount(c.Radio.LeadSeconds * rate)
 	b.cfg.Reach = radio.SampleCount(c.Radio.SearchSeconds * rate)
 	b.cfg.Flush = a.Flush()
+	b.cfg.Patience = soundingPatience(&b.cfg, c, patience)
 	b.cfg.Restart = func() ([]radio.Transmitter, radio.Receiver, error) {
 		if err := a.Start(ctx); err != nil {
 			return nil, nil, err
@@ -148,6 +208,12 @@ func (b *soundedBench) connect(ctx context.Context, c config.Config, devices reg
 	}
 	b.want = radioBench(c, a)
 	return nil
+}
+
+// soundingPatience is how long streams may stand still, besides what blocks take and are
+// put off and searched for.
+func soundingPatience(cfg *sounder.Config, c config.Config, patience time.Duration) time.Duration {
+	return patience + radio.Hertz(c.Link.SampleRateHz).Duration(cfg.BlockSamples()+cfg.Lead+2*cfg.Reach)
 }
 
 // taped records what a receiver hears, if that is wanted.
@@ -211,11 +277,16 @@ func (b *soundedBench) close() error {
 }
 
 // explain says what may be the matter with a device that is not heard.
-func (b *soundedBench) explain(e *sounder.NotHeardError) error {
-	if b.radios == nil || e.Device < 0 {
+func (b *soundedBench) explain(e *sounder.NotHeardError, k config.Calibration) error {
+	if e.Device < 0 {
 		return e
 	}
-	return fmt.Errorf("%w: is the board on, connected, tuned to the same frequency as the receiver within calibration.offset_search_hz, and loud enough?", e)
+	reason := ""
+	if b.radios != nil {
+		reason = "the board may be off or not connected, "
+	}
+	return fmt.Errorf("%w: %sits carrier may be off by more than calibration.offset_search_hz, %v, or turn too fast, its delay be more than calibration.delay_search_samples, %d, or its signal be too weak for what calibration.length_chips, %d, times calibration.repetitions, %d, average",
+		e, reason, k.OffsetSearchHz, k.DelaySearchSamples, k.Length, k.Repetitions)
 }
 
 // simulatedBench says which bench in memory it is: its identity covers all that
@@ -278,6 +349,9 @@ func recordedBench(c config.Config, root keystream.Seed, path string) (*soundedB
 	}
 	b.want = simulatedBench(c, root)
 	b.want.Bench.Kind, b.want.Bench.Identity = calibration.Recording, ""
+	if c.OverRadios() {
+		b.want.Bench.FrequencyHz = c.Radio.FrequencyHz
+	}
 	return b, nil
 }
 

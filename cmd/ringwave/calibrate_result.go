@@ -32,9 +32,13 @@ type calibrationResult struct {
 // analyse makes statistics and the file of all blocks.
 func (k *calibrator) analyse(now time.Time) (calibrationResult, error) {
 	r := calibrationResult{bench: benchOf(k.cfg, k.blocks)}
-	var err error
+	distortion, err := k.allowRounding(r.bench)
+	if err != nil {
+		return r, err
+	}
 	r.moments, err = moments.Analyse(r.bench, moments.Options{
 		RoundSeconds: k.cfg.Calibration.RoundSeconds, OffsetHz: offsetTolerance(k.cfg), Model: lawOf(k.cfg),
+		DistortionTolerance: distortion, GainStep: gainStep(k.cfg),
 	})
 	if err != nil {
 		return r, bad(fmt.Errorf("what the soundings say: %w", err))
@@ -79,6 +83,14 @@ func lawOf(c config.Config) moments.Model {
 	return moments.Gaussian
 }
 
+// gainStep gives the step of emulated gains, 0 for others.
+func gainStep(c config.Config) float64 {
+	if c.OverRadios() || c.Channel.Gains != "lattice" {
+		return 0
+	}
+	return math.Ldexp(1, -c.Channel.GainLatticeBits)
+}
+
 // benchNow says what the bench is. One that was measured whole before is not opened for
 // that.
 func (k *calibrator) benchNow() (w want, err error) {
@@ -112,6 +124,9 @@ func benchOf(c config.Config, blocks []sounder.Block) moments.Bench {
 		for k, r := range block.Records {
 			b.Devices[k%n] = addRecord(b.Devices[k%n], r, rate)
 		}
+	}
+	for _, s := range b.Devices {
+		fillNoise(s)
 	}
 	b.BlockSeconds, b.LookSeconds = spacing(c, blocks)
 	return b

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"maps"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,6 +66,8 @@ type group struct {
 	label string
 	cfg   config.Config
 	runs  []comparedRun
+	// calibration is a digest of the file that the runs went by; empty without.
+	calibration string
 }
 
 type comparedRun struct {
@@ -70,13 +76,15 @@ type comparedRun struct {
 }
 
 // groupKey is what the runs of a group have in common: the configuration but for
-// seed and name, and the data in use. Two runs of one seed are no two samples of
+// seed and name, the data in use, and the calibration itself in place of its file's
+// name. Two runs of one seed are no two samples of
 // anything: the second is another group.
 type groupKey struct {
-	digest  [32]byte
-	dataset string
-	data    string
-	repeat  int
+	digest      [32]byte
+	dataset     string
+	data        string
+	calibration string
+	repeat      int
 }
 
 // readRuns reads run folders and groups them, in the order given.
@@ -92,7 +100,7 @@ func readRuns(dirs []string) ([]*group, error) {
 			key.repeat++
 		}
 		if byKey[key] == nil {
-			byKey[key] = &group{label: cfg.Experiment.Name, cfg: cfg}
+			byKey[key] = &group{label: cfg.Experiment.Name, cfg: cfg, calibration: key.calibration}
 			groups = append(groups, byKey[key])
 		}
 		byKey[key].runs = append(byKey[key].runs, run)
@@ -115,13 +123,28 @@ func readRun(dir string) (cfg config.Config, run comparedRun, key groupKey, err 
 		return cfg, run, key, bad(err)
 	}
 	same := cfg
-	same.Experiment.Seed, same.Experiment.Name = 0, "any"
+	same.Experiment.Seed, same.Experiment.Name, same.Calibration.File = 0, "any", ""
+	if cfg.Calibration.File != "" {
+		if key.calibration, err = digestOf(filepath.Join(dir, calibrationName)); err != nil {
+			return cfg, run, key, bad(err)
+		}
+	}
 	key.dataset = run.summary.Dataset
 	for _, f := range manifest.Data {
 		key.data += f.SHA256.String()
 	}
 	key.digest, err = same.Digest()
 	return cfg, run, key, err
+}
+
+// digestOf gives the first digits of a file's SHA-256.
+func digestOf(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:6]), nil
 }
 
 func (g *group) hasSeed(seed uint64) bool {
@@ -168,7 +191,9 @@ func differences(groups []*group) ([]string, error) {
 			return nil, err
 		}
 		flat["data"] = g.runs[0].summary.Dataset
+		flat["calibration"] = cmp.Or(g.calibration, "none")
 		delete(flat, "experiment.seed")
+		delete(flat, "calibration.file") // what it holds counts
 		values[i] = flat
 	}
 	text := make([]string, len(groups))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -22,7 +23,7 @@ func newDataCommand() *cobra.Command {
 	fetch := &cobra.Command{
 		Use:   "fetch NAME",
 		Short: "Download a data set, with its checksums verified",
-		Long:  "Download a data set (mnist) into the user's cache, or --dir, and verify its SHA-256.",
+		Long:  "Download a data set (mnist or cifar10) into the user's cache, or --dir, and verify its SHA-256.",
 		Args:  exactly(1, "one data set's NAME, such as mnist"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return fetchData(cmd, args[0], dir)
@@ -34,7 +35,7 @@ func newDataCommand() *cobra.Command {
 }
 
 func fetchData(cmd *cobra.Command, name, dir string) error {
-	known, err := dataset.Lookup(name)
+	known, download, err := published(name)
 	if err != nil {
 		return bad(err)
 	}
@@ -48,7 +49,7 @@ func fetchData(cmd *cobra.Command, name, dir string) error {
 	w := cmd.ErrOrStderr()
 	fmt.Fprintf(w, "%s, licence: %s\nfrom %s\ninto %s\n", known.Name, known.Licence, strings.Join(known.Mirrors, " or "), dir)
 	tenth := int64(-1)
-	err = known.Fetch(cmd.Context(), dir, http.DefaultClient, func(done, total int64) {
+	err = download(cmd.Context(), dir, http.DefaultClient, func(done, total int64) {
 		if t := 10 * done / max(total, 1); t != tenth {
 			tenth = t
 			fmt.Fprintf(w, "%3d %% of %.1f MB\n", 100*done/max(total, 1), float64(total)/1e6)
@@ -67,4 +68,17 @@ func fetchData(cmd *cobra.Command, name, dir string) error {
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), "Fetched and verified:", dir)
 	return nil
+}
+
+// fetcher downloads a data set into a folder.
+type fetcher func(ctx context.Context, dir string, client *http.Client, progress func(done, total int64)) error
+
+// published gives what is known of a data set, and how to download it.
+func published(name string) (dataset.Known, fetcher, error) {
+	if name == "cifar10" {
+		_, mirrors, licence := dataset.CIFAR10Archive()
+		return dataset.Known{Name: name, Mirrors: mirrors, Licence: licence}, dataset.FetchCIFAR10, nil
+	}
+	known, err := dataset.Lookup(name)
+	return known, known.Fetch, err
 }

@@ -16,6 +16,7 @@ import (
 	"ringwave/learner"
 	"ringwave/learner/dataset"
 	"ringwave/learner/model"
+	"ringwave/learner/model/kernel"
 	"ringwave/phy"
 	"ringwave/phy/channel"
 	"ringwave/phy/channel/p676"
@@ -61,8 +62,25 @@ func loadTask(c config.Config, dataDir string, root keystream.Seed) (*task, erro
 	if err != nil {
 		return nil, bad(fmt.Errorf("sharing out %s: %w", t.name, err))
 	}
-	t.model, err = model.NewLogistic(t.train.Dim)
+	t.model, err = newModel(c.Task, t.train)
 	return t, bad(err)
+}
+
+// newModel gives the model of a configuration for samples such as those of the set.
+func newModel(c config.Task, set *dataset.Set) (m model.Model, err error) {
+	if c.Model == "lenet" {
+		path, err := kernel.Choose(os.Getenv(kernel.Environment))
+		if err != nil {
+			return nil, err
+		}
+		m = model.NewLeNet(path)
+	} else if m, err = model.NewLogistic(set.Dim); err != nil {
+		return nil, err
+	}
+	if c.Loss == "sum" {
+		m = model.BatchSum(m)
+	}
+	return m, nil
 }
 
 func (t *task) load(c config.Config, dataDir string, root keystream.Seed) error {
@@ -77,6 +95,9 @@ func (t *task) load(c config.Config, dataDir string, root keystream.Seed) error 
 		t.test, err = test.Binary(c.Task.Classes)
 		return err
 	}
+	if t.name == "cifar10" {
+		return t.loadCIFAR10(c, dataDir)
+	}
 	source := dataset.Source{Paths: dataset.Paths{
 		TrainImages: c.Task.TrainImages, TrainLabels: c.Task.TrainLabels,
 		TestImages: c.Task.TestImages, TestLabels: c.Task.TestLabels,
@@ -88,6 +109,20 @@ func (t *task) load(c config.Config, dataDir string, root keystream.Seed) error 
 			return err
 		}
 		source.Verify = cache != "" && source.Root == cache
+	}
+	loaded, err := source.Binary(c.Task.Classes)
+	if err != nil {
+		return err
+	}
+	t.train, t.test, t.files = loaded.Train, loaded.Test, loaded.Files
+	return nil
+}
+
+func (t *task) loadCIFAR10(c config.Config, dataDir string) error {
+	roots, _ := dataRoots(dataDir)
+	source, err := dataset.FindCIFAR10(roots)
+	if err != nil {
+		return err
 	}
 	loaded, err := source.Binary(c.Task.Classes)
 	if err != nil {
@@ -131,19 +166,30 @@ func stepLaws(o config.Optimizer) (eta, gamma learner.StepLaw) {
 
 // trainer makes the training loop around an aggregator.
 func (t *task) trainer(c config.Config, a learner.Aggregator, root keystream.Seed) (*learner.Trainer, error) {
+	cfg, task, err := t.learning(c, root)
+	if err != nil {
+		return nil, err
+	}
+	task.Aggregator = a
+	trainer, err := learner.New(cfg, task)
+	return trainer, bad(err)
+}
+
+// learning gives what is trained and how, but for the aggregator.
+func (t *task) learning(c config.Config, root keystream.Seed) (learner.Config, learner.Task, error) {
 	directions, err := learner.ParseDirections(c.Optimizer.Directions)
 	if err != nil {
-		return nil, bad(err)
+		return learner.Config{}, learner.Task{}, bad(err)
 	}
 	eta, gamma := stepLaws(c.Optimizer)
-	trainer, err := learner.New(learner.Config{
+	cfg := learner.Config{
 		Rounds: c.Optimizer.Rounds, BatchSize: c.Optimizer.BatchSize, Directions: directions,
 		Eta: eta, Gamma: gamma, EvalEvery: c.Optimizer.EvaluateEvery,
-	}, learner.Task{
-		Model: t.model, Train: t.train, Test: t.test, Shards: t.shards,
-		Aggregator: a, Seed: root.Derive("learner"),
-	})
-	return trainer, bad(err)
+		Estimator: estimatorOf(c), Overflow: runsUnchecked(c),
+	}
+	return cfg, learner.Task{
+		Model: t.model, Train: t.train, Test: t.test, Shards: t.shards, Seed: root.Derive("learner"),
+	}, nil
 }
 
 // newChannel makes the channel of a configuration: for the digital aggregator an
@@ -303,7 +349,10 @@ func newDesign(c config.Config, ch *channel.Channel) (xmkckks.Design, error) {
 		Mu: mu, Omega: omega, K: ch.KFactors(), Alpha: designAlpha(c, ch),
 		DeltaMax: c.Encryption.DeltaMax, Attempts: attemptsPerKey(c),
 	}
-	if c.Experiment.Aggregator == aggregatorXMK {
+	if _, ok := equalisation(c); ok {
+		intended(&link)
+	}
+	if c.Experiment.Aggregator != aggregatorDigital {
 		for t := range link.NoiseStd {
 			link.NoiseStd[t] = c.Link.NoiseStd
 		}
@@ -322,7 +371,10 @@ func secretSeed(c config.Config, root keystream.Seed) (keystream.Seed, error) {
 
 // randomnessNote says in every output where the secrets come from.
 func randomnessNote(c config.Config) string {
-	if c.Experiment.Aggregator == aggregatorNone {
+	if sharesKey(c) {
+		return fmt.Sprintf("the one key, which all devices share, and the encryption's randomness are derived from the seed %d: they protect nothing, and any device could read every other's values", c.Experiment.Seed)
+	}
+	if !encrypts(c) {
 		return "nothing is encrypted: the server sees the sum of the devices' values as the channel weights them"
 	}
 	if c.Encryption.Randomness == "system" {
@@ -345,13 +397,18 @@ func airtime(bits int, bandwidthHz float64) float64 { return float64(bits) / ban
 // for logistic regression: N/4 times the mean of ||(x, 1)||^2, as the Hessian of
 // a sample's loss is at most (x, 1)(x, 1)^T/4.
 func lipschitz(set *dataset.Set, devices int) float64 {
+	return float64(devices) / 4 * meanSquareNorm(set)
+}
+
+// meanSquareNorm gives the mean of ||(x, 1)||^2 over the samples.
+func meanSquareNorm(set *dataset.Set) float64 {
 	sum := 0.0
 	for i := range set.Len() {
 		for _, x := range set.Row(i) {
 			sum += x * x
 		}
 	}
-	return float64(devices) / 4 * (sum/float64(set.Len()) + 1)
+	return sum/float64(set.Len()) + 1
 }
 
 // checkBits gives the size of what a round sends besides its payload: check

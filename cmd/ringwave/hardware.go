@@ -7,6 +7,7 @@ import (
 	"math/cmplx"
 	"time"
 
+	"ringwave/calibration/advice"
 	"ringwave/cmd/internal/config"
 	"ringwave/crypto/keystream"
 	"ringwave/phy"
@@ -37,27 +38,14 @@ func regimeOf(c config.Config) regime {
 	return blind
 }
 
-// alignedAlpha is the scale of aligned gains. All H_i are then 1: a higher scale
-// would weigh no device better, and fluctuations, noise and the decoded noise grow
-// in proportion to it.
-const alignedAlpha = 1
+// alignedAlpha is the scale of aligned gains.
+const alignedAlpha = advice.AlignedScale
 
-// alignedTolerance is by how much the scale of a group of aligned devices may
-// differ from alignedAlpha, relatively: four deviations of the mean of its gains,
-// and what a fractional delay adds to a gain.
+// alignedTolerance is by how much the scale of a group of aligned devices may differ
+// from alignedAlpha, relatively.
 func alignedTolerance(ch *channel.Channel, group int) float64 {
 	mu, omega := ch.Moments()
-	worst := 0.0
-	for first := 0; first < len(mu); first += group {
-		to := min(first+group, len(mu))
-		sum := 0.0
-		for i := first; i < to; i++ {
-			sum += relativeVariance(mu[i], omega[i])
-		}
-		worst = max(worst, math.Sqrt(sum)/float64(to-first))
-	}
-	const passage = 0.02
-	return min(0.3, passage+4*worst)
+	return advice.AlignedTolerance(mu, omega, group)
 }
 
 // relativeVariance gives the variance of h/mu.

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/cmplx"
+	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"ringwave/calibration"
@@ -48,27 +51,46 @@ func (s *session) know(dir string) (*known, error) {
 	if dir != "" {
 		path = filepath.Join(dir, calibrationName)
 	}
-	f, err := calibration.Read(path)
-	if err != nil {
-		return nil, bad(err)
+	k, err := calibratedBy(path, s.cfg, s.root)
+	if err != nil || s.cfg.OverRadios() {
+		return k, err // matched once they are open
 	}
-	if dir != "" && !s.cfg.OverRadios() {
-		now = f.Created // it was valid when the run began, and the bench stays as it is
-	}
-	if len(f.Devices) != s.cfg.Devices.Count {
-		return nil, bad(fmt.Errorf("%s: it is of %d devices, and devices.count is %d: calibrate this bench", path, len(f.Devices), s.cfg.Devices.Count))
-	}
-	k, err := calibrated(s.cfg, s.root, f)
-	if err != nil {
-		return nil, err
-	}
-	k.path = path
-	if s.cfg.OverRadios() {
-		return k, nil // matched once they are open
+	if dir != "" {
+		now = k.file.Created // it was valid when the run began, and the bench stays as it is
 	}
 	want := simulatedBench(s.cfg, s.root)
 	want.Now = now
 	return k, bad(k.match(want, s.cfg.Calibration.QuickBlocks))
+}
+
+// wentBy gives what the receiver of an earlier run went by: the run's copy of its
+// calibration, or where there is none, as beside a configuration that is not in the
+// run's folder, the file that the configuration names. Both were valid then.
+func wentBy(c config.Config, root keystream.Seed, ch *channel.Channel, copied string) (*known, error) {
+	if c.Calibration.File == "" {
+		return assume(c, root, ch)
+	}
+	if _, err := os.Stat(copied); err != nil {
+		copied = c.Calibration.File
+	}
+	return calibratedBy(copied, c, root)
+}
+
+// calibratedBy reads a calibration file.
+func calibratedBy(path string, c config.Config, root keystream.Seed) (*known, error) {
+	f, err := calibration.Read(path)
+	if err != nil {
+		return nil, bad(err)
+	}
+	if len(f.Devices) != c.Devices.Count {
+		return nil, bad(fmt.Errorf("%s: it is of %d devices, and devices.count is %d: calibrate this bench", path, len(f.Devices), c.Devices.Count))
+	}
+	k, err := calibrated(c, root, f)
+	if err != nil {
+		return nil, err
+	}
+	k.path = path
+	return k, nil
 }
 
 // match compares the file with the bench as it is.
@@ -133,8 +155,12 @@ func calibrated(c config.Config, root keystream.Seed, f calibration.File) (*know
 			}
 		}
 	}
-	for _, d := range f.Devices {
+	_, phases := positions(c, root)
+	for i, d := range f.Devices {
 		mu, omega := d.Mu.Value/k.unit, d.Omega.Value/(k.unit*k.unit)
+		if !turnsPhases(c) && math.Cos(d.PhaseRad.Value-phases[i]) < 0 {
+			mu = -mu // of a real gain with a negative mean, which nobody turns
+		}
 		if d.Model == calibration.Rician {
 			k.fading = append(k.fading, fadingIn(d, k.unit))
 			continue
@@ -142,6 +168,12 @@ func calibrated(c config.Config, root keystream.Seed, f calibration.File) (*know
 		k.fading = append(k.fading, channel.Gaussian{Mu: mu, Sigma: math.Sqrt(max(0, omega-mu*mu))})
 	}
 	return k, k.draw(c, root)
+}
+
+// turnsPhases tells whether devices turn their signals so that gains have a positive
+// mean. Emulated gains, and those of links without a waveform, are real as they are.
+func turnsPhases(c config.Config) bool {
+	return isWaveform(c) && regimeOf(c) != emulated
 }
 
 // draw makes the channel of the distributions.
@@ -170,6 +202,9 @@ func (k *known) unitOf(c config.Config) float64 {
 // trims gives what devices make up for, and with how many samples' advance they send:
 // gain and phase in the mean-aligned regime, else the phase alone.
 func (k *known) trims(c config.Config) ([]phy.Trim, error) {
+	if !turnsPhases(c) {
+		return nil, nil
+	}
 	trims, _, err := phy.Align(k.means)
 	if err != nil || regimeOf(c) == meanAligned {
 		return trims, err
@@ -193,11 +228,16 @@ func (k *known) advances(c config.Config) []modem.Samples {
 	return out
 }
 
+// quickTries is how many times a quick calibration is made whose phases are gone before
+// it ends.
+const quickTries = 3
+
 // remeasure finds phases and delays anew with a few soundings over running streams, and
 // gives the transmitters' index from which on nothing was sent. Magnitudes stay the
-// file's, and must be about what is found.
-func (k *known) remeasure(ctx context.Context, c config.Config, a *array.Array, tx []radio.Transmitter, rx radio.Receiver) (radio.SampleIndex, error) {
+// file's, and must be about what is found. Radios may stand still for patience.
+func (k *known) remeasure(ctx context.Context, c config.Config, a *array.Array, tx []radio.Transmitter, rx radio.Receiver, patience time.Duration) (start radio.SampleIndex, err error) {
 	c.Calibration.Blocks, c.Calibration.Looks, c.Calibration.Sessions = c.Calibration.QuickBlocks, 1, 1
+	c.Calibration.RoundSeconds, c.Calibration.BlockSeconds = 0, 0
 	cfg, err := soundingConfig(c)
 	if err != nil {
 		return 0, err
@@ -205,19 +245,43 @@ func (k *known) remeasure(ctx context.Context, c config.Config, a *array.Array, 
 	rate := c.Link.SampleRateHz
 	cfg.Transmitters, cfg.Receiver, cfg.Flush = tx, rx, a.Flush()
 	cfg.Lead, cfg.Reach = radio.SampleCount(c.Radio.LeadSeconds*rate), radio.SampleCount(c.Radio.SearchSeconds*rate)
-	s, err := sounder.New(cfg)
-	if err != nil {
-		return 0, err
+	cfg.Patience = soundingPatience(&cfg, c, patience)
+	for try := 1; ; try++ {
+		s, err := sounder.New(cfg)
+		if err != nil {
+			return 0, err
+		}
+		var blocks []sounder.Block
+		err = s.Run(ctx, func(b sounder.Block) error {
+			blocks = append(blocks, b)
+			return nil
+		})
+		if errors.Is(err, sounder.ErrUncounted) {
+			return 0, fmt.Errorf("the quick calibration: %w: %w", phy.ErrAgain, err)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("the quick calibration: %w", err)
+		}
+		cfg.Start = s.Next()
+		switch last := blocks[len(blocks)-1]; {
+		case last.Session == 0:
+			return cfg.Start, k.takePhases(blocks)
+		case try == quickTries:
+			return 0, fmt.Errorf("the quick calibration: in %d tries phases were lost before its end, as by a loss of samples or a retuned board: %s", try, missedIn(blocks))
+		}
 	}
-	var blocks []sounder.Block
-	err = s.Run(ctx, func(b sounder.Block) error {
-		blocks = append(blocks, b)
-		return nil
-	})
-	if err != nil {
-		return 0, fmt.Errorf("the quick calibration: %w", err)
+}
+
+// missedIn gives the last reason for which soundings were missed.
+func missedIn(blocks []sounder.Block) string {
+	for _, b := range slices.Backward(blocks) {
+		for _, r := range b.Records {
+			if r.Missed != "" {
+				return r.Missed
+			}
+		}
 	}
-	return s.Next(), k.takePhases(blocks)
+	return "none was missed"
 }
 
 // takePhases takes phases and delays from blocks of one session.
@@ -226,7 +290,7 @@ func (k *known) takePhases(blocks []sounder.Block) error {
 	for i, d := range k.file.Devices {
 		all := estimatesOf(blocks, -1, i, len(k.file.Devices))
 		if len(all) == 0 {
-			return fmt.Errorf("the quick calibration: all soundings of device %d were missed: %s", i+1, blocks[0].Records[i].Missed)
+			return fmt.Errorf("the quick calibration: all soundings of device %d were missed: %s", i+1, missedIn(blocks))
 		}
 		var mean complex128
 		variance := 0.0

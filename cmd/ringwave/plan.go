@@ -141,6 +141,10 @@ func (p *plan) addEncryption(s *session) {
 	b := d.Expected
 	p.Budget = map[string]float64{"A": b.A, "B1": b.B1, "B2": b.B2, "C1": b.C1, "C2": b.C2, "D": b.D, "E": b.E, "rounding": b.R}
 	p.DecodedStd = d.DecodedStd()
+	if s.mismatched != nil {
+		p.DecodedStd = s.mismatched.expected(s.cfg.Optimizer.Rounds)
+		p.Notes = append(p.Notes, "the noise budget and the bounds are those of the scheme where gains match, which here they do not")
+	}
 	p.FailureBound = c.FailureBound(b)
 	p.MessageLog2, p.ToleranceLog2, p.HalfQLog2 = math.Log2(d.MessageBound), math.Log2(d.Tolerance), d.Params.LogQ()-1
 	p.CiphertextBytes, p.Expansion = d.Params.CiphertextBytes(), d.Params.ExpansionFactor()
@@ -183,15 +187,22 @@ const plannedRounds = 3
 // measure runs a few rounds in memory and scales them up.
 func (p *plan) measure(ctx context.Context, s *session) error {
 	best := time.Duration(math.MaxInt64)
-	for range min(plannedRounds, s.cfg.Optimizer.Rounds) {
+	square := 0.0
+	for k := range min(plannedRounds, s.cfg.Optimizer.Rounds) {
 		began := time.Now()
-		if _, err := s.trainer.Step(ctx); err != nil {
+		record, err := s.trainer.Step(ctx)
+		if err != nil {
 			if ctx.Err() != nil {
 				return errInterrupted
 			}
 			return err
 		}
 		best = min(best, time.Since(began))
+		square += (record.EpsStdPredicted*record.EpsStdPredicted - square) / float64(k+1)
+	}
+	if sharesKey(s.cfg) {
+		p.DecodedStd, p.DecodedVar, p.Rho = math.Sqrt(square), square, 0
+		p.Notes = append(p.Notes, "the deviation of eps is that of the rounds that were tried; rho is not defined for this system")
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -220,7 +231,9 @@ func printPlan(w io.Writer, s *session, p plan) {
 	}
 	fmt.Fprintf(w, "\nLearning\n")
 	fmt.Fprintf(w, "  std of eps_k       %.3g (variance %.3g)\n", p.DecodedStd, p.DecodedVar)
-	fmt.Fprintf(w, "  noise floor rho    %.3g%s, with L <= %.3g from the training data (Eq. 21)\n", p.Rho, rhoCondition(c.Optimizer), p.Lipschitz)
+	if !sharesKey(c) {
+		fmt.Fprintf(w, "  noise floor rho    %.3g%s, with L <= %.3g from the training data (Eq. 21)\n", p.Rho, rhoCondition(c.Optimizer), p.Lipschitz)
+	}
 	fmt.Fprintf(w, "\nCost\n")
 	if s.design != nil {
 		fmt.Fprintf(w, "  uplink             %d bits a device and round, and %d of checks and patterns\n", p.UplinkBits, p.OverheadBits)

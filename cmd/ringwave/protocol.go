@@ -60,12 +60,12 @@ type simulatedLink interface {
 // ringLink is the ring link over a simulated channel.
 type ringLink struct {
 	*phy.Ring
-	channel  *channel.Channel
+	gains    phy.Gains
 	overhead int
 }
 
 func (l *ringLink) truth(dst []float64, k, attempt uint32) {
-	l.channel.Scaled(dst, k, attempt, int(phy.TxC0))
+	l.gains.Scaled(dst, k, attempt, int(phy.TxC0))
 }
 func (l *ringLink) overheadBits() int          { return l.overhead }
 func (l *ringLink) report() *runfolder.LinkRow { return nil }
@@ -77,16 +77,16 @@ func (l *ringLink) plots(string, []runfolder.Row) ([]string, error) {
 }
 func (l *ringLink) close() error { return nil }
 
-func newRingLink(root keystream.Seed, ch *channel.Channel, ctx *xmkckks.Context, design xmkckks.Design) (*ringLink, error) {
+func newRingLink(root keystream.Seed, gains phy.Gains, ctx *xmkckks.Context, design xmkckks.Design) (*ringLink, error) {
 	ring, err := phy.NewRing(phy.RingConfig{
-		Modulus: ctx.Modulus(), Gains: ch, NoiseStd: design.Link.NoiseStd,
+		Modulus: ctx.Modulus(), Gains: gains, NoiseStd: design.Link.NoiseStd,
 		Public: root.Derive("public link"), Noise: root.Derive("ring noise"),
 	})
 	if err != nil {
 		return nil, err
 	}
 	bits, err := checkBits(ring, ctx)
-	return &ringLink{ring, ch, bits}, bad(err)
+	return &ringLink{ring, gains, bits}, bad(err)
 }
 
 // newLink makes the link that the configuration names, over a channel of which k is
@@ -95,7 +95,15 @@ func newLink(c config.Config, root keystream.Seed, ch *channel.Channel, k *known
 	if c.Link.Kind == kindWaveform && c.Experiment.Aggregator == aggregatorXMK {
 		return newWaveLink(c, root, ch, k, ctx)
 	}
-	return newRingLink(root, ch, ctx, design)
+	gains, err := ringGains(c, root, ch)
+	if err != nil {
+		return nil, err
+	}
+	l, err := newRingLink(root, gains, ctx, design)
+	if err == nil && runsUnchecked(c) {
+		l.overhead = 0 // what nobody checks is not sent
+	}
+	return l, err
 }
 
 // newProtocol makes devices, server and link. The guard keeps the decryption
@@ -129,6 +137,9 @@ func newProtocol(c config.Config, root keystream.Seed, ch *channel.Channel, k *k
 		}
 		p.devices = append(p.devices, d)
 	}
+	if runsUnchecked(c) {
+		return p, nil // its engine is another
+	}
 	p.engine, err = round.New(round.Config{
 		Context: ctx, Devices: p.devices, Server: ctx.NewServer(design), Uplink: link,
 		Attempts: c.Encryption.AttemptsPerRound,
@@ -161,14 +172,33 @@ func (p *protocol) epochOf(k int) uint32 {
 	return p.baseEpoch + uint32((k-1)/p.epochRounds-(p.firstRound-1)/p.epochRounds)
 }
 
+// enterEpoch gives the devices the keys of round k.
+func (p *protocol) enterEpoch(k int) error {
+	epoch := p.epochOf(k)
+	if p.devices[0].Epoch() == epoch {
+		return nil
+	}
+	for _, d := range p.devices {
+		if err := d.NewEpoch(epoch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ideal gives the noiseless M of the gains in p.scaled.
+func (p *protocol) ideal(delta []float64, alpha float64) float64 {
+	sum := 0.0
+	for i, h := range p.scaled {
+		sum += h / alpha * (delta[i] / p.mu[i])
+	}
+	return sum
+}
+
 // Aggregate carries round k: learner.Aggregator.
 func (p *protocol) Aggregate(_ context.Context, k int, delta []float64) (learner.Outcome, error) {
-	if epoch := p.epochOf(k); p.devices[0].Epoch() != epoch {
-		for _, d := range p.devices {
-			if err := d.NewEpoch(epoch); err != nil {
-				return learner.Outcome{}, err
-			}
-		}
+	if err := p.enterEpoch(k); err != nil {
+		return learner.Outcome{}, err
 	}
 	out, err := p.engine.Run(uint32(k), delta)
 	if err != nil {
@@ -184,12 +214,8 @@ func (p *protocol) Aggregate(_ context.Context, k int, delta []float64) (learner
 		return learner.Outcome{Attempts: out.Attempts, Skipped: true}, nil
 	}
 	p.link.truth(p.scaled, uint32(k), out.Attempt)
-	ideal := 0.0
-	for i, h := range p.scaled {
-		ideal += h / out.Alpha * (delta[i] / p.mu[i])
-	}
 	return learner.Outcome{
-		M: out.M, Ideal: ideal, EpsStd: p.design.ConditionalStdAt(p.ctx, p.scaled, out.Alpha),
+		M: out.M, Ideal: p.ideal(delta, out.Alpha), EpsStd: p.design.ConditionalStdAt(p.ctx, p.scaled, out.Alpha),
 		Attempts: out.Attempts, Clipped: out.Clipped,
 	}, nil
 }
@@ -210,13 +236,18 @@ func (g *analogGains) Gains(k int) []float64 {
 	return g.h
 }
 
+// gainsOf gives the gains of a channel as systems without rings meet them.
+func gainsOf(ch *channel.Channel) *analogGains {
+	return &analogGains{ch, make([]float64, ch.Devices())}
+}
+
 // newAnalog makes the unencrypted aggregator, Eq. 4 of the paper.
 func newAnalog(c config.Config, root keystream.Seed, ch *channel.Channel, k *known) (*learner.EZOFL, error) {
 	mu, _ := ch.Moments()
 	if k != nil {
 		mu, _ = k.channel.Moments()
 	}
-	a, err := learner.NewEZOFL(&analogGains{ch, make([]float64, ch.Devices())}, mu, c.Channel.AnalogNoiseStd, root.Derive("receiver noise"))
+	a, err := learner.NewEZOFL(gainsOf(ch), mu, c.Channel.AnalogNoiseStd, root.Derive("receiver noise"))
 	if err != nil {
 		return nil, fmt.Errorf("plain aggregation: %w", err)
 	}

@@ -205,11 +205,15 @@ func (l *waveLink) connect(ctx context.Context, c config.Config, a *array.Array,
 		}
 		return l.transmitters, l.recorder.tape(l.receiver), nil
 	}
+	// A file of another bench is refused before anything is sent.
+	if err := l.matchRadios(c, a); err != nil {
+		return err
+	}
 	if cfg.Transmitters, cfg.Receiver, err = start(); err != nil {
 		return err
 	}
 	cfg.Restart, cfg.Flush = start, a.Flush()
-	if err := l.alignRadios(ctx, c, a, &cfg); err != nil {
+	if err := l.alignRadios(ctx, c, a, &cfg, patience); err != nil {
 		return err
 	}
 	w, err := phy.NewWaveform(cfg)
@@ -221,17 +225,22 @@ func (l *waveLink) connect(ctx context.Context, c config.Config, a *array.Array,
 	return err
 }
 
-// alignRadios has devices make up for what a calibration says of these radios, and for
-// what is found anew of it where phases do not last.
-func (l *waveLink) alignRadios(ctx context.Context, c config.Config, a *array.Array, cfg *phy.WaveformConfig) (err error) {
-	k := l.known
-	if k == nil || k.file == nil {
+// matchRadios compares these radios with those of the calibration that the run goes by.
+func (l *waveLink) matchRadios(c config.Config, a *array.Array) error {
+	if l.known == nil || l.known.file == nil {
 		return nil
 	}
 	want := radioBench(c, a)
 	want.Now = time.Now()
-	if err := k.match(want, c.Calibration.QuickBlocks); err != nil {
-		return err
+	return l.known.match(want, c.Calibration.QuickBlocks)
+}
+
+// alignRadios has devices make up for what a calibration says of these radios, and for
+// what is found anew of it where phases do not last.
+func (l *waveLink) alignRadios(ctx context.Context, c config.Config, a *array.Array, cfg *phy.WaveformConfig, patience time.Duration) (err error) {
+	k := l.known
+	if k == nil || k.file == nil {
+		return nil
 	}
 	l.level = cfg.Level
 	if !k.quick {
@@ -240,15 +249,22 @@ func (l *waveLink) alignRadios(ctx context.Context, c config.Config, a *array.Ar
 		return err
 	}
 	cfg.Remeasure = func() ([]phy.Trim, []modem.Samples, radio.SampleIndex, error) {
-		start, err := k.remeasure(ctx, c, a, l.transmitters, l.receiver)
+		start, err := k.remeasure(ctx, c, a, l.transmitters, l.receiver, patience)
 		if err != nil {
 			return nil, nil, 0, err
 		}
 		l.trims, err = k.trims(c)
 		return l.trims, k.advances(c), start, err
 	}
-	cfg.Trim, cfg.Advance, cfg.Start, err = cfg.Remeasure()
-	return err
+	for try := 1; ; try++ {
+		cfg.Trim, cfg.Advance, cfg.Start, err = cfg.Remeasure()
+		if try == quickTries || !errors.Is(err, phy.ErrAgain) {
+			return err
+		}
+		if cfg.Transmitters, cfg.Receiver, err = cfg.Restart(); err != nil {
+			return err
+		}
+	}
 }
 
 // read gives the scaled gains H_i that the patterns of an attempt show, which is all

@@ -269,7 +269,7 @@ func newReplayBench(t *testing.T, sets ...string) *replayBench {
 		t.Fatal(err)
 	}
 	root := keystream.FromInteger(uint64(c.Experiment.Seed))
-	p, err := newPlayer(c)
+	p, err := newPlayer(c, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func (b *replayBench) round(t *testing.T, k uint32, before func(tr phy.Transmiss
 // replay plays the rounds from 1 on and gives the verdicts.
 func (b *replayBench) replay(t *testing.T, rounds int) []replayVerdict {
 	t.Helper()
-	p, err := newPlayer(b.cfg)
+	p, err := newPlayer(b.cfg, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -207,7 +207,7 @@ func (p *progress) report(r learner.Record) {
 	}
 	if p.bar != nil {
 		if r.Evaluated {
-			p.bar.Describe(fmt.Sprintf("rounds (loss %.3f, accuracy %.1f %%)", r.TrainLoss, 100*p.accuracy))
+			p.bar.Describe(fmt.Sprintf("rounds (loss %.3g, accuracy %.1f %%)", r.TrainLoss, 100*p.accuracy))
 		}
 		_ = p.bar.Set(r.Round)
 		return

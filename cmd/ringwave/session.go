@@ -41,7 +41,10 @@ type session struct {
 	log      *runfolder.Log
 	journal  *xmkckks.Journal
 	protocol *protocol
-	trainer  *learner.Trainer
+	trainer  trainer
+	// mismatched stands around protocol where gains do not match; nil elsewhere.
+	mismatched *mismatched
+	facts      []string // of a system with one key
 	// onAir is what radios live by: when it ends, their carriers go off. nil leaves
 	// them to train. devices knows radios; nil stands for those of this machine.
 	onAir   context.Context
@@ -83,7 +86,7 @@ func newSessionIn(dir string, cfg config.Config, dataDir string) (*session, erro
 	if s.known, err = s.know(dir); err != nil {
 		return nil, err
 	}
-	if cfg.Experiment.Aggregator != aggregatorNone {
+	if encrypts(cfg) {
 		d, err := newDesign(cfg, s.links())
 		if err != nil {
 			return nil, err
@@ -107,19 +110,60 @@ func (s *session) links() *channel.Channel {
 
 // assemble makes aggregator and trainer, the next round being firstRound.
 func (s *session) assemble(guard xmkckks.Guard, baseEpoch uint32, firstRound int) error {
-	var aggregator learner.Aggregator
-	var err error
-	if s.design == nil {
-		aggregator, err = newAnalog(s.cfg, s.root, s.channel, s.known)
-	} else {
-		s.protocol, err = newProtocol(s.cfg, s.root, s.channel, s.known, *s.design, guard, baseEpoch, firstRound)
-		aggregator = s.protocol
+	if s.cfg.Experiment.Aggregator == aggregatorHEAirFed {
+		return s.assembleGradients()
 	}
+	aggregator, err := s.aggregator(guard, baseEpoch, firstRound)
 	if err != nil {
 		return err
 	}
-	s.trainer, err = s.task.trainer(s.cfg, aggregator, s.root)
-	return err
+	t, err := s.task.trainer(s.cfg, aggregator, s.root)
+	if err != nil {
+		return err
+	}
+	s.trainer = t
+	return nil
+}
+
+// assembleGradients is assemble for the system that sends whole gradients.
+func (s *session) assembleGradients() error {
+	a, err := newHEAirFed(s.cfg, s.root, gainsOf(s.channel), s.task.model.Dim())
+	if err != nil {
+		return err
+	}
+	s.facts = []string{heairfedFacts(s.cfg, a)}
+	t, err := s.task.gradientTrainer(s.cfg, a, s.root)
+	if err != nil {
+		return err
+	}
+	s.trainer = t
+	return nil
+}
+
+// aggregator makes what experiment.aggregator names. Here another system is added, with
+// its name in config.Aggregators.
+func (s *session) aggregator(guard xmkckks.Guard, baseEpoch uint32, firstRound int) (learner.Aggregator, error) {
+	if s.cfg.Experiment.Aggregator == aggregatorAirHE {
+		a, err := newAirHE(s.cfg, s.root, gainsOf(s.channel))
+		if err != nil {
+			return nil, err
+		}
+		s.facts = []string{airheFacts(s.cfg, a)}
+		return a, nil
+	}
+	if !encrypts(s.cfg) {
+		return newAnalog(s.cfg, s.root, s.channel, s.known)
+	}
+	p, err := newProtocol(s.cfg, s.root, s.channel, s.known, *s.design, guard, baseEpoch, firstRound)
+	if err != nil {
+		return nil, err
+	}
+	s.protocol = p
+	if runsUnchecked(s.cfg) {
+		s.mismatched, err = newMismatched(s.cfg, p)
+		return s.mismatched, err
+	}
+	return p, nil
 }
 
 // create begins a run in a new folder.
@@ -177,8 +221,12 @@ func (s *session) open(firstRound int, from *runfolder.Checkpoint) (err error) {
 		if err := s.protocol.link.record(s.folder.Path()); err != nil {
 			return place(err)
 		}
+		what := "attempt void"
+		if runsUnchecked(s.cfg) {
+			what = "a check would have declared the round void"
+		}
 		s.protocol.failed = func(k int, f round.Failure) {
-			s.log.Warn("attempt void", "round", k, "attempt", f.Attempt, "check", f.Check.String(), "transmission", f.Transmission.String(), "reason", f.Reason)
+			s.log.Warn(what, "round", k, "attempt", f.Attempt, "check", f.Check.String(), "transmission", f.Transmission.String(), "reason", f.Reason)
 		}
 	}
 	s.began = time.Now()
@@ -360,6 +408,9 @@ func (s *session) train(ctx context.Context, report func(r learner.Record)) (err
 		if err != nil {
 			return err
 		}
+		if record.Overflowed > 0 {
+			s.log.Warn("losses overflowed", "round", record.Round, "devices", record.Overflowed)
+		}
 		line := row(record)
 		if s.protocol != nil {
 			line.Link = s.protocol.link.report()
@@ -404,6 +455,9 @@ func (s *session) finish() (runfolder.Summary, []string, error) {
 	if err != nil {
 		return summary, nil, err
 	}
+	if n := overflowedRows(rows); n > 0 {
+		summary.Notes = append(summary.Notes, fmt.Sprintf("the training loss of %d rounds overflowed: it is reported as the largest number there is, and the model was left as it was", n))
+	}
 	plots, err := chart.RunPlots(s.folder.Path(), rows)
 	if err != nil {
 		return summary, nil, fmt.Errorf("drawing the plots: %w", err)
@@ -439,6 +493,9 @@ func (s *session) summary(result learner.Result) runfolder.Summary {
 		out.KeyEpochs = int(s.journal.NextEpoch())
 		out.SharesAnswered = s.journal.Answered(0)
 	}
+	if sharesKey(c) {
+		out.Randomness = c.Encryption.Randomness
+	}
 	out.Notes = s.notes()
 	return out
 }
@@ -455,6 +512,7 @@ func (s *session) notes() []string {
 	if s.design != nil {
 		notes = append(notes, s.design.Params.Note)
 	}
+	notes = append(append(notes, s.facts...), s.systemNotes()...)
 	if s.trainer != nil && s.trainer.State().Clipped > 0 {
 		notes = append(notes, fmt.Sprintf("%d messages exceeded encryption.delta_max = %v and were clipped: eps of these rounds is the clipping's", s.trainer.State().Clipped, s.cfg.Encryption.DeltaMax))
 	}

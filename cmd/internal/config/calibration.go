@@ -34,8 +34,10 @@ type Calibration struct {
 	GuardSamples       int     `toml:"guard_samples"`
 	DelaySearchSamples int     `toml:"delay_search_samples"`
 	OffsetSearchHz     float64 `toml:"offset_search_hz"`
-	// BlockSeconds is the time from a block to the next, RoundSeconds that over which
-	// a block's looks are spread, which should be a round's; 0: as fast as can be.
+	// BlockSeconds is the time from a block to the next; 0: as fast as can be.
+	// RoundSeconds is that over which a block's looks are spread, which should be a
+	// round's; 0: what a round of this configuration takes over its radios, frames and
+	// leads, and in memory as fast as can be.
 	BlockSeconds float64 `toml:"block_seconds"`
 	RoundSeconds float64 `toml:"round_seconds"`
 	// ValidHours is how long what was measured is taken for true.
@@ -84,6 +86,9 @@ func (c *Config) checkCalibration() error {
 		if err := inRange("calibration.assumed_mean", m, 1e-6, 1e6); err != nil {
 			return err
 		}
+	}
+	if k.File != "" && len(k.AssumedMean) != 0 {
+		return fmt.Errorf("calibration.assumed_mean is given with calibration.file = %q: a run goes by one of them", k.File)
 	}
 	if c.OverRadios() && len(k.AssumedMean) != 0 {
 		return fmt.Errorf("calibration.assumed_mean is given with radios: it is for simulated benches")

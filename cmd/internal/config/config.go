@@ -39,7 +39,7 @@ type Experiment struct {
 	Name string `toml:"name"`
 	// Seed is the root of every random stream but the system's.
 	Seed int64 `toml:"seed"`
-	// Aggregator is none, digital or xmk-ckks.
+	// Aggregator is one of Aggregators; ezofl is read as none, its two-point form.
 	Aggregator string `toml:"aggregator"`
 }
 
@@ -50,7 +50,10 @@ type Task struct {
 	// empty for none.
 	Fallback string `toml:"fallback"`
 	Classes  [2]int `toml:"classes"`
-	Model    string `toml:"model"`
+	// Model is logistic, or lenet for dataset = "cifar10".
+	Model string `toml:"model"`
+	// Loss is what a device sends differences of: mean or sum over its batch.
+	Loss string `toml:"loss"`
 	// Partition is iid or dirichlet.
 	Partition      string  `toml:"partition"`
 	DirichletAlpha float64 `toml:"dirichlet_alpha"`
@@ -163,7 +166,8 @@ type Link struct {
 	// MaxAlpha bounds the lattice scale that the receiver looks for.
 	FrameRepeats int     `toml:"frame_repeats"`
 	MaxAlpha     float64 `toml:"max_alpha"`
-	// SNRdB is that of a device of gain 1, a symbol; DelaySpreadSamples and
+	// SNRdB is that of a device of gain 1, a symbol, also for aggregator = "heairfed"
+	// and "airhe"; DelaySpreadSamples and
 	// PhaseSpreadRad are the ranges of the devices' delays and static phases.
 	SNRdB              float64 `toml:"snr_db"`
 	DelaySpreadSamples float64 `toml:"delay_spread_samples"`
@@ -249,8 +253,15 @@ type Channel struct {
 	// Gains is lattice or continuous; GainLatticeBits is f, alpha = 2^f.
 	Gains           string `toml:"gains"`
 	GainLatticeBits int    `toml:"gain_lattice_bits"`
-	// AnalogNoiseStd is sigma_n, for aggregator = "none".
+	// AnalogNoiseStd is sigma_n, for aggregator = "none" and "ezofl-one-point".
 	AnalogNoiseStd float64 `toml:"analog_noise_std"`
+	// PilotStd is sigma_pilot, the standard deviation of the estimate of a gain, for
+	// aggregator = "zf", "mmse", "airhe" and, of a complex gain, "heairfed".
+	PilotStd float64 `toml:"pilot_std"`
+	// Antennas is the number of the server's antennas and AntennaFading, los or
+	// rayleigh, how they hear a device, for aggregator = "heairfed".
+	Antennas      int    `toml:"antennas"`
+	AntennaFading string `toml:"antenna_fading"`
 	// Drift is none, after-key, within-ciphertext or after-ciphertext.
 	Drift             string  `toml:"drift"`
 	DriftStd          float64 `toml:"drift_std"`
@@ -280,7 +291,7 @@ func Default() Config {
 	return Config{
 		Experiment: Experiment{Name: "experiment", Seed: 1, Aggregator: "xmk-ckks"},
 		Task: Task{
-			Dataset: "mnist", Classes: [2]int{0, 1}, Model: "logistic", Partition: "iid",
+			Dataset: "mnist", Classes: [2]int{0, 1}, Model: "logistic", Loss: "mean", Partition: "iid",
 			DirichletAlpha: 0.5, StrokesTrain: 8000, StrokesTest: 2000,
 		},
 		Optimizer: Optimizer{
@@ -306,7 +317,7 @@ func Default() Config {
 		Channel: Channel{
 			Model: "gaussian", Mean: 1, Std: 1, KFactor: 10,
 			MeanPerDevice: []float64{}, StdPerDevice: []float64{},
-			Gains: "lattice", GainLatticeBits: 8, AnalogNoiseStd: 1, Drift: "none",
+			Gains: "lattice", GainLatticeBits: 8, AnalogNoiseStd: 1, PilotStd: 0.1, Antennas: 16, AntennaFading: "rayleigh", Drift: "none",
 			CarrierHz: 300e9, DistanceM: 10, TransmitGainDBi: 25, ReceiveGainDBi: 25,
 			NoiseFigureDB: 10, TemperatureK: 296, PressureHPa: 1013.25, VapourDensityGM3: 9.2,
 			DistancePerDeviceM: []float64{}, MisalignmentPerDeviceDeg: []float64{},
@@ -366,6 +377,9 @@ func Parse(name string, data []byte, overrides []string) (Config, error) {
 		if err := override(key, value, &c); err != nil {
 			return Config{}, err
 		}
+	}
+	if c.Experiment.Aggregator == "ezofl" {
+		c.Experiment.Aggregator = "none" // so that both give the same run
 	}
 	if err := c.validate(); err != nil {
 		return Config{}, failf("%s: %v", name, err)

@@ -88,9 +88,24 @@ func TestRefusals(t *testing.T) {
 		{"per device", "[channel]\nstd_per_device = [1.0]\n", nil, []string{"std_per_device", "1 values", "10 devices"}},
 		{"negative seed", "[experiment]\nseed = -1\n", nil, []string{"experiment.seed"}},
 		{"aggregator", "[experiment]\naggregator = \"magic\"\n", nil, []string{"magic", "xmk-ckks"}},
+		{"stale keys of an epoch", "[experiment]\naggregator = \"stale-key\"\n[encryption]\nkey_epoch_rounds = 7\n", nil, []string{"encryption.key_epoch_rounds is 7", "stale-key", "must be 0"}},
+		{"zf over a waveform", "[experiment]\naggregator = \"zf\"\n[link]\nkind = \"waveform\"\n", nil, []string{"experiment.aggregator is zf", "link.kind", "ring"}},
+		{"zf of gains that drift", "[experiment]\naggregator = \"zf\"\n[channel]\ndrift = \"after-key\"\n", nil, []string{"channel.drift is after-key", "zf", "none"}},
+		{"heairfed of system keys", "[experiment]\naggregator = \"heairfed\"\n[encryption]\nrandomness = \"system\"\n", nil, []string{"encryption.randomness", "heairfed", "seed"}},
+		{"airhe over a waveform", "[experiment]\naggregator = \"airhe\"\n[link]\nkind = \"waveform\"\n", nil, []string{"airhe", "link.kind", "ring"}},
+		{"antennas", "[channel]\nantennas = 0\n", nil, []string{"channel.antennas is 0", "1 to 1024"}},
+		{"antennas' fading", "[channel]\nantenna_fading = \"fog\"\n", nil, []string{"channel.antenna_fading", "los, rayleigh"}},
+		{"mmse of continuous gains", "[experiment]\naggregator = \"mmse\"\n[channel]\ngains = \"continuous\"\n", nil, []string{"channel.gains is continuous", "mmse", "lattice"}},
+		{"pilots", "[channel]\npilot_std = -0.1\n", nil, []string{"channel.pilot_std is -0.1", "0 to 1000"}},
 		{"same classes", "[task]\nclasses = [3, 3]\n", nil, []string{"task.classes", "differ"}},
 		{"three classes", "[task]\nclasses = [1, 2, 3]\n", nil, []string{"classes"}},
 		{"strokes classes", "[task]\ndataset = \"strokes\"\nclasses = [0, 7]\n", nil, []string{"0 to 3"}},
+		{"CIFAR-10 classes", "[task]\ndataset = \"cifar10\"\nclasses = [0, 10]\n", nil, []string{"task.classes", "0 to 9"}},
+		{"lenet on MNIST", "[task]\nmodel = \"lenet\"\n", nil, []string{"task.model is lenet", "mnist", "cifar10"}},
+		{"lenet with a fallback", "[task]\ndataset = \"cifar10\"\nmodel = \"lenet\"\nfallback = \"strokes\"\n", nil, []string{"task.fallback", "strokes"}},
+		{"gradients of lenet", "[experiment]\naggregator = \"heairfed\"\n[task]\ndataset = \"cifar10\"\nmodel = \"lenet\"\n", nil, []string{"task.model is lenet", "heairfed"}},
+		{"gradients of sums", "[experiment]\naggregator = \"airhe\"\n[task]\nloss = \"sum\"\n", nil, []string{"task.loss is sum", "airhe"}},
+		{"loss", "[task]\nloss = \"median\"\n", nil, []string{"task.loss", "mean, sum"}},
 		{"idx without files", "[task]\ndataset = \"idx\"\n", nil, []string{"train_images"}},
 		{"set without =", "", []string{"channel.std"}, []string{"--set", "section.key=value"}},
 		{"set unknown", "", []string{"channel.sdt=1"}, []string{"--set channel.sdt", "channel.std"}},
@@ -154,4 +169,28 @@ func FuzzConfig(f *testing.F) {
 			t.Fatalf("%v in\n%s", err, encoded)
 		}
 	})
+}
+
+// TestAggregatorSynonym: ezofl is none, and gives the same run folder.
+func TestAggregatorSynonym(t *testing.T) {
+	one, err := Parse("x.toml", []byte("[experiment]\naggregator = \"ezofl\"\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := Parse("x.toml", nil, []string{"experiment.aggregator=none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := one.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := other.Digest(); err != nil || a != b {
+		t.Errorf("ezofl gives %v, none %v", one.Experiment, other.Experiment)
+	}
+	for _, name := range Aggregators() {
+		if _, err := Parse("x.toml", nil, []string{"experiment.aggregator=" + name}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

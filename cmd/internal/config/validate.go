@@ -75,16 +75,62 @@ func (c *Config) checkExperiment() error {
 	if e.Seed < 0 {
 		return fmt.Errorf("experiment.seed is %d: allowed are 0 to %d", e.Seed, int64(math.MaxInt64))
 	}
-	return oneOf("experiment.aggregator", e.Aggregator, "none", "digital", "xmk-ckks")
+	return first(
+		oneOf("experiment.aggregator", e.Aggregator, Aggregators()...),
+		c.checkUnchecked(),
+		c.checkOneKey(),
+	)
+}
+
+// checkOneKey refuses what the systems with one key for all devices do not have.
+func (c *Config) checkOneKey() error {
+	a := c.Experiment.Aggregator
+	if a != "heairfed" && a != "airhe" {
+		return nil
+	}
+	if c.Encryption.Randomness != "seed" {
+		return fmt.Errorf("encryption.randomness is %q: experiment.aggregator = %q draws all from the seed, and allowed is seed", c.Encryption.Randomness, a)
+	}
+	if c.Link.Kind == "waveform" {
+		return fmt.Errorf("experiment.aggregator is %s: it has a link of its own, and link.kind must be \"ring\"", a)
+	}
+	return nil
+}
+
+// Aggregators are the values of experiment.aggregator.
+func Aggregators() []string {
+	return []string{"none", "ezofl-one-point", "digital", "xmk-ckks", "stale-key", "zf", "mmse", "heairfed", "airhe"}
+}
+
+// checkUnchecked refuses what the systems that run without checks do not have.
+func (c *Config) checkUnchecked() error {
+	a := c.Experiment.Aggregator
+	if a != "stale-key" && a != "zf" && a != "mmse" {
+		return nil
+	}
+	if c.Link.Kind == "waveform" {
+		return fmt.Errorf("experiment.aggregator is %s: it runs on link.kind = \"ring\" only", a)
+	}
+	if c.Channel.Drift != "none" {
+		return fmt.Errorf("channel.drift is %s: experiment.aggregator = %q is predicted for gains that stay for a round, and allowed is none", c.Channel.Drift, a)
+	}
+	if a == "stale-key" && c.Encryption.KeyEpochRounds != 0 {
+		return fmt.Errorf("encryption.key_epoch_rounds is %d: with experiment.aggregator = \"stale-key\", whose keys are aggregated once, it must be 0", c.Encryption.KeyEpochRounds)
+	}
+	if a != "stale-key" && c.Channel.Gains == "continuous" {
+		return fmt.Errorf("channel.gains is continuous: experiment.aggregator = %q takes its gains h_i from the lattice, as xmk-ckks does, and its effective gains are continuous by themselves", a)
+	}
+	return nil
 }
 
 func (c *Config) checkTask() error {
 	t := c.Task
-	sets := []string{"mnist", "strokes", "idx"}
+	sets := []string{"mnist", "strokes", "cifar10", "idx"}
 	err := first(
 		oneOf("task.dataset", t.Dataset, sets...),
-		oneOf("task.fallback", t.Fallback, append([]string{""}, sets[:2]...)...),
-		oneOf("task.model", t.Model, "logistic"),
+		oneOf("task.fallback", t.Fallback, append([]string{""}, sets[:3]...)...),
+		oneOf("task.model", t.Model, "logistic", "lenet"),
+		oneOf("task.loss", t.Loss, "mean", "sum"),
 		oneOf("task.partition", t.Partition, "iid", "dirichlet"),
 		inRange("task.dirichlet_alpha", t.DirichletAlpha, 1e-3, 1e6),
 		between("task.strokes_train", t.StrokesTrain, 4, maxSamples),
@@ -101,6 +147,9 @@ func (c *Config) checkTask() error {
 	if (t.Dataset == "strokes" || t.Fallback == "strokes") && max(t.Classes[0], t.Classes[1]) > 3 {
 		return fmt.Errorf("task.classes is %v: the strokes have the classes 0 to 3", t.Classes)
 	}
+	if err := c.checkModel(); err != nil {
+		return err
+	}
 	files := map[string]string{
 		"train_images": t.TrainImages, "train_labels": t.TrainLabels,
 		"test_images": t.TestImages, "test_labels": t.TestLabels,
@@ -109,6 +158,27 @@ func (c *Config) checkTask() error {
 		if (files[key] != "") != (t.Dataset == "idx") {
 			return fmt.Errorf("task.%s is %q: the four files are given for dataset = \"idx\", and for no other", key, files[key])
 		}
+	}
+	return nil
+}
+
+// checkModel refuses data and systems that the model or its loss do not go with.
+func (c *Config) checkModel() error {
+	t, a := c.Task, c.Experiment.Aggregator
+	if (t.Dataset == "cifar10" || t.Fallback == "cifar10") && max(t.Classes[0], t.Classes[1]) > 9 {
+		return fmt.Errorf("task.classes is %v: CIFAR-10 has the classes 0 to 9", t.Classes)
+	}
+	if t.Model == "lenet" && (t.Dataset != "cifar10" || t.Fallback != "" && t.Fallback != "cifar10") {
+		return fmt.Errorf("task.model is lenet with task.dataset = %q and task.fallback = %q: lenet takes images of 3 x 32 x 32, which only cifar10 has", t.Dataset, t.Fallback)
+	}
+	if a != "heairfed" && a != "airhe" {
+		return nil
+	}
+	if t.Model == "lenet" {
+		return fmt.Errorf("task.model is lenet: experiment.aggregator = %q sends gradients, and lenet has losses only", a)
+	}
+	if t.Loss == "sum" {
+		return fmt.Errorf("task.loss is sum: experiment.aggregator = %q sends the gradients of means", a)
 	}
 	return nil
 }
@@ -290,6 +360,9 @@ func (c *Config) checkChannel() error {
 		oneOf("channel.drift", h.Drift, "none", "after-key", "within-ciphertext", "after-ciphertext"),
 		between("channel.gain_lattice_bits", h.GainLatticeBits, 0, 24),
 		inRange("channel.analog_noise_std", h.AnalogNoiseStd, 0, 1e6),
+		between("channel.antennas", h.Antennas, 1, 1024),
+		oneOf("channel.antenna_fading", h.AntennaFading, "los", "rayleigh"),
+		inRange("channel.pilot_std", h.PilotStd, 0, 1e3),
 		inRange("channel.k_factor", h.KFactor, 0, 1e6),
 		inRange("channel.drift_std", h.DriftStd, 0, 1e3),
 		inRange("channel.drift_probability", h.DriftProbability, 0, 1),

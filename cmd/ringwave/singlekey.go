@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"ringwave/cmd/internal/config"
+	"ringwave/crypto/airhe"
+	"ringwave/crypto/heairfed"
+	"ringwave/crypto/keystream"
+	"ringwave/learner"
+)
+
+// The values of experiment.aggregator of the systems of Table I that encrypt under one
+// key which all devices share.
+const (
+	aggregatorHEAirFed = "heairfed"
+	aggregatorAirHE    = "airhe"
+)
+
+// sharesKey tells whether all devices hold one key.
+func sharesKey(c config.Config) bool {
+	a := c.Experiment.Aggregator
+	return a == aggregatorHEAirFed || a == aggregatorAirHE
+}
+
+// trainer is a training loop: learner.Trainer, or gradientTrainer.
+type trainer interface {
+	Step(ctx context.Context) (learner.Record, error)
+	Done() bool
+	State() learner.State
+	Restore(s learner.State) error
+	Final() learner.Result
+}
+
+// gradientTrainer trains by gradients. Of its records M is missing, and Eps is the root
+// of the mean squared error of the gradient's components.
+type gradientTrainer struct{ *learner.GradientTrainer }
+
+// Step runs the next round.
+func (t gradientTrainer) Step(ctx context.Context) (learner.Record, error) {
+	r, err := t.GradientTrainer.Step(ctx)
+	r.M, r.MIdeal, r.Eps = math.NaN(), math.NaN(), math.Sqrt(r.MSE)
+	return r.Record, err
+}
+
+// gradientTrainer makes the training loop around an aggregator of gradients.
+func (t *task) gradientTrainer(c config.Config, a learner.GradientAggregator, root keystream.Seed) (trainer, error) {
+	cfg, task, err := t.learning(c, root)
+	if err != nil {
+		return nil, err
+	}
+	inner, err := learner.NewGradientTrainer(cfg, learner.GradientTask{Task: task, Gradients: a})
+	return gradientTrainer{inner}, bad(err)
+}
+
+// symbolNoise gives the deviation of the receiver noise against a device of gain 1 at
+// full amplitude.
+func symbolNoise(l config.Link) float64 { return math.Pow(10, -l.SNRdB/20) }
+
+// newHEAirFed makes the uplink of gradients of dim components.
+func newHEAirFed(c config.Config, root keystream.Seed, gains learner.Gains, dim int) (*heairfed.Aggregator, error) {
+	fading, err := heairfed.ParseFading(c.Channel.AntennaFading)
+	if err != nil {
+		return nil, bad(err)
+	}
+	a, err := heairfed.New(heairfed.Config{
+		Devices: c.Devices.Count, Dim: dim, Antennas: c.Channel.Antennas, Fading: fading,
+		PilotStd: c.Channel.PilotStd, NoiseStd: symbolNoise(c.Link), Clip: c.Encryption.DeltaMax,
+	}, gains, root.Derive("heairfed"))
+	return a, bad(err)
+}
+
+// heairfedFacts says what a round takes.
+func heairfedFacts(c config.Config, a *heairfed.Aggregator) string {
+	return fmt.Sprintf("heairfed: single-key CKKS, n = %d and q near 2^30, on the whole gradient: ciphertexts a device and round %d, complex symbols %d, heard by %d antennas that are known up to %v; eps is the root mean square of the gradient's components",
+		heairfed.N, a.Ciphertexts(), a.Symbols(), c.Channel.Antennas, c.Channel.PilotStd)
+}
+
+// newAirHE makes the uplink of scalars under one key.
+func newAirHE(c config.Config, root keystream.Seed, gains learner.Gains) (*airhe.Aggregator, error) {
+	a, err := airhe.New(airhe.Config{
+		Devices: c.Devices.Count, DeltaMax: c.Encryption.DeltaMax,
+		PilotStd: c.Channel.PilotStd, NoiseStd: symbolNoise(c.Link),
+	}, gains, root.Derive("airhe"))
+	return a, bad(err)
+}
+
+// airheFacts says what a round takes.
+func airheFacts(c config.Config, a *airhe.Aggregator) string {
+	return fmt.Sprintf("airhe: single-key LWE, n = %d and q = %d, digits base %d over gains that each device knows up to %v and inverts: %.4g integers a unit of Delta f, %d symbols a round; a smaller encryption.delta_max makes it finer",
+		airhe.N, airhe.Q, airhe.Base, c.Channel.PilotStd, a.Scale(), a.Symbols())
+}

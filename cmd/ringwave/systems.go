@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"ringwave/cmd/internal/config"
+	"ringwave/cmd/internal/runfolder"
+	"ringwave/crypto/keystream"
+	"ringwave/crypto/mismatch"
+	"ringwave/crypto/xmkckks"
+	"ringwave/learner"
+	"ringwave/learner/dataset"
+	"ringwave/phy"
+	"ringwave/phy/channel"
+	"ringwave/phy/equalise"
+)
+
+// The values of experiment.aggregator that stand for systems which the paper compares
+// its own with. All meet the same gains, data and directions at the same seed.
+const (
+	aggregatorOnePoint = "ezofl-one-point"
+	aggregatorStaleKey = "stale-key"
+	aggregatorZF       = "zf"
+	aggregatorMMSE     = "mmse"
+)
+
+// keyRound is the round whose gains the keys of stale-key meet.
+const keyRound = 1
+
+// encrypts tells whether the aggregator is xMK-CKKS in one of its ways.
+func encrypts(c config.Config) bool {
+	a := c.Experiment.Aggregator
+	return a == aggregatorXMK || a == aggregatorDigital || runsUnchecked(c)
+}
+
+// runsUnchecked tells whether the aggregator is one of those of which the paper says
+// that decryption fails, and which run without the checks that would find it out.
+func runsUnchecked(c config.Config) bool {
+	_, equalises := equalisation(c)
+	return equalises || c.Experiment.Aggregator == aggregatorStaleKey
+}
+
+// equalisation gives how devices pre-equalise, if they do.
+func equalisation(c config.Config) (equalise.Method, bool) {
+	switch c.Experiment.Aggregator {
+	case aggregatorZF:
+		return equalise.ZF, true
+	case aggregatorMMSE:
+		return equalise.MMSE, true
+	}
+	return 0, false
+}
+
+// estimatorOf gives which losses devices send.
+func estimatorOf(c config.Config) learner.Estimator {
+	if c.Experiment.Aggregator == aggregatorOnePoint {
+		return learner.OnePoint
+	}
+	return learner.TwoPoint
+}
+
+// ringGains gives the gains that a ring link meets: the channel's, or what devices make
+// of them.
+func ringGains(c config.Config, root keystream.Seed, ch *channel.Channel) (phy.Gains, error) {
+	method, ok := equalisation(c)
+	if !ok {
+		return ch, nil
+	}
+	gains, err := equalise.New(ch, method, c.Channel.PilotStd, root.Derive("pilots"))
+	return gains, bad(err)
+}
+
+// intended replaces a link's moments by those of the gains that pre-equalisation is
+// meant to make: 1.
+func intended(l *xmkckks.Link) {
+	l.Mu, l.Omega = slices.Repeat([]float64{1}, len(l.Mu)), slices.Repeat([]float64{1}, len(l.Mu))
+	l.K, l.Alpha = nil, 1
+}
+
+// mismatched is xMK-CKKS where gains do not match, decoded all the same, and the
+// harness that predicts the error.
+type mismatched struct {
+	*protocol
+	engine *mismatch.Engine
+	stale  bool
+	before []float64 // gains of the keys, where they are stale
+}
+
+func newMismatched(c config.Config, p *protocol) (*mismatched, error) {
+	m := &mismatched{protocol: p, stale: c.Experiment.Aggregator == aggregatorStaleKey, before: make([]float64, len(p.devices))}
+	cfg := mismatch.Config{Context: p.ctx, Devices: p.devices, Server: p.ctx.NewServer(p.design), Uplink: p.link}
+	if m.stale {
+		cfg.KeyRound = keyRound
+		p.link.truth(m.before, keyRound, 0)
+	}
+	var err error
+	m.engine, err = mismatch.New(cfg)
+	return m, err
+}
+
+// Aggregate carries round k: learner.Aggregator.
+func (m *mismatched) Aggregate(_ context.Context, k int, delta []float64) (learner.Outcome, error) {
+	if err := m.enterEpoch(k); err != nil {
+		return learner.Outcome{}, err
+	}
+	out, err := m.engine.Run(uint32(k), delta)
+	if err != nil {
+		return learner.Outcome{}, err
+	}
+	if out.Refusal != nil {
+		m.failed(k, *out.Refusal)
+	}
+	std := m.predict(k, out.Alpha)
+	return learner.Outcome{
+		M: out.M, Ideal: m.ideal(delta, out.Alpha), EpsStd: std,
+		Attempts: 1, Clipped: out.Clipped,
+	}, nil
+}
+
+// predict gives the deviation of eps_k given the gains of round k, which it leaves in
+// m.scaled.
+func (m *mismatched) predict(k int, alpha float64) float64 {
+	m.link.truth(m.scaled, uint32(k), 0)
+	params := m.ctx.Params
+	var r mismatch.Residual
+	if m.stale {
+		r = mismatch.Stale(params, m.before, m.scaled)
+	}
+	e := mismatch.Equalised(params, m.scaled)
+	r.Direct, r.Products = r.Direct+e.Direct, r.Products+e.Products
+	return r.DecodedStd(params, alpha, m.design.ConditionalStdAt(m.ctx, m.scaled, alpha))
+}
+
+// expected gives the root mean square of the predicted deviation over the rounds, or
+// over the first hundred.
+func (m *mismatched) expected(rounds int) float64 {
+	square, n := 0.0, min(rounds, 100)
+	for k := range n {
+		std := m.predict(k+1, m.design.Link.Alpha)
+		square += std * std / float64(n)
+	}
+	return math.Sqrt(square)
+}
+
+// systemNotes say what a compared system is.
+func (s *session) systemNotes() []string {
+	c := s.cfg
+	method, equalises := equalisation(c)
+	switch {
+	case c.Experiment.Aggregator == aggregatorOnePoint:
+		return []string{"each device sends f_i(theta + gamma Phi)/mu_i alone: the one-point form of EZOFL (arXiv 2401.17460)"}
+	case c.Experiment.Aggregator == aggregatorStaleKey:
+		return s.uncheckedNotes(fmt.Sprintf("stale-key: the keys were aggregated once, under the gains of round %d, and are used again under those of every round", keyRound))
+	case equalises:
+		formula := map[equalise.Method]string{equalise.ZF: "1/h^", equalise.MMSE: "h^/(h^^2 + sigma_pilot^2)"}[method]
+		return s.uncheckedNotes(fmt.Sprintf("%v: each device estimates its gain from one pilot a round, h^ = h + N(0, %v^2), and sends its digital coefficients times %s: gains are then near 1, and no integers", method, c.Channel.PilotStd, formula))
+	}
+	return nil
+}
+
+// uncheckedNotes say by how much decryption fails.
+func (s *session) uncheckedNotes(what string) []string {
+	notes := []string{what, "no check is made, as the paper has this system: crypto/round would declare such rounds void (log.jsonl says by which check), and M is decoded all the same"}
+	if s.mismatched == nil {
+		return notes
+	}
+	std, p := s.mismatched.expected(s.cfg.Optimizer.Rounds), s.design.Params
+	expected := fmt.Sprintf("expected deviation of eps: %.3g, with q/Lambda = %.3g and alpha = %v", std, math.Exp2(p.LogQ()-float64(p.LogLambda)), s.design.Link.Alpha)
+	eta, _ := stepLaws(s.cfg.Optimizer)
+	if std > 1 && s.cfg.Task.Model == "logistic" && s.cfg.Optimizer.Rounds > 1 {
+		expected += fmt.Sprintf("; of the loss in round 2 %.3g, in round %d %.3g",
+			expectedLoss(s.task.train, eta, std, 2), s.cfg.Optimizer.Rounds, expectedLoss(s.task.train, eta, std, s.cfg.Optimizer.Rounds))
+	}
+	return append(notes, expected)
+}
+
+// expectedLoss gives the mean loss of logistic regression in round k after updates that
+// were nothing but noise of deviation std: theta_k is then a sum of eta_j M_j Phi_j, a
+// sample's logit u has the variance sum_j eta_j^2 std^2 ||(x, 1)||^2, and a loss
+// max(0, +-u), for u nearly normal, the mean std(u)/sqrt(2 pi).
+func expectedLoss(set *dataset.Set, eta learner.StepLaw, std float64, k int) float64 {
+	sum := 0.0
+	for j := 1; j < k; j++ {
+		sum += eta.At(j) * eta.At(j)
+	}
+	return std * math.Sqrt(sum*meanSquareNorm(set)/(2*math.Pi))
+}
+
+// overflowedRows counts the rounds whose loss is reported as the largest number.
+func overflowedRows(rows []runfolder.Row) int {
+	n := 0
+	for _, r := range rows {
+		if r.TrainLoss == math.MaxFloat64 {
+			n++
+		}
+	}
+	return n
+}
