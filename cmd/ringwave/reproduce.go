@@ -77,6 +77,11 @@ func chapters() []chapter {
 	return []chapter{
 		{"parameters", (*reproduction).parameters},
 		{"mnist", (*reproduction).mnist},
+		{"equalisation", (*reproduction).equalisation},
+		{"systems", (*reproduction).systems},
+		{"attacks", (*reproduction).attacks},
+		{"theory", (*reproduction).theory},
+		{"disagreements", (*reproduction).disagreements},
 	}
 }
 
@@ -216,7 +221,7 @@ func machine() string {
 }
 
 // cellVersion is part of a result's key: raise it when what a run computes changes.
-const cellVersion = 1
+const cellVersion = 2
 
 // cellResult is what is kept of one run.
 type cellResult struct {
@@ -231,7 +236,9 @@ type cellResult struct {
 	// WorstEps is the largest |eps| in predicted deviations, EpsMean2 the mean of
 	// (eps/deviation)^2.
 	WorstEps runfolder.Float `json:"worst_eps"`
-	EpsMean2 runfolder.Float `json:"eps_mean_square"`
+	// LargestEps is the largest |eps| itself.
+	LargestEps runfolder.Float `json:"largest_eps"`
+	EpsMean2   runfolder.Float `json:"eps_mean_square"`
 	// Seconds is wall time, of the sitting that computed it.
 	Seconds float64 `json:"seconds"`
 }
@@ -284,7 +291,7 @@ func (r *reproduction) runCell(c config.Config) (out cellResult, err error) {
 		return out, err
 	}
 	out.Dataset = s.task.name
-	var sum, n, worst float64
+	var sum, n, worst, largest float64
 	for !s.trainer.Done() {
 		record, err := s.trainer.Step(r.ctx)
 		if diverged(err) {
@@ -297,12 +304,13 @@ func (r *reproduction) runCell(c config.Config) (out cellResult, err error) {
 		out.Loss = append(out.Loss, runfolder.Float(record.TrainLoss))
 		if record.EpsStdPredicted > 0 && !record.Skipped {
 			x := record.Eps / record.EpsStdPredicted
-			sum, n, worst = sum+x*x, n+1, math.Max(worst, math.Abs(x))
+			sum, n, worst, largest = sum+x*x, n+1, math.Max(worst, math.Abs(x)), math.Max(largest, math.Abs(record.Eps))
 		}
 	}
 	result, state := s.trainer.Final(), s.trainer.State()
 	out.Accuracy, out.Final = result.TestAccuracy, runfolder.Float(result.TrainLoss)
 	out.Repeated, out.Skipped, out.Clipped = state.Repeated, state.Skipped, state.Clipped
+	out.LargestEps = runfolder.Float(largest)
 	out.WorstEps, out.EpsMean2 = runfolder.Float(worst), runfolder.Float(sum/n)
 	out.Seconds = time.Since(began).Seconds()
 	return out, nil

@@ -45,7 +45,6 @@ func (s paperSystem) configure(c config.Config, sigma float64) config.Config {
 // paperMNIST is the experiment of Section VI.
 func paperMNIST() config.Config {
 	c := config.Default()
-	c.Encryption.DeltaMax = 1024 // gains at sigma = 10 take Delta f/mu far
 	c.Task.Fallback = "strokes"
 	return c
 }

@@ -170,7 +170,7 @@ func (s *session) uncheckedNotes(what string) []string {
 	std, p := s.mismatched.expected(s.cfg.Optimizer.Rounds), s.design.Params
 	expected := fmt.Sprintf("expected deviation of eps: %.3g, with q/Lambda = %.3g and alpha = %v", std, math.Exp2(p.LogQ()-float64(p.LogLambda)), s.design.Link.Alpha)
 	eta, _ := stepLaws(s.cfg.Optimizer)
-	if std > 1 && s.cfg.Task.Model == "logistic" && s.cfg.Optimizer.Rounds > 1 {
+	if std > 1 && s.cfg.Task.Model == "logistic" && s.cfg.Task.Loss != "sum" && s.cfg.Optimizer.Rounds > 1 {
 		expected += fmt.Sprintf("; of the loss in round 2 %.3g, in round %d %.3g",
 			expectedLoss(s.task.train, eta, std, 2), s.cfg.Optimizer.Rounds, expectedLoss(s.task.train, eta, std, s.cfg.Optimizer.Rounds))
 	}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"ringwave/cmd/internal/chart"
+	"ringwave/cmd/internal/report"
+	"ringwave/learner"
+	"ringwave/learner/theory"
+)
+
+// theory makes the section on Theorems 1 and 2.
+func (r *reproduction) theory() (report.Section, error) {
+	s := report.Section{Title: "Convergence: Lemma 1 and Theorem 2"}
+	options := theory.Whole(r.seedOf("theory"))
+	if r.flags.quick || r.flags.rounds > 0 {
+		options = theory.Quick(r.seedOf("theory"))
+	}
+	said := time.Now()
+	found, err := theory.Verify(r.ctx, options, func(done, total int) {
+		if now := time.Now(); now.Sub(said) > 10*time.Second {
+			fmt.Fprintf(r.stderr, "theory: %d of %d rounds\n", done, total)
+			said = now
+		}
+	})
+	if err != nil {
+		return s, err
+	}
+	s.Blocks = append(s.Blocks, report.Paragraph("Test problems of which L, b and F* are known: min over k of E||grad F||^2 against R/sqrt(K) + rho, with gains N(mu, sigma^2) and decoded noise."))
+	for k, setting := range found.Settings {
+		t := report.Table{Caption: setting.Name + ".", Head: []string{"K", "min E||grad F||^2", "standard error", "bound R/sqrt(K) + rho"}}
+		measured := chart.Series{Name: "measured", Style: chart.LinePoints, Color: chart.Blue}
+		bound := chart.Series{Name: "R/sqrt(K) + rho", Dashed: true, Color: chart.Vermillion}
+		for _, p := range setting.Points {
+			t.Rows = append(t.Rows, report.Row{Cells: []string{fmt.Sprint(p.Rounds), fmt.Sprintf("%.4g", p.Minimum), fmt.Sprintf("%.2g", p.StdErr), fmt.Sprintf("%.4g", p.Bound)}, Verdict: same(p.Below)})
+			measured.X, measured.Y = append(measured.X, float64(p.Rounds)), append(measured.Y, p.Minimum)
+			bound.X, bound.Y = append(bound.X, float64(p.Rounds)), append(bound.Y, p.Bound)
+		}
+		f, err := r.figure(fmt.Sprintf("theory-%d", k+1), setting.Name+": measured against Theorem 2.", chart.Figure{XLabel: "rounds K", YLabel: "min E||grad F||^2", LogX: true, LogY: true, Series: []chart.Series{bound, measured}})
+		if err != nil {
+			return s, err
+		}
+		s.Blocks = append(s.Blocks, t, f)
+	}
+	s.Blocks = append(s.Blocks, report.List(found.Findings()))
+	return s, nil
+}
+
+// disagreements computes where the paper's numbers disagree with its formulas.
+func (r *reproduction) disagreements() (report.Section, error) {
+	s := report.Section{Title: "Where the paper's own numbers disagree"}
+	c := paperMNIST()
+	task, err := loadTask(c, r.flags.data, r.seedOf("task"))
+	if err != nil {
+		return s, err
+	}
+	rows, err := theory.Figures(lipschitz(task.train, c.Devices.Count), task.model.Dim())
+	if err != nil {
+		return s, err
+	}
+	t := report.Table{Caption: "Decoded noise variance by the formula of Appendix B with the paper's own parameters, beside the values in its text, and rho by Eq. 21 with L of this data set.",
+		Head: []string{"n", "sigma", "by formula", "over Omega^2", "with the samplers' variances", "stated", "rho by formula", "rho in Table II"}}
+	for _, f := range rows {
+		var stated []string
+		for _, v := range f.Stated {
+			stated = append(stated, fmt.Sprintf("%+v", v))
+		}
+		t.Rows = append(t.Rows, report.Row{
+			Cells:   []string{fmt.Sprint(f.N), fmt.Sprint(f.Sigma), fmt.Sprintf("%.3g", f.Variance), fmt.Sprintf("%.3g", f.PerOmega2), fmt.Sprintf("%.3g", f.Sampled), strings.Join(stated, "; "), fmt.Sprintf("%.3g", f.Rho), fmt.Sprintf("%.1g", f.TableRho)},
+			Verdict: report.Differs, Why: "none of the stated values agrees with another, or with the formula",
+		})
+	}
+	s.Blocks = append(s.Blocks, t)
+	var conditions report.List
+	for _, law := range [][]theory.Condition{
+		theory.PowerConditions(learner.PowerLaw{X0: c.Optimizer.Eta0, P: c.Optimizer.EtaPower}, learner.PowerLaw{X0: c.Optimizer.Gamma0, P: c.Optimizer.GammaPower}),
+		theory.HorizonConditions(c.Optimizer.Eta0, c.Optimizer.Gamma0),
+	} {
+		for _, condition := range law {
+			conditions = append(conditions, condition.String())
+		}
+	}
+	s.Blocks = append(s.Blocks, report.Paragraph("Step sizes: the experiments' law (1+k)^-1/2 first, Theorem 2's after it."), conditions)
+	rounding, err := r.latticeTable()
+	if err != nil {
+		return s, err
+	}
+	s.Blocks = append(s.Blocks, rounding)
+	return s, nil
+}
+
+// latticeTable shows that rounding recovers ring elements on a lattice of gains alone.
+func (r *reproduction) latticeTable() (report.Table, error) {
+	t := report.Table{Caption: "Rounding the superposition recovers the ring element only if every gain is an integer multiple of 1/alpha: 20 rounds of MNIST at (4096, 109), sigma = 1.",
+		Head: []string{"gains", "largest |eps|"}}
+	for _, g := range []struct{ name, aggregator string }{
+		{"on a lattice of 2^-8", aggregatorXMK}, {"real (pilot error 0.1)", aggregatorZF},
+	} {
+		c := paperMNIST()
+		c.Experiment.Aggregator, c.Optimizer.Rounds = g.aggregator, 20
+		c.Encryption.ParameterSet, c.Encryption.Form = "paper-4096", "whole"
+		results, err := r.seeds("lattice, "+g.name, c, 1)
+		if err != nil {
+			return t, err
+		}
+		t.Rows = append(t.Rows, report.Row{Cells: []string{g.name, fmt.Sprintf("%.3g", largestEps(results))}})
+	}
+	return t, nil
+}
+
+func largestEps(results []cellResult) float64 {
+	worst := 0.0
+	for _, c := range results {
+		worst = math.Max(worst, float64(c.LargestEps))
+	}
+	return worst
+}
