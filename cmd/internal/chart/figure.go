@@ -8,18 +8,12 @@
 package chart
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"strings"
 	"unicode/utf8"
 
 	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
-
-	"ringwave/cmd/internal/runfolder"
 )
 
 // The size of a figure that names none, and the resolution of every PNG.
@@ -87,55 +81,11 @@ type Figure struct {
 // error if a series has slices of different lengths or no known style, if the
 // size is out of its range, or if the disk fails.
 func (f Figure) Save(base string) error {
-	for _, format := range []struct {
-		extension string
-		render    func() ([]byte, error)
-	}{{".svg", f.svg}, {".png", f.png}} {
-		b, err := format.render()
-		if err != nil {
-			return fmt.Errorf("drawing %s%s: %w", base, format.extension, err)
-		}
-		if err := runfolder.WriteFile(base+format.extension, b); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// svg gives the figure as SVG.
-func (f Figure) svg() ([]byte, error) {
 	w, h, err := f.size()
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("drawing %s.svg: %w", base, err)
 	}
-	c := vgsvg.New(w, h)
-	if err := f.draw(draw.New(c)); err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	if _, err := c.WriteTo(&b); err != nil {
-		return nil, err
-	}
-	// The font is rarely installed under this name; these have its widths.
-	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"),
-		[]byte("font-family:Liberation Sans,Arimo,Arial,Helvetica,sans-serif;")), nil
-}
-
-// png gives the figure as PNG.
-func (f Figure) png() ([]byte, error) {
-	w, h, err := f.size()
-	if err != nil {
-		return nil, err
-	}
-	c := vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(dotsPerInch))
-	if err := f.draw(draw.New(c)); err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	if _, err := (vgimg.PngCanvas{Canvas: c}).WriteTo(&b); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	return savePicture(base, w, h, f.draw)
 }
 
 func (f Figure) size() (w, h vg.Length, err error) {

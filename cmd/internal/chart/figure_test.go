@@ -57,7 +57,11 @@ func wantSVG(t *testing.T, b []byte) {
 
 func svgOf(t *testing.T, f Figure) string {
 	t.Helper()
-	b, err := f.svg()
+	w, h, err := f.size()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := renderSVG(w, h, f.draw)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"bytes"
 	"fmt"
 	"image/color"
 	"math"
@@ -11,10 +10,6 @@ import (
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
-
-	"ringwave/cmd/internal/runfolder"
 )
 
 // panel is one of several plots side by side.
@@ -69,25 +64,10 @@ func (p panels) save(base string) error {
 	w := vg.Length(columns)*p.tile.X + yLabelRoom + 2*outerMargin
 	h := vg.Length(rows)*p.tile.Y + xLabelRoom + 3*rowHeight + 2*outerMargin
 
-	vector := vgsvg.New(w, h)
-	p.draw(draw.New(vector), columns, rows)
-	var b bytes.Buffer
-	if _, err := vector.WriteTo(&b); err != nil {
-		return fmt.Errorf("drawing %s.svg: %w", base, err)
-	}
-	// As in Figure: the font is rarely installed under this name.
-	svg := bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"),
-		[]byte("font-family:Liberation Sans,Arimo,Arial,Helvetica,sans-serif;"))
-	if err := runfolder.WriteFile(base+".svg", svg); err != nil {
-		return err
-	}
-	raster := vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(dotsPerInch))
-	p.draw(draw.New(raster), columns, rows)
-	b.Reset()
-	if _, err := (vgimg.PngCanvas{Canvas: raster}).WriteTo(&b); err != nil {
-		return fmt.Errorf("drawing %s.png: %w", base, err)
-	}
-	return runfolder.WriteFile(base+".png", b.Bytes())
+	return savePicture(base, w, h, func(c draw.Canvas) error {
+		p.draw(c, columns, rows)
+		return nil
+	})
 }
 
 // all gives every series of every panel.
