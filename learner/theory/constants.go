@@ -140,10 +140,10 @@ type Rate struct {
 // above 0.
 func (c Constants) Rate(gap, eta0, gamma0 float64) (Rate, error) {
 	if !(gap >= 0) || math.IsInf(gap, 0) {
-		return Rate{}, fmt.Errorf("Theorem 2: F(theta_0) - F* is %v; allowed is 0 or more, and finite", gap)
+		return Rate{}, fmt.Errorf("the rate of Theorem 2: F(theta_0) - F* is %v; allowed is 0 or more, and finite", gap)
 	}
 	if !(eta0 > 0) || !(gamma0 > 0) || math.IsInf(eta0, 0) || math.IsInf(gamma0, 0) {
-		return Rate{}, fmt.Errorf("Theorem 2: eta_0 is %v and gamma_0 %v; allowed is above 0 and finite", eta0, gamma0)
+		return Rate{}, fmt.Errorf("the rate of Theorem 2: eta_0 is %v and gamma_0 %v; allowed is above 0 and finite", eta0, gamma0)
 	}
 	a := c.assumptions
 	r := Rate{
@@ -169,10 +169,10 @@ func (r Rate) Bound(rounds int) float64 { return r.R/math.Sqrt(float64(rounds)) 
 // some number all the same; here it is an error.
 func (r Rate) Rounds(epsilon, beta float64) (float64, error) {
 	if !(beta > 0 && beta < 1) {
-		return 0, fmt.Errorf("Theorem 2: beta is %v; allowed is above 0 and below 1", beta)
+		return 0, fmt.Errorf("the rate of Theorem 2: beta is %v; allowed is above 0 and below 1", beta)
 	}
 	if !(epsilon > r.Rho/beta) {
-		return 0, fmt.Errorf("Theorem 2: epsilon is %v; allowed is above rho/beta = %v: nearer than that no number of rounds comes with probability 1 - beta = %v", epsilon, r.Rho/beta, 1-beta)
+		return 0, fmt.Errorf("the rate of Theorem 2: epsilon is %v; allowed is above rho/beta = %v: nearer than that no number of rounds comes with probability 1 - beta = %v", epsilon, r.Rho/beta, 1-beta)
 	}
 	root := r.R / (epsilon*beta - r.Rho)
 	return root * root, nil

@@ -31,7 +31,11 @@ func (g *drawnGains) Gains(round int) []float64 {
 // has a probability below 1e-4 in five dimensions, five standard errors of
 // ||g||^2 below 1e-6; the seeds are fixed.
 func TestLemma1(t *testing.T) {
-	const draws, noise = 30_000, 0.3
+	const noise = 0.3
+	draws := 30_000
+	if testing.Short() {
+		draws = 2_000
+	}
 	mu, sigma, omega := unequal()
 	for _, p := range problems(t) {
 		c := constants(t, p.Assumptions(mu, omega, noise*noise))

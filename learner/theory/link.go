@@ -102,7 +102,6 @@ type ring struct {
 	*link
 	engine  *round.Engine
 	devices []*xmkckks.Device
-	clipped int
 }
 
 func newRing(l *link) (*ring, error) {

@@ -123,6 +123,9 @@ func TestExactStep(t *testing.T) {
 // TestExactFloor compares the recursion over a long horizon with the limit in
 // closed form.
 func TestExactFloor(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a million rounds")
+	}
 	p := problems(t)[0]
 	mu, omega := []float64{1, 1, 1, 1}, []float64{2, 2, 2, 2}
 	const eta0, gamma0, noise, rounds = 0.5, 0.1, 100, 1_000_000
