@@ -43,7 +43,7 @@ func Quick(seed keystream.Seed) Options {
 
 // Whole gives options for about five minutes on two free cores.
 func Whole(seed keystream.Seed) Options {
-	return Options{Seed: seed, Rounds: slices.Clone(horizons), Seeds: 80, RingRounds: []int{100, 1_000}, RingSeeds: 4, LemmaDraws: 400_000}
+	return Options{Seed: seed, Rounds: slices.Clone(horizons), Seeds: 60, RingRounds: []int{100, 1_000}, RingSeeds: 4, LemmaDraws: 400_000}
 }
 
 func (o Options) check() error {

@@ -21,7 +21,7 @@ func usual() Options {
 	o := Quick(keystream.FromInteger(1))
 	o.Rounds, o.Seeds, o.LemmaDraws = []int{100, 1_000, 3_162, 10_000}, 6, 5_000
 	if testing.Short() {
-		o.Rounds, o.Seeds, o.LemmaDraws = []int{100, 1_000, 1_500, 2_000}, 4, 500
+		o.Rounds, o.Seeds, o.LemmaDraws = []int{100, 300, 1_000}, 4, 500
 	}
 	return o
 }
