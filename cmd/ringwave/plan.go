@@ -33,8 +33,8 @@ type plan struct {
 	MessageLog2   float64            `json:"message_bound_log2,omitempty"`
 	ToleranceLog2 float64            `json:"noise_bound_log2,omitempty"`
 	HalfQLog2     float64            `json:"half_q_log2,omitempty"`
-	Lipschitz     float64            `json:"lipschitz_bound"`
-	Rho           float64            `json:"rho"`
+	Lipschitz     float64            `json:"lipschitz_bound,omitempty"`
+	Rho           float64            `json:"rho,omitempty"`
 
 	CiphertextBytes int     `json:"ciphertext_bytes,omitempty"`
 	Expansion       float64 `json:"expansion_factor,omitempty"`
@@ -106,7 +106,9 @@ func makePlan(ctx context.Context, s *session) (p plan, err error) {
 		defer s.protocol.close()
 	}
 	p = plan{Alpha: s.channel.Alpha(), BandwidthHz: s.cfg.Link.BandwidthHz, Notes: s.notes()}
-	p.Lipschitz = lipschitz(s.task.train, s.cfg.Devices.Count)
+	if s.cfg.Task.Model == "logistic" { // of others no bound is known
+		p.Lipschitz = lipschitz(s.task.train, s.cfg.Devices.Count)
+	}
 	if s.design == nil {
 		// One analog symbol a round, and the receiver's noise in place of eps.
 		p.UplinkBits, p.DecodedStd = 0, s.cfg.Channel.AnalogNoiseStd
@@ -231,7 +233,11 @@ func printPlan(w io.Writer, s *session, p plan) {
 	}
 	fmt.Fprintf(w, "\nLearning\n")
 	fmt.Fprintf(w, "  std of eps_k       %.3g (variance %.3g)\n", p.DecodedStd, p.DecodedVar)
-	if !sharesKey(c) {
+	switch {
+	case sharesKey(c):
+	case p.Lipschitz == 0:
+		fmt.Fprintf(w, "  noise floor rho    not known: Eq. 21 needs a bound on L, and there is none for %s\n", c.Task.Model)
+	default:
 		fmt.Fprintf(w, "  noise floor rho    %.3g%s, with L <= %.3g from the training data (Eq. 21)\n", p.Rho, rhoCondition(c.Optimizer), p.Lipschitz)
 	}
 	fmt.Fprintf(w, "\nCost\n")

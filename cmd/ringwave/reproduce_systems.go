@@ -100,7 +100,7 @@ func (r *reproduction) systems() (report.Section, error) {
 		}
 		runs.Rows = append(runs.Rows, report.Row{Cells: []string{system.name, system.setting, quartilesOf(accuracies(results)).percent(), loss}})
 	}
-	table, err := table1()
+	table, err := r.table1()
 	s.Blocks = append(s.Blocks, table, runs)
 	return s, err
 }
@@ -147,7 +147,7 @@ func comparedSystems() []comparedSystem {
 }
 
 // table1 reads Table I off the programs: who decrypts whom comes from the attack.
-func table1() (report.Table, error) {
+func (r *reproduction) table1() (report.Table, error) {
 	t := report.Table{Caption: "Table I, read off these programs; the last row is what the attack of a client with its own key recovered.", Head: []string{"", "airhe", "heairfed", "xmk-ckks"}}
 	facts, err := factsOfSystems()
 	if err != nil {
@@ -174,7 +174,39 @@ func table1() (report.Table, error) {
 		}
 		t.Rows = append(t.Rows, report.Row{Cells: cells, Verdict: same(equal)})
 	}
-	return t, nil
+	row, err := r.curiousClient()
+	t.Rows = append(t.Rows, row)
+	return t, err
+}
+
+// curiousClient says what a client with its own key reads of another's update.
+func (r *reproduction) curiousClient() (report.Row, error) {
+	row, equal := report.Row{Cells: []string{"honest-but-curious client"}}, true
+	for _, a := range []struct {
+		name       string
+		vulnerable bool
+	}{{"airhe-client", true}, {"heairfed-client", true}, {"xmkckks-client", false}} {
+		attacks, err := chosenAttacks([]string{a.name})
+		if err != nil {
+			return row, err
+		}
+		results, err := runAttacks(r.ctx, attacks, 1, r.stderr)
+		if err != nil {
+			return row, err
+		}
+		most := 0.0
+		for _, res := range results {
+			most = math.Max(most, res.Attack.Exact)
+		}
+		word := "secure"
+		if most > 0.5 {
+			word = "vulnerable"
+		}
+		equal = equal && (most > 0.5) == a.vulnerable
+		row.Cells = append(row.Cells, fmt.Sprintf("%s: %.1f %% read", word, 100*most))
+	}
+	row.Verdict, row.Why = same(equal), "of what a client alone can do; see the attacks for clients that work with the server"
+	return row, nil
 }
 
 // factsOfSystems reads what the programs are: parameters from their constants, pilots

@@ -66,7 +66,7 @@ func (r *reproduction) disagreements() (report.Section, error) {
 	for _, f := range rows {
 		var stated []string
 		for _, v := range f.Stated {
-			stated = append(stated, fmt.Sprintf("%+v", v))
+			stated = append(stated, fmt.Sprintf("%.2g (%s, %.2g times the formula)", v.Variance, v.Where, v.Ratio))
 		}
 		t.Rows = append(t.Rows, report.Row{
 			Cells:   []string{fmt.Sprint(f.N), fmt.Sprint(f.Sigma), fmt.Sprintf("%.3g", f.Variance), fmt.Sprintf("%.3g", f.PerOmega2), fmt.Sprintf("%.3g", f.Sampled), strings.Join(stated, "; "), fmt.Sprintf("%.3g", f.Rho), fmt.Sprintf("%.1g", f.TableRho)},
