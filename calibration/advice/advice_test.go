@@ -211,7 +211,7 @@ func lone(regime Regime, n, base int, tolerance float64, blocks ...int) *candida
 }
 
 // Rounds of whose frames only the first blocks are simulated are read as often as those
-// of which all are: the difference of both shares is below 5 points and three
+// of which all are: the difference of both shares is below 3 points and three
 // deviations. (What is printed of all but the largest sets is of whole frames.)
 func TestExtrapolation(t *testing.T) {
 	rounds := 60
@@ -251,7 +251,7 @@ func TestExtrapolation(t *testing.T) {
 			}
 		}
 		p := (share[0] + share[1] + 2/float64(rounds)) / (2 + 4/float64(rounds))
-		bound := 0.05 + 3*math.Sqrt(2*p*(1-p)/float64(rounds))
+		bound := 0.03 + 3*math.Sqrt(2*p*(1-p)/float64(rounds))
 		t.Logf("%v N=%d B=%d sigma=%v %v dB, %d bits: whole %.3f, extrapolated %.3f", c.regime, c.n, c.base, c.sigma, c.snr, c.bits, share[0], share[1])
 		if math.Abs(share[0]-share[1]) > bound {
 			t.Errorf("they differ by more than %.3f", bound)

@@ -8,6 +8,7 @@ import (
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
 	"ringwave/phy/channel"
+	"ringwave/phy/digit"
 	"ringwave/phy/modem"
 	"ringwave/phy/zq"
 )
@@ -34,8 +35,25 @@ func (c *candidate) name() string {
 
 // layout is the frames of a round.
 type layout struct {
-	blocks  [transmissions][]int // symbols
+	blocks  [transmissions][]int // symbols, those of the pattern in the first
 	samples [transmissions]int
+	// digits is L, those of a coefficient, and top the distribution of the last one. 0
+	// stands for digits that are all uniform, and frames without a pattern.
+	digits int
+	top    []float64
+}
+
+// topDigit gives the distribution of the last of the balanced digits of an integer that
+// is uniform in (-q/2, q/2), for q = ratio B^(L-1): the probability of each digit and of
+// those below it. It is not uniform, and near 0 for a ratio near 1.
+func topDigit(base int, ratio float64) []float64 {
+	sum, out := 0.0, make([]float64, base)
+	for k := range out {
+		d := float64(k - (base-1)/2)
+		sum += max(0, min(ratio/2, d+0.5)-max(-ratio/2, d-0.5)) / ratio
+		out[k] = sum
+	}
+	return out
 }
 
 // airtimeSamples gives the samples of all frames of a group.
@@ -157,6 +175,12 @@ func (s *search) lay(c *candidate) error {
 	if err != nil {
 		return err
 	}
+	codec, err := digit.New(mod, c.base)
+	if err != nil {
+		return err
+	}
+	c.layout.digits = codec.Digits()
+	c.layout.top = topDigit(c.base, math.Exp2(p.LogQ()-float64(codec.Digits()-1)*math.Log2(float64(c.base))))
 	for t := range phy.Transmission(transmissions) {
 		n := p.N
 		if c.design.Form == xmkckks.Short && (t == phy.TxC0 || t == phy.TxShare) {

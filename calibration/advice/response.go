@@ -12,8 +12,16 @@ import (
 	"ringwave/phy/modem"
 )
 
-// reach is how many symbols to either side are looked at for interference.
-const reach = 2
+// reach is how many symbols to either side interference may come from, flatReach those
+// that it does come from with flat-top pulses.
+//
+// Of the interference of a root-raised-cosine pulse out of time by a little, a share
+// 1/l^2 comes from l symbols away: two to either side hold three quarters of it, and
+// eight, with all of the pulse's sidelobes that a filter of 16 symbols cuts off, 93 %.
+const (
+	reach     = 8
+	flatReach = 2
+)
 
 // response is what the way through pulses, delay and timing makes of the symbols of
 // a device of gain 1: y_k = sum_l response[reach+l] d_{k-l}.
@@ -24,6 +32,7 @@ type probe struct {
 	modem       modem.Config
 	detector    *modem.Detector
 	demodulator *modem.Demodulator
+	near        int // reach of the pulse
 }
 
 func newProbe(m modem.Config) (*probe, error) {
@@ -32,7 +41,11 @@ func newProbe(m modem.Config) (*probe, error) {
 		return nil, err
 	}
 	demodulator, err := modem.NewDemodulator(m, modem.Receive{})
-	return &probe{m, detector, demodulator}, err
+	near := reach
+	if _, flat := m.Pulse.(modem.FlatTop); flat {
+		near = flatReach
+	}
+	return &probe{m, detector, demodulator, near}, err
 }
 
 // responses measures those of a group, through the modem itself: all devices together
@@ -76,7 +89,7 @@ func (p *probe) responses(group []placed, noise float64, rnd *rand.Rand) ([]resp
 	out := make([]response, len(group))
 	for i, d := range group {
 		p.demodulator.Demodulate(soft, erased, alone[i], sync)
-		if out[i], err = regress(soft, digits[i][len(preamble):], d.scale); err != nil {
+		if out[i], err = regress(soft, digits[i][len(preamble):], d.scale, p.near); err != nil {
 			return nil, err
 		}
 	}
@@ -112,16 +125,15 @@ func passed(m modem.Config, digits []float32, d placed) ([]complex64, error) {
 }
 
 // regress finds the response by least squares over the symbols that have all their
-// neighbours.
-func regress(soft, digits []float32, scale float64) (response, error) {
-	const taps = 2*reach + 1
-	rows := len(soft) - 2*reach
+// neighbours, near symbols to either side.
+func regress(soft, digits []float32, scale float64, near int) (response, error) {
+	taps, rows := 2*near+1, len(soft)-2*near
 	a, y := mat.NewDense(rows, taps, nil), mat.NewVecDense(rows, nil)
 	for r := range rows {
-		k := r + reach
+		k := r + near
 		y.SetVec(r, float64(soft[k])/scale)
 		for l := range taps {
-			a.Set(r, l, float64(digits[k+reach-l]))
+			a.Set(r, l, float64(digits[k+near-l]))
 		}
 	}
 	var x mat.VecDense
@@ -129,8 +141,8 @@ func regress(soft, digits []float32, scale float64) (response, error) {
 		return response{}, fmt.Errorf("measuring a pulse's interference: %w", err)
 	}
 	var out response
-	for l := range out {
-		out[l] = x.AtVec(l)
+	for l := range taps {
+		out[reach-near+l] = x.AtVec(l)
 	}
 	return out, nil
 }

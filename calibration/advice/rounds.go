@@ -5,9 +5,11 @@ import (
 	"math"
 	"math/cmplx"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 
+	"ringwave/phy/frame"
 	"ringwave/phy/lattice"
 	"ringwave/phy/modem"
 )
@@ -68,6 +70,7 @@ type groupRounds struct {
 	*rounds
 	first, size int
 	receiver    *lattice.Receiver
+	patterns    *frame.Patterns // nil for none
 	convert     lattice.Converter
 	level       float64 // at which gain 1 arrives
 	sent        [][]complex128
@@ -81,10 +84,14 @@ type groupRounds struct {
 	lags    []int // with interference, 0 first
 	alpha   float64
 	integer []float64 // H_i as read
+	held    []float64 // those of the first block
 	digit   []float64 // of a symbol
 	y, once []float32
 	refused []float64
-	from    int
+	from    int     // of the block at hand in the frame
+	skip    int     // symbols of its pattern
+	pattern []int32 // as read in the first transmission
+	void    bool    // something was accepted that is not of the same H_i
 	edges   edges
 	white   float64 // deviation of converters' errors where they are white
 }
@@ -183,6 +190,9 @@ func (r *rounds) newGroup(first, size int, scale, level float64) (*groupRounds, 
 	if bits := r.bench.ReceiverBits; bits > 0 {
 		full := r.fullScale(first, size, level, scale) / (scale * level)
 		g.convert = lattice.Converter{Step: math.Ldexp(full, 1-bits), FullScale: full}
+	}
+	if r.c.layout.digits > 0 {
+		g.patterns = frame.NewPatterns(size, r.opt.Seed.Derive("patterns", uint64(first)))
 	}
 	g.drive(scale)
 	for from := 0; from < size; {
@@ -355,9 +365,12 @@ func (r *rounds) attempt(number int) attempt {
 	}
 	for t := range transmissions {
 		for _, g := range r.groups {
-			needed := g.frame(t)
-			a.sent[t] = append(a.sent[t], needed)
-			a.needed[t] = max(a.needed[t], needed)
+			sent := g.frame(t)
+			a.sent[t] = append(a.sent[t], sent)
+			a.needed[t] = max(a.needed[t], sent)
+			if g.void {
+				a.needed[t] = unread
+			}
 		}
 		if a.needed[t] == unread {
 			for ; t < transmissions; t++ {
@@ -375,7 +388,7 @@ func (r *rounds) attempt(number int) attempt {
 
 // begin sets the gains of an attempt, and what the receiver's preamble makes of them.
 func (g *groupRounds) begin(number int) {
-	g.alpha = 0
+	g.alpha, g.void = 0, false
 	for i := range g.gain {
 		h := g.drawn[g.first+i]
 		if number > 0 && g.c.alpha == 0 {
@@ -457,6 +470,7 @@ func (g *groupRounds) frame(t int) int {
 		}
 	}
 	g.digits(n)
+	g.shape(blocks)
 	for repeat := range max(0, g.opt.Repeats) + 1 {
 		g.send(g.once[:n])
 		lattice.Combine(g.y[:n], g.once[:n], float64(repeat))
@@ -482,6 +496,58 @@ func (g *groupRounds) digits(n int) {
 			index[len(index)-1] = uint16(g.rnd.Uint64() >> 32 * states >> 32)
 		}
 	}
+}
+
+// shape gives the symbols of a frame what is not uniform in them: the header before
+// them, which all devices send alike; the pattern of +-1 that is read with the first
+// block, a good part of it if the frame is short; and the coefficients' last digits.
+func (g *groupRounds) shape(blocks []int) {
+	if g.patterns == nil {
+		return
+	}
+	for k := range reach {
+		digit := 2 * g.half * g.rnd.IntN(2)
+		for n := range g.cells {
+			c := &g.cells[n]
+			c.index[k] = g.state(c, func(int) int { return digit })
+		}
+	}
+	from := g.patterns.Symbols()
+	for n := range g.cells {
+		c := &g.cells[n]
+		for k := range from {
+			c.index[reach+k] = g.state(c, func(i int) int { return g.half + int(g.patterns.Symbol(i, k)) })
+		}
+	}
+	to := 0
+	for _, n := range blocks {
+		to += n
+		for k := from + g.c.layout.digits - 1; k < to; k += g.c.layout.digits {
+			for n := range g.cells {
+				c := &g.cells[n]
+				c.index[reach+k] = g.state(c, g.topDigit)
+			}
+		}
+		from = to
+	}
+}
+
+// state gives that of a cell's devices of the given digits, the least of which is 0.
+func (g *groupRounds) state(c *cell, digit func(device int) int) uint16 {
+	state := 0
+	for i := c.first + c.size - 1; i >= c.first; i-- {
+		state = state*g.c.base + digit(i)
+	}
+	return uint16(state)
+}
+
+// topDigit draws a coefficient's last digit.
+func (g *groupRounds) topDigit(int) int {
+	u, k := g.rnd.Float64(), 0
+	for k < g.c.base-1 && u >= g.c.layout.top[k] {
+		k++
+	}
+	return k
 }
 
 // send superposes symbols.
@@ -564,15 +630,19 @@ func (g *groupRounds) read(t int, blocks []int, extra int) bool {
 
 // readAt reads the blocks at one scale, and gives the one that failed, -1 if none.
 func (g *groupRounds) readAt(t int, blocks []int) int {
-	g.from = 0
+	g.from, g.void = 0, false
 	g.edges.clear()
 	for i, n := range blocks {
 		y := g.y[g.from : g.from+n]
+		g.skip = 0
+		if i == 0 && g.patterns != nil {
+			g.skip = g.patterns.Symbols()
+		}
 		var res lattice.Result
 		var err error
 		switch {
 		case g.alpha > 0:
-			res, err = g.receiver.At(y, g.alpha, g.same)
+			res, err = g.receiver.At(y, g.alpha, g.linear)
 		case g.c.tolerance > 0:
 			res, err = g.receiver.Near(y, g.c.alpha, g.c.tolerance, g.correct)
 		case g.c.alpha > 0:
@@ -584,14 +654,28 @@ func (g *groupRounds) readAt(t int, blocks []int) int {
 			return i
 		}
 		g.alpha = res.Alpha
+		g.compare(t, res.Y[:g.skip])
 		g.edges.add(y, res.Y)
 		g.from += n
 	}
 	return -1
 }
 
+// compare keeps a frame's pattern as read in the first transmission. Another one later
+// makes the attempt void: no repeat is asked for, as the payload passed its check.
+func (g *groupRounds) compare(t int, y []int32) {
+	switch {
+	case len(y) == 0:
+	case t == 0:
+		g.pattern = append(g.pattern[:0], y...)
+	case !slices.Equal(g.pattern, y):
+		g.void = true
+	}
+}
+
 // correct stands for the linear check of the block in which the scale is found: what
 // was read must be sum_i H_i d_i, with whatever integers H_i, which hold from then on.
+// It does not cover the pattern.
 func (g *groupRounds) correct(y []int32) bool {
 	if !g.solve(y) {
 		return false
@@ -600,11 +684,24 @@ func (g *groupRounds) correct(y []int32) bool {
 	return g.same(y)
 }
 
-// solve finds the H_i from the first symbols of a block.
+// linear stands for the linear check of a later block, which other integers pass, too.
+// The attempt is void then.
+func (g *groupRounds) linear(y []int32) bool {
+	if g.same(y) {
+		return true
+	}
+	g.held = append(g.held[:0], g.integer...)
+	passes := g.correct(y)
+	g.void = g.void || passes
+	copy(g.integer, g.held)
+	g.tabulate()
+	return passes
+}
+
+// solve finds the H_i from the first symbols of a block behind its pattern.
 func (g *groupRounds) solve(y []int32) bool {
-	n := min(len(y), 32+8*g.size)
 	gram, moment := mat.NewSymDense(g.size, nil), mat.NewVecDense(g.size, nil)
-	for k := range n {
+	for k := g.skip; k < min(len(y), g.skip+32+8*g.size); k++ {
 		g.digitsOf(k)
 		for i, d := range g.digit {
 			for j := i; j < g.size; j++ {
@@ -650,12 +747,12 @@ func (g *groupRounds) tabulate() {
 	}
 }
 
-// same compares a block with the table.
+// same compares a block with the table, but for its pattern.
 func (g *groupRounds) same(y []int32) bool {
-	for k, v := range y {
+	for k, v := range y[g.skip:] {
 		for n := range g.cells {
 			c := &g.cells[n]
-			v -= c.sum[c.index[reach+g.from+k]]
+			v -= c.sum[c.index[reach+g.from+g.skip+k]]
 		}
 		if v != 0 {
 			return false

@@ -128,7 +128,7 @@ func (s *search) suggest(a *Advice) error {
 	i := slices.IndexFunc(s.opt.Sets, func(p xmkckks.Params) bool { return p.Name == now.Set })
 	opt := s.opt
 	opt.Sets, opt.Own, opt.Progress, opt.Shown = opt.Sets[i:i+1], nil, nil, 1
-	opt.Coarse, opt.Fine, opt.Fresh = min(opt.Coarse, hopeless), min(opt.Fine, suggested/8), min(opt.Fresh, suggested)
+	opt.Coarse, opt.Fine, opt.Fresh = min(opt.Coarse, hopeless), min(opt.Fine, suggested/16), min(opt.Fresh, suggested)
 	opt.Groups = nearby(opt.Groups, now.Group)
 	opt.Bases = nearby(opt.Bases, now.Base)
 	opt.SamplesPerSymbol = nearby(opt.SamplesPerSymbol, now.SamplesPerSymbol)

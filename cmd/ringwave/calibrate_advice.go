@@ -17,7 +17,6 @@ import (
 	"ringwave/crypto/keystream"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
-	"ringwave/radio/sigmf"
 )
 
 // outlook is what the bench can carry, as far as it was computed.
@@ -43,7 +42,11 @@ func (k *calibrator) advise(ctx context.Context, stderr io.Writer, r *calibratio
 			said = now
 		}
 	}
-	a, err := advice.Give(ctx, measuredBench(k.cfg, r), opt)
+	bench, err := k.measuredBench(r)
+	if err != nil {
+		return err
+	}
+	a, err := advice.Give(ctx, bench, opt)
 	if err != nil {
 		return err
 	}
@@ -95,21 +98,25 @@ func adviceLine(o advice.Outlook) calibration.AdviceLine {
 
 // measuredBench is the bench as the soundings found it. Gains are in units of the mean
 // of their magnitudes, as run has them.
-func measuredBench(c config.Config, r *calibrationResult) advice.Bench {
+func (k *calibrator) measuredBench(r *calibrationResult) (advice.Bench, error) {
+	c := k.cfg
 	unit, noise, earliest := 0.0, 0.0, math.Inf(1)
-	bits, given, full := receiverConverter(c, r)
+	heard, given, err := k.advisedConverter(r)
+	if err != nil {
+		return advice.Bench{}, err
+	}
 	devices := r.file.Devices
 	for i, d := range devices {
 		earliest = min(earliest, d.DelaySamples.Value)
 		unit += d.Mu.Value / float64(len(devices))
-		noise += withoutRounding(r.moments.Devices[i].Noise, d.Omega.Value, c.Transmitter(i).ConverterBits, bits, full) / float64(len(devices))
+		noise += withoutRounding(r.moments.Devices[i].Noise, d.Omega.Value, rounder{c.Transmitter(i).ConverterBits, 1}, heard) / float64(len(devices))
 	}
 	if !c.OverRadios() {
 		unit = 1
 	}
 	b := advice.Bench{
 		Noise: modem.Power(noise / (unit * unit)), SampleRateHz: c.Link.SampleRateHz,
-		ReceiverBits: bits, ReceiverFullScale: given / unit,
+		ReceiverBits: heard.bits, ReceiverFullScale: given / unit,
 		OnLattice: !c.OverRadios() && c.Channel.Gains == "lattice", LatticeBits: c.Channel.GainLatticeBits,
 		Phases: advice.PhasesTrimmed, Compensated: true, FreshOnRetry: c.Channel.FreshBlockOnRetry,
 	}
@@ -127,57 +134,31 @@ func measuredBench(c config.Config, r *calibrationResult) advice.Bench {
 			b.CoherenceSeconds = high
 		}
 	}
-	return b
+	return b, nil
 }
 
-// receiverConverter gives the bits of the converter that soundings went through, 0 for
-// none, the amplitude at which it was told to clip, 0 for what suits the gains, and that
-// at which it does. The format of a recording is one, too.
-func receiverConverter(c config.Config, r *calibrationResult) (bits int, given, full float64) {
-	bits, given = c.Link.ReceiverConverterBits, c.Link.ReceiverFullScale
-	if codes := largestCode(sigmf.Datatype(c.Link.Record)); bits == 0 && codes > 0 {
-		bits, given = 1+int(math.Round(math.Log2(codes+1))), c.Link.RecordFullScale
-	}
-	if bits == 0 {
-		return 0, 0, 0
-	}
-	if c.OverRadios() {
+// advisedConverter gives the receiver's converter as the configuration has it, and the
+// amplitude at which it is told to clip, 0 for what suits the gains. A board's own is not
+// asked for its bits: what it adds is in the noise.
+func (k *calibrator) advisedConverter(r *calibrationResult) (heard rounder, given float64, err error) {
+	bits, given := configuredConverter(k.cfg)
+	switch {
+	case bits == 0:
+		return rounder{}, 0, nil
+	case k.cfg.OverRadios():
 		if given == 0 {
 			given = 1
 		}
-		return bits, given, given
+		return rounder{bits, given}, given, nil
 	}
-	// That of the bench in memory, which knows its own gains.
-	noise := 0.0
-	var mu, omega []float64
-	for i, d := range r.file.Devices {
-		mu, omega = append(mu, d.Mu.Value), append(omega, max(d.Omega.Value, d.Mu.Value*d.Mu.Value))
-		noise += r.moments.Devices[i].Noise / float64(len(r.file.Devices))
-	}
-	level := 1.0
-	if regimeOf(c) == meanAligned {
-		level = math.Inf(1)
-		for _, m := range mu {
-			level = min(level, math.Abs(m))
-		}
-		for i, m := range mu {
-			mu[i], omega[i] = 1, 1+relativeVariance(m, omega[i])
-		}
-	}
-	return bits, given, float64(fullScale(given, level, mu, omega, groupSize(c), math.Sqrt(noise/2)))
+	heard, err = k.receiverConverter(r.bench)
+	return heard, given, err
 }
 
 // withoutRounding takes off the noise of soundings what their converters' rounding adds
-// to it, which is simulated by itself: a twelfth of a squared step a branch.
-func withoutRounding(noise, omega float64, transmitBits, receiveBits int, full float64) float64 {
-	own := noise
-	if transmitBits > 0 {
-		own -= omega * math.Ldexp(1, 2-2*transmitBits) / 6
-	}
-	if receiveBits > 0 {
-		own -= full * full * math.Ldexp(1, 2-2*receiveBits) / 6
-	}
-	return max(own, noise/100)
+// to it, which is simulated by itself.
+func withoutRounding(noise, omega float64, sent, heard rounder) float64 {
+	return max(noise-omega*sent.rounding()-heard.rounding(), noise/100)
 }
 
 // halfWidth gives the standard error that an interval tells of.

@@ -5,6 +5,7 @@ import (
 	"math/cmplx"
 
 	"ringwave/calibration/moments"
+	"ringwave/cmd/internal/config"
 	"ringwave/radio/sigmf"
 )
 
@@ -40,17 +41,24 @@ func (c rounder) following(noise float64) float64 {
 	return c.rounding() * math.Min(1, 4*math.Exp(-turns*turns*noise))
 }
 
-// receiverConverter gives the converter that soundings were heard through. The format
-// of a recording is one, too.
+// configuredConverter gives the bits of the receiver's converter, 0 for none, and the
+// amplitude at which it is told to clip, 0 for what suits the gains. The format of a
+// recording is one, too.
+func configuredConverter(c config.Config) (bits int, given float64) {
+	bits, given = c.Link.ReceiverConverterBits, c.Link.ReceiverFullScale
+	if codes := largestCode(sigmf.Datatype(c.Link.Record)); bits == 0 && codes > 0 {
+		bits, given = 1+int(math.Round(math.Log2(codes+1))), c.Link.RecordFullScale
+	}
+	return bits, given
+}
+
+// receiverConverter gives the converter that soundings were heard through.
 func (k *calibrator) receiverConverter(b moments.Bench) (rounder, error) {
 	c := k.cfg
 	if c.OverRadios() {
 		return rounder{boardBits, 1}, nil
 	}
-	bits, given := c.Link.ReceiverConverterBits, c.Link.ReceiverFullScale
-	if codes := largestCode(sigmf.Datatype(c.Link.Record)); bits == 0 && codes > 0 {
-		bits, given = 1+int(math.Round(math.Log2(codes+1))), c.Link.RecordFullScale
-	}
+	bits, given := configuredConverter(c)
 	if bits == 0 {
 		return rounder{}, nil
 	}
