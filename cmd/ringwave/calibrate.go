@@ -145,11 +145,42 @@ func (k *calibrator) create(dir string) (err error) {
 	if err := k.folder.WriteAtomic(runfolder.ConfigName, encoded); err != nil {
 		return place(err)
 	}
+	if err := k.writeManifest(); err != nil {
+		return err
+	}
 	k.table, err = os.OpenFile(filepath.Join(dir, soundingsName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return place(err)
 	}
 	return sounder.WriteHeader(k.table)
+}
+
+// writeManifest keeps what the calibration is made by.
+func (k *calibrator) writeManifest() (err error) {
+	m := runfolder.NewManifest(time.Now())
+	m.Seeds["experiment"] = uint64(k.cfg.Experiment.Seed)
+	if m.ConfigDigest, err = k.cfg.Digest(); err != nil {
+		return err
+	}
+	return place(k.folder.WriteManifest(m))
+}
+
+// sameConfig refuses to go on with another configuration than the calibration began
+// with: soundings of two benches would be one's.
+func sameConfig(folder *runfolder.Folder, c config.Config) error {
+	m, err := folder.ReadManifest()
+	if err != nil {
+		return place(fmt.Errorf("this is no calibration's folder: %w", err))
+	}
+	digest, err := c.Digest()
+	if err != nil {
+		return err
+	}
+	if m.ConfigDigest != digest {
+		return bad(fmt.Errorf("%s: it was changed since the calibration began (digest %.16s…, that of %s is %.16s…): restore it, or calibrate anew",
+			filepath.Join(folder.Path(), runfolder.ConfigName), runfolder.Digest(digest), runfolder.ManifestName, m.ConfigDigest))
+	}
+	return nil
 }
 
 // resumeCalibration opens an earlier calibration behind its last whole block.
@@ -175,6 +206,9 @@ func calibratorIn(folder *runfolder.Folder) (*calibrator, error) {
 		return nil, err
 	}
 	k.folder = folder
+	if err := sameConfig(folder, c); err != nil {
+		return nil, err
+	}
 	path := filepath.Join(folder.Path(), soundingsName)
 	data, err := os.ReadFile(path)
 	if err != nil {
