@@ -245,9 +245,7 @@ type cellResult struct {
 
 // cell runs a configuration, or gives what an earlier run of it gave.
 func (r *reproduction) cell(c config.Config) (out cellResult, err error) {
-	if most := r.flags.rounds; most > 0 {
-		c.Optimizer.Rounds = min(c.Optimizer.Rounds, most)
-	}
+	c = r.shortened(c)
 	key, err := cellKey(c)
 	if err != nil {
 		return out, err
@@ -267,6 +265,15 @@ func (r *reproduction) cell(c config.Config) (out cellResult, err error) {
 		return out, err
 	}
 	return out, runfolder.WriteFile(path, data)
+}
+
+// shortened is a configuration for a look at the whole, if that is all that is wanted.
+func (r *reproduction) shortened(c config.Config) config.Config {
+	if most := r.flags.rounds; most > 0 {
+		c.Optimizer.Rounds = min(c.Optimizer.Rounds, most)
+		c.Task.StrokesTrain, c.Task.StrokesTest = 800, 200
+	}
+	return c
 }
 
 func cellKey(c config.Config) (string, error) {

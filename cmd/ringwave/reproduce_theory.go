@@ -52,7 +52,7 @@ func (r *reproduction) theory() (report.Section, error) {
 // disagreements computes where the paper's numbers disagree with its formulas.
 func (r *reproduction) disagreements() (report.Section, error) {
 	s := report.Section{Title: "Where the paper's own numbers disagree"}
-	c := paperMNIST()
+	c := r.shortened(paperMNIST())
 	task, err := loadTask(c, r.flags.data, r.seedOf("task"))
 	if err != nil {
 		return s, err
