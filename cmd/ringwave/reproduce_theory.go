@@ -65,12 +65,16 @@ func (r *reproduction) disagreements() (report.Section, error) {
 		Head: []string{"n", "sigma", "by formula", "over Omega^2", "with the samplers' variances", "stated", "rho by formula", "rho in Table II"}}
 	for _, f := range rows {
 		var stated []string
+		agree := 0
 		for _, v := range f.Stated {
+			if near(v.Ratio, 1, 0.1) {
+				agree++
+			}
 			stated = append(stated, fmt.Sprintf("%.2g (%s, %.2g times the formula)", v.Variance, v.Where, v.Ratio))
 		}
 		t.Rows = append(t.Rows, report.Row{
 			Cells:   []string{fmt.Sprint(f.N), fmt.Sprint(f.Sigma), fmt.Sprintf("%.3g", f.Variance), fmt.Sprintf("%.3g", f.PerOmega2), fmt.Sprintf("%.3g", f.Sampled), strings.Join(stated, "; "), fmt.Sprintf("%.3g", f.Rho), fmt.Sprintf("%.1g", f.TableRho)},
-			Verdict: report.Differs, Why: "none of the stated values agrees with another, or with the formula",
+			Verdict: same(agree == len(f.Stated)), Why: fmt.Sprintf("%d of %d stated values are the formula's, within 10 %%", agree, len(f.Stated)),
 		})
 	}
 	s.Blocks = append(s.Blocks, t)
