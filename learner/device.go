@@ -18,12 +18,18 @@ type device struct {
 	batch  []int      // of the round that is run
 	swaps  []int      // scratch of draw
 
-	loss, plus, minus float64 // of the last round
+	// Of the last round: the mean loss, and the losses on either side along each
+	// direction.
+	loss        float64
+	plus, minus []float64
 }
 
-func newDevice(seed keystream.Seed, shard []int, batchSize int) *device {
+func newDevice(seed keystream.Seed, shard []int, batchSize, directions int) *device {
 	stream := seed.Stream()
-	d := &device{stream: stream, rnd: rand.New(stream), shard: slices.Clone(shard)}
+	d := &device{
+		stream: stream, rnd: rand.New(stream), shard: slices.Clone(shard),
+		plus: make([]float64, directions), minus: make([]float64, directions),
+	}
 	if len(shard) <= batchSize {
 		d.batch = d.shard
 		return d
@@ -55,8 +61,24 @@ func (d *device) draw(round uint32) {
 	}
 }
 
-// compute draws the batch of the round and gets the three losses on it.
-func (d *device) compute(w model.Worker, round uint32, theta, phi []float64, gamma float64, set *dataset.Set) {
+// compute draws the batch of the round and gets the losses on it, on either side along
+// each direction. Where exact, it gets the loss at theta too; otherwise loss is the mean
+// of those on the sides.
+func (d *device) compute(w model.Worker, round uint32, theta []float64, phi [][]float64, gamma float64, set *dataset.Set, exact bool) {
 	d.draw(round)
-	d.loss, d.plus, d.minus = w.Losses(theta, phi, gamma, set, d.batch)
+	if exact {
+		d.loss, d.plus[0], d.minus[0] = w.Losses(theta, phi[0], gamma, set, d.batch)
+		phi = phi[1:]
+	}
+	done := len(d.plus) - len(phi)
+	for p, direction := range phi {
+		d.plus[done+p], d.minus[done+p] = model.Pair(w, theta, direction, gamma, set, d.batch)
+	}
+	if exact {
+		return
+	}
+	d.loss = 0
+	for p := range d.plus {
+		d.loss += (d.plus[p] + d.minus[p]) / float64(2*len(d.plus))
+	}
 }

@@ -82,6 +82,9 @@ func NewGradientTrainer(cfg Config, task GradientTask) (*GradientTrainer, error)
 	if task.Gradients == nil {
 		return nil, errors.New("setting up training by gradients: the task lacks its aggregator of gradients")
 	}
+	if cfg.Packed > 1 {
+		return nil, fmt.Errorf("setting up training by gradients: %d packed directions; allowed is 1, as a gradient has none", cfg.Packed)
+	}
 	task.Aggregator = noScalars{}
 	inner, err := New(cfg, task.Task)
 	if err != nil {

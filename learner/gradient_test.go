@@ -64,10 +64,10 @@ func TestGradientRoundIsThatOfDifferences(t *testing.T) {
 	for i, g := range a.seen {
 		slope := 0.0
 		for j, x := range g {
-			slope += x * zero.phi[j]
+			slope += x * zero.phi[0][j]
 			sum[j] += x
 		}
-		if want := zero.delta[i] / (2 * record.Gamma); math.Abs(slope-want) > 1e-5*math.Max(1, math.Abs(want)) {
+		if want := zero.delta[0][i] / (2 * record.Gamma); math.Abs(slope-want) > 1e-5*math.Max(1, math.Abs(want)) {
 			t.Errorf("device %d: slope %v, by differences %v", i+1, slope, want)
 		}
 	}

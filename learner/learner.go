@@ -25,6 +25,31 @@ type Aggregator interface {
 	Aggregate(ctx context.Context, k int, delta []float64) (Outcome, error)
 }
 
+// Packer is an Aggregator that carries P scalars of each device in one round, under the
+// same gains: one for each of P directions. The paper has one.
+type Packer interface {
+	Aggregator
+	// AggregatePacked runs round k with delta[p][i], 0 <= p < P, the scalar of device i
+	// along direction p. What holds for Aggregate holds for it; with P = 1 it does what
+	// Aggregate does.
+	AggregatePacked(ctx context.Context, k int, delta [][]float64) (PackedOutcome, error)
+}
+
+// Scalar is what a round gave for one direction: M, Ideal and EpsStd of Outcome.
+type Scalar struct{ M, Ideal, EpsStd float64 }
+
+// PackedOutcome is what one round of packed aggregation gave.
+type PackedOutcome struct {
+	// Scalars has one value a direction. The next round may reuse it.
+	Scalars []Scalar
+	// Attempts and Skipped are those of Outcome: a round succeeds or fails whole.
+	Attempts int
+	Skipped  bool
+	// Clipped is the number of messages, over devices and directions, that were out of
+	// range and were cut to it.
+	Clipped int
+}
+
 // Outcome is what one round of aggregation gave.
 type Outcome struct {
 	// M is M_k (Eq. 17): sum_i (h_{i,k}/mu_i) Delta f_{i,k} + epsilon_k.

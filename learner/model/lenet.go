@@ -140,19 +140,33 @@ type lenetWorker struct {
 
 func (w *lenetWorker) Losses(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64) {
 	w.pack(theta, phi, gamma)
+	means := w.means(set, batch, 0)
+	return means[0], means[1], means[2]
+}
+
+// Pair leaves out the forward pass at theta.
+func (w *lenetWorker) Pair(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (plus, minus float64) {
+	w.pack(theta, phi, gamma)
+	means := w.means(set, batch, 1)
+	return means[1], means[2]
+}
+
+// means gives the mean losses over the batch at the packed points from the given one on.
+func (w *lenetWorker) means(set *dataset.Set, batch []int, first int) (means [3]float64) {
 	lanes := len(w.index)
-	var sums [3]float64
 	for from := 0; from < len(batch); from += lanes {
 		samples := batch[from:min(from+lanes, len(batch))]
 		w.gather(set, samples)
-		for i := range sums {
+		for i := first; i < len(means); i++ {
 			for lane, logit := range w.forward(w.weights[i], len(samples)) {
-				sums[i] += crossEntropy(float64(logit), set.Y[samples[lane]])
+				means[i] += crossEntropy(float64(logit), set.Y[samples[lane]])
 			}
 		}
 	}
-	n := float64(len(batch))
-	return sums[0] / n, sums[1] / n, sums[2] / n
+	for i := range means {
+		means[i] /= float64(len(batch))
+	}
+	return means
 }
 
 // Evaluate counts a sample as correct as logistic regression does: its logit is above

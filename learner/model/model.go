@@ -41,3 +41,21 @@ type Worker interface {
 	// losses and the number whose class is predicted correctly.
 	Evaluate(theta []float64, set *dataset.Set, from, to int) (loss float64, correct int)
 }
+
+// PairWorker is a Worker that can leave out the loss at theta, which takes a third of
+// the work where a loss is a whole forward pass.
+type PairWorker interface {
+	Worker
+	// Pair gives what Losses gives at theta + gamma*phi and at theta - gamma*phi, to
+	// the bit.
+	Pair(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (plus, minus float64)
+}
+
+// Pair gives the losses at theta +- gamma*phi, by w.Pair if it has one.
+func Pair(w Worker, theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (plus, minus float64) {
+	if p, ok := w.(PairWorker); ok {
+		return p.Pair(theta, phi, gamma, set, batch)
+	}
+	_, plus, minus = w.Losses(theta, phi, gamma, set, batch)
+	return plus, minus
+}

@@ -19,3 +19,9 @@ func (w batchSumWorker) Losses(theta, phi []float64, gamma float64, set *dataset
 	n := float64(len(batch))
 	return f, n * plus, n * minus
 }
+
+func (w batchSumWorker) Pair(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (plus, minus float64) {
+	plus, minus = Pair(w.Worker, theta, phi, gamma, set, batch)
+	n := float64(len(batch))
+	return n * plus, n * minus
+}

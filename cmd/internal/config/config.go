@@ -73,6 +73,12 @@ type Optimizer struct {
 	BatchSize int `toml:"batch_size"`
 	// Directions is rademacher, gaussian or sphere.
 	Directions string `toml:"directions"`
+	// PackedDirections is P, the directions of a round, whose scalars travel in as many
+	// coefficients of one ciphertext.
+	PackedDirections int `toml:"packed_directions"`
+	// TrainLoss is exact, or pairs: the mean of the losses on either side, which costs
+	// no forward pass of its own.
+	TrainLoss string `toml:"train_loss"`
 	// StepLaw is power, x0 (1+k)^-p, or theorem2, x0 K^(-1/4).
 	StepLaw    string  `toml:"step_law"`
 	Eta0       float64 `toml:"eta0"`
@@ -295,7 +301,7 @@ func Default() Config {
 			DirichletAlpha: 0.5, StrokesTrain: 8000, StrokesTest: 2000,
 		},
 		Optimizer: Optimizer{
-			Rounds: 400, BatchSize: 128, Directions: "rademacher", StepLaw: "power",
+			Rounds: 400, BatchSize: 128, Directions: "rademacher", PackedDirections: 1, TrainLoss: "exact", StepLaw: "power",
 			Eta0: 0.05, EtaPower: 0.5, Gamma0: 0.05, GammaPower: 0.25,
 			EvaluateEvery: 10, CheckpointEvery: 10,
 		},

@@ -14,6 +14,7 @@ const (
 	maxRounds  = 10_000_000
 	maxDevices = 10_000
 	maxSamples = 10_000_000
+	maxPacked  = 1 << 16
 )
 
 // validate gives the first key whose value is out of its range.
@@ -177,6 +178,9 @@ func (c *Config) checkModel() error {
 	if t.Model == "lenet" {
 		return fmt.Errorf("task.model is lenet: experiment.aggregator = %q sends gradients, and lenet has losses only", a)
 	}
+	if o := c.Optimizer; o.PackedDirections != 1 || o.TrainLoss != "exact" {
+		return fmt.Errorf("optimizer.packed_directions is %d and optimizer.train_loss is %s: experiment.aggregator = %q sends gradients, which have no directions, and allowed are 1 and exact", o.PackedDirections, o.TrainLoss, a)
+	}
 	if t.Loss == "sum" {
 		return fmt.Errorf("task.loss is sum: experiment.aggregator = %q sends the gradients of means", a)
 	}
@@ -189,6 +193,8 @@ func (c *Config) checkOptimizer() error {
 		between("optimizer.rounds", o.Rounds, 1, maxRounds),
 		between("optimizer.batch_size", o.BatchSize, 1, maxSamples),
 		oneOf("optimizer.directions", o.Directions, "rademacher", "gaussian", "sphere"),
+		between("optimizer.packed_directions", o.PackedDirections, 1, maxPacked),
+		oneOf("optimizer.train_loss", o.TrainLoss, "exact", "pairs"),
 		oneOf("optimizer.step_law", o.StepLaw, "power", "theorem2"),
 		positive("optimizer.eta0", o.Eta0),
 		positive("optimizer.gamma0", o.Gamma0),
