@@ -19,13 +19,16 @@ type Gains interface {
 
 // EZOFL is aggregation without encryption: Y_k of Eq. 4, the sum over devices of
 // (Delta f_{i,k}/mu_i) h_{i,k} plus receiver noise n_k ~ N(0, sigma_n^2). It
-// stands for M_k, as the paper's non-encrypted baseline. It is for one goroutine.
+// stands for M_k, as the paper's non-encrypted baseline. It is a Packer, for one
+// goroutine.
 type EZOFL struct {
 	gains  Gains
 	mu     []float64
 	sigmaN float64
 	stream *keystream.Stream
 	rnd    *rand.Rand
+
+	scalars []Scalar
 }
 
 // NewEZOFL gives the aggregator for len(mu) devices. Each mu_i, the mean of
@@ -56,19 +59,36 @@ func NewEZOFL(gains Gains, mu []float64, sigmaN float64, seed keystream.Seed) (*
 
 // Aggregate gives M = Y_k. Ideal is Y_k without n_k and EpsStd is sigma_n.
 func (a *EZOFL) Aggregate(ctx context.Context, k int, delta []float64) (Outcome, error) {
-	if err := ctx.Err(); err != nil {
+	out, err := a.AggregatePacked(ctx, k, [][]float64{delta})
+	if err != nil {
 		return Outcome{}, err
 	}
-	h := a.gains.Gains(k)
-	if len(delta) != len(a.mu) || len(h) != len(a.mu) {
-		return Outcome{}, fmt.Errorf("ezofl: round %d has %d scalars, %d gains and %d channel means; allowed is one of each a device",
-			k, len(delta), len(h), len(a.mu))
+	s := out.Scalars[0]
+	return Outcome{M: s.M, Ideal: s.Ideal, EpsStd: s.EpsStd, Attempts: out.Attempts}, nil
+}
+
+// AggregatePacked gives Y_k along each direction: one symbol after another over the same
+// gains h_{i,k}, each with receiver noise n_k of its own.
+func (a *EZOFL) AggregatePacked(ctx context.Context, k int, delta [][]float64) (PackedOutcome, error) {
+	if err := ctx.Err(); err != nil {
+		return PackedOutcome{}, err
 	}
-	var ideal float64
-	for i, d := range delta {
-		ideal += d / a.mu[i] * h[i]
+	h := a.gains.Gains(k)
+	for _, along := range delta {
+		if len(along) != len(a.mu) || len(h) != len(a.mu) {
+			return PackedOutcome{}, fmt.Errorf("ezofl: round %d has %d scalars, %d gains and %d channel means; allowed is one of each a device",
+				k, len(along), len(h), len(a.mu))
+		}
 	}
 	a.stream.Start(uint32(k), 0)
-	y := ideal + a.sigmaN*a.rnd.NormFloat64()
-	return Outcome{M: y, Ideal: ideal, EpsStd: a.sigmaN, Attempts: 1}, nil
+	a.scalars = a.scalars[:0]
+	for _, along := range delta {
+		var ideal float64
+		for i, d := range along {
+			ideal += d / a.mu[i] * h[i]
+		}
+		y := ideal + a.sigmaN*a.rnd.NormFloat64()
+		a.scalars = append(a.scalars, Scalar{M: y, Ideal: ideal, EpsStd: a.sigmaN})
+	}
+	return PackedOutcome{Scalars: a.scalars, Attempts: 1}, nil
 }

@@ -216,6 +216,9 @@ func TestLeNetLosses(t *testing.T) {
 			if got := [3]float64{f, plus, minus}; got != want {
 				t.Errorf("batch of %d: %v, want %v", n, got, want)
 			}
+			if p, m := Pair(w, theta, phi, gamma, set, batch); p != plus || m != minus {
+				t.Errorf("batch of %d: the pair alone is %v and %v, with the loss at theta %v and %v", n, p, m, plus, minus)
+			}
 		}
 	})
 }
@@ -332,6 +335,9 @@ func TestBatchSum(t *testing.T) {
 	f2, plus2, minus2 := sum.NewWorker().Losses(theta, phi, 0.1, set, batch)
 	if f2 != f || plus2 != 24*plus || minus2 != 24*minus {
 		t.Errorf("got %v, %v, %v of %v, %v, %v", f2, plus2, minus2, f, plus, minus)
+	}
+	if p, m := Pair(sum.NewWorker(), theta, phi, 0.1, set, batch); p != plus2 || m != minus2 {
+		t.Errorf("the pair alone is %v and %v, want %v and %v", p, m, plus2, minus2)
 	}
 	if sum.Dim() != 11 || sum.Features() != 10 {
 		t.Errorf("d is %d for %d features", sum.Dim(), sum.Features())
