@@ -340,7 +340,7 @@ func (t *Trainer) aggregate(ctx context.Context, k int) (PackedOutcome, error) {
 	}
 	for _, s := range out.Scalars {
 		if !isFinite(s.M) {
-			return out, fmt.Errorf("M is %v: %w", s.M, ErrDiverged)
+			return out, fmt.Errorf("the aggregated M is %v: %w", s.M, ErrDiverged)
 		}
 	}
 	return out, nil

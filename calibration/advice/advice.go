@@ -109,6 +109,8 @@ type Options struct {
 	// (0: 400 times Attempts), DeltaMax the bound on |Delta f/mu|.
 	Attempts, KeyAttempts int
 	DeltaMax              float64
+	// Messages is P, the scalars that a device sends in a round; 0: 1.
+	Messages int
 
 	// Wanted is the probability of success within the attempts; 0: 0.99.
 	Wanted float64

@@ -68,7 +68,8 @@ func adviceOptions(c config.Config, root keystream.Seed) (advice.Options, error)
 	return advice.Options{
 		Modem: modemConfig(c.Link), BlockSymbols: c.Link.BlockSymbols, MaxAlpha: c.Link.MaxAlpha,
 		Attempts: c.Encryption.AttemptsPerRound, KeyAttempts: attemptsPerKey(c), DeltaMax: c.Encryption.DeltaMax,
-		Own: own, Shown: shownOutlooks, Seed: root.Derive("advice"),
+		Messages: c.Optimizer.PackedDirections,
+		Own:      own, Shown: shownOutlooks, Seed: root.Derive("advice"),
 	}, err
 }
 

@@ -348,7 +348,7 @@ func newDesign(c config.Config, ch *channel.Channel) (xmkckks.Design, error) {
 	mu, omega := linkMoments(c, ch)
 	link := xmkckks.Link{
 		Mu: mu, Omega: omega, K: ch.KFactors(), Alpha: designAlpha(c, ch),
-		DeltaMax: c.Encryption.DeltaMax, Attempts: attemptsPerKey(c),
+		DeltaMax: c.Encryption.DeltaMax, Attempts: attemptsPerKey(c), Messages: c.Optimizer.PackedDirections,
 	}
 	if _, ok := equalisation(c); ok {
 		intended(&link)
@@ -359,6 +359,9 @@ func newDesign(c config.Config, ch *channel.Channel) (xmkckks.Design, error) {
 		}
 	}
 	d, err := xmkckks.NewDesign(p, form, link)
+	if errors.Is(err, xmkckks.ErrNoRoom) {
+		err = fmt.Errorf("optimizer.packed_directions is %d: %w", c.Optimizer.PackedDirections, err)
+	}
 	return d, bad(err)
 }
 

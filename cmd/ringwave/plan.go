@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ringwave/cmd/internal/config"
+	"ringwave/crypto/airhe"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
 )
@@ -39,6 +40,8 @@ type plan struct {
 	CiphertextBytes int     `json:"ciphertext_bytes,omitempty"`
 	Expansion       float64 `json:"expansion_factor,omitempty"`
 	UplinkBits      int     `json:"uplink_bits_per_round"`
+	Packed          int     `json:"packed_directions,omitempty"`        // if there are several
+	UplinkSymbols   int     `json:"uplink_symbols_per_round,omitempty"` // analog ones, if there are several
 	OverheadBits    int     `json:"uplink_overhead_bits_per_round"`
 	BandwidthHz     float64 `json:"bandwidth_hz"`
 	AirtimeSeconds  float64 `json:"transmission_seconds_per_round"`
@@ -110,12 +113,16 @@ func makePlan(ctx context.Context, s *session) (p plan, err error) {
 		p.Lipschitz = lipschitz(s.task.train, s.cfg.Devices.Count)
 	}
 	if s.design == nil {
-		// One analog symbol a round, and the receiver's noise in place of eps.
+		// One analog symbol a direction, and the receiver's noise in place of eps.
 		p.UplinkBits, p.DecodedStd = 0, s.cfg.Channel.AnalogNoiseStd
 	} else {
 		p.addEncryption(s)
 	}
 	p.DecodedVar = p.DecodedStd * p.DecodedStd
+	packed := s.cfg.Optimizer.PackedDirections
+	if packed > 1 {
+		p.addPacked(s.cfg)
+	}
 	if isWaveform(s.cfg) {
 		if p.Waveform, p.AirtimeSeconds, err = planWaveform(s); err != nil {
 			return p, err
@@ -130,7 +137,7 @@ func makePlan(ctx context.Context, s *session) (p plan, err error) {
 	if err != nil {
 		return p, bad(err)
 	}
-	p.Rho = xmkckks.NoiseFloor(p.Lipschitz, directions.B1(), directions.B2Squared(s.task.model.Dim()), p.DecodedVar, s.cfg.Optimizer.Eta0, s.cfg.Optimizer.Gamma0)
+	p.Rho = xmkckks.NoiseFloor(p.Lipschitz, directions.B1(), directions.B2Squared(s.task.model.Dim()), p.DecodedVar/float64(packed), s.cfg.Optimizer.Eta0, s.cfg.Optimizer.Gamma0)
 	return p, p.measure(ctx, s)
 }
 
@@ -150,9 +157,24 @@ func (p *plan) addEncryption(s *session) {
 	p.FailureBound = c.FailureBound(b)
 	p.MessageLog2, p.ToleranceLog2, p.HalfQLog2 = math.Log2(d.MessageBound), math.Log2(d.Tolerance), d.Params.LogQ()-1
 	p.CiphertextBytes, p.Expansion = d.Params.CiphertextBytes(), d.Params.ExpansionFactor()
-	p.UplinkBits = d.Params.UplinkBits(d.Form, d.Witnesses)
+	p.UplinkBits = d.UplinkBits()
 	p.OverheadBits = s.protocol.link.overheadBits()
 	p.AirtimeSeconds = airtime(p.UplinkBits, p.BandwidthHz)
+}
+
+// addPacked says what several directions take. Without a ciphertext each takes symbols
+// of its own, which last a second and hertz.
+func (p *plan) addPacked(c config.Config) {
+	p.Packed = c.Optimizer.PackedDirections
+	switch {
+	case encrypts(c):
+		return
+	case c.Experiment.Aggregator == aggregatorAirHE:
+		p.UplinkSymbols = p.Packed * airhe.Elements * airhe.Digits
+	default:
+		p.UplinkSymbols = p.Packed
+	}
+	p.AirtimeSeconds = airtime(p.UplinkSymbols, p.BandwidthHz)
 }
 
 // addLinks computes the terahertz links, and warns where the protocol outlasts
@@ -241,6 +263,7 @@ func printPlan(w io.Writer, s *session, p plan) {
 		fmt.Fprintf(w, "  noise floor rho    %.3g%s, with L <= %.3g from the training data (Eq. 21)\n", p.Rho, rhoCondition(c.Optimizer), p.Lipschitz)
 	}
 	fmt.Fprintf(w, "\nCost\n")
+	printPacked(w, s, p)
 	if s.design != nil {
 		fmt.Fprintf(w, "  uplink             %d bits a device and round, and %d of checks and patterns\n", p.UplinkBits, p.OverheadBits)
 		if p.Waveform != nil {
@@ -254,6 +277,23 @@ func printPlan(w io.Writer, s *session, p plan) {
 	for _, n := range p.Notes {
 		fmt.Fprintf(w, "  note: %s\n", n)
 	}
+}
+
+// printPacked says what several directions take.
+func printPacked(w io.Writer, s *session, p plan) {
+	if p.Packed < 2 {
+		return
+	}
+	if s.design == nil {
+		fmt.Fprintf(w, "  packed directions  %d: %d symbols a round from all devices at once, %.4g s at %.4g Hz\n", p.Packed, p.UplinkSymbols, p.AirtimeSeconds, p.BandwidthHz)
+		return
+	}
+	one := s.design.Params.UplinkBits(s.design.Form, s.design.Witnesses)
+	fmt.Fprintf(w, "  packed directions  %d in one ciphertext, %.4g times the uplink of one direction with as many witnesses", p.Packed, float64(p.UplinkBits)/float64(one))
+	if p.Waveform != nil {
+		fmt.Fprintf(w, ", %d symbols a group and attempt", p.Waveform.SymbolsPerRound)
+	}
+	fmt.Fprintln(w)
 }
 
 // rhoCondition says where Theorem 2, and so rho, does not apply as it stands.

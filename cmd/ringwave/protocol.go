@@ -25,6 +25,7 @@ type protocol struct {
 	link    simulatedLink
 	mu      []float64
 	scaled  []float64
+	scalars []learner.Scalar // of the last round
 
 	epochRounds int
 	baseEpoch   uint32 // of the round firstRound
@@ -109,7 +110,7 @@ func newLink(c config.Config, root keystream.Seed, ch *channel.Channel, k *known
 // newProtocol makes devices, server and link. The guard keeps the decryption
 // shares; the first round of this process is firstRound, with baseEpoch's keys.
 func newProtocol(c config.Config, root keystream.Seed, ch *channel.Channel, k *known, design xmkckks.Design, guard xmkckks.Guard, baseEpoch uint32, firstRound int) (*protocol, error) {
-	ctx, err := xmkckks.NewContext(design.Params, design.Form, design.Witnesses, root.Derive("public"))
+	ctx, err := xmkckks.NewPackedContext(design.Params, design.Form, design.Link.Messages, design.Witnesses, root.Derive("public"))
 	if err != nil {
 		return nil, err
 	}
@@ -195,28 +196,56 @@ func (p *protocol) ideal(delta []float64, alpha float64) float64 {
 	return sum
 }
 
-// Aggregate carries round k: learner.Aggregator.
-func (p *protocol) Aggregate(_ context.Context, k int, delta []float64) (learner.Outcome, error) {
-	if err := p.enterEpoch(k); err != nil {
-		return learner.Outcome{}, err
+// score sets m beside its noiseless value, direction by direction. The deviation of eps
+// is the same for all of them.
+func (p *protocol) score(m []float64, delta [][]float64, alpha, std float64) []learner.Scalar {
+	p.scalars = p.scalars[:0]
+	for d, x := range m {
+		p.scalars = append(p.scalars, learner.Scalar{M: x, Ideal: p.ideal(delta[d], alpha), EpsStd: std})
 	}
-	out, err := p.engine.Run(uint32(k), delta)
+	return p.scalars
+}
+
+// single gives a packed round of one direction as an unpacked one.
+func single(out learner.PackedOutcome, err error) (learner.Outcome, error) {
 	if err != nil {
 		return learner.Outcome{}, err
 	}
+	one := learner.Outcome{Attempts: out.Attempts, Skipped: out.Skipped, Clipped: out.Clipped}
+	if !out.Skipped {
+		s := out.Scalars[0]
+		one.M, one.Ideal, one.EpsStd = s.M, s.Ideal, s.EpsStd
+	}
+	return one, nil
+}
+
+// Aggregate carries round k: learner.Aggregator.
+func (p *protocol) Aggregate(ctx context.Context, k int, delta []float64) (learner.Outcome, error) {
+	return single(p.AggregatePacked(ctx, k, [][]float64{delta}))
+}
+
+// AggregatePacked carries round k: learner.Packer.
+func (p *protocol) AggregatePacked(_ context.Context, k int, delta [][]float64) (learner.PackedOutcome, error) {
+	if err := p.enterEpoch(k); err != nil {
+		return learner.PackedOutcome{}, err
+	}
+	out, err := p.engine.RunPacked(uint32(k), delta)
+	if err != nil {
+		return learner.PackedOutcome{}, err
+	}
 	if err := p.link.endRound(); err != nil {
-		return learner.Outcome{}, err
+		return learner.PackedOutcome{}, err
 	}
 	for _, f := range out.Failures {
 		p.failed(k, f)
 	}
 	if out.Skipped {
-		return learner.Outcome{Attempts: out.Attempts, Skipped: true}, nil
+		return learner.PackedOutcome{Attempts: out.Attempts, Skipped: true}, nil
 	}
 	p.link.truth(p.scaled, uint32(k), out.Attempt)
-	return learner.Outcome{
-		M: out.M, Ideal: p.ideal(delta, out.Alpha), EpsStd: p.design.ConditionalStdAt(p.ctx, p.scaled, out.Alpha),
-		Attempts: out.Attempts, Clipped: out.Clipped,
+	std := p.design.ConditionalStdAt(p.ctx, p.scaled, out.Alpha)
+	return learner.PackedOutcome{
+		Scalars: p.score(out.Packed, delta, out.Alpha, std), Attempts: out.Attempts, Clipped: out.Clipped,
 	}, nil
 }
 

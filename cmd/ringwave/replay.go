@@ -193,7 +193,7 @@ func newPlayer(c config.Config, copied string) (*player, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, err := xmkckks.NewContext(design.Params, design.Form, design.Witnesses, root.Derive("public"))
+	ctx, err := xmkckks.NewPackedContext(design.Params, design.Form, design.Link.Messages, design.Witnesses, root.Derive("public"))
 	if err != nil {
 		return nil, err
 	}

@@ -487,7 +487,7 @@ func (s *session) summary(result learner.Result) runfolder.Summary {
 	if d := s.design; d != nil {
 		out.ParameterSet, out.Form = d.Params.Name, d.Form.String()
 		out.Randomness = c.Encryption.Randomness
-		out.UplinkBitsPerRound = int64(d.Params.UplinkBits(d.Form, d.Witnesses))
+		out.UplinkBitsPerRound = int64(d.UplinkBits())
 		out.UplinkOverheadBitsPerRound = int64(s.protocol.link.overheadBits())
 		out.FloodingBits = runfolder.Float(d.FloodingBits)
 		out.KeyEpochs = int(s.journal.NextEpoch())

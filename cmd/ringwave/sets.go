@@ -57,8 +57,9 @@ func printSet(w io.Writer, d xmkckks.Design) {
 	fmt.Fprintf(w, "  distributions      secret %v (variance %.3f), v %v, errors %v (variance %.4g)\n", p.Secret, p.Secret.Variance(), p.Ephemeral, p.KeyError, p.KeyError.Variance())
 	fmt.Fprintf(w, "  flooding           %s\n", floodingText(d))
 	fmt.Fprintf(w, "  ciphertext         %d bytes, %.0f times a float64\n", p.CiphertextBytes(), p.ExpansionFactor())
+	messages := d.Link.Messages
 	fmt.Fprintf(w, "  uplink a round     %d bits a device in the %v form, witnesses %d; %d whole, %d short\n",
-		p.UplinkBits(d.Form, d.Witnesses), d.Form, d.Witnesses, p.UplinkBits(xmkckks.Whole, d.Witnesses), p.UplinkBits(xmkckks.Short, d.Witnesses))
+		d.UplinkBits(), d.Form, d.Witnesses, p.PackedUplinkBits(xmkckks.Whole, messages, d.Witnesses), p.PackedUplinkBits(xmkckks.Short, messages, d.Witnesses))
 }
 
 func floodingText(d xmkckks.Design) string {

@@ -89,6 +89,10 @@ func newAirHE(c config.Config, root keystream.Seed, gains learner.Gains) (*airhe
 
 // airheFacts says what a round takes.
 func airheFacts(c config.Config, a *airhe.Aggregator) string {
-	return fmt.Sprintf("airhe: single-key LWE, n = %d and q = %d, digits base %d over gains that each device knows up to %v and inverts: %.4g integers a unit of Delta f, %d symbols a round; a smaller encryption.delta_max makes it finer",
-		airhe.N, airhe.Q, airhe.Base, c.Channel.PilotStd, a.Scale(), a.Symbols())
+	symbols := fmt.Sprintf("%d symbols a round", a.Symbols()*c.Optimizer.PackedDirections)
+	if p := c.Optimizer.PackedDirections; p > 1 {
+		symbols += fmt.Sprintf(" in %d ciphertexts, one a direction", p)
+	}
+	return fmt.Sprintf("airhe: single-key LWE, n = %d and q = %d, digits base %d over gains that each device knows up to %v and inverts: %.4g integers a unit of Delta f, %s; a smaller encryption.delta_max makes it finer",
+		airhe.N, airhe.Q, airhe.Base, c.Channel.PilotStd, a.Scale(), symbols)
 }

@@ -102,22 +102,24 @@ func newMismatched(c config.Config, p *protocol) (*mismatched, error) {
 }
 
 // Aggregate carries round k: learner.Aggregator.
-func (m *mismatched) Aggregate(_ context.Context, k int, delta []float64) (learner.Outcome, error) {
+func (m *mismatched) Aggregate(ctx context.Context, k int, delta []float64) (learner.Outcome, error) {
+	return single(m.AggregatePacked(ctx, k, [][]float64{delta}))
+}
+
+// AggregatePacked carries round k: learner.Packer.
+func (m *mismatched) AggregatePacked(_ context.Context, k int, delta [][]float64) (learner.PackedOutcome, error) {
 	if err := m.enterEpoch(k); err != nil {
-		return learner.Outcome{}, err
+		return learner.PackedOutcome{}, err
 	}
-	out, err := m.engine.Run(uint32(k), delta)
+	out, err := m.engine.RunPacked(uint32(k), delta)
 	if err != nil {
-		return learner.Outcome{}, err
+		return learner.PackedOutcome{}, err
 	}
 	if out.Refusal != nil {
 		m.failed(k, *out.Refusal)
 	}
 	std := m.predict(k, out.Alpha)
-	return learner.Outcome{
-		M: out.M, Ideal: m.ideal(delta, out.Alpha), EpsStd: std,
-		Attempts: 1, Clipped: out.Clipped,
-	}, nil
+	return learner.PackedOutcome{Scalars: m.score(out.Packed, delta, out.Alpha, std), Attempts: 1, Clipped: out.Clipped}, nil
 }
 
 // predict gives the deviation of eps_k given the gains of round k, which it leaves in
@@ -171,8 +173,9 @@ func (s *session) uncheckedNotes(what string) []string {
 	expected := fmt.Sprintf("expected deviation of eps: %.3g, with q/Lambda = %.3g and alpha = %v", std, math.Exp2(p.LogQ()-float64(p.LogLambda)), s.design.Link.Alpha)
 	eta, _ := stepLaws(s.cfg.Optimizer)
 	if std > 1 && s.cfg.Task.Model == "logistic" && s.cfg.Task.Loss != "sum" && s.cfg.Optimizer.Rounds > 1 {
+		step := std / math.Sqrt(float64(s.cfg.Optimizer.PackedDirections)) // of the directions' mean
 		expected += fmt.Sprintf("; of the loss in round 2 %.3g, in round %d %.3g",
-			expectedLoss(s.task.train, eta, std, 2), s.cfg.Optimizer.Rounds, expectedLoss(s.task.train, eta, std, s.cfg.Optimizer.Rounds))
+			expectedLoss(s.task.train, eta, step, 2), s.cfg.Optimizer.Rounds, expectedLoss(s.task.train, eta, step, s.cfg.Optimizer.Rounds))
 	}
 	return append(notes, expected)
 }

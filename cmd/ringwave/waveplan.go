@@ -149,11 +149,7 @@ func superposedDB(ch *channel.Channel) float64 {
 
 // roundSymbols gives the payload symbols of a round.
 func roundSymbols(c config.Config, d xmkckks.Design) int {
-	revealed := d.Params.N
-	if d.Form == xmkckks.Short {
-		revealed = 1 + d.Witnesses
-	}
-	return roundDigits(c, d) * 2 * (d.Params.N + revealed)
+	return roundDigits(c, d) * 2 * (d.Params.N + d.Revealed())
 }
 
 // checkWaveform refuses emulated gains on a lattice that the SNR cannot resolve,

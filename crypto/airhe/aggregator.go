@@ -43,7 +43,7 @@ func (c Config) check() error {
 }
 
 // Aggregator is the uplink of AirHE, with devices and server in one process: a
-// learner.Aggregator. A round's outcome depends on the seed, the round and the
+// learner.Packer. A round's outcome depends on the seed, the round and the
 // scalars alone. It is for one goroutine.
 type Aggregator struct {
 	cfg   Config
@@ -57,6 +57,7 @@ type Aggregator struct {
 	pilotStream, noiseStream *keystream.Stream
 
 	weights []float64
+	scalars []learner.Scalar
 	y       [Elements][Digits]float64
 	law     law
 }
@@ -82,41 +83,70 @@ func New(cfg Config, gains learner.Gains, seed keystream.Seed) (*Aggregator, err
 // Scale gives S, the integers of Z_q to one unit of Delta f.
 func (a *Aggregator) Scale() float64 { return a.scale }
 
-// Symbols gives the real symbols that the uplink of a round takes, pilots not
-// counted, from all devices at once.
+// Symbols gives the real symbols that the uplink of a round takes for each scalar of a
+// device, pilots not counted, from all devices at once.
 func (a *Aggregator) Symbols() int { return Elements * Digits }
 
 // Aggregate runs round k. Ideal is sum_i Delta f_i: the channel is meant to be
 // gone. EpsStd is the deviation of M from it that the gains of the round make
 // expect: see predicted.
 func (a *Aggregator) Aggregate(ctx context.Context, k int, delta []float64) (learner.Outcome, error) {
-	if err := ctx.Err(); err != nil {
+	out, err := a.AggregatePacked(ctx, k, [][]float64{delta})
+	if err != nil {
 		return learner.Outcome{}, err
 	}
-	h := a.gains.Gains(k)
-	if len(delta) != a.cfg.Devices || len(h) != a.cfg.Devices {
-		return learner.Outcome{}, fmt.Errorf("airhe: round %d has %d scalars and %d gains; allowed is %d of each",
-			k, len(delta), len(h), a.cfg.Devices)
+	s := out.Scalars[0]
+	return learner.Outcome{M: s.M, Ideal: s.Ideal, EpsStd: s.EpsStd, Attempts: out.Attempts, Clipped: out.Clipped}, nil
+}
+
+// AggregatePacked is Aggregate for scalars along several directions: a ciphertext for
+// each, one after another over the same gains, with the same pilots, and with
+// encryption randomness and receiver noise of its own.
+func (a *Aggregator) AggregatePacked(ctx context.Context, k int, delta [][]float64) (learner.PackedOutcome, error) {
+	if err := ctx.Err(); err != nil {
+		return learner.PackedOutcome{}, err
 	}
-	out := learner.Outcome{Attempts: 1}
+	h := a.gains.Gains(k)
+	for _, along := range delta {
+		if len(along) != a.cfg.Devices || len(h) != a.cfg.Devices {
+			return learner.PackedOutcome{}, fmt.Errorf("airhe: round %d has %d scalars and %d gains; allowed is %d of each",
+				k, len(along), len(h), a.cfg.Devices)
+		}
+	}
 	a.equalise(uint32(k), h)
+	std := a.predicted()
+	out := learner.PackedOutcome{Attempts: 1}
+	a.scalars = a.scalars[:0]
+	for p, along := range delta {
+		s, clipped, err := a.along(uint32(k), uint32(p), along)
+		if err != nil {
+			return learner.PackedOutcome{}, err
+		}
+		s.EpsStd = std
+		a.scalars, out.Clipped = append(a.scalars, s), out.Clipped+clipped
+	}
+	out.Scalars = a.scalars
+	return out, nil
+}
+
+// along carries the scalars of one direction, and tells how many were cut.
+func (a *Aggregator) along(k, direction uint32, delta []float64) (s learner.Scalar, clipped int, err error) {
 	a.y = [Elements][Digits]float64{}
 	for i, d := range delta {
 		if math.IsNaN(d) {
-			return learner.Outcome{}, fmt.Errorf("airhe: in round %d the scalar of device %d is no number", k, i+1)
+			return s, 0, fmt.Errorf("airhe: in round %d the scalar of device %d is no number", k, i+1)
 		}
-		out.Ideal += d
+		s.Ideal += d
 		if math.Abs(d) > a.cfg.DeltaMax {
 			d = math.Copysign(a.cfg.DeltaMax, d)
-			out.Clipped++
+			clipped++
 		}
-		ct := a.devices[i].Encrypt(int64(math.Round(a.scale*d)), uint32(k))
+		ct := a.devices[i].EncryptAlong(int64(math.Round(a.scale*d)), k, direction)
 		a.transmit(&ct, a.weights[i])
 	}
-	sum := a.receive(uint32(k))
-	out.M = float64(Decrypt(&sum, a.key)) / a.scale
-	out.EpsStd = a.predicted()
-	return out, nil
+	sum := a.receive(k, direction)
+	s.M = float64(Decrypt(&sum, a.key)) / a.scale
+	return s, clipped, nil
 }
 
 // equalise sets the weight h_i/h^_i that a device's channel has left after it has
@@ -144,8 +174,8 @@ func (a *Aggregator) transmit(ct *Ciphertext, weight float64) {
 
 // receive adds the receiver noise, rounds every symbol to a sum that N trits can
 // have, and puts the digits together.
-func (a *Aggregator) receive(k uint32) (ct Ciphertext) {
-	a.noiseStream.Start(k, 0)
+func (a *Aggregator) receive(k, direction uint32) (ct Ciphertext) {
+	a.noiseStream.Start(k, direction)
 	most := float64(a.cfg.Devices)
 	for j := range a.y {
 		var digits [Digits]int64

@@ -5,7 +5,8 @@
 //
 // It takes in the devices' scalars and the channel coefficients of a round, and
 // gives the aggregated scalar: a learner.Aggregator. It knows nothing of
-// training.
+// training. Of several scalars a device and round each has a ciphertext of its own, one
+// after another: a ciphertext of LWE holds one message.
 //
 // Of AirHE the paper says this much: single-key LWE with n = 9 and
 // q = 6560 = 3^8 - 1; ciphertext digits are nested-lattice codewords; channels are

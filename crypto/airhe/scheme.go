@@ -47,12 +47,19 @@ func NewEncryptor(key *SecretKey, seed keystream.Seed) *Encryptor {
 	return &Encryptor{key: key, a: seed.Derive("a").Stream(), e: seed.Derive("e").Stream()}
 }
 
-// Encrypt encrypts an integer. The randomness of a round serves once.
+// Encrypt encrypts an integer, the first of a round. The randomness of a round serves
+// once.
 func (x *Encryptor) Encrypt(message int64, round uint32) Ciphertext {
+	return x.EncryptAlong(message, round, 0)
+}
+
+// EncryptAlong encrypts the integer of a round that belongs to a direction, counted
+// from 0. Each has randomness of its own, which serves once.
+func (x *Encryptor) EncryptAlong(message int64, round, direction uint32) Ciphertext {
 	var ct Ciphertext
 	var e [1]int8
-	x.a.Start(round, 0)
-	x.e.Start(round, 0)
+	x.a.Start(round, direction)
+	x.e.Start(round, direction)
 	sampler.Uniform(ct[:N], Q, x.a)
 	errorLaw.Sample(e[:], x.e)
 	ct[N] = (inner(&ct, x.key) + residue(message+int64(e[0]))) % Q

@@ -36,9 +36,12 @@ type Config struct {
 
 // Outcome is what became of a round.
 type Outcome struct {
-	// M is what was decoded, and Alpha the scale by which.
+	// M is what was decoded of the first message, and Alpha the scale by which.
 	M, Alpha float64
-	// Clipped counts the devices whose message exceeded DeltaMax.
+	// Packed holds what was decoded of every message of the ciphertext, Packed[0] = M.
+	// The next round writes over it.
+	Packed []float64
+	// Clipped counts the messages, over all devices, that exceeded DeltaMax.
 	Clipped int
 	// Refusal is the first check by which crypto/round would have declared the round
 	// void; nil if it would not have.
@@ -52,8 +55,9 @@ type Engine struct {
 	key     *xmkckks.AggregatedKey
 	c1      *xmkckks.AggregatedC1
 	rx      [phy.Transmissions]phy.Reception
-	clipped []bool
-	sum     [1]float64
+	clipped []int
+	packed  []float64 // M of each message
+	checked []float64 // the same, as crypto/round would have it
 
 	keyEpoch uint32 // of the aggregated key
 	hasKey   bool
@@ -66,7 +70,8 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e := &Engine{
 		cfg: cfg, key: cfg.Context.NewAggregatedKey(), c1: cfg.Context.NewAggregatedC1(),
-		clipped: make([]bool, len(cfg.Devices)),
+		clipped: make([]int, len(cfg.Devices)),
+		packed:  make([]float64, cfg.Context.Messages), checked: make([]float64, cfg.Context.Messages),
 	}
 	for t := range e.rx {
 		n := cfg.Context.Params.N
@@ -79,10 +84,22 @@ func New(cfg Config) (*Engine, error) {
 }
 
 // Run carries round k through its four phases, once and whatever comes of it. delta[i]
-// is Delta f_{i,k}. An error means that the run cannot go on.
+// is Delta f_{i,k}. It is for a context of one message a ciphertext. An error means that
+// the run cannot go on.
 func (e *Engine) Run(k uint32, delta []float64) (Outcome, error) {
-	if len(delta) != len(e.cfg.Devices) {
-		return Outcome{}, fmt.Errorf("round %d: %d values of Delta f for %d devices", k, len(delta), len(e.cfg.Devices))
+	return e.RunPacked(k, [][]float64{delta})
+}
+
+// RunPacked is Run for the context's P messages a ciphertext: delta[p][i] is Delta
+// f_{i,k} along direction p.
+func (e *Engine) RunPacked(k uint32, delta [][]float64) (Outcome, error) {
+	if len(delta) != e.cfg.Context.Messages {
+		return Outcome{}, fmt.Errorf("round %d: scalars along %d directions where a ciphertext carries %d", k, len(delta), e.cfg.Context.Messages)
+	}
+	for _, along := range delta {
+		if len(along) != len(e.cfg.Devices) {
+			return Outcome{}, fmt.Errorf("round %d: %d values of Delta f for %d devices", k, len(along), len(e.cfg.Devices))
+		}
 	}
 	out, err := e.run(k, delta)
 	if err != nil {
@@ -91,7 +108,7 @@ func (e *Engine) Run(k uint32, delta []float64) (Outcome, error) {
 	return out, nil
 }
 
-func (e *Engine) run(k uint32, delta []float64) (out Outcome, err error) {
+func (e *Engine) run(k uint32, delta [][]float64) (out Outcome, err error) {
 	devices := e.cfg.Devices
 	if err := e.each(func(i int) error { return devices[i].Prepare(k, 0) }); err != nil {
 		return out, err
@@ -102,8 +119,12 @@ func (e *Engine) run(k uint32, delta []float64) (out Outcome, err error) {
 	}
 	// Phase 2: c~0 and c~1 (Eqs. 11 and 12).
 	err = e.transmit(k, phy.TxC0, func(i int) error {
+		own := make([]float64, len(delta))
+		for p := range delta {
+			own[p] = delta[p][i]
+		}
 		var err error
-		if e.clipped[i], err = devices[i].Encrypt(e.key, delta[i]); err != nil {
+		if e.clipped[i], err = devices[i].EncryptPacked(e.key, own); err != nil {
 			return err
 		}
 		c0, _ := devices[i].Ciphertext()
@@ -173,12 +194,13 @@ func (e *Engine) transmit(k uint32, t phy.Transmission, send func(i int) error) 
 // decode forms M_k (Eq. 17) of whatever was received.
 func (e *Engine) decode() Outcome {
 	c0, share := &e.rx[phy.TxC0], &e.rx[phy.TxShare]
-	e.cfg.Server.Coefficients(e.sum[:], c0.Y, share.Y)
-	out := Outcome{Alpha: c0.Alpha, M: e.sum[0] / (c0.Alpha * e.cfg.Context.Params.Lambda())}
+	e.cfg.Server.Coefficients(e.packed, c0.Y, share.Y)
+	for p := range e.packed {
+		e.packed[p] /= c0.Alpha * e.cfg.Context.Params.Lambda()
+	}
+	out := Outcome{Alpha: c0.Alpha, M: e.packed[0], Packed: e.packed}
 	for _, c := range e.clipped {
-		if c {
-			out.Clipped++
-		}
+		out.Clipped += c
 	}
 	out.Refusal = e.refusal()
 	return out
@@ -199,7 +221,7 @@ func (e *Engine) refusal() *round.Failure {
 	if !slices.ContainsFunc(key.Pattern, func(x int64) bool { return x != 0 }) {
 		return &round.Failure{Check: round.NoSignal}
 	}
-	if _, err := e.cfg.Server.Recover(e.rx[phy.TxC0].Y, e.rx[phy.TxShare].Y, key.Alpha); err != nil {
+	if err := e.cfg.Server.RecoverPacked(e.checked, e.rx[phy.TxC0].Y, e.rx[phy.TxShare].Y, key.Alpha); err != nil {
 		return &round.Failure{Check: round.Witness, Transmission: phy.TxShare}
 	}
 	return nil

@@ -7,8 +7,8 @@ import (
 	"ringwave/crypto/xmkckks"
 )
 
-// Residual is what is left of the terms of size q in coefficient 0 of c~0 + D~, before
-// the reduction modulo q: two variances in units of q^2, given the gains.
+// Residual is what is left of the terms of size q in any one coefficient of c~0 + D~,
+// before the reduction modulo q: two variances in units of q^2, given the gains.
 //
 // With gains g_i = H_i + delta_i, H_i the nearest integers, and centred coefficients,
 //

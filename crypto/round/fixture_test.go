@@ -25,6 +25,7 @@ type bench struct {
 type setup struct {
 	params   xmkckks.Params
 	form     xmkckks.Form
+	messages int // 0 for one
 	devices  int
 	sigma    float64
 	f        int
@@ -80,10 +81,10 @@ func newBench(t testing.TB, s setup) *bench {
 	must(err)
 	mu, omega := b.channel.Moments()
 	b.design, err = xmkckks.NewDesign(s.params, s.form, xmkckks.Link{
-		Mu: mu, Omega: omega, Alpha: b.channel.Alpha(), NoiseStd: s.noise, DeltaMax: s.deltaMax, Attempts: 1000,
+		Mu: mu, Omega: omega, Alpha: b.channel.Alpha(), NoiseStd: s.noise, DeltaMax: s.deltaMax, Attempts: 1000, Messages: s.messages,
 	})
 	must(err)
-	b.ctx, err = xmkckks.NewContext(b.design.Params, s.form, b.design.Witnesses, root.Derive("public"))
+	b.ctx, err = xmkckks.NewPackedContext(b.design.Params, s.form, b.design.Link.Messages, b.design.Witnesses, root.Derive("public"))
 	must(err)
 	var gains phy.Gains = b.channel
 	if s.gains != nil {
@@ -120,6 +121,15 @@ func (b *bench) deltas() []float64 {
 	d := make([]float64, len(b.devices))
 	for i := range d {
 		d[i] = b.rnd.Float64() - 0.5
+	}
+	return d
+}
+
+// packed draws Delta f of every device along every direction.
+func (b *bench) packed() [][]float64 {
+	d := make([][]float64, b.ctx.Messages)
+	for p := range d {
+		d[p] = b.deltas()
 	}
 	return d
 }

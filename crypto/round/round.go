@@ -2,8 +2,9 @@
 // phases: aggregated public key, ciphertext, decryption share, update.
 //
 // It takes in the devices, the server and a phy.Uplink, and the scalars Delta f_i
-// of a round, and gives M_k, or says which check found the round broken. It knows
-// nothing of waveforms, of gains, or of what the scalars are for.
+// of a round, one or several a device, and gives M_k of each, or says which check
+// found the round broken. It knows nothing of waveforms, of gains, or of what the
+// scalars are for.
 package round
 
 import (
@@ -65,8 +66,11 @@ func (f Failure) String() string {
 
 // Outcome is what became of a round.
 type Outcome struct {
-	// M is M_k, if the round was not skipped.
+	// M is M_k of the first message, if the round was not skipped.
 	M float64
+	// Packed holds M_k of every message of the ciphertext, Packed[0] = M. It is nil if
+	// the round was skipped, and the next round writes over it.
+	Packed []float64
 	// Alpha is the lattice scale by which M was decoded.
 	Alpha float64
 	// Attempt is the attempt that succeeded, counted from 0.
@@ -75,7 +79,7 @@ type Outcome struct {
 	Attempts int
 	// Skipped tells that every attempt failed: there is no M.
 	Skipped bool
-	// Clipped counts the devices whose message exceeded DeltaMax.
+	// Clipped counts the messages, over all devices, that exceeded DeltaMax.
 	Clipped int
 	// Failures says why attempts failed, in their order.
 	Failures []Failure
@@ -105,9 +109,11 @@ type Engine struct {
 
 	// The current attempt, for the tasks below.
 	slot    phy.Slot
-	delta   []float64
-	clipped []bool
+	delta   [][]float64 // delta[i][p], device by device
+	clipped []int       // messages of each device
 	errs    []error
+	one     [1][]float64 // the scalars of Run
+	packed  []float64    // M of each message
 	sendKey, sendC0, sendC1, sendShare,
 	prepare func(i int)
 }
@@ -130,7 +136,11 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, pool: newPool(min(cfg.Workers, n)),
 		key: cfg.Context.NewAggregatedKey(), c1: cfg.Context.NewAggregatedC1(),
-		clipped: make([]bool, n), errs: make([]error, n),
+		delta: make([][]float64, n), clipped: make([]int, n), errs: make([]error, n),
+		packed: make([]float64, cfg.Context.Messages),
+	}
+	for i := range e.delta {
+		e.delta[i] = make([]float64, cfg.Context.Messages)
 	}
 	m, symbols := cfg.Context.Modulus(), cfg.Uplink.PatternSymbols()
 	for t := range e.rx {
@@ -153,21 +163,30 @@ func (e *Engine) length(t phy.Transmission) int {
 
 // Run carries round k: it repeats a round that fails its checks from fresh
 // randomness, up to the configured number of attempts. delta[i] is Delta f_{i,k}.
-// An error means that the run cannot go on.
+// It is for a context of one message a ciphertext. An error means that the run cannot
+// go on.
 func (e *Engine) Run(k uint32, delta []float64) (Outcome, error) {
-	if len(delta) != len(e.cfg.Devices) {
-		return Outcome{}, fmt.Errorf("round %d: %d values of Delta f for %d devices", k, len(delta), len(e.cfg.Devices))
+	e.one[0] = delta
+	return e.RunPacked(k, e.one[:])
+}
+
+// RunPacked is Run for the context's P messages a ciphertext: delta[p][i] is Delta
+// f_{i,k} along direction p. All of them go through the same attempts, and fail
+// together.
+func (e *Engine) RunPacked(k uint32, delta [][]float64) (Outcome, error) {
+	if err := e.take(delta); err != nil {
+		return Outcome{}, fmt.Errorf("round %d: %w", k, err)
 	}
-	e.delta = delta
 	var out Outcome
 	for attempt := range uint32(e.cfg.Attempts) {
 		out.Attempts++
-		m, failure, err := e.attempt(k, attempt)
+		failure, err := e.attempt(k, attempt)
 		if err != nil {
 			return Outcome{}, fmt.Errorf("round %d, attempt %d: %w", k, attempt, err)
 		}
 		if failure.Check == 0 {
-			out.M, out.Attempt, out.Alpha = m, attempt, e.rx[phy.TxKey].Alpha
+			out.M, out.Packed = e.packed[0], e.packed
+			out.Attempt, out.Alpha = attempt, e.rx[phy.TxKey].Alpha
 			out.Clipped = e.countClipped()
 			return out, nil
 		}
@@ -177,38 +196,55 @@ func (e *Engine) Run(k uint32, delta []float64) (Outcome, error) {
 	return out, nil
 }
 
-// attempt goes through the four phases once. A zero Failure means success. What
-// failed its checks is not broadcast: no device answers a damaged c~1.
-func (e *Engine) attempt(k, attempt uint32) (m float64, f Failure, err error) {
+// take lays a round's scalars out device by device.
+func (e *Engine) take(delta [][]float64) error {
+	if len(delta) != e.cfg.Context.Messages {
+		return fmt.Errorf("scalars along %d directions where a ciphertext carries %d", len(delta), e.cfg.Context.Messages)
+	}
+	for p, along := range delta {
+		if len(along) != len(e.cfg.Devices) {
+			return fmt.Errorf("%d values of Delta f for %d devices", len(along), len(e.cfg.Devices))
+		}
+		for i, d := range along {
+			e.delta[i][p] = d
+		}
+	}
+	return nil
+}
+
+// attempt goes through the four phases once, and leaves M in e.packed. A zero Failure
+// means success. What failed its checks is not broadcast: no device answers a damaged
+// c~1.
+func (e *Engine) attempt(k, attempt uint32) (f Failure, err error) {
 	e.slot = phy.Slot{Round: k, Attempt: attempt}
 
 	// v a + e1 does not depend on b~: the devices compute it ahead.
 	if err := e.each(e.prepare); err != nil {
-		return 0, f, err
+		return f, err
 	}
 	// Phase 1: b~ = sum H_i b_i + w_b (Eq. 9).
 	if f, err = e.transmit(phy.TxKey, e.sendKey); err != nil || f.Check != 0 {
-		return 0, f, err
+		return f, err
 	}
 	e.cfg.Context.SetKey(e.key, e.rx[phy.TxKey].Y)
 	// Phase 2: c~0 and c~1 (Eqs. 11 and 12).
 	if f, err = e.transmit(phy.TxC0, e.sendC0); err != nil || f.Check != 0 {
-		return 0, f, err
+		return f, err
 	}
 	if f, err = e.transmit(phy.TxC1, e.sendC1); err != nil || f.Check != 0 {
-		return 0, f, err
+		return f, err
 	}
 	e.cfg.Context.SetC1(e.c1, e.rx[phy.TxC1].Y)
 	// Phase 3: D~ = sum H_j D_j + w_D (Eq. 13).
 	if f, err = e.transmit(phy.TxShare, e.sendShare); err != nil || f.Check != 0 {
-		return 0, f, err
+		return f, err
 	}
 	// Phase 4: M_k (Eq. 17).
-	m, err = e.cfg.Server.Recover(e.rx[phy.TxC0].Y, e.rx[phy.TxShare].Y, e.rx[phy.TxKey].Alpha)
+	err = e.cfg.Server.RecoverPacked(e.packed, e.rx[phy.TxC0].Y, e.rx[phy.TxShare].Y, e.rx[phy.TxKey].Alpha)
 	if errors.Is(err, xmkckks.ErrWitness) {
-		return 0, Failure{Attempt: attempt, Check: Witness, Transmission: phy.TxShare}, nil
+		return Failure{Attempt: attempt, Check: Witness, Transmission: phy.TxShare}, nil
 	}
-	return m, f, err
+	return f, err
 }
 
 // transmit carries one transmission and judges it.
@@ -251,9 +287,7 @@ func (e *Engine) each(task func(i int)) error {
 func (e *Engine) countClipped() int {
 	n := 0
 	for _, c := range e.clipped {
-		if c {
-			n++
-		}
+		n += c
 	}
 	return n
 }
@@ -268,7 +302,7 @@ func (e *Engine) sendKeyOne(i int) {
 
 func (e *Engine) sendC0One(i int) {
 	d := e.cfg.Devices[i]
-	if e.clipped[i], e.errs[i] = d.Encrypt(e.key, e.delta[i]); e.errs[i] != nil {
+	if e.clipped[i], e.errs[i] = d.EncryptPacked(e.key, e.delta[i]); e.errs[i] != nil {
 		return
 	}
 	c0, _ := d.Ciphertext()

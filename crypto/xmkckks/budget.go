@@ -162,19 +162,26 @@ func NoiseFloor(lipschitz, b1, b2Squared, decodedVar, eta0, gamma0 float64) floa
 //
 //	sqrt(S n sigma_e^2 (2 var v + 2 var s) + n (var v sigma_wb^2 + var s sigma_w1^2) + sigma_e0^2)
 //
-// times 6 sqrt(1+W) over the few coefficients of the short form, or 1.2 sqrt(n)
-// over the n of the whole one.
-func (c *Context) sensitivity(form Form, witnesses int, sums GainSums, noiseVar [phy.Transmissions]float64) float64 {
+// times 6 sqrt(P+W) over the few coefficients of the short form, or 1.2 sqrt(n)
+// over the n of the whole one. The coefficients of the short form are some of the
+// whole one's, so that with many messages the whole one's bound holds for them where
+// it is the smaller.
+func (c *Context) sensitivity(form Form, messages, witnesses int, sums GainSums, noiseVar [phy.Transmissions]float64) float64 {
 	n := float64(c.Params.N)
 	varV, varS := c.Params.Ephemeral.Variance(), c.Params.Secret.Variance()
 	perCoefficient := math.Sqrt(
 		n*sums.S*(varV+varS)*(c.Params.KeyError.Variance()+c.Params.Error1.Variance()) +
 			n*(varV*noiseVar[phy.TxKey]+varS*noiseVar[phy.TxC1]) +
 			c.Params.Error0.Variance())
+	whole := 1.2 * math.Sqrt(n)
 	if form == Whole {
-		return 1.2 * math.Sqrt(n) * perCoefficient
+		return whole * perCoefficient
 	}
-	return 6 * math.Sqrt(float64(1+witnesses)) * perCoefficient
+	short := 6 * math.Sqrt(float64(messages+witnesses))
+	if messages > 1 {
+		short = math.Min(short, whole)
+	}
+	return short * perCoefficient
 }
 
 // FloodStd gives the standard deviation sigma* = sqrt(12 tau) 2^(s/2) t that

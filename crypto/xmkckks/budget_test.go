@@ -48,7 +48,7 @@ func TestFloodingTable(t *testing.T) {
 		mu, omega := equalGains(10, x.sigma)
 		sums := ExpectedSums(mu, omega, 256)
 		c := &Context{Params: set}
-		std := FloodStd(40, 400, c.sensitivity(x.form, 2, sums, [phy.Transmissions]float64{}))
+		std := FloodStd(40, 400, c.sensitivity(x.form, 1, 2, sums, [phy.Transmissions]float64{}))
 		logStd := math.Log2(std)
 		logSum := math.Log2(std * math.Sqrt(sums.S))
 		logLeast := math.Log2(std * math.Sqrt(sums.S) / 256 / 1e-3)
@@ -58,7 +58,7 @@ func TestFloodingTable(t *testing.T) {
 				t.Errorf("sigma = %v, %v: 2^%.2f, the table has 2^%.1f", x.sigma, x.form, y[0], y[1])
 			}
 		}
-		if got := floodingBits(std, 400, c.sensitivity(x.form, 2, sums, [phy.Transmissions]float64{})); math.Abs(got-40) > 1e-9 {
+		if got := floodingBits(std, 400, c.sensitivity(x.form, 1, 2, sums, [phy.Transmissions]float64{})); math.Abs(got-40) > 1e-9 {
 			t.Errorf("sigma = %v, %v: %v bits, expected 40", x.sigma, x.form, got)
 		}
 	}

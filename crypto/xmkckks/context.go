@@ -1,6 +1,7 @@
 package xmkckks
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -23,11 +24,16 @@ type polyMont struct{ v zq.Vector }
 // below go from one to another.
 
 // Context is what everyone knows: the parameter set, the form of a round, the
-// number of witnesses and the common public polynomial a. It is read-only and
-// safe for use by several goroutines.
+// numbers of messages and of witnesses and the common public polynomial a. It is
+// read-only and safe for use by several goroutines.
 type Context struct {
-	Params    Params
-	Form      Form
+	Params Params
+	Form   Form
+	// Messages is P, the number of messages of one ciphertext, in coefficients 0 to
+	// P-1. The paper has one.
+	Messages int
+	// Witnesses is W, the number of coefficients that carry no message and must
+	// decode to noise, P to P+W-1.
 	Witnesses int
 
 	mod      *zq.Modulus
@@ -40,15 +46,28 @@ type Context struct {
 	fingerprint Fingerprint
 }
 
-// NewContext makes the context of a parameter set. The public seed gives a,
-// uniform in R_q. Witnesses is the number W of coefficients that carry no
-// message and must decode to noise, at positions 1 to W.
+// NewContext makes the context of a parameter set for one message a ciphertext, as
+// the paper has it. The public seed gives a, uniform in R_q. Witnesses is the number
+// W of coefficients that carry no message and must decode to noise, at positions 1
+// to W.
 func NewContext(p Params, form Form, witnesses int, public keystream.Seed) (*Context, error) {
+	return NewPackedContext(p, form, 1, witnesses, public)
+}
+
+// NewPackedContext is NewContext for P messages a ciphertext, 1 or more, with the
+// witnesses behind them, at positions P to P+W-1: P + W is n at most.
+func NewPackedContext(p Params, form Form, messages, witnesses int, public keystream.Seed) (*Context, error) {
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("parameter set %s: %w", p.Name, err)
 	}
+	if messages < 1 {
+		return nil, fmt.Errorf("parameter set %s: %d messages a ciphertext: at least 1 is needed", p.Name, messages)
+	}
 	if witnesses < 0 || witnesses >= p.N {
 		return nil, fmt.Errorf("parameter set %s: %d witnesses: allowed are 0 to n-1 = %d", p.Name, witnesses, p.N-1)
+	}
+	if messages > p.N-witnesses {
+		return nil, noRoom(p, messages, witnesses)
 	}
 	mod, err := zq.NewModulus(p.Primes)
 	if err != nil {
@@ -58,7 +77,7 @@ func NewContext(p Params, form Form, witnesses int, public keystream.Seed) (*Con
 	if err != nil {
 		return nil, fmt.Errorf("parameter set %s: building R_q: %w", p.Name, err)
 	}
-	c := &Context{Params: p, Form: form, Witnesses: witnesses, mod: mod, ring: r}
+	c := &Context{Params: p, Form: form, Messages: messages, Witnesses: witnesses, mod: mod, ring: r}
 	for _, prime := range p.Primes {
 		reducer, err := sampler.NewReducer(prime)
 		if err != nil {
@@ -95,13 +114,24 @@ func (c *Context) drawPublic(seed keystream.Seed) polyMont {
 // Modulus gives q as an RNS basis.
 func (c *Context) Modulus() *zq.Modulus { return c.mod }
 
-// Revealed gives the number of coefficients of c0 and D that a round sends.
-func (c *Context) Revealed() int {
-	if c.Form == Whole {
-		return c.Params.N
-	}
-	return 1 + c.Witnesses
+// ErrNoRoom says that n coefficients do not hold all messages and witnesses.
+var ErrNoRoom = errors.New("no room in the ciphertext")
+
+func noRoom(p Params, messages, witnesses int) error {
+	return fmt.Errorf("%w: parameter set %s has n = %d coefficients, too few for P = %d messages and W = %d: allowed are at most %d messages",
+		ErrNoRoom, p.Name, p.N, messages, witnesses, p.N-witnesses)
 }
+
+// Revealed gives the number of coefficients of c0 and D that a round sends.
+func (c *Context) Revealed() int { return c.Params.revealed(c.Form, c.Messages, c.Witnesses) }
+
+// fewCoefficients is how many coefficients of a product are at most computed one by
+// one: each is an inner product, and beyond some eight of them a transform, which gives
+// all n, takes less time. What comes out is the same.
+const fewCoefficients = 16
+
+// transforms tells whether a device computes whole products, by transforms.
+func (c *Context) transforms() bool { return c.Form == Whole || c.Revealed() > fewCoefficients }
 
 func poly(v zq.Vector) ring.Poly { return ring.Poly{Coeffs: [][]uint64(v)} }
 

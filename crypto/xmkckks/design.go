@@ -21,6 +21,8 @@ type Link struct {
 	NoiseStd [phy.Transmissions]float64
 	// DeltaMax bounds |Delta f_i / mu_i|: a device clips what exceeds it.
 	DeltaMax float64
+	// Messages is P, the number of messages of one ciphertext; 0 stands for 1.
+	Messages int
 	// Attempts is tau, the number of decryption shares that one key answers.
 	Attempts int
 }
@@ -92,8 +94,8 @@ type Design struct {
 }
 
 // NewDesign fits a parameter set to a link, or says why it does not fit: the
-// message and six deviations of the noise must stay below q/2, and the flooding
-// must reach the set's bits.
+// message and six deviations of the noise must stay below q/2, the flooding must
+// reach the set's bits, and the messages must leave room for the witnesses.
 func NewDesign(p Params, form Form, l Link) (Design, error) {
 	if err := p.Validate(); err != nil {
 		return Design{}, fmt.Errorf("parameter set %s: %w", p.Name, err)
@@ -104,6 +106,10 @@ func NewDesign(p Params, form Form, l Link) (Design, error) {
 	if !(l.DeltaMax > 0) {
 		return Design{}, fmt.Errorf("the bound on |Delta f/mu| is %v: it must be positive", l.DeltaMax)
 	}
+	if l.Messages < 0 {
+		return Design{}, fmt.Errorf("a ciphertext of %d messages: at least 1 is needed", l.Messages)
+	}
+	l.Messages = max(l.Messages, 1)
 	if err := l.validate(); err != nil {
 		return Design{}, err
 	}
@@ -115,6 +121,9 @@ func NewDesign(p Params, form Form, l Link) (Design, error) {
 		}
 		w := int(math.Ceil(soundnessBits / math.Log2(math.Exp2(p.LogQ())/(2*d.Tolerance))))
 		if w <= d.Witnesses {
+			if l.Messages > p.N-d.Witnesses {
+				return Design{}, noRoom(d.Params, l.Messages, d.Witnesses)
+			}
 			return d, nil
 		}
 		d.Witnesses = w
@@ -131,7 +140,7 @@ func (d *Design) fit() error {
 	c := &Context{Params: d.Params}
 	laws := squareLaws(l.Mu, l.Omega, l.K)
 	expected := expectedSums(laws, l.Alpha)
-	t := c.sensitivity(d.Form, d.Witnesses, expected, noise)
+	t := c.sensitivity(d.Form, l.Messages, d.Witnesses, expected, noise)
 	if d.Params.FloodingBits > 0 {
 		need := math.Ceil(math.Log2(FloodStd(d.Params.FloodingBits, l.Attempts, t)))
 		d.Params.LogFlood = math.Max(d.Params.LogFlood, need)
@@ -170,13 +179,27 @@ func (d *Design) checkFits() error {
 	return nil
 }
 
-// DecodedStd gives the expected standard deviation of eps_k.
+// Revealed gives the number of coefficients of c0 and D that a round sends.
+func (d *Design) Revealed() int {
+	return d.Params.revealed(d.Form, d.Link.Messages, d.Witnesses)
+}
+
+// UplinkBits gives the payload that a device sends in one attempt at a round.
+func (d *Design) UplinkBits() int {
+	return d.Params.PackedUplinkBits(d.Form, d.Link.Messages, d.Witnesses)
+}
+
+// DecodedStd gives the expected standard deviation of eps_k, the same for every
+// message.
 func (d *Design) DecodedStd() float64 {
 	return math.Sqrt(d.Expected.Total()) / (d.Link.Alpha * d.Params.Lambda())
 }
 
 // ConditionalStd gives the standard deviation of eps_k given the scaled gains
-// H_i of a round, at the link's scale.
+// H_i of a round, at the link's scale. It is the same for every message:
+// any coefficient of a product in R_q is a sum of n products of one coefficient of
+// each factor, with signs, and the coefficients of each factor are independent, of
+// mean 0 and alike. For the same reason eps of two messages are uncorrelated.
 func (d *Design) ConditionalStd(c *Context, scaled []float64) float64 {
 	return d.ConditionalStdAt(c, scaled, d.Link.Alpha)
 }

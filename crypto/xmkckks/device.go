@@ -18,31 +18,31 @@ var ErrOrder = errors.New("step out of order")
 // it. Who receives it computes that once; devices in one process may share it.
 type AggregatedKey struct {
 	coefficients zq.Vector
-	mont         polyMont // whole form only
+	mont         polyMont // with transforms only
 }
 
 // NewAggregatedKey makes room for b~.
 func (c *Context) NewAggregatedKey() *AggregatedKey {
 	k := &AggregatedKey{coefficients: c.mod.NewVector(c.Params.N)}
-	if c.Form == Whole {
+	if c.transforms() {
 		k.mont = polyMont{c.mod.NewVector(c.Params.N)}
 	}
 	return k
 }
 
-// SetKey takes the broadcast b~, n coefficients, into k. The whole form
-// transforms it; the short form does not need to.
+// SetKey takes the broadcast b~, n coefficients, into k, and transforms it where
+// products are computed so.
 func (c *Context) SetKey(k *AggregatedKey, b zq.Vector) {
 	k.coefficients.Copy(b)
-	if c.Form == Whole {
+	if c.transforms() {
 		t := polyNTT(k.mont)
 		c.ntt(t, b)
 		c.toMont(k.mont, t)
 	}
 }
 
-// AggregatedC1 is c~1 as the server broadcasts it, with its transform (whole
-// form only) and the digest by which a device knows it again.
+// AggregatedC1 is c~1 as the server broadcasts it, with its transform, where products
+// are computed so, and the digest by which a device knows it again.
 type AggregatedC1 struct {
 	coefficients zq.Vector
 	transform    polyNTT
@@ -53,7 +53,7 @@ type AggregatedC1 struct {
 // NewAggregatedC1 makes room for c~1.
 func (c *Context) NewAggregatedC1() *AggregatedC1 {
 	a := &AggregatedC1{coefficients: c.mod.NewVector(c.Params.N), hash: newHasher()}
-	if c.Form == Whole {
+	if c.transforms() {
 		a.transform = polyNTT{c.mod.NewVector(c.Params.N)}
 	}
 	return a
@@ -63,7 +63,7 @@ func (c *Context) NewAggregatedC1() *AggregatedC1 {
 func (c *Context) SetC1(a *AggregatedC1, c1 zq.Vector) {
 	a.coefficients.Copy(c1)
 	a.digest = a.hash.vector(c1)
-	if c.Form == Whole {
+	if c.transforms() {
 		c.ntt(a.transform, c1)
 	}
 }
@@ -102,8 +102,8 @@ type Device struct {
 
 	epoch  uint32
 	s      []int8
-	sMont  polyMont // whole form
-	sInner []int8   // negacyclic(s), short form
+	sMont  polyMont // with transforms
+	sInner []int8   // negacyclic(s), without
 	b      zq.Vector
 
 	stage          stage
@@ -111,7 +111,8 @@ type Device struct {
 	round, attempt uint32
 	v, e0, e1      []int8
 	vNTT           polyNTT
-	vInner         []int8 // short form
+	vInner         []int8    // without transforms
+	full           zq.Vector // all of a product of which c0 or share is a part
 	c0, c1, share  zq.Vector
 	small          []int8           // e*, small
 	flood          []sampler.Int128 // e*, wide
@@ -135,10 +136,13 @@ func (c *Context) NewDevice(cfg DeviceConfig) (*Device, error) {
 		vNTT: polyNTT{c.mod.NewVector(n)},
 		c0:   c.mod.NewVector(r), c1: c.mod.NewVector(n), share: c.mod.NewVector(r),
 	}
-	if c.Form == Short {
-		d.sInner, d.vInner = make([]int8, 2*n), make([]int8, 2*n)
-	} else {
+	if c.transforms() {
 		d.sMont = polyMont{c.mod.NewVector(n)}
+		if r < n {
+			d.full = c.mod.NewVector(n)
+		}
+	} else {
+		d.sInner, d.vInner = make([]int8, 2*n), make([]int8, 2*n)
 	}
 	if c.Params.LogFlood != 0 {
 		d.flood = make([]sampler.Int128, r)
@@ -182,10 +186,10 @@ func (d *Device) drawKeys(epoch uint32) {
 	c.setSmall(s.v, d.s)
 	c.ntt(s, s.v)
 	c.toMont(sMont, s)
-	if c.Form == Short {
-		negacyclic(d.sInner, d.s)
-	} else {
+	if c.transforms() {
 		d.sMont.v.Copy(sMont.v)
+	} else {
+		negacyclic(d.sInner, d.s)
 	}
 	// a is in Montgomery form already: multiply it by the plain transform of s.
 	c.mul(s, s, c.a)
@@ -230,7 +234,7 @@ func (d *Device) Prepare(round, attempt uint32) error {
 	c.mul(t, d.vNTT, c.a)
 	c.intt(d.c1, t)
 	c.addSmall(d.c1, d.e1)
-	if c.Form == Short {
+	if !c.transforms() {
 		negacyclic(d.vInner, d.v)
 	}
 	return nil
@@ -244,30 +248,61 @@ func later(round, attempt, r, a uint32) bool {
 // Encrypt computes c0 = v b~ + m + e0 with m = round(Lambda Delta f/mu) at
 // coefficient 0 (Eq. 10), from what Prepare drew, and tells whether the message
 // was clipped to DeltaMax. Each Prepare serves one Encrypt: the same v for two
-// messages would give away their difference.
+// messages would give away their difference. It is for a context of one message a
+// ciphertext.
 func (d *Device) Encrypt(key *AggregatedKey, delta float64) (clipped bool, err error) {
+	n, err := d.EncryptPacked(key, []float64{delta})
+	return n > 0, err
+}
+
+// EncryptPacked is Encrypt for the context's P messages: m_p = round(Lambda
+// deltas[p]/mu) is at coefficient p. It tells how many of them were clipped. They
+// share v, as the coefficients of one encryption do.
+func (d *Device) EncryptPacked(key *AggregatedKey, deltas []float64) (clipped int, err error) {
 	if d.stage != prepared {
-		return false, fmt.Errorf("%w: device %d encrypts without fresh randomness", ErrOrder, d.cfg.Index+1)
+		return 0, fmt.Errorf("%w: device %d encrypts without fresh randomness", ErrOrder, d.cfg.Index+1)
 	}
-	x := delta / d.cfg.Mu
-	if math.IsNaN(x) {
-		return false, fmt.Errorf("device %d: Delta f is %v: it must be a number", d.cfg.Index+1, delta)
+	if err := d.ctx.checkMessages(len(deltas)); err != nil {
+		return 0, fmt.Errorf("device %d: %w", d.cfg.Index+1, err)
 	}
-	if math.Abs(x) > d.cfg.DeltaMax {
-		x, clipped = math.Copysign(d.cfg.DeltaMax, x), true
+	for _, delta := range deltas {
+		if math.IsNaN(delta / d.cfg.Mu) {
+			return 0, fmt.Errorf("device %d: Delta f is %v: it must be a number", d.cfg.Index+1, delta)
+		}
 	}
 	d.stage = encrypted
 	c := d.ctx
-	if c.Form == Whole {
-		t := polyNTT{d.c0}
-		c.mul(t, d.vNTT, key.mont)
-		c.intt(d.c0, t)
+	if c.transforms() {
+		d.product(d.c0, d.vNTT, key.mont)
 	} else {
 		c.smallProducts(d.c0, d.vInner, key.coefficients)
 	}
 	c.addSmall(d.c0, d.e0)
-	c.addInt128(d.c0, 0, encode(x, c.Params.LogLambda))
+	for p, delta := range deltas {
+		x := delta / d.cfg.Mu
+		if math.Abs(x) > d.cfg.DeltaMax {
+			x = math.Copysign(d.cfg.DeltaMax, x)
+			clipped++
+		}
+		c.addInt128(d.c0, p, encode(x, c.Params.LogLambda))
+	}
 	return clipped, nil
+}
+
+// product sets y to the revealed coefficients of the product of a and b.
+func (d *Device) product(y zq.Vector, a polyNTT, b polyMont) {
+	all := y
+	if d.full != nil {
+		all = d.full
+	}
+	t := polyNTT{all}
+	d.ctx.mul(t, a, b)
+	d.ctx.intt(all, t)
+	if d.full != nil {
+		for j := range y {
+			copy(y[j], all[j])
+		}
+	}
 }
 
 // smallProducts sets y to the revealed coefficients of x b, w = negacyclic(x).
@@ -294,11 +329,11 @@ func encode(x float64, logLambda int) sampler.Int128 {
 }
 
 // Ciphertext gives (c0, c1) of the last Encrypt. The caller must not change
-// them. In the short form c0 has its first 1+W coefficients only.
+// them. In the short form c0 has its first P+W coefficients only.
 func (d *Device) Ciphertext() (c0, c1 zq.Vector) { return d.c0, d.c1 }
 
 // Share computes the decryption share D = s c~1 + e* of the current attempt
-// (Eq. 13), of which the short form keeps the first 1+W coefficients. The guard
+// (Eq. 13), of which the short form keeps the first P+W coefficients. The guard
 // is asked first, and remembers the answer before it is given.
 //
 // The device cannot tell an honest c~1 from one that was made to read s out of
@@ -315,10 +350,8 @@ func (d *Device) Share(c1 *AggregatedC1) (zq.Vector, error) {
 	}
 	d.stage = answered
 	c := d.ctx
-	if c.Form == Whole {
-		t := polyNTT{d.share}
-		c.mul(t, c1.transform, d.sMont)
-		c.intt(d.share, t)
+	if c.transforms() {
+		d.product(d.share, c1.transform, d.sMont)
 	} else {
 		c.smallProducts(d.share, d.sInner, c1.coefficients)
 	}
@@ -362,7 +395,7 @@ func (d *Device) Close() {
 		clear(x)
 	}
 	clear(d.flood)
-	for _, x := range []zq.Vector{d.sMont.v, d.vNTT.v} {
+	for _, x := range []zq.Vector{d.sMont.v, d.vNTT.v, d.full} {
 		x.Clear()
 	}
 	d.stage = closed

@@ -15,7 +15,7 @@ const (
 	// Whole sends all n coefficients of b, c0, c1 and D, as the paper does.
 	Whole Form = iota
 	// Short sends b and c1 whole, and of c0 and D only the coefficients that
-	// carry the message and the witnesses.
+	// carry the messages and the witnesses.
 	Short
 )
 
@@ -181,8 +181,19 @@ func (p *Params) ExpansionFactor() float64 { return float64(p.CiphertextBytes())
 // 4 n ceil(log2 q) bits in the whole form (the paper's Section IV-H), and
 // (2n + 2(1+W)) ceil(log2 q) in the short one.
 func (p *Params) UplinkBits(form Form, witnesses int) int {
+	return p.PackedUplinkBits(form, 1, witnesses)
+}
+
+// PackedUplinkBits is UplinkBits for P messages a ciphertext, which the whole form
+// carries at no cost and the short one in (2n + 2(P+W)) ceil(log2 q) bits.
+func (p *Params) PackedUplinkBits(form Form, messages, witnesses int) int {
+	return 2 * (p.N + p.revealed(form, messages, witnesses)) * p.CoefficientBits()
+}
+
+// revealed gives the number of coefficients of c0 and D that a round sends.
+func (p *Params) revealed(form Form, messages, witnesses int) int {
 	if form == Whole {
-		return 4 * p.N * p.CoefficientBits()
+		return p.N
 	}
-	return (2*p.N + 2*(1+witnesses)) * p.CoefficientBits()
+	return messages + witnesses
 }

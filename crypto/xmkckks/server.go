@@ -31,18 +31,44 @@ func (c *Context) NewServer(d Design) *Server {
 }
 
 // Recover forms M = (c~0 + D~)[0] / (alpha Lambda), centred mod q (Eq. 17), and
-// checks that the witnesses, coefficients 1 to W, are noise within the budget.
+// checks that the witnesses, coefficients 1 to W, are noise within the budget. It is
+// for a context of one message a ciphertext.
 func (s *Server) Recover(c0, share zq.Vector, alpha float64) (float64, error) {
+	var m [1]float64
+	if err := s.RecoverPacked(m[:], c0, share, alpha); err != nil {
+		return 0, err
+	}
+	return m[0], nil
+}
+
+// RecoverPacked is Recover for the context's P messages: it writes M of message p,
+// from coefficient p, to dst[p], and checks the coefficients P to P+W-1. On an error
+// dst is as it was.
+func (s *Server) RecoverPacked(dst []float64, c0, share zq.Vector, alpha float64) error {
 	c := s.ctx
+	if err := c.checkMessages(len(dst)); err != nil {
+		return fmt.Errorf("recovering M: %w", err)
+	}
 	c.mod.Add(s.sum, c0, share)
 	limit := s.design.tolerance(c, alpha, s.unitRare)
-	for k := 1; k <= c.Witnesses; k++ {
+	for k := c.Messages; k < c.Messages+c.Witnesses; k++ {
 		// A limit that is no number, from an alpha that is none, allows nothing.
 		if x := c.mod.Centred(s.sum, k).Float64(); !(math.Abs(x) <= limit) {
-			return 0, fmt.Errorf("%w: coefficient %d is %.3g, allowed is %.3g", ErrWitness, k, x, limit)
+			return fmt.Errorf("%w: coefficient %d is %.3g, allowed is %.3g", ErrWitness, k, x, limit)
 		}
 	}
-	return c.mod.Centred(s.sum, 0).Float64() / (alpha * c.Params.Lambda()), nil
+	for p := range dst {
+		dst[p] = c.mod.Centred(s.sum, p).Float64() / (alpha * c.Params.Lambda())
+	}
+	return nil
+}
+
+// checkMessages refuses any other number of messages than P.
+func (c *Context) checkMessages(n int) error {
+	if n != c.Messages {
+		return fmt.Errorf("%d messages where a ciphertext has %d", n, c.Messages)
+	}
+	return nil
 }
 
 // Coefficients writes the centred coefficients of c~0 + D~ to dst, as integers

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/bits"
 
@@ -53,8 +54,12 @@ func (c *Context) Fingerprint() Fingerprint { return c.fingerprint }
 func (c *Context) computeFingerprint() Fingerprint {
 	p := c.Params
 	h := sha256.New()
-	fmt.Fprintf(h, "n=%d primes=%d lambda=2^%d s=%v v=%v e=%v e0=%v e1=%v share=%v flood=2^%v form=%v witnesses=%d a=",
+	fmt.Fprintf(h, "n=%d primes=%d lambda=2^%d s=%v v=%v e=%v e0=%v e1=%v share=%v flood=2^%v form=%v witnesses=%d ",
 		p.N, p.Primes, p.LogLambda, p.Secret, p.Ephemeral, p.KeyError, p.Error0, p.Error1, p.ShareError, p.LogFlood, c.Form, c.Witnesses)
+	if c.Messages > 1 { // so that one leaves the text as it was before there were more
+		fmt.Fprintf(h, "messages=%d ", c.Messages)
+	}
+	io.WriteString(h, "a=")
 	hash := newHasher()
 	a := hash.vector(c.a.v)
 	h.Write(a[:])
@@ -70,8 +75,8 @@ func (c *Context) computeFingerprint() Fingerprint {
 // with integers little-endian. The payload of a vector packs, coefficient by
 // coefficient and prime by prime, each residue in as many bits as its prime has,
 // lowest bit first; the last byte is filled with zero bits. That of M is a
-// float64. There is exactly one encoding of each value, and nothing else is
-// taken.
+// float64 for each message. There is exactly one encoding of each value, and nothing
+// else is taken.
 const (
 	wireMagic   = "RWMK"
 	wireVersion = 1
@@ -111,11 +116,25 @@ func (c *Context) AppendVector(b []byte, h Header, v zq.Vector) ([]byte, error) 
 	return c.appendPacked(b, v, n), nil
 }
 
-// AppendUpdate appends the message of M_k to b.
+// AppendUpdate appends the message of M_k to b, in a context of one message a
+// ciphertext.
 func (c *Context) AppendUpdate(b []byte, h Header, m float64) []byte {
 	h.Kind = KindUpdate
 	b = c.appendHeader(b, h, 8)
 	return binary.LittleEndian.AppendUint64(b, math.Float64bits(m))
+}
+
+// AppendPackedUpdate appends the message of the context's P values of M_k to b.
+func (c *Context) AppendPackedUpdate(b []byte, h Header, m []float64) ([]byte, error) {
+	if err := c.checkMessages(len(m)); err != nil {
+		return nil, fmt.Errorf("encoding %v: %w", KindUpdate, err)
+	}
+	h.Kind = KindUpdate
+	b = c.appendHeader(b, h, 8*len(m))
+	for _, x := range m {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+	}
+	return b, nil
 }
 
 func (c *Context) appendHeader(b []byte, h Header, payload int) []byte {
@@ -174,7 +193,7 @@ func (c *Context) DecodeHeader(b []byte) (Header, error) {
 	}
 	want := (n*c.Params.CoefficientBits() + 7) / 8
 	if h.Kind == KindUpdate {
-		want = 8
+		want = 8 * c.Messages
 	}
 	if int(word(4)) != want || len(b)-headerSize != want {
 		return Header{}, fmt.Errorf("%w: a payload of %d bytes announced and %d there, %v has %d", ErrWire, word(4), len(b)-headerSize, h.Kind, want)
@@ -224,18 +243,35 @@ func (c *Context) unpack(b []byte, v zq.Vector, n int) error {
 	return nil
 }
 
-// DecodeUpdate reads the message of M_k, which must be finite.
+// DecodeUpdate reads the message of M_k, which must be finite, in a context of one
+// message a ciphertext.
 func (c *Context) DecodeUpdate(b []byte) (Header, float64, error) {
-	h, err := c.DecodeHeader(b)
+	var m [1]float64
+	h, err := c.DecodePackedUpdate(b, m[:])
 	if err != nil {
 		return Header{}, 0, err
 	}
+	return h, m[0], nil
+}
+
+// DecodePackedUpdate reads the message of the context's P values of M_k into m. All
+// must be finite. On an error m may be partly overwritten.
+func (c *Context) DecodePackedUpdate(b []byte, m []float64) (Header, error) {
+	h, err := c.DecodeHeader(b)
+	if err != nil {
+		return Header{}, err
+	}
 	if h.Kind != KindUpdate {
-		return Header{}, 0, fmt.Errorf("%w: %v where M was expected", ErrWire, h.Kind)
+		return Header{}, fmt.Errorf("%w: %v where M was expected", ErrWire, h.Kind)
 	}
-	m := math.Float64frombits(binary.LittleEndian.Uint64(b[headerSize:]))
-	if math.IsNaN(m) || math.IsInf(m, 0) {
-		return Header{}, 0, fmt.Errorf("%w: M is %v: it must be finite", ErrWire, m)
+	if err := c.checkMessages(len(m)); err != nil {
+		return Header{}, fmt.Errorf("decoding %v: %w", h.Kind, err)
 	}
-	return h, m, nil
+	for p := range m {
+		m[p] = math.Float64frombits(binary.LittleEndian.Uint64(b[headerSize+8*p:]))
+		if math.IsNaN(m[p]) || math.IsInf(m[p], 0) {
+			return Header{}, fmt.Errorf("%w: M is %v: it must be finite", ErrWire, m[p])
+		}
+	}
+	return h, nil
 }

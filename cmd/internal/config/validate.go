@@ -172,7 +172,7 @@ func (c *Config) checkModel() error {
 	if t.Model == "lenet" && (t.Dataset != "cifar10" || t.Fallback != "" && t.Fallback != "cifar10") {
 		return fmt.Errorf("task.model is lenet with task.dataset = %q and task.fallback = %q: lenet takes images of 3 x 32 x 32, which only cifar10 has", t.Dataset, t.Fallback)
 	}
-	if a != "heairfed" && a != "airhe" {
+	if a != "heairfed" {
 		return nil
 	}
 	if t.Model == "lenet" {

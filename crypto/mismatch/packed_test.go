@@ -1,0 +1,135 @@
+package mismatch
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"ringwave/crypto/keystream"
+	"ringwave/crypto/round"
+	"ringwave/crypto/xmkckks"
+	"ringwave/phy"
+)
+
+// packed draws Delta f of every device along every direction.
+func (b *bench) packed() [][]float64 {
+	d := make([][]float64, b.ctx.Messages)
+	for p := range d {
+		d[p] = b.deltas()
+	}
+	return d
+}
+
+// packedBench is newBench for P messages.
+func packedBench(t testing.TB, gains phy.Gains, messages int) *bench {
+	t.Helper()
+	b := newBench(t, tiny(t), gains, 0)
+	root := keystream.FromInteger(11)
+	var err error
+	link := b.design.Link
+	link.Messages = messages
+	if b.design, err = xmkckks.NewDesign(tiny(t), tiny(t).Form, link); err != nil {
+		t.Fatal(err)
+	}
+	if b.ctx, err = xmkckks.NewPackedContext(tiny(t), tiny(t).Form, messages, b.design.Witnesses, root.Derive("public")); err != nil {
+		t.Fatal(err)
+	}
+	parts := func() (phy.Uplink, []*xmkckks.Device) {
+		uplink, err := phy.NewRing(phy.RingConfig{
+			Modulus: b.ctx.Modulus(), Gains: gains, Public: root.Derive("public link"), Noise: root.Derive("link"),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var devices []*xmkckks.Device
+		for i := range gains.Devices() {
+			d, err := b.ctx.NewDevice(xmkckks.DeviceConfig{
+				Index: i, Mu: 1, DeltaMax: 1, Seed: root.Derive("device", uint64(i)), Guard: xmkckks.NewLedger(1 << 30),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			devices = append(devices, d)
+		}
+		return uplink, devices
+	}
+	uplink, devices := parts()
+	b.devices = devices
+	if b.engine, err = New(Config{Context: b.ctx, Devices: devices, Server: b.ctx.NewServer(b.design), Uplink: uplink}); err != nil {
+		t.Fatal(err)
+	}
+	uplink, devices = parts()
+	b.round, err = round.New(round.Config{Context: b.ctx, Devices: devices, Server: b.ctx.NewServer(b.design), Uplink: uplink, Attempts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.round.Close)
+	return b
+}
+
+// On integer gains every message is that of crypto/round, to the bit; and clipping is
+// counted by message.
+func TestPackedWithoutMismatch(t *testing.T) {
+	for _, messages := range []int{1, 4} {
+		b := packedBench(t, lattice(t, 3, 1), messages)
+		for k := range uint32(20) {
+			delta := b.packed()
+			got, err := b.engine.RunPacked(k+1, delta)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := b.round.RunPacked(k+1, delta)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want.Skipped || !slices.Equal(got.Packed, want.Packed) || got.M != want.M || got.Refusal != nil {
+				t.Fatalf("P = %d, round %d: %+v, want %+v", messages, k+1, got, want)
+			}
+		}
+	}
+	b := packedBench(t, lattice(t, 3, 1), 2)
+	if out, err := b.engine.RunPacked(1, [][]float64{{2, 0, -3}, {0, 5, 0}}); err != nil || out.Clipped != 3 {
+		t.Errorf("%+v, %v: three messages are beyond 1", out, err)
+	}
+	if _, err := b.engine.RunPacked(2, [][]float64{{0, 0, 0}}); err == nil || !strings.Contains(err.Error(), "along 1 directions where a ciphertext carries 2") {
+		t.Error(err)
+	}
+	if _, err := b.engine.RunPacked(2, [][]float64{{0, 0, 0}, {0, 0}}); err == nil || !strings.Contains(err.Error(), "2 values of Delta f for 3 devices") {
+		t.Error(err)
+	}
+}
+
+// The residual of real gains is as large in every message as it is in one: as in
+// TestResidualOfRealGains, within 9 % of the predicted deviation for each of four.
+func TestPackedResidual(t *testing.T) {
+	const rounds = 1500
+	for _, off := range []float64{1e-3, 0.3} {
+		g := fixed{1 + off, 1 - off, 1 + off}
+		b := packedBench(t, g, 4)
+		square := make([]float64, 4)
+		for k := range uint32(rounds) {
+			for _, d := range b.devices {
+				if err := d.NewEpoch(k + 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			delta := b.packed()
+			out, err := b.engine.RunPacked(k+1, delta)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for p, m := range out.Packed {
+				eps := m - ideal(g, delta[p])
+				square[p] += eps * eps / rounds
+			}
+		}
+		want := Equalised(tiny(t), g).DecodedStd(tiny(t), 1, 0)
+		for p, s := range square {
+			t.Logf("gains off by %v, message %d: %.3f of the predicted deviation", off, p, math.Sqrt(s)/want)
+			if math.Abs(math.Sqrt(s)/want-1) > 0.09 {
+				t.Errorf("gains off by %v: eps of message %d has deviation %.4g, predicted %.4g", off, p, math.Sqrt(s), want)
+			}
+		}
+	}
+}
