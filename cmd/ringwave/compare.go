@@ -5,30 +5,37 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"ringwave/cmd/internal/chart"
 	"ringwave/cmd/internal/config"
 	"ringwave/cmd/internal/runfolder"
+)
+
+// The files that a comparison adds to its plots.
+const (
+	comparisonHTML     = "comparison.html"
+	comparisonMarkdown = "comparison.md"
 )
 
 func newCompareCommand() *cobra.Command {
 	var out string
 	var asJSON bool
+	var accuracies []float64
 	cmd := &cobra.Command{
 		Use:   "compare DIR...",
 		Short: "Overlay runs and tabulate median and quartiles over seeds",
-		Long: `Overlay runs (loss, accuracy, and M against its noiseless value) and print a table.
+		Long: `Put runs side by side: what they differ in, their results, differences on the same
+seeds, rounds and airtime to chosen accuracies, and plots (loss, accuracy, and M against
+its noiseless value). comparison.html opens from disk by itself; comparison.md has the
+same for a repository, with the plots beside them.
+
 Runs that differ in nothing but the seed and the name, and used the same data, are
 one group, with median and quartiles.`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -38,6 +45,9 @@ one group, with median and quartiles.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkAccuracies(accuracies); err != nil {
+				return err
+			}
 			groups, err := readRuns(args)
 			if err != nil {
 				return err
@@ -45,20 +55,33 @@ one group, with median and quartiles.`,
 			if out == "" {
 				out = runfolder.DefaultDir("runs", "comparison", time.Now())
 			}
-			plots, err := drawComparison(out, groups)
+			c := compareGroups(groups, accuracies)
+			plots, err := writeComparison(out, c)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), tableOf(groups))
+				return printJSON(cmd.OutOrStdout(), c.table)
 			}
-			printComparison(cmd.OutOrStdout(), groups, plots)
+			printComparison(cmd.OutOrStdout(), out, c, plots)
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "folder for the plots (default runs/<utc>-comparison)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the table as JSON")
+	f := cmd.Flags()
+	f.StringVar(&out, "out", "", "folder for report and plots (default runs/<utc>-comparison)")
+	f.BoolVar(&asJSON, "json", false, "print the tables as JSON")
+	f.Float64SliceVar(&accuracies, "accuracy", nil, "test accuracies, shares such as 0.95, to count the rounds to (default 0.9, 0.95 and 0.99, those of them that were reached)")
 	return cmd
+}
+
+// checkAccuracies wants shares that training can reach.
+func checkAccuracies(accuracies []float64) error {
+	for _, a := range accuracies {
+		if !(a > 0 && a <= 1) {
+			return bad(fmt.Errorf("--accuracy %v: allowed is a share above 0 and at most 1, as 0.95 for 95 %%", a))
+		}
+	}
+	return nil
 }
 
 // group is the runs of one configuration with different seeds.
@@ -68,6 +91,8 @@ type group struct {
 	runs  []comparedRun
 	// calibration is a digest of the file that the runs went by; empty without.
 	calibration string
+	// data identifies what was learned from.
+	data string
 }
 
 type comparedRun struct {
@@ -100,7 +125,7 @@ func readRuns(dirs []string) ([]*group, error) {
 			key.repeat++
 		}
 		if byKey[key] == nil {
-			byKey[key] = &group{label: cfg.Experiment.Name, cfg: cfg, calibration: key.calibration}
+			byKey[key] = &group{label: cfg.Experiment.Name, cfg: cfg, calibration: key.calibration, data: dataOf(cfg, key)}
 			groups = append(groups, byKey[key])
 		}
 		byKey[key].runs = append(byKey[key].runs, run)
@@ -135,6 +160,16 @@ func readRun(dir string) (cfg config.Config, run comparedRun, key groupKey, err 
 	}
 	key.digest, err = same.Digest()
 	return cfg, run, key, err
+}
+
+// dataOf tells data sets apart: by their files, classes, and the sizes of one that the
+// program draws itself.
+func dataOf(cfg config.Config, key groupKey) string {
+	text := fmt.Sprintln(key.dataset, key.data, cfg.Task.Classes)
+	if key.dataset == "strokes" {
+		text += fmt.Sprintln(cfg.Task.StrokesTrain, cfg.Task.StrokesTest)
+	}
+	return text
 }
 
 // digestOf gives the first digits of a file's SHA-256.
@@ -184,109 +219,37 @@ func tellApart(groups []*group) error {
 
 // differences gives for each group ", key=value" for what not all groups share.
 func differences(groups []*group) ([]string, error) {
-	values := make([]map[string]string, len(groups))
-	for i, g := range groups {
-		flat, err := g.cfg.Flat()
-		if err != nil {
-			return nil, err
-		}
-		flat["data"] = g.runs[0].summary.Dataset
-		flat["calibration"] = cmp.Or(g.calibration, "none")
-		delete(flat, "experiment.seed")
-		delete(flat, "calibration.file") // what it holds counts
-		values[i] = flat
+	keys, values, err := differing(groups)
+	if err != nil {
+		return nil, err
 	}
 	text := make([]string, len(groups))
-	for _, key := range slices.Sorted(maps.Keys(values[0])) {
-		shared := true
-		for _, v := range values {
-			shared = shared && v[key] == values[0][key]
-		}
+	for _, key := range keys {
+		_, short, _ := strings.Cut("."+key, ".")
 		for i := range groups {
-			if !shared {
-				_, short, _ := strings.Cut("."+key, ".")
-				text[i] += fmt.Sprintf(", %s=%s", short, values[i][key])
-			}
+			text[i] += fmt.Sprintf(", %s=%s", short, values[i][key])
 		}
 	}
 	return text, nil
 }
 
-func drawComparison(out string, groups []*group) ([]string, error) {
-	folder, err := runfolder.Create(out)
-	if err != nil {
-		return nil, place(err)
-	}
-	defer folder.Close()
-	var named []chart.NamedRun
+// differing gives the keys that not all groups share, sorted, and each group's values.
+func differing(groups []*group) (keys []string, values []map[string]string, err error) {
 	for _, g := range groups {
-		for _, r := range g.runs {
-			named = append(named, chart.NamedRun{Label: g.label, Rows: r.rows})
+		flat, err := g.cfg.Flat()
+		if err != nil {
+			return nil, nil, err
+		}
+		flat["data"] = g.runs[0].summary.Dataset
+		flat["calibration"] = cmp.Or(g.calibration, "none")
+		delete(flat, "experiment.seed")
+		delete(flat, "calibration.file") // what it holds counts
+		values = append(values, flat)
+	}
+	for _, key := range slices.Sorted(maps.Keys(values[0])) {
+		if slices.ContainsFunc(values, func(v map[string]string) bool { return v[key] != values[0][key] }) {
+			keys = append(keys, key)
 		}
 	}
-	plots, err := chart.ComparePlots(out, named)
-	if err != nil {
-		return nil, fmt.Errorf("drawing the comparison: %w", err)
-	}
-	return plots, nil
-}
-
-// tableLine is a group's line of the table. Accuracies are shares, 0 to 1.
-type tableLine struct {
-	Label        string          `json:"label"`
-	Runs         int             `json:"runs"`
-	AccuracyLow  runfolder.Float `json:"test_accuracy_lower_quartile"`
-	Accuracy     runfolder.Float `json:"test_accuracy_median"`
-	AccuracyHigh runfolder.Float `json:"test_accuracy_upper_quartile"`
-	LossLow      runfolder.Float `json:"train_loss_lower_quartile"`
-	Loss         runfolder.Float `json:"train_loss_median"`
-	LossHigh     runfolder.Float `json:"train_loss_upper_quartile"`
-	// WorstDeviations is the largest |eps| in predicted deviations.
-	WorstDeviations runfolder.Float `json:"worst_deviations"`
-	Skipped         int             `json:"rounds_skipped"`
-	Repeated        int             `json:"rounds_repeated"`
-}
-
-func tableOf(groups []*group) []tableLine {
-	var table []tableLine
-	for _, g := range groups {
-		var accuracy, loss []float64
-		line := tableLine{Label: g.label, Runs: len(g.runs)}
-		worst := 0.0
-		for _, r := range g.runs {
-			accuracy = append(accuracy, float64(r.summary.TestAccuracy))
-			loss = append(loss, float64(r.summary.TrainLoss))
-			line.Skipped += r.summary.RoundsSkipped
-			line.Repeated += r.summary.RoundsRepeated
-			for _, row := range r.rows {
-				if row.EpsStdPredicted > 0 {
-					worst = math.Max(worst, math.Abs(row.Eps)/row.EpsStdPredicted)
-				}
-			}
-		}
-		low, median, high := chart.Quartiles(accuracy)
-		line.AccuracyLow, line.Accuracy, line.AccuracyHigh = runfolder.Float(low), runfolder.Float(median), runfolder.Float(high)
-		low, median, high = chart.Quartiles(loss)
-		line.LossLow, line.Loss, line.LossHigh = runfolder.Float(low), runfolder.Float(median), runfolder.Float(high)
-		line.WorstDeviations = runfolder.Float(worst)
-		table = append(table, line)
-	}
-	return table
-}
-
-func printComparison(w io.Writer, groups []*group, plots []string) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "runs\taccuracy, median %\tquartiles %\ttraining loss\tquartiles\tworst |eps|/std\trepeated\tskipped\t  experiment")
-	for _, l := range tableOf(groups) {
-		fmt.Fprintf(t, "%d\t%.2f\t%.2f to %.2f\t%.4f\t%.4f to %.4f\t%.2f\t%d\t%d\t  %s\n",
-			l.Runs, 100*float64(l.Accuracy), 100*float64(l.AccuracyLow), 100*float64(l.AccuracyHigh),
-			float64(l.Loss), float64(l.LossLow), float64(l.LossHigh), float64(l.WorstDeviations), l.Repeated, l.Skipped, l.Label)
-	}
-	_ = t.Flush() // a terminal that is gone cannot be told so
-	fmt.Fprintln(w, "Plots:")
-	for _, p := range plots {
-		if strings.HasSuffix(p, ".png") {
-			fmt.Fprintf(w, "  %s (and .svg)\n", filepath.Clean(p))
-		}
-	}
+	return keys, values, nil
 }

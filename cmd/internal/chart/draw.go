@@ -44,8 +44,11 @@ func (c Color) rgb(position int) color.NRGBA {
 	}[c]
 }
 
-func pale(c color.NRGBA) color.NRGBA {
+func pale(c color.NRGBA, faint bool) color.NRGBA {
 	c.A = 0x40
+	if faint {
+		c.A = 0x20
+	}
 	return c
 }
 
@@ -231,7 +234,7 @@ func (m mark) Plot(c draw.Canvas, _ *plot.Plot) {
 		for i := len(low) - 1; i >= 0; i-- {
 			high = append(high, low[i])
 		}
-		c.FillPolygon(pale(m.color), high)
+		c.FillPolygon(pale(m.color, m.Faint), high)
 		return
 	}
 	if m.Style != Points {
@@ -311,9 +314,10 @@ func drawLegend(c draw.Canvas, traces []colored) vg.Length {
 	}
 	style := textStyle(legendSize, text.XLeft, text.YCenter)
 	y := c.Max.Y - rowHeight/2
+	widest := listWidth(rows, style)
 	for _, row := range rows {
 		end := row[len(row)-1]
-		left := c.Center().X - (end.at+entryWidth(style, end.text))/2
+		left := c.Center().X - max(widest, end.at+entryWidth(style, end.text))/2
 		for _, e := range row {
 			at := vg.Point{X: left + e.at, Y: y}
 			e.sample(c, vg.Point{X: at.X, Y: y - 1}) // at half the height of small letters
@@ -326,6 +330,19 @@ func drawLegend(c draw.Canvas, traces []colored) vg.Length {
 
 func entryWidth(style text.Style, name string) vg.Length {
 	return sampleWidth + sampleGap + style.Width(name)
+}
+
+// listWidth gives the width of the widest row where each has one name, and 0 else: a list
+// begins at one line.
+func listWidth(rows [][]entry, style text.Style) vg.Length {
+	widest := vg.Length(0)
+	for _, row := range rows {
+		if len(row) > 1 {
+			return 0
+		}
+		widest = max(widest, entryWidth(style, row[0].text))
+	}
+	return widest
 }
 
 // legendRows lays out the names in rows of at most the given width. Names that
@@ -382,7 +399,7 @@ func (e entry) sample(c draw.Canvas, at vg.Point) {
 	switch e.Style {
 	case Band:
 		const half = rowHeight * 0.3
-		c.FillPolygon(pale(e.color), []vg.Point{
+		c.FillPolygon(pale(e.color, e.Faint), []vg.Point{
 			{X: at.X, Y: at.Y - half}, {X: end.X, Y: at.Y - half},
 			{X: end.X, Y: at.Y + half}, {X: at.X, Y: at.Y + half},
 		})

@@ -66,6 +66,7 @@ type Series struct {
 	Style       Style
 	Dashed      bool
 	Color       Color
+	Faint       bool      // a Band paler than others, where many overlap
 	Width       vg.Length // of the line; 0 means 1.2 pt
 }
 

@@ -23,6 +23,9 @@ func Quantile(p float64, sorted []float64) float64 {
 		return sorted[i]
 	}
 	fraction := h - float64(i)
+	if fraction == 0 {
+		return sorted[i] // nothing of the next, which may be infinite
+	}
 	return sorted[i]*(1-fraction) + sorted[i+1]*fraction
 }
 

@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -11,21 +10,11 @@ import (
 
 const roundLabel = "round"
 
-// NamedRun is one run of a comparison. Runs of the same label are one group:
-// the same experiment with different seeds.
-type NamedRun struct {
-	Label string
-	Rows  []runfolder.Row
-}
-
 // column takes one number out of a row; NaN where there is none.
 type column func(runfolder.Row) float64
 
 func trainLoss(r runfolder.Row) float64 { return r.TrainLoss }
 func accuracy(r runfolder.Row) float64  { return 100 * r.TestAccuracy }
-
-// messageError is how far the decoded message is from its noiseless value.
-func messageError(r runfolder.Row) float64 { return math.Abs(r.M - r.MIdeal) }
 
 // series gives a column against the rounds that have it.
 func series(rows []runfolder.Row, c column) Series {
@@ -168,93 +157,4 @@ func messageFigure(rows []runfolder.Row) Figure {
 	decoded := series(rows, func(r runfolder.Row) float64 { return r.M })
 	decoded.Name, decoded.Style, decoded.Color = "decoded message M", Points, Vermillion
 	return Figure{XLabel: roundLabel, YLabel: "message M", Series: []Series{ideal, decoded}}
-}
-
-// ComparePlots draws several runs over each other into dir and gives the files
-// written, SVG and PNG of each: compare-loss, compare-accuracy, compare-message
-// (M against its noiseless value) and compare-message-error (|M - m_ideal|
-// against the round, logarithmic). Groups come in the order
-// in which their labels first do. A group of several runs is a line at the
-// median, with a band between the quartiles (see Quantile), at each round over
-// those of its runs that have a value there. On an error it gives the files
-// written so far.
-func ComparePlots(dir string, runs []NamedRun) ([]string, error) {
-	groups := group(runs)
-	var loss, acc, message, pairs []Series
-	for i, g := range groups {
-		pairs = append(pairs, g.messages(i))
-		loss = append(loss, g.series(i, trainLoss)...)
-		message = append(message, g.series(i, messageError)...)
-		for _, s := range g.series(i, accuracy) {
-			if s.Style == Line {
-				s = asEvaluated(s)
-			}
-			acc = append(acc, s)
-		}
-	}
-	return save(dir, []picture{
-		{"compare-loss", lossFigure(loss)},
-		{"compare-accuracy", accuracyFigure(acc)},
-		{"compare-message", Figure{XLabel: "noiseless value of M", YLabel: "decoded message M", Series: pairs}},
-		{"compare-message-error", Figure{XLabel: roundLabel, YLabel: "|decoded message − noiseless value|", LogY: true, Series: message}},
-	})
-}
-
-// runGroup is the runs of one label.
-type runGroup struct {
-	label string
-	runs  [][]runfolder.Row
-}
-
-func group(runs []NamedRun) []runGroup {
-	var groups []runGroup
-	for _, r := range runs {
-		i := slices.IndexFunc(groups, func(g runGroup) bool { return g.label == r.Label })
-		if i < 0 {
-			i, groups = len(groups), append(groups, runGroup{label: r.Label})
-		}
-		groups[i].runs = append(groups[i].runs, r.Rows)
-	}
-	return groups
-}
-
-// messages gives M against its noiseless value in all rounds of the group's
-// runs.
-func (g runGroup) messages(position int) Series {
-	s := Series{Name: g.label, Style: Points, Color: Blue + Color(position%int(Black))}
-	for _, rows := range g.runs {
-		for _, r := range rows {
-			if !math.IsNaN(r.M) && !math.IsNaN(r.MIdeal) {
-				s.X, s.Y = append(s.X, r.MIdeal), append(s.Y, r.M)
-			}
-		}
-	}
-	return s
-}
-
-// series gives what is drawn of the group at the given position: a band if it
-// has several runs, and a line.
-func (g runGroup) series(position int, c column) []Series {
-	color := Blue + Color(position%int(Black))
-	dashed := position/int(Black)%2 == 1 // the palette has been used up once
-	if len(g.runs) == 1 {
-		s := series(g.runs[0], c)
-		s.Name, s.Color, s.Dashed = g.label, color, dashed
-		return []Series{s}
-	}
-	at := map[float64][]float64{}
-	for _, rows := range g.runs {
-		s := series(rows, c)
-		for i, x := range s.X {
-			at[x] = append(at[x], s.Y[i])
-		}
-	}
-	band := Series{Style: Band, Color: color}
-	line := Series{Name: g.label, Color: color, Dashed: dashed}
-	for _, x := range slices.Sorted(maps.Keys(at)) {
-		lower, median, upper := Quartiles(at[x])
-		band.X, band.YLow, band.YHigh = append(band.X, x), append(band.YLow, lower), append(band.YHigh, upper)
-		line.X, line.Y = append(line.X, x), append(line.Y, median)
-	}
-	return []Series{band, line}
 }

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"ringwave/cmd/internal/config"
+	"ringwave/cmd/internal/runfolder"
+)
+
+// runsToCompare are small runs: encrypted with seeds 1 to 3, plain with 1 and 2, and one
+// with another data set.
+type runsToCompare struct {
+	encrypted, plain []string
+	other            string
+}
+
+func (r runsToCompare) all() []string { return append(slices.Concat(r.encrypted, r.plain), r.other) }
+
+func TestCompare(t *testing.T) {
+	noData(t)
+	var r runsToCompare
+	train := func(seed int, set ...string) string {
+		dir := filepath.Join(t.TempDir(), "run")
+		mustRun(t, slices.Concat([]string{"run", loopbackConfig, "--seed", strconv.Itoa(seed), "--out", dir}, small, sets(set...))...)
+		return dir
+	}
+	for seed := 1; seed <= 3; seed++ {
+		r.encrypted = append(r.encrypted, train(seed))
+	}
+	for seed := 1; seed <= 2; seed++ {
+		r.plain = append(r.plain, train(seed, "experiment.aggregator=none", "channel.analog_noise_std=0.5"))
+	}
+	r.other = train(1, "task.strokes_test=200", "experiment.name=a|b <other>")
+	t.Run("figures", r.figures)
+	t.Run("report", r.report)
+	t.Run("one run", r.oneRun)
+	t.Run("bad input", r.badInput)
+}
+
+// The figures are those that come of the runs' files by other ways.
+func (r runsToCompare) figures(t *testing.T) {
+	encrypted, plain := r.encrypted, r.plain
+	out := filepath.Join(t.TempDir(), "out")
+	stdout, _ := mustRun(t, slices.Concat([]string{"compare", "--json", "--accuracy", "0.8,0.6", "--accuracy", "1", "--out", out}, r.all())...)
+	var table []tableLine
+	if err := json.Unmarshal([]byte(stdout), &table); err != nil {
+		t.Fatal(err)
+	}
+	if len(table) != 3 || !slices.Equal(table[0].Seeds, []uint64{1, 2, 3}) || !slices.Equal(table[1].Seeds, []uint64{1, 2}) || table[0].Rounds != 60 {
+		t.Fatalf("table %+v", table)
+	}
+	s := summaryOf(t, encrypted[0])
+	if a := table[0]; a.UplinkBits != s.UplinkBitsPerRound || math.Abs(float64(a.Airtime)-float64(s.UplinkBitsPerRound)/1e12) > 1e-18 {
+		t.Errorf("uplink %d bits, %v s; want %d at 1 THz", a.UplinkBits, a.Airtime, s.UplinkBitsPerRound)
+	}
+	if !math.IsNaN(float64(table[1].Airtime)) {
+		t.Errorf("without ciphertexts a round has %v s", table[1].Airtime)
+	}
+
+	// Differences on the same seeds, of two their mean; none where the data differ.
+	var points []float64
+	for k := range plain {
+		points = append(points, 100*float64(summaryOf(t, plain[k]).TestAccuracy-summaryOf(t, encrypted[k]).TestAccuracy))
+	}
+	if p := table[0].Paired; len(p) != 1 || p[0].With != table[1].Label || p[0].Seeds != 2 ||
+		math.Abs(float64(p[0].Median)-(points[0]+points[1])/2) > 1e-9 ||
+		math.Abs(math.Abs(float64(p[0].Largest))-max(math.Abs(points[0]), math.Abs(points[1]))) > 1e-9 {
+		t.Errorf("paired %+v, want the points %v", p, points)
+	}
+	if len(table[1].Paired) != 0 || len(table[2].Paired) != 0 {
+		t.Error("runs on different data are paired")
+	}
+
+	for g, runs := range [][]string{encrypted, plain} {
+		for k, accuracy := range []float64{0.6, 0.8, 1} {
+			checkReached(t, table[g], table[g].Reached[k], accuracy, runs)
+		}
+	}
+}
+
+// checkReached reads when runs reached an accuracy, and compares the median.
+func checkReached(t *testing.T, l tableLine, got reachedLine, accuracy float64, runs []string) {
+	t.Helper()
+	var rounds []float64
+	reached := 0
+	for _, dir := range runs {
+		rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := math.Inf(1)
+		for _, r := range slices.Backward(rows) {
+			if !math.IsNaN(r.TestAccuracy) && r.TestAccuracy >= accuracy {
+				at = float64(r.Round)
+			}
+		}
+		if !math.IsInf(at, 0) {
+			reached++
+		}
+		rounds = append(rounds, at)
+	}
+	slices.Sort(rounds)
+	want := (rounds[(len(rounds)-1)/2] + rounds[len(rounds)/2]) / 2
+	if math.IsInf(want, 0) {
+		want = math.NaN() // as JSON has it
+	}
+	same := func(a, b float64) bool { return math.IsNaN(a) && math.IsNaN(b) || math.Abs(a-b) <= 1e-12*math.Abs(b) }
+	if got.Accuracy != accuracy || got.Runs != reached || !same(float64(got.Rounds), want) {
+		t.Errorf("%s to %v: %+v, want %d of the runs and %v rounds", l.Label, accuracy, got, reached, want)
+	}
+	if l.Repeated == 0 && !same(float64(got.Airtime), want*float64(l.Airtime)) {
+		t.Errorf("%s to %v: airtime %v, want that of %v rounds", l.Label, accuracy, got.Airtime, want)
+	}
+}
+
+// The report says what is compared, stands alone, and is the same for the same runs.
+func (r runsToCompare) report(t *testing.T) {
+	dirs := r.all()
+	contents := func() map[string]string {
+		out := filepath.Join(t.TempDir(), "out")
+		stdout, _ := mustRun(t, slices.Concat([]string{"compare", "--out", out}, dirs)...)
+		if !strings.Contains(stdout, comparisonHTML) || !strings.Contains(stdout, "same seeds") {
+			t.Errorf("the output is\n%s", stdout)
+		}
+		entries, err := os.ReadDir(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := map[string]string{}
+		for _, e := range entries {
+			files[e.Name()] = string(readFile(t, out, e.Name()))
+		}
+		return files
+	}
+	files := contents()
+	if again := contents(); !maps.Equal(files, again) {
+		t.Error("the same runs give other bytes")
+	}
+	page, text := files[comparisonHTML], files[comparisonMarkdown]
+	if n := strings.Count(page, "data:image/svg"); n != 4 {
+		t.Errorf("%d plots are in the page, want 4", n)
+	}
+	if regexp.MustCompile(`(src|href)="(https?:|[a-z./-]+\.(svg|png|css|js))`).MatchString(page) || strings.Contains(page, "<script") {
+		t.Error("the page needs other files")
+	}
+	for _, want := range []string{"# Comparison of 6 runs in 3 groups", "## What is compared", "experiment.aggregator", "task.strokes\\_test", "| A | loopback | 1 to 3 |", "| B | loopback | 1, 2 |",
+		`a\|b &lt;other>`, "## Results", "## Differences on the same seeds", "| B − A | 2 |", "## Rounds to an accuracy", "running median over 13 rounds", "](compare-loss.png)"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in the report:\n%s", want, text)
+		}
+	}
+	for _, never := range []string{"C − A", "optimizer.eta0", "experiment.seed"} {
+		if strings.Contains(text, never) {
+			t.Errorf("%q is in the report, where it is no difference", never)
+		}
+	}
+	for _, dir := range dirs {
+		if strings.Contains(page+text, dir) {
+			t.Error("the report names a folder of this machine")
+		}
+	}
+}
+
+func (r runsToCompare) oneRun(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	mustRun(t, "compare", "--accuracy", "1", "--out", out, r.encrypted[0])
+	text := string(readFile(t, out, comparisonMarkdown))
+	if !strings.Contains(text, "not within 60") || strings.Contains(text, "same seeds") || strings.Contains(text, "differ;") {
+		t.Errorf("the report of one run is\n%s", text)
+	}
+}
+
+func (r runsToCompare) badInput(t *testing.T) {
+	dir, out := r.plain[0], filepath.Join(t.TempDir(), "out")
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"--accuracy", "95", dir}, []string{"--accuracy 95", "at most 1"}},
+		{[]string{"--accuracy", "0.9,0", dir}, []string{"--accuracy 0", "above 0"}},
+		{[]string{"--accuracy", "NaN", dir}, []string{"--accuracy NaN"}},
+		{[]string{"--accuracy", "high", dir}, []string{"--accuracy", "high"}},
+		{[]string{"--accuracies", "0.9", dir}, []string{"--accuracies"}},
+		{[]string{dir, out + "none"}, []string{out + "none"}},
+		{nil, []string{"run folders"}},
+	} {
+		status, stdout, stderr := run(t, append([]string{"compare", "--out", out}, c.args...)...)
+		if status != exitBadInput || stdout != "" || strings.Contains(strings.TrimSpace(stderr), "\n") {
+			t.Errorf("%v: status %d\n%s%s", c.args, status, stdout, stderr)
+		}
+		for _, w := range c.want {
+			if !strings.Contains(stderr, w) {
+				t.Errorf("%v: %q does not say %q", c.args, stderr, w)
+			}
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Fatalf("%v: a folder was left behind", c.args)
+		}
+	}
+	if status, _, stderr := run(t, "compare", "--out", dir, dir); status != exitBadInput || !strings.Contains(stderr, "not empty") {
+		t.Errorf("into a folder that is not empty: status %d\n%s", status, stderr)
+	}
+	if len(readFile(t, dir, runfolder.SummaryName)) == 0 {
+		t.Error("the folder that was not empty is no longer whole")
+	}
+}
+
+// groupOf makes runs out of their evaluated accuracies, a round each.
+func groupOf(accuracies ...[]float64) *group {
+	g := &group{label: "g", cfg: config.Config{}}
+	for seed, list := range accuracies {
+		r := comparedRun{summary: runfolder.Summary{Seed: uint64(seed), TestAccuracy: runfolder.Float(list[len(list)-1]), RoundsCompleted: len(list), UplinkBitsPerRound: 10}}
+		for k, a := range list {
+			r.rows = append(r.rows, runfolder.Row{Round: k + 1, TestAccuracy: a, Attempts: 1 + k%2})
+		}
+		g.runs = append(g.runs, r)
+	}
+	g.cfg.Link.Kind, g.cfg.Link.BandwidthHz = "ring", 100
+	return g
+}
+
+func TestReached(t *testing.T) {
+	nan := math.NaN()
+	g := groupOf([]float64{nan, 0.8, nan, 0.95}, []float64{0.5, 0.6, 0.9, 0.7}, []float64{0.1, 0.2, 0.3, 0.4})
+	for _, c := range []struct {
+		accuracy        float64
+		runs            int
+		rounds, seconds float64
+		text            string
+	}{
+		{0.4, 3, 2, 0.3, "2 (1.5 to 3)"},               // attempts 1 + 2, a tenth of a second each
+		{0.7, 2, 3, 0.4, "3 (2.5 to over 4) [2 of 3]"}, // 1 + 2 + 1
+		{0.95, 1, math.Inf(1), math.Inf(1), "not within 4 [1 of 3]"},
+		{0.99, 0, math.Inf(1), math.Inf(1), "not within 4"},
+	} {
+		got := g.reached(c.accuracy)
+		if got.Runs != c.runs || float64(got.Rounds) != c.rounds || math.Abs(float64(got.Airtime)-c.seconds) > 1e-12 {
+			t.Errorf("%v: %+v, want %+v", c.accuracy, got, c)
+		}
+		if text := g.line().roundsText(got); text != c.text {
+			t.Errorf("%v is written %q, want %q", c.accuracy, text, c.text)
+		}
+	}
+	for _, c := range []struct {
+		best float64
+		want []float64
+	}{{0.995, []float64{0.9, 0.95, 0.99}}, {0.96, []float64{0.9, 0.95}}, {0.85, []float64{0.85}}, {0.58, []float64{0.55}}, {0.01, nil}, {nan, nil}} {
+		if got := telling([]*group{groupOf([]float64{0.001, c.best})}); !slices.Equal(got, c.want) {
+			t.Errorf("the accuracies told of %v are %v, want %v", c.best, got, c.want)
+		}
+	}
+}
+
+func TestCompareTexts(t *testing.T) {
+	for seeds, want := range map[string][]uint64{"1 to 3, 7, 8, 10": {1, 2, 3, 7, 8, 10}, "5": {5}, "": nil} {
+		if got := seedList(want); got != seeds {
+			t.Errorf("seeds %v are written %q", want, got)
+		}
+	}
+	for position, want := range map[int]string{0: "A", 25: "Z", 26: "AA", 27: "AB", 26 * 27: "AAA"} {
+		if got := letter(position); got != want {
+			t.Errorf("group %d is %s, want %s", position, got, want)
+		}
+	}
+	c := comparison{}
+	for _, label := range []string{"x, channel.std=1, experiment.aggregator=none", "x, channel.std=2, experiment.aggregator=zf"} {
+		c.groups = append(c.groups, &group{label: label})
+	}
+	if got, want := c.names(), []string{"A: none, std=1", "B: zf, std=2"}; !slices.Equal(got, want) {
+		t.Errorf("names are %q, want %q", got, want)
+	}
+	// Of many groups only the first is told with the others.
+	var many []*group
+	for range 6 {
+		many = append(many, groupOf([]float64{0.5}))
+	}
+	lines, of, others := compareGroups(many, nil).pairs()
+	if len(lines) != 5 || !others || slices.Max(of) != 0 {
+		t.Errorf("of six groups %d pairs are told", len(lines))
+	}
+}
