@@ -140,6 +140,45 @@ func TestPairLoss(t *testing.T) {
 	}
 }
 
+// A device's scalar beyond the bound is cut to it, and counted.
+func TestClip(t *testing.T) {
+	train, test := strokes(t, 60, 30)
+	cfg := paperConfig()
+	cfg.BatchSize, cfg.Packed = 4, 2
+	a := &packedNoiseless{}
+	free := newTrainer(t, cfg, newTask(t, train, test, 3, a, keystream.FromInteger(6)))
+	if _, err := free.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	was := a.seen
+	a.seen = nil
+	cfg.Clip = (math.Abs(was[0][0]) + math.Abs(was[1][2])) / 2
+	bound := newTrainer(t, cfg, newTask(t, train, test, 3, a, keystream.FromInteger(6)))
+	record, err := bound.Step(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := 0
+	for p, row := range was {
+		for i, x := range row {
+			want := max(-cfg.Clip, min(x, cfg.Clip))
+			if want != x {
+				cut++
+			}
+			if a.seen[p][i] != want {
+				t.Errorf("direction %d, device %d sends %v of %v, bound %v", p, i, a.seen[p][i], x, cfg.Clip)
+			}
+		}
+	}
+	if cut == 0 || record.Clipped != cut || bound.State().Clipped != cut {
+		t.Errorf("%d scalars cut, %d counted, %d in all", cut, record.Clipped, bound.State().Clipped)
+	}
+	cfg.Clip = math.NaN()
+	if _, err := New(cfg, newTask(t, train, test, 3, a, keystream.FromInteger(6))); err == nil {
+		t.Error("a bound that is no number is taken")
+	}
+}
+
 func TestPackedRefusals(t *testing.T) {
 	train, test := strokes(t, 60, 30)
 	for _, c := range []struct {

@@ -45,6 +45,10 @@ type Config struct {
 	// forward passes less, for a loss that is higher by about gamma^2/2 times the trace
 	// of the Hessian.
 	PairLoss bool
+	// Clip bounds what a device sends: a scalar beyond +-Clip is cut to it, so that a
+	// step in the wrong direction, which a negative gain makes, does not feed the next
+	// one. 0 is no bound, as in the paper.
+	Clip float64
 	// Estimator is which losses make a device's scalar; TwoPoint unless set.
 	Estimator Estimator
 	// Overflow lets a run go on although losses overflow, for aggregators that are
@@ -94,7 +98,8 @@ type Record struct {
 	// EpsStdPredicted the predicted deviation of Eps. All are 0 in a skipped
 	// round. Of packed directions they are those of the first.
 	M, MIdeal, Eps, EpsStdPredicted float64
-	// Attempts, Skipped and Clipped are those of the Outcome.
+	// Attempts and Skipped are those of the Outcome. Clipped adds to the Outcome's the
+	// scalars that Config.Clip has cut.
 	Attempts int
 	Skipped  bool
 	Clipped  int
@@ -123,7 +128,7 @@ type State struct {
 	// Theta is the model after them, of length d.
 	Theta []float64
 	// Repeated counts the rounds of more than one attempt, Skipped the skipped
-	// rounds, Clipped the clipped messages, all over the rounds run.
+	// rounds, Clipped the clipped messages and scalars, all over the rounds run.
 	Repeated, Skipped, Clipped int
 }
 
@@ -206,6 +211,9 @@ func (c Config) check() error {
 	if c.Estimator != TwoPoint && c.Estimator != OnePoint {
 		return fmt.Errorf("the estimator is %v; allowed is two-point or one-point", c.Estimator)
 	}
+	if !(c.Clip >= 0) || math.IsInf(c.Clip, 0) {
+		return fmt.Errorf("the bound on a device's scalar is %v; allowed is finite and 0 or more", c.Clip)
+	}
 	if c.EvalEvery < 0 {
 		return fmt.Errorf("the rounds between evaluations are %d; allowed is 0 or more", c.EvalEvery)
 	}
@@ -286,6 +294,7 @@ func (t *Trainer) Step(ctx context.Context) (Record, error) {
 	if err != nil {
 		return Record{}, fmt.Errorf("round %d: %w", k, err)
 	}
+	out.Clipped += record.Clipped
 	record.fill(out)
 	t.update(out, record.Eta)
 	if t.evaluates(k) {
@@ -315,6 +324,10 @@ func (t *Trainer) scalars(r *Record) error {
 				}
 				delta[i] = overflowed(delta[i], 0)
 				r.Overflowed++
+			}
+			if clip := t.cfg.Clip; clip > 0 && math.Abs(delta[i]) > clip {
+				delta[i] = math.Copysign(clip, delta[i])
+				r.Clipped++
 			}
 		}
 		sum += d.loss

@@ -185,7 +185,7 @@ func (t *task) learning(c config.Config, root keystream.Seed) (learner.Config, l
 	cfg := learner.Config{
 		Rounds: c.Optimizer.Rounds, BatchSize: c.Optimizer.BatchSize, Directions: directions,
 		Eta: eta, Gamma: gamma, EvalEvery: c.Optimizer.EvaluateEvery,
-		Packed: c.Optimizer.PackedDirections, PairLoss: c.Optimizer.TrainLoss == "pairs",
+		Packed: c.Optimizer.PackedDirections, PairLoss: c.Optimizer.TrainLoss == "pairs", Clip: c.Optimizer.Clip,
 		Estimator: estimatorOf(c), Overflow: runsUnchecked(c),
 	}
 	return cfg, learner.Task{

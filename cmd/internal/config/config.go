@@ -76,6 +76,8 @@ type Optimizer struct {
 	// PackedDirections is P, the directions of a round, whose scalars travel in as many
 	// coefficients of one ciphertext.
 	PackedDirections int `toml:"packed_directions"`
+	// Clip cuts what a device sends to +-Clip; 0 for no bound.
+	Clip float64 `toml:"clip"`
 	// TrainLoss is exact, or pairs: the mean of the losses on either side, which costs
 	// no forward pass of its own.
 	TrainLoss string `toml:"train_loss"`

@@ -178,8 +178,8 @@ func (c *Config) checkModel() error {
 	if t.Model == "lenet" {
 		return fmt.Errorf("task.model is lenet: experiment.aggregator = %q sends gradients, and lenet has losses only", a)
 	}
-	if o := c.Optimizer; o.PackedDirections != 1 || o.TrainLoss != "exact" {
-		return fmt.Errorf("optimizer.packed_directions is %d and optimizer.train_loss is %s: experiment.aggregator = %q sends gradients, which have no directions, and allowed are 1 and exact", o.PackedDirections, o.TrainLoss, a)
+	if o := c.Optimizer; o.PackedDirections != 1 || o.TrainLoss != "exact" || o.Clip != 0 {
+		return fmt.Errorf("optimizer.packed_directions is %d, optimizer.train_loss is %s and optimizer.clip is %v: experiment.aggregator = %q sends gradients, which have no directions, and allowed are 1, exact and 0", o.PackedDirections, o.TrainLoss, o.Clip, a)
 	}
 	if t.Loss == "sum" {
 		return fmt.Errorf("task.loss is sum: experiment.aggregator = %q sends the gradients of means", a)
@@ -194,6 +194,7 @@ func (c *Config) checkOptimizer() error {
 		between("optimizer.batch_size", o.BatchSize, 1, maxSamples),
 		oneOf("optimizer.directions", o.Directions, "rademacher", "gaussian", "sphere"),
 		between("optimizer.packed_directions", o.PackedDirections, 1, maxPacked),
+		inRange("optimizer.clip", o.Clip, 0, 1e300),
 		oneOf("optimizer.train_loss", o.TrainLoss, "exact", "pairs"),
 		oneOf("optimizer.step_law", o.StepLaw, "power", "theorem2"),
 		positive("optimizer.eta0", o.Eta0),
