@@ -2,13 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,10 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"ringwave/cmd/internal/chart"
-	"ringwave/cmd/internal/config"
 	"ringwave/cmd/internal/report"
 	"ringwave/cmd/internal/runfolder"
-	"ringwave/crypto/xmkckks"
 )
 
 // reproduceFlags are those of reproduce.
@@ -49,7 +43,10 @@ plots/ beside them. What is timed by a clock is in timing.md: the report's bytes
 the same for the same seeds.
 
 Results are kept in the folder's cache/ by what they were computed from: Ctrl-C and the
-same --out go on, and what has not changed is not run again.
+same --out go on, in the middle of a run, too, and what has not changed is not run again.
+
+CIFAR-10 is fetched by "ringwave data fetch cifar10"; without it its chapter says so, and
+the others go on.
 
 Chapters: ` + strings.Join(names, ", ") + `.`,
 		Args: exactly(0, "no arguments"),
@@ -77,8 +74,10 @@ func chapters() []chapter {
 	return []chapter{
 		{"parameters", (*reproduction).parameters},
 		{"mnist", (*reproduction).mnist},
+		{"cifar", (*reproduction).cifar},
 		{"equalisation", (*reproduction).equalisation},
 		{"systems", (*reproduction).systems},
+		{"packed", (*reproduction).packed},
 		{"attacks", (*reproduction).attacks},
 		{"theory", (*reproduction).theory},
 		{"disagreements", (*reproduction).disagreements},
@@ -93,7 +92,8 @@ type reproduction struct {
 	stderr io.Writer
 	began  time.Time
 	// timing is what a clock says; it changes from run to run.
-	timing []report.Block
+	timing   []report.Block
+	progress *chapterProgress // of the chapter that is made
 }
 
 func reproduce(cmd *cobra.Command, flags reproduceFlags) error {
@@ -156,6 +156,7 @@ func (r *reproduction) write(todo []chapter) (report.Report, error) {
 		Lead: []string{
 			"Each table has the paper's value beside the one computed here, as median and quartiles over seeds where chance has a part. The same means within what the paper's digits, or the spread over seeds, allow.",
 			r.extent(),
+			"How long it took, and on what machine, is in timing.md beside this file, where a clock's figures do not disturb the bytes of the rest.",
 		},
 	}
 	for _, c := range todo {
@@ -163,6 +164,7 @@ func (r *reproduction) write(todo []chapter) (report.Report, error) {
 			return rep, errInterrupted
 		}
 		began := time.Now()
+		r.progress = nil
 		s, err := c.make(r)
 		if r.ctx.Err() != nil {
 			return rep, errInterrupted
@@ -218,145 +220,6 @@ func (r *reproduction) save(rep report.Report) error {
 func machine() string {
 	m := runfolder.NewManifest(time.Now())
 	return fmt.Sprintf("%s/%s, %d processors, %s.", m.OS, m.Arch, m.CPUs, m.Go)
-}
-
-// cellVersion is part of a result's key: raise it when what a run computes changes.
-const cellVersion = 2
-
-// cellResult is what is kept of one run.
-type cellResult struct {
-	Dataset  string            `json:"dataset"`
-	Accuracy float64           `json:"accuracy"`
-	Loss     []runfolder.Float `json:"loss"` // of each round's batches
-	Final    runfolder.Float   `json:"final_loss"`
-	Repeated int               `json:"repeated"`
-	Skipped  int               `json:"skipped"`
-	Clipped  int               `json:"clipped"`
-	Diverged bool              `json:"diverged"`
-	// WorstEps is the largest |eps| in predicted deviations, EpsMean2 the mean of
-	// (eps/deviation)^2.
-	WorstEps runfolder.Float `json:"worst_eps"`
-	// LargestEps is the largest |eps| itself.
-	LargestEps runfolder.Float `json:"largest_eps"`
-	EpsMean2   runfolder.Float `json:"eps_mean_square"`
-	// Seconds is wall time, of the sitting that computed it.
-	Seconds float64 `json:"seconds"`
-}
-
-// cell runs a configuration, or gives what an earlier run of it gave.
-func (r *reproduction) cell(c config.Config) (out cellResult, err error) {
-	c = r.shortened(c)
-	key, err := cellKey(c)
-	if err != nil {
-		return out, err
-	}
-	path := filepath.Join(r.dir, "cache", key+".json")
-	data, err := os.ReadFile(path)
-	if err == nil && json.Unmarshal(data, &out) == nil {
-		return out, nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return out, place(err)
-	}
-	if out, err = r.runCell(c); err != nil {
-		return out, err
-	}
-	if data, err = json.Marshal(out); err != nil {
-		return out, err
-	}
-	return out, runfolder.WriteFile(path, data)
-}
-
-// shortened is a configuration for a look at the whole, if that is all that is wanted.
-func (r *reproduction) shortened(c config.Config) config.Config {
-	if most := r.flags.rounds; most > 0 {
-		c.Optimizer.Rounds = min(c.Optimizer.Rounds, most)
-		c.Task.StrokesTrain, c.Task.StrokesTest = 800, 200
-	}
-	return c
-}
-
-func cellKey(c config.Config) (string, error) {
-	c.Experiment.Name = "" // it changes nothing
-	encoded, err := c.Encode()
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(fmt.Appendf(encoded, "\nversion %d", cellVersion))
-	return fmt.Sprintf("%x", sum[:16]), nil
-}
-
-// runCell trains without a folder.
-func (r *reproduction) runCell(c config.Config) (out cellResult, err error) {
-	began := time.Now()
-	s, err := newSession(c, r.flags.data)
-	if err != nil {
-		return out, err
-	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	if err := s.assemble(xmkckks.NewLedger(attemptsPerKey(c)), 0, 1); err != nil {
-		return out, err
-	}
-	out.Dataset = s.task.name
-	var sum, n, worst, largest float64
-	for !s.trainer.Done() {
-		record, err := s.trainer.Step(r.ctx)
-		if diverged(err) {
-			out.Diverged = true
-			break
-		}
-		if err != nil {
-			return out, err
-		}
-		out.Loss = append(out.Loss, runfolder.Float(record.TrainLoss))
-		if record.EpsStdPredicted > 0 && !record.Skipped {
-			x := record.Eps / record.EpsStdPredicted
-			sum, n, worst, largest = sum+x*x, n+1, math.Max(worst, math.Abs(x)), math.Max(largest, math.Abs(record.Eps))
-		}
-	}
-	result, state := s.trainer.Final(), s.trainer.State()
-	out.Accuracy, out.Final = result.TestAccuracy, runfolder.Float(result.TrainLoss)
-	out.Repeated, out.Skipped, out.Clipped = state.Repeated, state.Skipped, state.Clipped
-	out.LargestEps = runfolder.Float(largest)
-	out.WorstEps, out.EpsMean2 = runfolder.Float(worst), runfolder.Float(sum/n)
-	out.Seconds = time.Since(began).Seconds()
-	return out, nil
-}
-
-// seedSpread is a median with quartiles.
-type seedSpread struct{ low, median, high float64 }
-
-func quartilesOf(values []float64) seedSpread {
-	low, median, high := chart.Quartiles(values)
-	return seedSpread{low, median, high}
-}
-
-// percent writes shares.
-func (s seedSpread) percent() string {
-	return fmt.Sprintf("%.2f %% (%.2f to %.2f)", 100*s.median, 100*s.low, 100*s.high)
-}
-
-// seeds runs a configuration with seeds 1 to n.
-func (r *reproduction) seeds(what string, c config.Config, n int) ([]cellResult, error) {
-	var out []cellResult
-	for seed := 1; seed <= n; seed++ {
-		c.Experiment.Seed = int64(seed)
-		res, err := r.cell(c)
-		if err != nil {
-			return out, fmt.Errorf("%s, seed %d: %w", what, seed, err)
-		}
-		out = append(out, res)
-	}
-	fmt.Fprintf(r.stderr, "%s: %d seeds, %s so far\n", what, n, time.Since(r.began).Round(time.Second))
-	return out, nil
-}
-
-func accuracies(results []cellResult) []float64 {
-	var out []float64
-	for _, c := range results {
-		out = append(out, c.Accuracy)
-	}
-	return out
 }
 
 // figure draws a figure into plots/ and gives its block.

@@ -2,45 +2,278 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"ringwave/cmd/internal/config"
+	"ringwave/cmd/internal/report"
 )
+
+// reproduced makes a small report of some chapters and gives its page.
+func reproduced(t *testing.T, dir, chapters string, more ...string) string {
+	t.Helper()
+	mustRun(t, append([]string{"reproduce", "--only", chapters, "--seeds", "1", "--rounds", "3", "--out", dir}, more...)...)
+	return string(readFile(t, dir, "report.html"))
+}
+
+func wantIn(t *testing.T, page string, wanted ...string) {
+	t.Helper()
+	for _, want := range wanted {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is not in the report", want)
+		}
+	}
+}
+
+// kept gives the files of a report's cache.
+func kept(t *testing.T, dir, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "cache", pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
 
 // A small report has every chapter asked for, the same bytes when it is made again from
 // the cache and in another folder, and needs nothing beside it to be read.
 func TestReproduce(t *testing.T) {
-	make := func(dir, chapters string) []byte {
-		t.Helper()
-		mustRun(t, "reproduce", "--only", chapters, "--seeds", "1", "--rounds", "3", "--out", dir)
-		page, err := os.ReadFile(filepath.Join(dir, "report.html"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return page
-	}
 	dir := filepath.Join(t.TempDir(), "report")
 	const chapters = "parameters,mnist,disagreements"
-	page := make(dir, chapters)
-	for _, want := range []string{"Table II", "Fig. 2", "446464 bytes", "data:image/svg", "numbers disagree"} {
-		if !strings.Contains(string(page), want) {
-			t.Errorf("%q is not in the report", want)
-		}
+	page := reproduced(t, dir, chapters)
+	wantIn(t, page, "Table II", "Fig. 2", "446464 bytes", "data:image/svg", "numbers disagree", `id="summary"`, "rho by Eq. 21, measured", "grows by alpha^2", "timing.md")
+	// The runs that give rho are some of Fig. 2's.
+	if files := kept(t, dir, "*.json"); len(files) != 10 {
+		t.Errorf("%d results are kept", len(files))
 	}
-	cached, err := filepath.Glob(filepath.Join(dir, "cache", "*.json"))
-	if err != nil || len(cached) != 10 {
-		t.Errorf("%d results are kept: %v", len(cached), err)
-	}
-	if !bytes.Equal(page, make(dir, chapters)) {
+	if page != reproduced(t, dir, chapters) {
 		t.Error("made from the cache, the report is another")
 	}
-	if one := make(dir, "disagreements"); !bytes.Equal(one, make(filepath.Join(t.TempDir(), "other"), "disagreements")) {
+	if one := reproduced(t, dir, "disagreements"); one != reproduced(t, filepath.Join(t.TempDir(), "other"), "disagreements") {
 		t.Error("made anew, the report is another")
 	}
 	for _, name := range []string{"report.md", "timing.md", "plots/fig2-sigma-1.png"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The chapter on CIFAR-10 judges nothing by runs that were cut short, and shows
+// encrypted runs to be what unencrypted ones are.
+func TestReproduceCIFAR(t *testing.T) {
+	dir, data := t.TempDir(), fewImages(t)
+	page := reproduced(t, dir, "cifar", "--data", data)
+	wantIn(t, page, "Fig. 3", "81.70 %", "cut to 3 of 7500 rounds", "16 packed directions", "Settings that learn")
+	for _, line := range strings.Split(string(readFile(t, dir, "report.md")), "\n") {
+		if strings.HasPrefix(line, "| stated steps") && !strings.Contains(line, "✓ same") {
+			t.Errorf("encrypted and unencrypted runs differ: %s", line)
+		}
+	}
+	stated, learns := len(cifarStated()), len(cifarLearns())
+	if files := kept(t, dir, "*.json"); len(files) != 2*stated+1+2*learns {
+		t.Errorf("%d results are kept", len(files))
+	}
+	for _, name := range []string{"fig3-sigma-10", "fig3-sigma-1", "fig3-learns-sigma-10-accuracy"} {
+		if _, err := os.Stat(filepath.Join(dir, "plots", name+".png")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Without the data the report goes on, and says how to get them.
+func TestReproduceWithoutCIFAR(t *testing.T) {
+	t.Setenv("RINGWAVE_DATA", "")
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	page := reproduced(t, t.TempDir(), "cifar,disagreements")
+	wantIn(t, page, "ringwave data fetch cifar10", `class="verdict missing">– not run`, "numbers disagree")
+}
+
+// countdown is a context that ends when it was asked so many times whether it has.
+type countdown struct {
+	context.Context
+	left int
+}
+
+func (c *countdown) Err() error {
+	if c.left <= 0 {
+		return context.Canceled
+	}
+	c.left--
+	return nil
+}
+
+// A report that is interrupted again and again, amid runs too, is in the end that of
+// one sitting, to the byte, encrypted runs with packed directions included.
+func TestReproduceGoesOn(t *testing.T) {
+	data := fewImages(t)
+	sitting := func(ctx context.Context, dir string) error {
+		for _, sub := range []string{"cache", "plots"} {
+			if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := &reproduction{ctx: ctx, flags: reproduceFlags{out: dir, data: data, seeds: 1, cifarSeeds: 1, rounds: 3}, dir: dir, stderr: io.Discard, began: time.Now()}
+		todo, err := chosen([]string{"cifar"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = r.write(todo)
+		return err
+	}
+	whole, parts := t.TempDir(), t.TempDir()
+	if err := sitting(t.Context(), whole); err != nil {
+		t.Fatal(err)
+	}
+	sittings, amid := 1, 0
+	for ; ; sittings++ {
+		err := sitting(&countdown{t.Context(), 14}, parts)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errInterrupted) || sittings > 100 {
+			t.Fatalf("sitting %d: %v", sittings, err)
+		}
+		amid += len(kept(t, parts, "*.part"))
+	}
+	if sittings < 3 || amid == 0 {
+		t.Errorf("%d sittings, %d of them ended amid a run", sittings, amid)
+	}
+	for _, name := range []string{"report.html", "report.md"} {
+		if !bytes.Equal(readFile(t, whole, name), readFile(t, parts, name)) {
+			t.Errorf("%s is another after %d sittings", name, sittings)
+		}
+	}
+	if left := kept(t, parts, "*.part"); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// A damaged record of a run on its way is as good as none.
+func TestTallyIsChecked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.part")
+	for _, text := range []string{"", "{", `{"state":{"Round":4}}`, `{"state":{"Round":1},"result":{"loss":[1,2]}}`} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got := loadTally(path, 3); got.State.Round != 0 || got.Result.rounds() != 0 {
+			t.Errorf("%q is taken for a run after round %d", text, got.State.Round)
+		}
+	}
+}
+
+func TestReproducePacked(t *testing.T) {
+	dir := t.TempDir()
+	page := reproduced(t, dir, "packed")
+	wantIn(t, page, "Packed directions", "not within 3", "uplink a round")
+	if strings.Contains(page, "different") {
+		t.Error("encrypted runs took other numbers of rounds")
+	}
+}
+
+// Table I comes out of the programs as the paper has it, all of it.
+func TestReproduceTable1(t *testing.T) {
+	r := &reproduction{ctx: t.Context(), flags: reproduceFlags{seeds: 1, rounds: 3}, dir: t.TempDir(), stderr: io.Discard}
+	table, err := r.table1()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range table.Rows {
+		if row.Verdict != report.Same {
+			t.Errorf("%v", row.Cells)
+		}
+	}
+}
+
+// The configuration of the report is that which users are given.
+func TestPaperCIFARIsTheFile(t *testing.T) {
+	want, err := config.Load(cifarConfig, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := paperCIFAR()
+	got.Experiment.Name, got.Optimizer.TrainLoss = want.Experiment.Name, want.Optimizer.TrainLoss
+	a, errA := want.Encode()
+	b, errB := got.Encode()
+	if errA != nil || errB != nil || !bytes.Equal(a, b) {
+		t.Errorf("%v, %v: the file has\n%s\nthe report\n%s", errA, errB, a, b)
+	}
+	first := cifarStated()[0].configure(false)
+	first.Optimizer.EvaluateEvery = got.Optimizer.EvaluateEvery
+	first.Experiment.Name, first.Optimizer.TrainLoss = want.Experiment.Name, want.Optimizer.TrainLoss
+	if c, err := first.Encode(); err != nil || !bytes.Equal(a, c) {
+		t.Errorf("%v: the first setting is\n%s", err, c)
+	}
+}
+
+// Encrypted control runs end where the unencrypted ones are evaluated, at any length.
+func TestControlRounds(t *testing.T) {
+	for rounds := 1; rounds < 8000; rounds += 7 {
+		for _, quick := range []bool{false, true} {
+			s := cifarSetting{rounds: rounds}
+			every, n := s.evaluateEvery(quick), s.controlRounds(quick)
+			if n < 1 || n > rounds || n%every != 0 {
+				t.Fatalf("K = %d: control after %d rounds, evaluated every %d", rounds, n, every)
+			}
+		}
+	}
+}
+
+// Pairs are judged by rounds that both have, and what clips or parts them is said.
+func TestPairs(t *testing.T) {
+	ran := func(rounds int, accuracy float64) cellResult {
+		c := cellResult{Accuracy: accuracy}
+		for k := 1; k <= rounds; k++ {
+			c.Loss, c.Evaluated, c.Accuracies = append(c.Loss, 1), append(c.Evaluated, k), append(c.Accuracies, 0.1*float64(k))
+		}
+		return c
+	}
+	clipped := ran(3, 0.9)
+	clipped.Clipped = 4
+	for _, c := range []struct {
+		encrypted, plain cellResult
+		verdict          report.Verdict
+		why              string
+	}{
+		{ran(3, 0.3), ran(3, 0.3), report.Same, ""},
+		{ran(3, 0.3), ran(9, 0.7), report.Same, ""},
+		{ran(3, 0.3), ran(2, 0.3), report.Differs, "1 unencrypted run diverged, and in other rounds than encrypted"},
+		{ran(3, 0.9), ran(3, 0.3), report.Differs, "0.2 points or more"},
+		{clipped, ran(3, 0.3), report.Differs, "0.2 points or more; messages were clipped, which unencrypted ones are not"},
+	} {
+		row := cifarRun{encrypted: []cellResult{c.encrypted}, plain: []cellResult{c.plain}}.pairs()
+		if row.Verdict != c.verdict || row.Why != c.why {
+			t.Errorf("%v, %q; want %v, %q", row.Verdict, row.Why, c.verdict, c.why)
+		}
+	}
+}
+
+func TestSmoothing(t *testing.T) {
+	if got := runningMedian([]float64{9, 1, 5, 100, 4, 3}, 3); !slices.Equal(got, []float64{9, 5, 5, 5, 4, 3}) {
+		t.Errorf("the running median is %v", got)
+	}
+}
+
+func TestRanks(t *testing.T) {
+	inf := math.Inf(1)
+	for _, c := range []struct {
+		rounds []int
+		median float64
+	}{{[]int{7}, 7}, {[]int{9, 0, 5}, 9}, {[]int{0, 0, 5}, inf}, {[]int{0, 5}, inf}, {[]int{3, 5}, 5}, {[]int{3, 1, 4, 0, 5}, 4}} {
+		var results []cellResult
+		for _, n := range c.rounds {
+			results = append(results, cellResult{Reached: n})
+		}
+		if got := rankOf(roundsTo(results), 0.5); got != c.median {
+			t.Errorf("of %v the median is %v, want %v", c.rounds, got, c.median)
 		}
 	}
 }

@@ -30,12 +30,17 @@ func (r *reproduction) theory() (report.Section, error) {
 		return s, err
 	}
 	s.Blocks = append(s.Blocks, report.Paragraph("Test problems of which L, b and F* are known: min over k of E||grad F||^2 against R/sqrt(K) + rho, with gains N(mu, sigma^2) and decoded noise."))
+	below, points := 0, 0
 	for k, setting := range found.Settings {
 		t := report.Table{Caption: setting.Name + ".", Head: []string{"K", "min E||grad F||^2", "standard error", "bound R/sqrt(K) + rho"}}
 		measured := chart.Series{Name: "measured", Style: chart.LinePoints, Color: chart.Blue}
 		bound := chart.Series{Name: "R/sqrt(K) + rho", Dashed: true, Color: chart.Vermillion}
 		for _, p := range setting.Points {
-			t.Rows = append(t.Rows, report.Row{Cells: []string{fmt.Sprint(p.Rounds), fmt.Sprintf("%.4g", p.Minimum), fmt.Sprintf("%.2g", p.StdErr), fmt.Sprintf("%.4g", p.Bound)}, Verdict: same(p.Below)})
+			t.Rows = append(t.Rows, report.Row{Cells: []string{fmt.Sprint(p.Rounds), report.Number(p.Minimum, 3), report.Number(p.StdErr, 2), report.Number(p.Bound, 3)}, Verdict: same(p.Below)})
+			points++
+			if p.Below {
+				below++
+			}
 			measured.X, measured.Y = append(measured.X, float64(p.Rounds)), append(measured.Y, p.Minimum)
 			bound.X, bound.Y = append(bound.X, float64(p.Rounds)), append(bound.Y, p.Bound)
 		}
@@ -45,6 +50,7 @@ func (r *reproduction) theory() (report.Section, error) {
 		}
 		s.Blocks = append(s.Blocks, t, f)
 	}
+	s.Findings = []report.Finding{{What: "min E||grad F||^2 at most R/sqrt(K) + rho", Paper: "always", Here: fmt.Sprintf("at %d of %d points", below, points), Verdict: same(below == points)}}
 	s.Blocks = append(s.Blocks, report.List(found.Findings()))
 	return s, nil
 }
@@ -70,10 +76,11 @@ func (r *reproduction) disagreements() (report.Section, error) {
 			if near(v.Ratio, 1, 0.1) {
 				agree++
 			}
-			stated = append(stated, fmt.Sprintf("%.2g (%s, %.2g times the formula)", v.Variance, v.Where, v.Ratio))
+			stated = append(stated, fmt.Sprintf("%s (%s, %.2g times the formula)", report.Number(v.Variance, 2), v.Where, v.Ratio))
 		}
+		s.Findings = append(s.Findings, report.Finding{What: fmt.Sprintf("decoded noise variance, n = %d, sigma = %v", f.N, f.Sigma), Paper: "three stated values", Here: fmt.Sprintf("%d of them are its own formula's, %s", agree, report.Number(f.Variance, 2)), Verdict: same(agree == len(f.Stated))})
 		t.Rows = append(t.Rows, report.Row{
-			Cells:   []string{fmt.Sprint(f.N), fmt.Sprint(f.Sigma), fmt.Sprintf("%.3g", f.Variance), fmt.Sprintf("%.3g", f.PerOmega2), fmt.Sprintf("%.3g", f.Sampled), strings.Join(stated, "; "), fmt.Sprintf("%.3g", f.Rho), fmt.Sprintf("%.1g", f.TableRho)},
+			Cells:   []string{fmt.Sprint(f.N), fmt.Sprint(f.Sigma), report.Number(f.Variance, 3), report.Number(f.PerOmega2, 3), report.Number(f.Sampled, 3), strings.Join(stated, "; "), report.Number(f.Rho, 3), report.Number(f.TableRho, 1)},
 			Verdict: same(agree == len(f.Stated)), Why: fmt.Sprintf("%d of %d stated values are the formula's, within 10 %%", agree, len(f.Stated)),
 		})
 	}
@@ -110,7 +117,7 @@ func (r *reproduction) latticeTable() (report.Table, error) {
 		if err != nil {
 			return t, err
 		}
-		t.Rows = append(t.Rows, report.Row{Cells: []string{g.name, fmt.Sprintf("%.3g", largestEps(results))}})
+		t.Rows = append(t.Rows, report.Row{Cells: []string{g.name, report.Number(largestEps(results), 3)}})
 	}
 	return t, nil
 }

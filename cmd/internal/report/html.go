@@ -8,6 +8,8 @@ import (
 	"html/template"
 	"os"
 	"path/filepath"
+	"strings"
+	"unicode"
 )
 
 //go:embed page.html
@@ -19,11 +21,13 @@ var page = template.Must(template.New("page").Parse(pageText))
 type view struct {
 	Title    string
 	Lead     []string
+	Summary  bool
 	Sections []sectionView
 }
 
 type sectionView struct {
 	ID, Title string
+	Findings  []Finding
 	Blocks    []blockView
 }
 
@@ -31,10 +35,62 @@ type sectionView struct {
 type blockView struct {
 	Paragraph string
 	List      []string
-	Table     *Table
-	Judged    bool
+	Table     *tableView
 	Picture   template.URL
 	Caption   string
+}
+
+// tableView is a table with the alignment of its columns, and of those that stay empty
+// throughout none.
+type tableView struct {
+	Caption        string
+	Head           []cellView
+	Rows           []rowView
+	Judged, Argued bool
+}
+
+type rowView struct {
+	Cells   []cellView
+	Verdict Verdict
+	Why     string
+}
+
+type cellView struct {
+	Text    string
+	Numeric bool // of the column
+}
+
+func viewOfTable(t Table) *tableView {
+	v := &tableView{Caption: t.Caption, Judged: t.judged(), Argued: t.argued()}
+	numeric := make([]bool, len(t.Head))
+	for k, head := range t.Head {
+		numeric[k] = t.numeric(k)
+		v.Head = append(v.Head, cellView{head, numeric[k]})
+	}
+	for _, row := range t.Rows {
+		rv := rowView{Verdict: row.Verdict, Why: row.Why}
+		for k, cell := range row.Cells {
+			rv.Cells = append(rv.Cells, cellView{cell, numeric[k]})
+		}
+		v.Rows = append(v.Rows, rv)
+	}
+	return v
+}
+
+// numeric tells whether a column has figures, which are set flush right, and no words.
+func (t Table) numeric(column int) bool {
+	figures := false
+	for _, row := range t.Rows {
+		cell := row.Cells[column]
+		if cell == "" || cell == "–" {
+			continue
+		}
+		if strings.IndexFunc(cell, unicode.IsDigit) > 1 || !strings.ContainsAny(cell[:1], "0123456789-+.") || len(cell) > 40 {
+			return false
+		}
+		figures = true
+	}
+	return figures
 }
 
 // Class names a verdict for the page's style.
@@ -46,9 +102,9 @@ func (r Report) HTML(dir string) ([]byte, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	v := view{Title: r.Title, Lead: r.Lead}
+	v := view{Title: r.Title, Lead: r.Lead, Summary: r.summarised()}
 	for k, s := range r.Sections {
-		sv := sectionView{ID: fmt.Sprintf("s%d", k+1), Title: s.Title}
+		sv := sectionView{ID: fmt.Sprintf("s%d", k+1), Title: s.Title, Findings: s.Findings}
 		for _, b := range s.Blocks {
 			bv, err := viewOf(b, dir)
 			if err != nil {
@@ -72,7 +128,7 @@ func viewOf(b Block, dir string) (blockView, error) {
 	case List:
 		return blockView{List: b}, nil
 	case Table:
-		return blockView{Table: &b, Judged: b.judged()}, nil
+		return blockView{Table: viewOfTable(b)}, nil
 	case Figure:
 		svg, err := os.ReadFile(filepath.Join(dir, b.Base+".svg"))
 		if err != nil {

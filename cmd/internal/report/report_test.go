@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,7 +22,7 @@ func some(t *testing.T) (Report, string) {
 	}
 	return Report{
 		Title: "A & B <c>", Lead: []string{"Lead_in."},
-		Sections: []Section{{"One", []Block{
+		Sections: []Section{{"One", []Finding{{"accuracy", "9 %", "8 %", Differs}, {"bytes", "1|0", "10", Same}}, []Block{
 			Paragraph("a < b"), List{"first", "sec*ond"},
 			Table{"Caption.", []string{"x", "y"}, []Row{{[]string{"1|2", "3"}, Same, ""}, {[]string{"4", "5"}, Differs, "because"}}},
 			Table{"Plain.", []string{"x"}, []Row{{Cells: []string{"6"}}}},
@@ -42,7 +43,7 @@ func TestHTML(t *testing.T) {
 		t.Error("the same report gives other bytes")
 	}
 	text := string(data)
-	for _, want := range []string{"A &amp; B &lt;c&gt;", "a &lt; b", `class="verdict differs">different`, "data:image/svg&#43;xml;base64,PHN2Zy8", "<caption>Plain.</caption>"} {
+	for _, want := range []string{"A &amp; B &lt;c&gt;", "a &lt; b", `class="verdict differs">✗ different`, `<a href="#s1">One</a>`, `<td class="n">3</td>`, `<td class="why">because</td>`, "data:image/svg&#43;xml;base64,PHN2Zy8", "<caption>Plain.</caption>"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in the page", want)
 		}
@@ -73,6 +74,13 @@ func TestMarkdown(t *testing.T) {
 
 Lead\_in.
 
+## Summary
+
+| section | figure | paper | here | verdict |
+|---|---|---|---|---|
+| [One](#one) | accuracy | 9 % | 8 % | ✗ different |
+|  | bytes | 1\|0 | 10 | ✓ same |
+
 ## One
 
 a &lt; b
@@ -80,14 +88,14 @@ a &lt; b
 - first
 - sec\*ond
 
-Caption.
+*Caption.*
 
 | x | y | verdict | why |
 |---|---|---|---|
-| 1\|2 | 3 | same |  |
-| 4 | 5 | different | because |
+| 1\|2 | 3 | ✓ same |  |
+| 4 | 5 | ✗ different | because |
 
-Plain.
+*Plain.*
 
 | x |
 |---|
@@ -109,8 +117,42 @@ func TestRefusals(t *testing.T) {
 	if _, err := r.HTML(dir); err == nil {
 		t.Error("a picture that is not there is taken")
 	}
+	r.Sections = append(r.Sections, Section{Title: "One"})
+	if _, err := r.Markdown(); err == nil {
+		t.Error("two sections of one title, which links cannot tell apart, are taken")
+	}
+	r.Sections = r.Sections[:1]
 	r.Sections[0].Blocks = []Block{Table{"T.", []string{"x", "y"}, []Row{{Cells: []string{"1"}}}}}
 	if _, err := r.Markdown(); err == nil {
 		t.Error("a short row is taken")
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for _, c := range []struct {
+		x      float64
+		digits int
+		want   string
+	}{
+		{2.69e-17, 2, "2.7 × 10⁻¹⁷"}, {-1.234e20, 3, "-1.23 × 10²⁰"}, {0.00123, 2, "0.0012"}, {0.09996, 3, "0.100"},
+		{31.4159, 3, "31.4"}, {31.4159, 2, "31"}, {446464, 3, "4.46 × 10⁵"}, {12345, 2, "12345"}, {0, 3, "0"}, {1, 3, "1.00"},
+		{math.NaN(), 2, "–"}, {math.Inf(-1), 2, "-∞"}, {math.Inf(1), 2, "+∞"},
+	} {
+		if got := Number(c.x, c.digits); got != c.want {
+			t.Errorf("%v with %d digits is %q, want %q", c.x, c.digits, got, c.want)
+		}
+	}
+}
+
+// The names are those that GitHub gives such headings.
+func TestAnchor(t *testing.T) {
+	for title, want := range map[string]string{
+		"Parameter sets and overhead: Table II":   "parameter-sets-and-overhead-table-ii",
+		"MNIST 0 against 1: Fig. 2 and Table III": "mnist-0-against-1-fig-2-and-table-iii",
+		"CIFAR-10, d = 61,241":                    "cifar-10-d--61241",
+	} {
+		if got := anchor(title); got != want {
+			t.Errorf("%q has the anchor %q, want %q", title, got, want)
+		}
 	}
 }

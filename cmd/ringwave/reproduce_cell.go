@@ -1,0 +1,310 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"ringwave/cmd/internal/chart"
+	"ringwave/cmd/internal/config"
+	"ringwave/cmd/internal/runfolder"
+	"ringwave/crypto/xmkckks"
+	"ringwave/learner"
+)
+
+// cellVersion is part of a result's key: raise it when what a run computes changes.
+const cellVersion = 3
+
+// cellResult is what is kept of one run.
+type cellResult struct {
+	Dataset  string            `json:"dataset"`
+	Accuracy float64           `json:"accuracy"`
+	Loss     []runfolder.Float `json:"loss"` // of each round's batches
+	Final    runfolder.Float   `json:"final_loss"`
+	// Evaluated are the rounds after which the model was tried on the test set,
+	// Accuracies what it then got right.
+	Evaluated  []int     `json:"evaluated"`
+	Accuracies []float64 `json:"accuracies"`
+	// Reached is the first round evaluated at which the accuracy asked for was there,
+	// and the last one run; 0 if it was not, or none was asked for.
+	Reached  int  `json:"reached"`
+	Repeated int  `json:"repeated"`
+	Skipped  int  `json:"skipped"`
+	Clipped  int  `json:"clipped"`
+	Diverged bool `json:"diverged"`
+	// WorstEps is the largest |eps| in predicted deviations, EpsMean2 the mean of
+	// (eps/deviation)^2.
+	WorstEps runfolder.Float `json:"worst_eps"`
+	// LargestEps is the largest |eps| itself, EpsVariance the mean of eps^2.
+	LargestEps  runfolder.Float `json:"largest_eps"`
+	EpsMean2    runfolder.Float `json:"eps_mean_square"`
+	EpsVariance runfolder.Float `json:"eps_variance"`
+	// Seconds is wall time, of the sittings that computed it.
+	Seconds float64 `json:"seconds"`
+}
+
+// accuracyAfter gives the accuracy after a round that was evaluated; NaN for another.
+func (c cellResult) accuracyAfter(round int) float64 {
+	for k, at := range c.Evaluated {
+		if at == round {
+			return c.Accuracies[k]
+		}
+	}
+	return math.NaN()
+}
+
+// rounds gives the number of rounds run.
+func (c cellResult) rounds() int { return len(c.Loss) }
+
+// job is one run of a chapter: a configuration and, where that is not 0, the test
+// accuracy at which it may end.
+type job struct {
+	cfg  config.Config
+	goal float64
+}
+
+// cell runs a job, or gives what an earlier run of it gave.
+func (r *reproduction) cell(j job) (out cellResult, err error) {
+	j.cfg = r.shortened(j.cfg)
+	key, err := j.key()
+	if err != nil {
+		return out, err
+	}
+	path := filepath.Join(r.dir, "cache", key+".json")
+	data, err := os.ReadFile(path)
+	if err == nil && json.Unmarshal(data, &out) == nil {
+		r.progress.finished(j, true)
+		return out, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return out, place(err)
+	}
+	part := filepath.Join(r.dir, "cache", key+".part")
+	if out, err = r.runCell(j, part); err != nil {
+		return out, err
+	}
+	if data, err = json.Marshal(out); err != nil {
+		return out, err
+	}
+	if err := runfolder.WriteFile(path, data); err != nil {
+		return out, err
+	}
+	r.progress.finished(j, false)
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return out, place(err)
+	}
+	return out, nil
+}
+
+// shortened is a configuration for a look at the whole, if that is all that is wanted.
+func (r *reproduction) shortened(c config.Config) config.Config {
+	if most := r.flags.rounds; most > 0 {
+		c.Optimizer.Rounds = min(c.Optimizer.Rounds, most)
+		c.Task.StrokesTrain, c.Task.StrokesTest = 800, 200
+	}
+	return c
+}
+
+// key names what a job is computed from.
+func (j job) key() (string, error) {
+	j.cfg.Experiment.Name = "" // it changes nothing
+	encoded, err := j.cfg.Encode()
+	if err != nil {
+		return "", err
+	}
+	encoded = fmt.Appendf(encoded, "\nversion %d", cellVersion)
+	if j.goal > 0 {
+		encoded = fmt.Appendf(encoded, "\nuntil accuracy %v", j.goal)
+	}
+	sum := sha256.Sum256(encoded)
+	return fmt.Sprintf("%x", sum[:16]), nil
+}
+
+// tally is a run on its way: what it came to so far, and all that it needs to go on.
+type tally struct {
+	Result cellResult    `json:"result"`
+	State  learner.State `json:"state"`
+	// Rounds counts those of which eps has a predicted deviation; Squares is the sum
+	// of (eps/deviation)^2 over them, EpsSquares that of eps^2.
+	Rounds     int             `json:"rounds"`
+	Squares    runfolder.Float `json:"squares"`
+	EpsSquares runfolder.Float `json:"eps_squares"`
+}
+
+// tallyEvery is the time after which a run on its way is kept.
+const tallyEvery = 20 * time.Second
+
+// loadTally gives what an earlier sitting kept of a run, or a beginning.
+func loadTally(path string, rounds int) tally {
+	var t tally
+	data, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(data, &t) != nil || t.State.Round > rounds || t.State.Round != t.Result.rounds() {
+		return tally{}
+	}
+	return t
+}
+
+// save keeps a run on its way.
+func (t tally) save(path string, state learner.State) error {
+	t.State = state
+	data, err := json.Marshal(t)
+	if err != nil {
+		return nil // a model that is no longer finite is not worth going on with
+	}
+	return runfolder.WriteFile(path, data)
+}
+
+// add counts a round.
+func (t *tally) add(record learner.Record) {
+	out := &t.Result
+	out.Loss = append(out.Loss, runfolder.Float(record.TrainLoss))
+	if record.Evaluated {
+		out.Evaluated, out.Accuracies = append(out.Evaluated, record.Round), append(out.Accuracies, record.TestAccuracy)
+	}
+	if !(record.EpsStdPredicted > 0) || record.Skipped {
+		return
+	}
+	x := record.Eps / record.EpsStdPredicted
+	square := record.EpsSquare
+	if square == 0 { // of a trainer that has no directions
+		square = x * x
+	}
+	t.Rounds++
+	t.Squares += runfolder.Float(square)
+	t.EpsSquares += runfolder.Float(record.Eps * record.Eps)
+	out.WorstEps = runfolder.Float(math.Max(float64(out.WorstEps), math.Abs(x)))
+	out.LargestEps = runfolder.Float(math.Max(float64(out.LargestEps), math.Abs(record.Eps)))
+}
+
+// runCell trains without a folder. What it has when it is interrupted, and after every
+// so many seconds, is kept in the file named part, from which it goes on.
+func (r *reproduction) runCell(j job, part string) (out cellResult, err error) {
+	began := time.Now()
+	s, err := newSession(j.cfg, r.flags.data)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	t := loadTally(part, j.cfg.Optimizer.Rounds)
+	if err := s.assembleAfter(t.State); err != nil {
+		return out, err
+	}
+	before := t.Result.Seconds
+	kept := began
+	for !s.trainer.Done() && t.Result.Reached == 0 {
+		record, err := s.trainer.Step(r.ctx)
+		if diverged(err) {
+			t.Result.Diverged = true
+			break
+		}
+		t.Result.Seconds = before + time.Since(began).Seconds()
+		if err != nil {
+			return out, errors.Join(err, t.save(part, s.trainer.State()))
+		}
+		t.add(record)
+		if j.goal > 0 && record.Evaluated && record.TestAccuracy >= j.goal {
+			t.Result.Reached = record.Round
+		}
+		r.progress.within(j, record.Round)
+		if time.Since(kept) < tallyEvery {
+			continue
+		}
+		kept = time.Now()
+		if err := t.save(part, s.trainer.State()); err != nil {
+			return out, err
+		}
+	}
+	result, state := s.trainer.Final(), s.trainer.State()
+	out = t.Result
+	out.Dataset = s.task.name
+	out.Accuracy, out.Final = result.TestAccuracy, runfolder.Float(result.TrainLoss)
+	out.Repeated, out.Skipped, out.Clipped = state.Repeated, state.Skipped, state.Clipped
+	n := runfolder.Float(t.Rounds)
+	out.EpsMean2, out.EpsVariance = t.Squares/n, t.EpsSquares/n
+	out.Seconds = before + time.Since(began).Seconds()
+	return out, nil
+}
+
+// assembleAfter makes aggregator and trainer behind a state, which is empty for a run
+// that begins. Keys come from the seed: they are those of before.
+func (s *session) assembleAfter(state learner.State) error {
+	epoch := uint32(0)
+	if e := s.cfg.Encryption.KeyEpochRounds; e > 0 {
+		epoch = uint32(state.Round / e)
+	}
+	if err := s.assemble(xmkckks.NewLedger(attemptsPerKey(s.cfg)), epoch, state.Round+1); err != nil {
+		return err
+	}
+	if state.Round == 0 {
+		return nil
+	}
+	return s.trainer.Restore(state)
+}
+
+// seedSpread is a median with quartiles.
+type seedSpread struct{ low, median, high float64 }
+
+func quartilesOf(values []float64) seedSpread {
+	low, median, high := chart.Quartiles(values)
+	return seedSpread{low, median, high}
+}
+
+// percent writes shares.
+func (s seedSpread) percent() string {
+	return fmt.Sprintf("%.2f %% (%.2f to %.2f)", 100*s.median, 100*s.low, 100*s.high)
+}
+
+// percent writes a share.
+func percent(x float64) string { return fmt.Sprintf("%.2f %%", 100*x) }
+
+// accuracyText writes accuracies: one as it is, several as median and quartiles.
+func accuracyText(results []cellResult) string {
+	if len(results) == 1 {
+		return percent(results[0].Accuracy)
+	}
+	return quartilesOf(accuracies(results)).percent()
+}
+
+// seedsText writes how many seeds.
+func seedsText(n int) string {
+	if n == 1 {
+		return "one seed"
+	}
+	return fmt.Sprintf("%d seeds", n)
+}
+
+// fewSeeds is how many seeds serve where the paper states no accuracy.
+func (r *reproduction) fewSeeds() int {
+	if r.flags.quick {
+		return 1
+	}
+	return min(5, r.flags.seeds)
+}
+
+// seeds runs a configuration with seeds 1 to n.
+func (r *reproduction) seeds(what string, c config.Config, n int) ([]cellResult, error) {
+	var out []cellResult
+	for seed := 1; seed <= n; seed++ {
+		c.Experiment.Seed = int64(seed)
+		res, err := r.cell(job{cfg: c})
+		if err != nil {
+			return out, fmt.Errorf("%s, seed %d: %w", what, seed, err)
+		}
+		out = append(out, res)
+	}
+	return out, nil
+}
+
+func accuracies(results []cellResult) []float64 {
+	var out []float64
+	for _, c := range results {
+		out = append(out, c.Accuracy)
+	}
+	return out
+}

@@ -1,0 +1,460 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"ringwave/cmd/internal/config"
+	"ringwave/cmd/internal/report"
+	"ringwave/learner/dataset"
+)
+
+// paperCIFAR is the CIFAR-10 experiment of Section VI at the settings that it states,
+// setup B: that of hw-configs/cifar10-lenet.toml, save that the training loss is taken
+// from the pairs.
+func paperCIFAR() config.Config {
+	c := config.Default()
+	c.Task.Dataset, c.Task.Model = "cifar10", "lenet"
+	o := &c.Optimizer
+	o.Rounds, o.Eta0, o.Gamma0, o.TrainLoss = 7500, 0.005, 0.01, "pairs"
+	o.EvaluateEvery, o.CheckpointEvery = 50, 50
+	c.Encryption.ParameterSet, c.Encryption.Form = "paper-4096", "whole"
+	c.Channel.Std = 10
+	return c
+}
+
+// The accuracies on CIFAR-10 in Table III, all at sigma = 10.
+const (
+	cifarPaperA     = 0.8020 // (8192, 218)
+	cifarPaperB     = 0.8015 // (4096, 109)
+	cifarPaperPlain = 0.8170 // no encryption
+)
+
+// cifarGoal is what counts as learnt.
+const cifarGoal = 0.80
+
+// cifarSetting is a way to train LeNet on CIFAR-10.
+type cifarSetting struct {
+	name               string
+	loss               string // mean or sum
+	sigma              float64
+	eta0, etaPower     float64
+	gamma0, gammaPower float64
+	batch, rounds      int
+	packed             int // directions of a round
+	set, form          string
+	// seeds is the most seeds that it is run with; 0 for as many as are asked for.
+	seeds int
+}
+
+// cifarStated are the paper's steps. The first is the paper's experiment, as far as it
+// says.
+func cifarStated() []cifarSetting {
+	var out []cifarSetting
+	for _, sigma := range []float64{10, 1} {
+		for _, loss := range []string{"mean", "sum"} {
+			out = append(out, cifarSetting{
+				name: "stated steps", loss: loss, sigma: sigma,
+				eta0: 0.005, etaPower: 0.5, gamma0: 0.01, gammaPower: 0.25,
+				batch: 128, rounds: 7500, packed: 1, set: "paper-4096", form: "whole",
+			})
+		}
+	}
+	return out
+}
+
+// cifarLearns are settings that learn, found by a search.
+func cifarLearns() []cifarSetting {
+	return []cifarSetting{
+		{name: "larger steps", loss: "mean", sigma: 1, eta0: 0.5, etaPower: 0.5, gamma0: 0.01, gammaPower: 0.25, batch: 128, rounds: 2000, packed: 1, set: "paper-4096", form: "whole"},
+		{name: "larger steps", loss: "mean", sigma: 10, eta0: 0.05, etaPower: 0.5, gamma0: 0.01, gammaPower: 0.25, batch: 128, rounds: 2000, packed: 1, set: "paper-4096", form: "whole"},
+		{name: "16 packed directions", loss: "mean", sigma: 10, eta0: 0.5, etaPower: 0.5, gamma0: 0.01, gammaPower: 0.25, batch: 32, rounds: 1000, packed: 16, set: "paper-4096", form: "whole"},
+	}
+}
+
+// cifarQuickRounds is how many rounds the quick form has, packed ones counting for all
+// their directions at a batch of 128.
+const cifarQuickRounds = 45
+
+// quickened is a setting cut for the quick form: each run costs about the same.
+func (s cifarSetting) quickened() cifarSetting {
+	s.rounds = min(s.rounds, max(15, cifarQuickRounds*128/(s.batch*s.packed)))
+	return s
+}
+
+// evaluateEvery gives the rounds from one look at the test set to the next.
+func (s cifarSetting) evaluateEvery(quick bool) int {
+	points := 75
+	if quick {
+		points = 15
+	}
+	return max(1, s.rounds/points)
+}
+
+// controlRounds is after how many rounds an encrypted run may end that is there to be
+// compared with the unencrypted one: a multiple of evaluateEvery.
+func (s cifarSetting) controlRounds(quick bool) int {
+	every := s.evaluateEvery(quick)
+	return max(1, s.rounds*2/15/every) * every
+}
+
+// steps writes the laws.
+func (s cifarSetting) steps() string {
+	text := fmt.Sprintf("eta = %v (1+k)^-%v, gamma = %v (1+k)^-%v, batch %d, K = %d", s.eta0, s.etaPower, s.gamma0, s.gammaPower, s.batch, s.rounds)
+	if s.packed > 1 {
+		text += fmt.Sprintf(", P = %d", s.packed)
+	}
+	return text
+}
+
+// title names a setting in a table.
+func (s cifarSetting) title() string {
+	return fmt.Sprintf("%s, loss as batch %s: %s", s.name, s.loss, s.steps())
+}
+
+// configure gives the setting's configuration, encrypted.
+func (s cifarSetting) configure(quick bool) config.Config {
+	c := paperCIFAR()
+	c.Task.Loss, c.Channel.Std = s.loss, s.sigma
+	o := &c.Optimizer
+	o.Rounds, o.BatchSize, o.PackedDirections, o.EvaluateEvery = s.rounds, s.batch, s.packed, s.evaluateEvery(quick)
+	o.Eta0, o.EtaPower, o.Gamma0, o.GammaPower = s.eta0, s.etaPower, s.gamma0, s.gammaPower
+	c.Encryption.ParameterSet, c.Encryption.Form = s.set, s.form
+	if s.loss == "sum" {
+		c.Encryption.DeltaMax *= float64(s.batch) // nothing is clipped that is not with the mean
+	}
+	return c
+}
+
+// plain is a configuration without encryption, on the same gains, with the receiver
+// noise sigma_n.
+func plain(c config.Config, noise float64) config.Config {
+	c.Experiment.Aggregator, c.Channel.AnalogNoiseStd = aggregatorNone, noise
+	return c
+}
+
+// perSample is by what a loss is divided to be that of one sample.
+func (s cifarSetting) perSample() float64 {
+	if s.loss == "sum" {
+		return float64(s.batch)
+	}
+	return 1
+}
+
+// cifarRun is a setting with what came of it.
+type cifarRun struct {
+	cifarSetting
+	seeds int
+	// full is K where nothing was cut.
+	full int
+	// plain are the runs without encryption, sigma_n = 0; noisy those with sigma_n = 1,
+	// where there are any. Encrypted are the whole runs; control has encrypted first
+	// rounds, to be compared, where there are no whole ones.
+	plain, noisy, encrypted, control []cellResult
+}
+
+// runCIFAR runs all settings. At the stated steps the paper's own experiment is
+// encrypted throughout with the first seed; the others are encrypted for their first
+// rounds.
+func (r *reproduction) runCIFAR() (stated, learns []cifarRun, err error) {
+	type series struct {
+		cfg   config.Config
+		seeds int
+		to    *[]cellResult
+	}
+	few := len(cifarStated())
+	runs := make([]cifarRun, few+len(cifarLearns()))
+	var plan []series
+	for k, s := range append(cifarStated(), cifarLearns()...) {
+		run := &runs[k]
+		run.cifarSetting, run.full, run.seeds = s, s.rounds, r.flags.cifarSeeds
+		if r.flags.quick {
+			run.cifarSetting = s.quickened()
+		}
+		if s.seeds > 0 {
+			run.seeds = min(run.seeds, s.seeds)
+		}
+		c := run.configure(r.flags.quick)
+		plan = append(plan, series{plain(c, 0), run.seeds, &run.plain})
+		switch {
+		case k == 0:
+			plan = append(plan, series{plain(c, 1), run.seeds, &run.noisy}, series{c, 1, &run.encrypted})
+		case k < few:
+			c.Optimizer.Rounds = run.controlRounds(r.flags.quick)
+			plan = append(plan, series{c, 1, &run.control})
+		default:
+			plan = append(plan, series{c, run.seeds, &run.encrypted})
+		}
+	}
+	var jobs []job
+	for _, p := range plan {
+		jobs = append(jobs, slices.Repeat([]job{{cfg: p.cfg}}, p.seeds)...)
+	}
+	r.begin("cifar", jobs, false)
+	for _, p := range plan {
+		if *p.to, err = r.seeds(fmt.Sprintf("CIFAR-10, sigma = %v, eta0 = %v", p.cfg.Channel.Std, p.cfg.Optimizer.Eta0), p.cfg, p.seeds); err != nil {
+			return nil, nil, err
+		}
+	}
+	return runs[:few], runs[few:], nil
+}
+
+// judge compares runs with the paper's value; those that were cut short say nothing.
+func (run cifarRun) judge(results []cellResult, paper float64) (report.Verdict, string) {
+	rounds, diverged := 0, 0
+	for _, c := range results {
+		rounds = max(rounds, c.rounds())
+		if c.Diverged {
+			diverged++
+		}
+	}
+	if rounds < run.full && diverged == 0 {
+		return report.Missing, fmt.Sprintf("cut to %d of %d rounds", rounds, run.full)
+	}
+	verdict, why := againstPaper(accuracies(results), paper)
+	if diverged > 0 {
+		why = fmt.Sprintf("%d of %d diverged; %s", diverged, len(results), why)
+	}
+	return verdict, why
+}
+
+// cifar makes Fig. 3 and the CIFAR-10 column of Table III.
+func (r *reproduction) cifar() (report.Section, error) {
+	s := report.Section{Title: "CIFAR-10 0 against 1, LeNet: Fig. 3 and Table III"}
+	roots, _ := dataRoots(r.flags.data)
+	_, err := dataset.FindCIFAR10(roots)
+	var missing *dataset.MissingError
+	if errors.As(err, &missing) {
+		return cifarMissing(s), nil
+	}
+	if err != nil {
+		return s, bad(err)
+	}
+	stated, learns, err := r.runCIFAR()
+	if err != nil {
+		return s, err
+	}
+	s.Findings = cifarFindings(stated[0], learns)
+	s.Blocks = append(s.Blocks, report.Paragraph(cifarLead(stated)), cifarTable3(stated))
+	if err := r.cifarFigures(&s, stated, "fig3", "Fig. 3, the stated steps"); err != nil {
+		return s, err
+	}
+	s.Blocks = append(s.Blocks,
+		report.Paragraph("Settings that learn: the steps below were found by a search; the model, the data, N = 10 and the channel are the paper's. Encrypted and unencrypted runs meet the same gains, batches and directions."),
+		cifarLearnsTable(learns))
+	if err := r.cifarFigures(&s, learns, "fig3-learns", "Settings that learn"); err != nil {
+		return s, err
+	}
+	s.Blocks = append(s.Blocks, cifarPairs(slices.Concat(stated, learns)))
+	return s, nil
+}
+
+// cifarMissing is the section where the data are not on the machine.
+func cifarMissing(s report.Section) report.Section {
+	t := report.Table{Caption: "Table III, CIFAR-10, sigma = 10.", Head: []string{"system", "paper", "here"}}
+	for _, row := range []struct {
+		name  string
+		paper float64
+	}{{"A: (8192, 218)", cifarPaperA}, {"B: (4096, 109)", cifarPaperB}, {"no encryption, sigma_n = 1", cifarPaperPlain}} {
+		t.Rows = append(t.Rows, report.Row{Cells: []string{row.name, percent(row.paper), "–"}, Verdict: report.Missing, Why: "CIFAR-10 is not on this machine"})
+	}
+	s.Blocks = append(s.Blocks,
+		report.Paragraph("CIFAR-10 was not found, and no experiment on it was run. Get it with \"ringwave data fetch cifar10\", or point --data or RINGWAVE_DATA at a folder that has its six binary files, in itself or in cifar10/; then run reproduce again with the same --out: only this chapter is then computed."),
+		t)
+	s.Findings = []report.Finding{{What: "test accuracy, sigma = 10", Paper: percent(cifarPaperB), Here: "CIFAR-10 is not on this machine", Verdict: report.Missing}}
+	return s
+}
+
+// cifarLead says what the stated steps give.
+func cifarLead(stated []cifarRun) string {
+	paper := stated[0]
+	spread := quartilesOf(accuracies(paper.plain))
+	text := fmt.Sprintf("At the steps that the paper states (%s; sigma = 10, loss as batch mean) the test accuracy is %s after the rounds run, where the paper has %s; guessing gives 50 %%.",
+		paper.steps(), accuracyText(paper.plain), percent(cifarPaperB))
+	switch {
+	case paper.plain[0].rounds() < paper.full && !paper.plain[0].Diverged:
+		text += fmt.Sprintf(" These runs are cut short, to %d of %d rounds, and say nothing of the whole.", paper.plain[0].rounds(), paper.full)
+	case spread.median < cifarGoal-0.05:
+		text += " At its stated steps the paper's number does not come out."
+	}
+	text += fmt.Sprintf(" The paper gives neither the batch size, for which that of its MNIST experiment stands here, nor whether a device's loss is the mean or the sum over its batch: a sum makes Delta f %d times larger, and is given beside it.", paper.batch)
+	return text + fmt.Sprintf(" Without encryption and receiver noise %s run. The paper's experiment is encrypted throughout with the first seed, the others for their first rounds: the last table of this section compares them with the unencrypted ones.", wereRun(paper.seeds))
+}
+
+func wereRun(seeds int) string {
+	if seeds == 1 {
+		return "one seed was"
+	}
+	return fmt.Sprintf("%d seeds were", seeds)
+}
+
+// cifarTable3 is the CIFAR-10 column of Table III.
+func cifarTable3(stated []cifarRun) report.Table {
+	paper := stated[0]
+	t := report.Table{
+		Caption: "Table III, CIFAR-10: test accuracy at the stated steps, median and quartiles where there are several seeds. The paper has sigma = 10 alone, and does not say which loss.",
+		Head:    []string{"system", "loss", "sigma", "seeds", "rounds", "paper", "here", "final training loss"},
+		Rows: []report.Row{
+			{Cells: []string{"A: (8192, 218)", "mean", "10", "0", "0", percent(cifarPaperA), "–", "–"}, Verdict: report.Missing,
+				Why: "not run on CIFAR-10: the sets differ in the decoded noise, by which the chapter on MNIST compares them"},
+			paper.row("B: (4096, 109)", paper.encrypted, cifarPaperB),
+			paper.row("no encryption, sigma_n = 1", paper.noisy, cifarPaperPlain),
+		},
+	}
+	for _, run := range stated {
+		against := 0.0
+		if run.sigma == 10 {
+			against = cifarPaperB
+		}
+		t.Rows = append(t.Rows, run.row("no encryption, sigma_n = 0", run.plain, against))
+	}
+	return t
+}
+
+// row compares with the paper's value, if that is not 0.
+func (run cifarRun) row(name string, results []cellResult, paper float64) report.Row {
+	rounds, losses := 0, []float64(nil)
+	for _, c := range results {
+		rounds = max(rounds, c.rounds())
+		losses = append(losses, float64(c.Final)/run.perSample())
+	}
+	row := report.Row{Cells: []string{name, run.loss, fmt.Sprint(run.sigma), fmt.Sprint(len(results)), fmt.Sprint(rounds), "–", accuracyText(results), report.Number(quartilesOf(losses).median, 3)}}
+	if paper > 0 {
+		row.Cells[5] = percent(paper)
+		row.Verdict, row.Why = run.judge(results, paper)
+	}
+	return row
+}
+
+// cifarLearnsTable compares the settings that learn with the paper's value and with the
+// goal.
+func cifarLearnsTable(learns []cifarRun) report.Table {
+	t := report.Table{
+		Caption: fmt.Sprintf("Settings that learn: test accuracy at the end, median and quartiles where there are several seeds; %.0f %% in the median is wanted.", 100*cifarGoal),
+		Head:    []string{"setting", "sigma", "seeds", "encrypted", "no encryption", "80 %", "paper"},
+	}
+	for _, run := range learns {
+		row := report.Row{Cells: []string{run.title(), fmt.Sprint(run.sigma), fmt.Sprint(len(run.encrypted)), accuracyText(run.encrypted), accuracyText(run.plain), goalText(quartilesOf(accuracies(run.encrypted)).median), "–"}}
+		if run.sigma == 10 {
+			row.Cells[6] = percent(cifarPaperB)
+			row.Verdict, row.Why = run.judge(run.encrypted, cifarPaperB)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+func goalText(median float64) string {
+	if median >= cifarGoal {
+		return "reached"
+	}
+	return fmt.Sprintf("missed by %.1f points", 100*(cifarGoal-median))
+}
+
+// pairTolerance is by how much encrypted and unencrypted runs may differ.
+const pairTolerance = 0.002
+
+// cifarPairs compares encrypted with unencrypted runs.
+func cifarPairs(runs []cifarRun) report.Table {
+	t := report.Table{
+		Caption: "Encrypted against unencrypted without receiver noise, on the same gains, batches and directions, after as many rounds as were run encrypted. The difference of loss is the largest of the training loss in any round, in parts of that loss; clipped are messages beyond delta_max, of the encrypted runs.",
+		Head:    []string{"setting", "sigma", "seeds", "rounds", "difference of accuracy, points", "of loss", "clipped"},
+	}
+	for _, run := range runs {
+		t.Rows = append(t.Rows, run.pairs())
+	}
+	return t
+}
+
+// pairs compares a setting's runs. What differs is explained by what was counted, and
+// by nothing else.
+func (run cifarRun) pairs() report.Row {
+	encrypted := slices.Concat(run.encrypted, run.control)
+	accuracy, loss, rounds, clipped, parted := 0.0, 0.0, 0, 0, 0
+	for k, e := range encrypted {
+		p := run.plain[k]
+		rounds, clipped = max(rounds, e.rounds()), clipped+e.Clipped
+		loss = math.Max(loss, lossDifference(e, p))
+		if after, ok := atSameRound(e, p); ok {
+			accuracy = math.Max(accuracy, math.Abs(e.Accuracy-after))
+		} else {
+			parted++
+		}
+	}
+	row := report.Row{
+		Cells:   []string{run.title(), fmt.Sprint(run.sigma), fmt.Sprint(len(encrypted)), fmt.Sprint(rounds), fmt.Sprintf("%.2f", 100*accuracy), report.Number(loss, 2), fmt.Sprint(clipped)},
+		Verdict: same(accuracy < pairTolerance && parted == 0),
+	}
+	if row.Verdict == report.Same {
+		return row
+	}
+	var why []string
+	if parted > 0 {
+		why = append(why, fmt.Sprintf("%s diverged, and in other rounds than encrypted", count(parted, "unencrypted run")))
+	}
+	if accuracy >= pairTolerance {
+		why = append(why, "0.2 points or more")
+	}
+	if clipped > 0 {
+		why = append(why, "messages were clipped, which unencrypted ones are not")
+	}
+	row.Why = strings.Join(why, "; ")
+	return row
+}
+
+// count writes a number of things.
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// atSameRound gives the accuracy of a run after as many rounds as another has, if it got
+// there.
+func atSameRound(short, long cellResult) (float64, bool) {
+	if short.rounds() == long.rounds() {
+		return long.Accuracy, true
+	}
+	accuracy := long.accuracyAfter(short.rounds())
+	return accuracy, !math.IsNaN(accuracy)
+}
+
+// lossDifference gives the largest relative difference of two runs' losses.
+func lossDifference(a, b cellResult) float64 {
+	worst := 0.0
+	for k := range min(len(a.Loss), len(b.Loss)) {
+		x, y := float64(a.Loss[k]), float64(b.Loss[k])
+		if scale := math.Max(math.Abs(x), math.Abs(y)); scale > 0 {
+			worst = math.Max(worst, math.Abs(x-y)/scale)
+		}
+	}
+	return worst
+}
+
+// cifarFindings are the section's lines of the summary.
+func cifarFindings(paper cifarRun, learns []cifarRun) []report.Finding {
+	finding := func(run cifarRun, what string, results []cellResult, value float64) report.Finding {
+		f := report.Finding{What: what, Paper: "–", Here: accuracyText(results)}
+		if value > 0 {
+			f.Paper = percent(value)
+			f.Verdict, _ = run.judge(results, value)
+		}
+		return f
+	}
+	out := []report.Finding{
+		finding(paper, "(4096, 109), sigma = 10, stated steps", paper.encrypted, cifarPaperB),
+		finding(paper, "no encryption, sigma = 10, stated steps", paper.noisy, cifarPaperPlain),
+	}
+	for _, run := range learns {
+		against := 0.0
+		if run.sigma == 10 {
+			against = cifarPaperB
+		}
+		out = append(out, finding(run, fmt.Sprintf("encrypted, sigma = %v, %s", run.sigma, run.name), run.encrypted, against))
+	}
+	return out
+}
