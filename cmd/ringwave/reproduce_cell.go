@@ -9,6 +9,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"ringwave/cmd/internal/chart"
@@ -67,6 +70,7 @@ func (c cellResult) rounds() int { return len(c.Loss) }
 type job struct {
 	cfg  config.Config
 	goal float64
+	what string // for errors
 }
 
 // cell runs a job, or gives what an earlier run of it gave.
@@ -79,7 +83,7 @@ func (r *reproduction) cell(j job) (out cellResult, err error) {
 	path := filepath.Join(r.dir, "cache", key+".json")
 	data, err := os.ReadFile(path)
 	if err == nil && json.Unmarshal(data, &out) == nil {
-		r.progress.finished(j, true)
+		r.progress.finished(j, nil, true)
 		return out, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +99,6 @@ func (r *reproduction) cell(j job) (out cellResult, err error) {
 	if err := runfolder.WriteFile(path, data); err != nil {
 		return out, err
 	}
-	r.progress.finished(j, false)
 	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return out, place(err)
 	}
@@ -211,7 +214,7 @@ func (r *reproduction) runCell(j job, part string) (out cellResult, err error) {
 		if j.goal > 0 && record.Evaluated && record.TestAccuracy >= j.goal {
 			t.Result.Reached = record.Round
 		}
-		r.progress.within(j, record.Round)
+		r.progress.within(j, &t.Result, record.Round)
 		if time.Since(kept) < tallyEvery {
 			continue
 		}
@@ -228,6 +231,7 @@ func (r *reproduction) runCell(j job, part string) (out cellResult, err error) {
 	n := runfolder.Float(t.Rounds)
 	out.EpsMean2, out.EpsVariance = t.Squares/n, t.EpsSquares/n
 	out.Seconds = before + time.Since(began).Seconds()
+	r.progress.finished(j, &t.Result, false)
 	return out, nil
 }
 
@@ -287,16 +291,94 @@ func (r *reproduction) fewSeeds() int {
 	return min(5, r.flags.seeds)
 }
 
-// seeds runs a configuration with seeds 1 to n.
-func (r *reproduction) seeds(what string, c config.Config, n int) ([]cellResult, error) {
-	var out []cellResult
+// ofSeeds gives a configuration's jobs, with seeds 1 to n.
+func ofSeeds(c config.Config, n int) []job {
+	var jobs []job
 	for seed := 1; seed <= n; seed++ {
 		c.Experiment.Seed = int64(seed)
-		res, err := r.cell(job{cfg: c})
-		if err != nil {
-			return out, fmt.Errorf("%s, seed %d: %w", what, seed, err)
+		jobs = append(jobs, job{cfg: c})
+	}
+	return jobs
+}
+
+// seeds runs a configuration with seeds 1 to n.
+func (r *reproduction) seeds(what string, c config.Config, n int) ([]cellResult, error) {
+	return r.cells(jobsOf([]series{{what, c, n}}))
+}
+
+// cells runs jobs side by side. No job may be there twice. The results are in the jobs'
+// order.
+func (r *reproduction) cells(jobs []job) ([]cellResult, error) {
+	out := make([]cellResult, len(jobs))
+	err := sideBySide(len(jobs), func(k int) (err error) {
+		if out[k], err = r.cell(jobs[k]); err != nil {
+			err = fmt.Errorf("%s, seed %d: %w", jobs[k].what, jobs[k].cfg.Experiment.Seed, err)
 		}
-		out = append(out, res)
+		return err
+	})
+	return out, err
+}
+
+// sideBySide does n things, as many at a time as there are cores, for a run by itself
+// has parts that only one core can do. It begins no more after an error, and gives that
+// of the first thing that has one.
+func sideBySide(n int, do func(k int) error) error {
+	errs := make([]error, n)
+	var next atomic.Int64
+	var failed atomic.Bool
+	var wait sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			for !failed.Load() {
+				k := int(next.Add(1)) - 1
+				if k >= n {
+					return
+				}
+				if errs[k] = do(k); errs[k] != nil {
+					failed.Store(true)
+				}
+			}
+		}()
+	}
+	wait.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// series is a configuration with as many seeds as it is run with.
+type series struct {
+	what  string
+	cfg   config.Config
+	seeds int
+}
+
+// jobsOf gives the runs of several series.
+func jobsOf(list []series) []job {
+	var jobs []job
+	for _, s := range list {
+		for _, j := range ofSeeds(s.cfg, s.seeds) {
+			j.what = s.what
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs
+}
+
+// all runs several series and gives the results of each.
+func (r *reproduction) all(list []series) ([][]cellResult, error) {
+	results, err := r.cells(jobsOf(list))
+	if err != nil {
+		return nil, err
+	}
+	var out [][]cellResult
+	for _, s := range list {
+		out, results = append(out, results[:s.seeds:s.seeds]), results[s.seeds:]
 	}
 	return out, nil
 }

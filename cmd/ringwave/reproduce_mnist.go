@@ -70,19 +70,24 @@ func (r *reproduction) mnist() (report.Section, error) {
 	pairs := report.Table{Caption: "Encrypted against unencrypted without receiver noise, on the same seeds and gains.",
 		Head: []string{"system", "sigma", "largest difference in any seed, points", "largest |eps| in predicted deviations", "mean square of eps in predicted deviations"}}
 	var figures []report.Block
-	var jobs []job
-	for _, system := range paperSystems() {
-		jobs = append(jobs, slices.Repeat([]job{{cfg: system.configure(paperMNIST(), 1)}}, 2*r.flags.seeds)...)
+	sigmas := []float64{1, 10}
+	var list []series
+	for _, sigma := range sigmas {
+		for _, system := range paperSystems() {
+			list = append(list, series{fmt.Sprintf("MNIST, sigma = %v, %s", sigma, system.name), system.configure(paperMNIST(), sigma), r.flags.seeds})
+		}
 	}
-	r.begin("mnist", jobs, false)
-	for _, sigma := range []float64{1, 10} {
+	r.begin("mnist", jobsOf(list), false)
+	found, err := r.all(list)
+	if err != nil {
+		return s, err
+	}
+	for _, sigma := range sigmas {
 		var curves []chart.Series
 		byName := map[string][]cellResult{}
 		for k, system := range paperSystems() {
-			results, err := r.seeds(fmt.Sprintf("MNIST, sigma = %v, %s", sigma, system.name), system.configure(paperMNIST(), sigma), r.flags.seeds)
-			if err != nil {
-				return s, err
-			}
+			results := found[0]
+			found = found[1:]
 			byName[system.name] = results
 			row := accuracyRow(system.name, sigma, results, table3MNIST[system.name])
 			t.Rows = append(t.Rows, row)

@@ -101,12 +101,18 @@ func (r *reproduction) packed() (report.Section, error) {
 	var points []packedPoint
 	for _, sigma := range []float64{1, 10} {
 		for _, directions := range speeds.directions {
-			p, err := r.packedPoint(speeds, sigma, directions)
-			if err != nil {
-				return s, fmt.Errorf("sigma = %v, P = %d: %w", sigma, directions, err)
-			}
-			points = append(points, p)
+			points = append(points, packedPoint{sigma: sigma, directions: directions})
 		}
+	}
+	err := sideBySide(len(points), func(k int) (err error) {
+		p := &points[k]
+		if *p, err = r.packedPoint(speeds, p.sigma, p.directions); err != nil {
+			err = fmt.Errorf("sigma = %v, P = %d: %w", p.sigma, p.directions, err)
+		}
+		return err
+	})
+	if err != nil {
+		return s, err
 	}
 	s.Blocks = append(s.Blocks, report.Paragraph("A ciphertext has n coefficients, and the paper uses one of them. Here P scalars, for P directions of the same round, travel in P coefficients under the same gains, and the step is along the mean of the P estimates. The part of the estimate's variance that comes from the directions falls as 1/P; the error of the gains h_i/mu_i is common to all directions of a round and stays, so that beyond some P more of them bring nothing. The paper has nothing to compare this with."),
 		packedTable(points, speeds))

@@ -4,16 +4,22 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"sync"
 	"time"
 
 	"ringwave/cmd/internal/config"
 	"ringwave/crypto/xmkckks"
 )
 
-// chapterProgress says how far a chapter is. A nil one says nothing.
+// chapterProgress says how far a chapter is. A nil one says nothing. It is for several
+// goroutines.
 type chapterProgress struct {
 	w    io.Writer
 	name string
+
+	mu sync.Mutex
+	// running has the work done of runs on their way.
+	running map[*cellResult]float64
 	// plan is the work of the chapter, done what is behind it, here what of that this
 	// sitting did, all in expected seconds; runs and ran count runs.
 	plan, done, here float64
@@ -27,7 +33,7 @@ const sayEvery = 10 * time.Second
 // begin plans a chapter's runs and says what it expects of them. With most set, they
 // are the most that there may be.
 func (r *reproduction) begin(name string, jobs []job, most bool) {
-	p := &chapterProgress{w: r.stderr, name: name, runs: len(jobs), began: time.Now(), said: time.Now()}
+	p := &chapterProgress{w: r.stderr, name: name, runs: len(jobs), began: time.Now(), said: time.Now(), running: map[*cellResult]float64{}}
 	for _, j := range jobs {
 		j.cfg = r.shortened(j.cfg)
 		p.plan += j.expectedSeconds()
@@ -41,35 +47,44 @@ func (r *reproduction) begin(name string, jobs []job, most bool) {
 }
 
 // finished counts a run, of this sitting or of an earlier one.
-func (p *chapterProgress) finished(j job, cached bool) {
+func (p *chapterProgress) finished(j job, run *cellResult, cached bool) {
 	if p == nil {
 		return
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.running, run)
 	cost := j.expectedSeconds()
 	p.done += cost
 	p.ran++
 	if !cached {
 		p.here += cost
 	}
-	p.say(0)
+	p.say()
 }
 
 // within hears that a run is at some round.
-func (p *chapterProgress) within(j job, round int) {
+func (p *chapterProgress) within(j job, run *cellResult, round int) {
 	if p == nil {
 		return
 	}
-	p.say(j.expectedSeconds() * float64(round) / float64(j.cfg.Optimizer.Rounds))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running[run] = j.expectedSeconds() * float64(round) / float64(j.cfg.Optimizer.Rounds)
+	p.say()
 }
 
-// say writes a line unless one was written a moment ago; more is the work done in a run
-// that is not at its end.
-func (p *chapterProgress) say(more float64) {
+// say writes a line unless one was written a moment ago.
+func (p *chapterProgress) say() {
 	now := time.Now()
 	if now.Sub(p.said) < sayEvery {
 		return
 	}
 	p.said = now
+	more := 0.0
+	for _, work := range p.running {
+		more += work
+	}
 	left := math.Max(0, p.plan-p.done-more)
 	if worked := p.here + more; worked > 0 {
 		left *= now.Sub(p.began).Seconds() / worked

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"ringwave/cmd/internal/chart"
@@ -29,15 +28,25 @@ func (r *reproduction) equalisation() (report.Section, error) {
 		Head:    []string{"system", "sigma", "eps against its prediction (rms)", "loss in round 2", "largest loss", "against q/Lambda"},
 	}
 	var curves []chart.Series
-	for k, name := range []string{aggregatorZF, aggregatorMMSE, aggregatorXMK} {
-		for _, sigma := range []float64{1, 10} {
+	systems, sigmas := []string{aggregatorZF, aggregatorMMSE, aggregatorXMK}, []float64{1, 10}
+	var list []series
+	for _, name := range systems {
+		for _, sigma := range sigmas {
 			c := paperMNIST()
 			c.Experiment.Aggregator, c.Channel.Std = name, sigma
 			c.Encryption.ParameterSet, c.Encryption.Form = "paper-4096", "whole"
-			results, err := r.seeds(fmt.Sprintf("Fig. 4, %s, sigma = %v", name, sigma), c, r.fewSeeds())
-			if err != nil {
-				return s, err
-			}
+			list = append(list, series{fmt.Sprintf("Fig. 4, %s, sigma = %v", name, sigma), c, r.fewSeeds()})
+		}
+	}
+	r.begin("equalisation", jobsOf(list), false)
+	found, err := r.all(list)
+	if err != nil {
+		return s, err
+	}
+	for k, name := range systems {
+		for _, sigma := range sigmas {
+			results := found[0]
+			found = found[1:]
 			row := equalisedRow(name, sigma, results, residualSize(set))
 			t.Rows = append(t.Rows, row)
 			paper := "near 10¹⁴ from the first round"
@@ -87,16 +96,17 @@ func (r *reproduction) systems() (report.Section, error) {
 	n := r.fewSeeds()
 	runs := report.Table{Caption: fmt.Sprintf("Every aggregator on MNIST 0 against 1, the same gains, data and seeds, sigma = 1, %s.", seedsText(n)),
 		Head: []string{"system", "setting", "accuracy, median and quartiles", "final loss, median"}}
-	var jobs []job
+	var list []series
 	for _, system := range comparedSystems() {
-		jobs = append(jobs, slices.Repeat([]job{{cfg: system.cfg}}, n)...)
+		list = append(list, series{"systems, " + system.name, system.cfg, n})
 	}
-	r.begin("systems", jobs, false)
-	for _, system := range comparedSystems() {
-		results, err := r.seeds("systems, "+system.name, system.cfg, n)
-		if err != nil {
-			return s, err
-		}
+	r.begin("systems", jobsOf(list), false)
+	found, err := r.all(list)
+	if err != nil {
+		return s, err
+	}
+	for k, system := range comparedSystems() {
+		results := found[k]
 		var losses []float64
 		for _, c := range results {
 			losses = append(losses, float64(c.Final))
