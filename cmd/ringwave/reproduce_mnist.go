@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/plot/vg"
+
 	"ringwave/cmd/internal/chart"
 	"ringwave/cmd/internal/config"
 	"ringwave/cmd/internal/report"
@@ -94,13 +96,19 @@ func (r *reproduction) mnist() (report.Section, error) {
 			if system.name != plainSystem {
 				s.Findings = append(s.Findings, report.Finding{What: fmt.Sprintf("%s, sigma = %v", system.name, sigma), Paper: row.Cells[2], Here: row.Cells[3], Verdict: row.Verdict})
 			}
-			curves = append(curves, lossCurve(system.name, results, chart.Color(k+1))...)
+			curve := lossCurve(system.name, results, chart.Color(k+1))
+			if system.set != "" {
+				// It may lie under another: wider, and without a band on top of bands.
+				curve = curve[len(curve)-1:]
+				curve[0].Width = vg.Points(5 - 1.6*float64(k))
+			}
+			curves = append(curves, curve...)
 		}
 		plain := byName[plainSystem]
 		for _, system := range paperSystems()[:2] {
 			pairs.Rows = append(pairs.Rows, pairRow(system.name, sigma, byName[system.name], plain))
 		}
-		f, err := r.figure(fmt.Sprintf("fig2-sigma-%v", sigma), fmt.Sprintf("Fig. 2, sigma = %v: training loss of the round's batches, median over seeds with quartiles.", sigma),
+		f, err := r.figure(fmt.Sprintf("fig2-sigma-%v", sigma), fmt.Sprintf("Fig. 2, sigma = %v: training loss of the round's batches, median over seeds; bands are the quartiles of the unencrypted systems. The encrypted ones are drawn wide, as they lie under the last.", sigma),
 			chart.Figure{XLabel: "round k", YLabel: "training loss", LogY: sigma > 1, Series: curves})
 		if err != nil {
 			return s, err
