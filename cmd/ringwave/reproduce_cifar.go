@@ -13,8 +13,7 @@ import (
 )
 
 // paperCIFAR is the CIFAR-10 experiment of Section VI at the settings that it states,
-// setup B: that of hw-configs/cifar10-lenet.toml, save that the training loss is taken
-// from the pairs.
+// setup B: that of hw-configs/cifar10-lenet.toml.
 func paperCIFAR() config.Config {
 	c := config.Default()
 	c.Task.Dataset, c.Task.Model = "cifar10", "lenet"
