@@ -413,6 +413,7 @@ func (run cifarRun) pairs() report.Row {
 			parted++
 		}
 	}
+	clipped = max(clipped, 0) // the two part by rounding, and the bound cuts a few others
 	row := report.Row{
 		Cells:   []string{run.title(), fmt.Sprint(run.sigma), fmt.Sprint(len(encrypted)), fmt.Sprint(rounds), fmt.Sprintf("%.2f", 100*accuracy), report.Number(loss, 2), fmt.Sprint(clipped)},
 		Verdict: same(accuracy < pairTolerance && parted == 0),

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"ringwave/cmd/internal/chart"
 	"ringwave/cmd/internal/report"
+	"ringwave/cmd/internal/runfolder"
 	"ringwave/learner"
 	"ringwave/learner/theory"
 )
@@ -19,13 +24,7 @@ func (r *reproduction) theory() (report.Section, error) {
 	if r.flags.quick || r.flags.rounds > 0 {
 		options = theory.Quick(r.seedOf("theory"))
 	}
-	said := time.Now()
-	found, err := theory.Verify(r.ctx, options, func(done, total int) {
-		if now := time.Now(); now.Sub(said) > 10*time.Second {
-			fmt.Fprintf(r.stderr, "theory: %d of %d rounds\n", done, total)
-			said = now
-		}
-	})
+	found, err := r.verified(options)
 	if err != nil {
 		return s, err
 	}
@@ -51,8 +50,62 @@ func (r *reproduction) theory() (report.Section, error) {
 		s.Blocks = append(s.Blocks, t, f)
 	}
 	s.Findings = []report.Finding{{What: "min E||grad F||^2 at most R/sqrt(K) + rho", Paper: "always", Here: fmt.Sprintf("at %d of %d points", below, points), Verdict: same(below == points)}}
-	s.Blocks = append(s.Blocks, report.List(found.Findings()))
+	s.Blocks = append(s.Blocks, report.List(found.Findings))
 	return s, nil
+}
+
+// theoryFound is what the section takes of a theory.Report.
+type theoryFound struct {
+	Settings []theorySetting `json:"settings"`
+	Findings []string        `json:"findings"`
+}
+
+type theorySetting struct {
+	Name   string        `json:"name"`
+	Points []theoryPoint `json:"points"`
+}
+
+type theoryPoint struct {
+	Rounds                 int
+	Minimum, StdErr, Bound float64
+	Below                  bool
+}
+
+// theoryVersion is part of the key of what is kept: raise it when what theory.Verify
+// computes changes.
+const theoryVersion = 1
+
+// verified runs theory.Verify, or gives what an earlier sitting's run of it gave.
+func (r *reproduction) verified(o theory.Options) (theoryFound, error) {
+	var out theoryFound
+	key := sha256.Sum256(fmt.Appendf(nil, "theory %d: %v %d %v %d %d %x", theoryVersion, o.Rounds, o.Seeds, o.RingRounds, o.RingSeeds, o.LemmaDraws, o.Seed))
+	path := filepath.Join(r.dir, "cache", fmt.Sprintf("theory-%x.json", key[:16]))
+	if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &out) == nil {
+		return out, nil
+	}
+	said := time.Now()
+	found, err := theory.Verify(r.ctx, o, func(done, total int) {
+		if now := time.Now(); now.Sub(said) > sayEvery {
+			fmt.Fprintf(r.stderr, "theory: %d of %d rounds\n", done, total)
+			said = now
+		}
+	})
+	if err != nil {
+		return out, err
+	}
+	out = theoryFound{Findings: found.Findings()}
+	for _, s := range found.Settings {
+		kept := theorySetting{Name: s.Name}
+		for _, p := range s.Points {
+			kept.Points = append(kept.Points, theoryPoint{p.Rounds, p.Minimum, p.StdErr, p.Bound, p.Below})
+		}
+		out.Settings = append(out.Settings, kept)
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return out, fmt.Errorf("keeping what theory gave: %w", err)
+	}
+	return out, runfolder.WriteFile(path, data)
 }
 
 // disagreements computes where the paper's numbers disagree with its formulas.
