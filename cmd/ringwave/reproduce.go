@@ -121,7 +121,7 @@ func reproduce(cmd *cobra.Command, flags reproduceFlags) error {
 	}
 	rep, err := r.write(todo)
 	if errors.Is(err, errInterrupted) {
-		fmt.Fprintf(r.stderr, "Stopped. Go on with:\n  ringwave reproduce --out %s\n", r.dir)
+		fmt.Fprintf(r.stderr, "Stopped. Go on with:\n  ringwave reproduce %s\n", flags.arguments())
 	}
 	if err != nil {
 		return err
@@ -130,6 +130,24 @@ func reproduce(cmd *cobra.Command, flags reproduceFlags) error {
 	fmt.Fprintf(cmd.OutOrStdout(), "%d figures are the paper's, %d differ, %d were not run.\nReport: %s (and report.md, timing.md)\n",
 		counts[report.Same], counts[report.Differs], counts[report.Missing], filepath.Join(r.dir, "report.html"))
 	return nil
+}
+
+// arguments writes the flags that make this report again.
+func (f reproduceFlags) arguments() string {
+	text := fmt.Sprintf("--out %s --seeds %d --cifar-seeds %d", f.out, f.seeds, f.cifarSeeds)
+	if f.quick {
+		text += " --quick"
+	}
+	if f.rounds > 0 {
+		text += fmt.Sprintf(" --rounds %d", f.rounds)
+	}
+	if len(f.only) > 0 {
+		text += " --only " + strings.Join(f.only, ",")
+	}
+	if f.data != "" {
+		text += " --data " + f.data
+	}
+	return text
 }
 
 // chosen gives the chapters asked for; all where none is.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,17 +98,17 @@ func TestReproduceWithoutCIFAR(t *testing.T) {
 	wantIn(t, page, "ringwave data fetch cifar10", `class="verdict missing">– not run`, "numbers disagree")
 }
 
-// countdown is a context that ends when it was asked so many times whether it has.
+// countdown is a context that ends when it was asked so many times whether it has, by
+// runs side by side.
 type countdown struct {
 	context.Context
-	left int
+	left atomic.Int64
 }
 
 func (c *countdown) Err() error {
-	if c.left <= 0 {
+	if c.left.Add(-1) < 0 {
 		return context.Canceled
 	}
-	c.left--
 	return nil
 }
 
@@ -135,7 +136,9 @@ func TestReproduceGoesOn(t *testing.T) {
 	}
 	sittings, amid := 1, 0
 	for ; ; sittings++ {
-		err := sitting(&countdown{t.Context(), 14}, parts)
+		ctx := &countdown{Context: t.Context()}
+		ctx.left.Store(14)
+		err := sitting(ctx, parts)
 		if err == nil {
 			break
 		}
@@ -154,6 +157,20 @@ func TestReproduceGoesOn(t *testing.T) {
 	}
 	if left := kept(t, parts, "*.part"); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// What an interrupted report says to go on with makes the same report.
+func TestReproduceSaysHowToGoOn(t *testing.T) {
+	f := reproduceFlags{out: "a", data: "b", quick: true, seeds: 2, cifarSeeds: 1, rounds: 3, only: []string{"mnist", "packed"}}
+	cmd := newReproduceCommand()
+	if err := cmd.ParseFlags(strings.Fields(f.arguments())); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"out": "a", "data": "b", "quick": "true", "seeds": "2", "cifar-seeds": "1", "rounds": "3", "only": "[mnist,packed]"} {
+		if got := cmd.Flag(name).Value.String(); got != want {
+			t.Errorf("--%s is %s, want %s", name, got, want)
+		}
 	}
 }
 
