@@ -76,13 +76,17 @@ type job struct {
 // cell runs a job, or gives what an earlier run of it gave.
 func (r *reproduction) cell(j job) (out cellResult, err error) {
 	j.cfg = r.shortened(j.cfg)
-	key, err := j.key()
+	data, err := r.dataOf(j.cfg)
+	if err != nil {
+		return out, err
+	}
+	key, err := j.key(data)
 	if err != nil {
 		return out, err
 	}
 	path := filepath.Join(r.dir, "cache", key+".json")
-	data, err := os.ReadFile(path)
-	if err == nil && json.Unmarshal(data, &out) == nil {
+	kept, err := os.ReadFile(path)
+	if err == nil && json.Unmarshal(kept, &out) == nil {
 		r.progress.finished(j, nil, true)
 		return out, nil
 	}
@@ -93,10 +97,10 @@ func (r *reproduction) cell(j job) (out cellResult, err error) {
 	if out, err = r.runCell(j, part); err != nil {
 		return out, err
 	}
-	if data, err = json.Marshal(out); err != nil {
+	if kept, err = json.Marshal(out); err != nil {
 		return out, err
 	}
-	if err := runfolder.WriteFile(path, data); err != nil {
+	if err := runfolder.WriteFile(path, kept); err != nil {
 		return out, err
 	}
 	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -114,14 +118,44 @@ func (r *reproduction) shortened(c config.Config) config.Config {
 	return c
 }
 
+// dataInUse says what a configuration's data are on this machine: the set, which may be
+// the fallback, and the checksums of its files.
+type dataInUse struct {
+	name     string
+	fallback bool
+	sums     string
+}
+
+// dataOf looks a configuration's data up, once a sitting.
+func (r *reproduction) dataOf(c config.Config) (dataInUse, error) {
+	r.dataLock.Lock()
+	defer r.dataLock.Unlock()
+	if d, ok := r.data[c.Task.Dataset]; ok {
+		return d, nil
+	}
+	t, err := loadTask(c, r.flags.data, r.seedOf("task"))
+	if err != nil {
+		return dataInUse{}, err
+	}
+	d := dataInUse{name: t.name, fallback: t.fallbackUsed}
+	for _, f := range t.files {
+		d.sums += f.SHA256
+	}
+	if r.data == nil {
+		r.data = map[string]dataInUse{}
+	}
+	r.data[c.Task.Dataset] = d
+	return d, nil
+}
+
 // key names what a job is computed from.
-func (j job) key() (string, error) {
+func (j job) key(data dataInUse) (string, error) {
 	j.cfg.Experiment.Name = "" // it changes nothing
 	encoded, err := j.cfg.Encode()
 	if err != nil {
 		return "", err
 	}
-	encoded = fmt.Appendf(encoded, "\nversion %d", cellVersion)
+	encoded = fmt.Appendf(encoded, "\nversion %d\ndata %s %s", cellVersion, data.name, data.sums)
 	if j.goal > 0 {
 		encoded = fmt.Appendf(encoded, "\nuntil accuracy %v", j.goal)
 	}

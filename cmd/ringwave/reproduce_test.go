@@ -160,6 +160,27 @@ func TestReproduceGoesOn(t *testing.T) {
 	}
 }
 
+// A report on the built-in data says so, and what it kept is not taken for the other
+// set's.
+func TestReproduceSaysWhichData(t *testing.T) {
+	c, r := paperMNIST(), &reproduction{}
+	noData(t)
+	strokes, err := r.dataOf(c)
+	if err != nil || !strokes.fallback {
+		t.Fatalf("%+v, %v", strokes, err)
+	}
+	mine, errA := job{cfg: c}.key(strokes)
+	other, errB := job{cfg: c}.key(dataInUse{name: "mnist", sums: "00"})
+	if errA != nil || errB != nil || mine == other {
+		t.Errorf("one key for two data sets: %s, %v, %v", mine, errA, errB)
+	}
+	dir := t.TempDir()
+	mustRun(t, "reproduce", "--only", "disagreements", "--seeds", "1", "--rounds", "3", "--out", dir)
+	if text := string(readFile(t, dir, "report.md")); !strings.Contains(text, "MNIST was not found") {
+		t.Error("the report does not say that it has no MNIST")
+	}
+}
+
 // What an interrupted report says to go on with makes the same report.
 func TestReproduceSaysHowToGoOn(t *testing.T) {
 	f := reproduceFlags{out: "a", data: "b", quick: true, seeds: 2, cifarSeeds: 1, rounds: 3, only: []string{"mnist", "packed"}}
