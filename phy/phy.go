@@ -48,6 +48,9 @@ func (t Transmission) String() string {
 type Slot struct {
 	Round, Attempt uint32
 	Transmission   Transmission
+	// Again counts how often the transmission was sent before in this attempt, bit
+	// for bit: a decryption share that was not received is never made anew.
+	Again uint8
 }
 
 // Reception is what a receiver has after one transmission.

@@ -31,9 +31,9 @@ type RingConfig struct {
 	// rounding to integers, of each transmission in units of one coefficient:
 	// w_b, w_0, w_1 and w_D of the paper.
 	NoiseStd [Transmissions]float64
-	// Public is the seed of patterns and check weights, known to everyone; Noise
-	// that of the ring noise.
-	Public, Noise keystream.Seed
+	// Secret is the seed of patterns and check weights, which devices and server
+	// share and nobody else knows; Noise that of the ring noise.
+	Secret, Noise keystream.Seed
 }
 
 // Ring is the ring link: y = sum_i H_i x_i + w mod q on the coefficients
@@ -67,7 +67,7 @@ func NewRing(cfg RingConfig) (*Ring, error) {
 	n := cfg.Gains.Devices()
 	r := &Ring{
 		cfg:      cfg,
-		patterns: frame.NewPatterns(n, cfg.Public.Derive("patterns")),
+		patterns: frame.NewPatterns(n, cfg.Secret.Derive("patterns")),
 		scaled:   make([]float64, n),
 		h:        make([]int64, n),
 		payload:  make([]zq.Vector, n),
@@ -100,7 +100,7 @@ func (r *Ring) checkFor(t Transmission, n int) (*frame.Check, error) {
 	if c := r.checks[t][n]; c != nil {
 		return c, nil
 	}
-	c, err := frame.NewCheck(r.cfg.Modulus, n, r.cfg.NoiseStd[t], r.cfg.Public.Derive("check", uint64(t)))
+	c, err := frame.NewCheck(r.cfg.Modulus, n, r.cfg.NoiseStd[t], r.cfg.Secret.Derive("check", uint64(t)))
 	if err != nil {
 		return nil, fmt.Errorf("checking %v: %w", t, err)
 	}

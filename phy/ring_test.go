@@ -27,7 +27,7 @@ func newRing(t testing.TB, m *zq.Modulus, ch channel.Config, noise [Transmission
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := NewRing(RingConfig{Modulus: m, Gains: c, NoiseStd: noise, Public: keystream.FromInteger(2), Noise: keystream.FromInteger(3)})
+	r, err := NewRing(RingConfig{Modulus: m, Gains: c, NoiseStd: noise, Secret: keystream.FromInteger(2), Noise: keystream.FromInteger(3)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -166,7 +166,7 @@ func NewWaveform(cfg WaveformConfig) (*Waveform, error) {
 	if cfg.Receive.Clip == 0 {
 		cfg.Receive.Clip = modem.Amplitude(radio.ClipLevel(cfg.Receiver))
 	}
-	w := &Waveform{cfg: cfg, codec: codec, half: int8(cfg.Base-1) / 2, cursor: cfg.Start, sent: cfg.Start, next: cfg.Start, traced: cfg.Reach == 0, retry: cfg.Public.Derive("retry gains").Stream()}
+	w := &Waveform{cfg: cfg, codec: codec, half: int8(cfg.Base-1) / 2, cursor: cfg.Start, sent: cfg.Start, next: cfg.Start, traced: cfg.Reach == 0, retry: cfg.Secret.Derive("retry gains").Stream()}
 	w.cfg.Modem.Preamble.Level = float32(w.half)
 	if w.detector, err = modem.NewDetector(w.cfg.Modem, cfg.Search); err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (w *Waveform) makeGroups() error {
 		if err != nil {
 			return err
 		}
-		p := frame.NewPatterns(size, w.cfg.Public.Derive("patterns", uint64(len(w.groups))))
+		p := frame.NewPatterns(size, w.cfg.Secret.Derive("patterns", uint64(len(w.groups))))
 		w.groups = append(w.groups, &group{first: first, size: size, patterns: p, receiver: receiver, pattern: make([]int64, p.Symbols())})
 	}
 	return nil
@@ -272,7 +272,7 @@ func (w *Waveform) payloadFor(t Transmission, n int) (*frame.Payload, error) {
 		return p, nil
 	}
 	perBlock := max(1, w.cfg.BlockSymbols/w.codec.Digits())
-	p, err := frame.NewPayload(w.cfg.Modulus, w.codec, n, perBlock, w.cfg.Public.Derive("payload", uint64(t)))
+	p, err := frame.NewPayload(w.cfg.Modulus, w.codec, n, perBlock, w.cfg.Secret.Derive("payload", uint64(t)))
 	if err != nil {
 		return nil, fmt.Errorf("laying out %v: %w", t, err)
 	}

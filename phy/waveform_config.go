@@ -64,9 +64,9 @@ type WaveformConfig struct {
 
 	// Run marks frames, so that those of another run are told apart.
 	Run uint16
-	// Public is the seed of patterns, check weights and retry gains, known to
-	// everyone.
-	Public keystream.Seed
+	// Secret is the seed of patterns, check weights and retry gains, which devices
+	// and server share and nobody else knows.
+	Secret keystream.Seed
 
 	// Transmitters, one a device, and Receiver are running streams of one clock,
 	// whose next samples have index Start. The transmitters take timed blocks, and

@@ -330,7 +330,7 @@ func TestWaveformFramesOfAnotherRun(t *testing.T) {
 		c.Receiver = &silence{}
 	})
 	listener, err := NewWaveform(WaveformConfig{
-		Modulus: m, Devices: 2, Base: 3, Modem: flatTop, Run: 77, Public: sender.cfg.Public, Receiver: air,
+		Modulus: m, Devices: 2, Base: 3, Modem: flatTop, Run: 77, Secret: sender.cfg.Secret, Receiver: air,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -622,7 +622,7 @@ func TestWaveformSenderEpochs(t *testing.T) {
 	})
 	present := []radio.Epoch{1, 1}
 	listener, err := NewWaveform(WaveformConfig{
-		Modulus: m, Devices: 2, Base: 3, Modem: flatTop, Run: 77, Public: sender.cfg.Public, Receiver: air,
+		Modulus: m, Devices: 2, Base: 3, Modem: flatTop, Run: 77, Secret: sender.cfg.Secret, Receiver: air,
 		SenderEpochs: func() []radio.Epoch { return present },
 	})
 	if err != nil {
@@ -759,7 +759,7 @@ func TestWaveformTamperedTape(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			listener, err := NewWaveform(WaveformConfig{
-				Modulus: m, Devices: 2, Base: 3, Modem: flatTop, Run: 77, Public: sender.cfg.Public,
+				Modulus: m, Devices: 2, Base: 3, Modem: flatTop, Run: 77, Secret: sender.cfg.Secret,
 				Receiver: &tape{samples: c.change(slices.Clone(whole))}, Lattice: lattice.Options{MaxAlpha: 40},
 			})
 			if err != nil {
@@ -827,7 +827,7 @@ func FuzzReceiver(f *testing.F) {
 		}
 		for _, phase := range []*modem.Radians{nil, new(modem.Radians)} {
 			listener, err := NewWaveform(WaveformConfig{
-				Modulus: m, Devices: 2, Base: 3, Modem: flatTop, Run: 77, Public: sender.cfg.Public, Phase: phase,
+				Modulus: m, Devices: 2, Base: 3, Modem: flatTop, Run: 77, Secret: sender.cfg.Secret, Phase: phase,
 				Receiver: &tape{samples: samples}, Lattice: lattice.Options{MaxAlpha: 40},
 			})
 			if err != nil {

@@ -67,7 +67,7 @@ func TestWaveformIsTheRingLinkInManyRounds(t *testing.T) {
 							c.Advance = delays
 						}
 					})
-					ring, err := NewRing(RingConfig{Modulus: m, Gains: a.gains, Public: keystream.FromInteger(2), Noise: keystream.FromInteger(3)})
+					ring, err := NewRing(RingConfig{Modulus: m, Gains: a.gains, Secret: keystream.FromInteger(2), Noise: keystream.FromInteger(3)})
 					if err != nil {
 						t.Fatal(err)
 					}

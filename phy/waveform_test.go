@@ -130,7 +130,7 @@ func newWaveform(t testing.TB, a *air, m *zq.Modulus, change func(*WaveformConfi
 	tx, rx := a.streams(t)
 	cfg := WaveformConfig{
 		Modulus: m, Devices: a.devices, Base: 3, Modem: flatTop, Run: 77,
-		Public: keystream.FromInteger(24), Transmitters: tx, Receiver: rx, OnTransmission: a.set,
+		Secret: keystream.FromInteger(24), Transmitters: tx, Receiver: rx, OnTransmission: a.set,
 	}
 	if change != nil {
 		change(&cfg)
@@ -180,7 +180,7 @@ func TestWaveformIsTheRingLink(t *testing.T) {
 							c.Advance = delays
 						}
 					})
-					ring, err := NewRing(RingConfig{Modulus: m, Gains: a.gains, Public: keystream.FromInteger(2), Noise: keystream.FromInteger(3)})
+					ring, err := NewRing(RingConfig{Modulus: m, Gains: a.gains, Secret: keystream.FromInteger(2), Noise: keystream.FromInteger(3)})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -170,7 +170,7 @@ func (s *search) lay(c *candidate) error {
 	}
 	w, err := phy.NewWaveform(phy.WaveformConfig{
 		Modulus: mod, Devices: len(s.bench.Devices), Group: c.group, Base: c.base, BlockSymbols: s.opt.BlockSymbols,
-		Modem: s.modem(c), Public: keystream.Seed{},
+		Modem: s.modem(c), Secret: keystream.Seed{},
 	})
 	if err != nil {
 		return err

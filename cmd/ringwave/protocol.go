@@ -81,7 +81,7 @@ func (l *ringLink) close() error { return nil }
 func newRingLink(root keystream.Seed, gains phy.Gains, ctx *xmkckks.Context, design xmkckks.Design) (*ringLink, error) {
 	ring, err := phy.NewRing(phy.RingConfig{
 		Modulus: ctx.Modulus(), Gains: gains, NoiseStd: design.Link.NoiseStd,
-		Public: root.Derive("public link"), Noise: root.Derive("ring noise"),
+		Secret: root.Derive("public link"), Noise: root.Derive("ring noise"),
 	})
 	if err != nil {
 		return nil, err

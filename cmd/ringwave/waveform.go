@@ -121,7 +121,7 @@ func receiveConfig(c config.Config, root keystream.Seed, ch *channel.Channel, k 
 	cfg := phy.WaveformConfig{
 		Modulus: ctx.Modulus(), Devices: ch.Devices(), Group: c.Link.GroupSize, Base: c.Link.Base, BlockSymbols: c.Link.BlockSymbols,
 		Modem: modemConfig(c.Link), Repeats: c.Link.FrameRepeats, GroupScale: groupScale, Run: uint16(c.Experiment.Seed),
-		Public:  root.Derive("public link"),
+		Secret:  root.Derive("public link"),
 		Lattice: lattice.Options{MaxAlpha: c.Link.MaxAlpha}, Amplitude: transmitAmplitude(c),
 	}
 	if k != nil {

@@ -58,7 +58,7 @@ func newBench(t testing.TB, p xmkckks.Params, gains phy.Gains, keyRound uint32) 
 	must(err)
 	parts := func() (uplink phy.Uplink, devices []*xmkckks.Device) {
 		uplink, err = phy.NewRing(phy.RingConfig{
-			Modulus: b.ctx.Modulus(), Gains: gains, Public: root.Derive("public link"), Noise: root.Derive("link"),
+			Modulus: b.ctx.Modulus(), Gains: gains, Secret: root.Derive("public link"), Noise: root.Derive("link"),
 		})
 		must(err)
 		for i := range n {

@@ -37,7 +37,7 @@ func packedBench(t testing.TB, gains phy.Gains, messages int) *bench {
 	}
 	parts := func() (phy.Uplink, []*xmkckks.Device) {
 		uplink, err := phy.NewRing(phy.RingConfig{
-			Modulus: b.ctx.Modulus(), Gains: gains, Public: root.Derive("public link"), Noise: root.Derive("link"),
+			Modulus: b.ctx.Modulus(), Gains: gains, Secret: root.Derive("public link"), Noise: root.Derive("link"),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -92,7 +92,7 @@ func newBench(t testing.TB, s setup) *bench {
 	}
 	ring, err := phy.NewRing(phy.RingConfig{
 		Modulus: b.ctx.Modulus(), Gains: gains, NoiseStd: s.noise,
-		Public: root.Derive("public link"), Noise: root.Derive("link"),
+		Secret: root.Derive("public link"), Noise: root.Derive("link"),
 	})
 	must(err)
 	var uplink phy.Uplink = ring

@@ -107,7 +107,7 @@ type ring struct {
 func newRing(l *link) (*ring, error) {
 	uplink, err := phy.NewRing(phy.RingConfig{
 		Modulus: l.ctx.Modulus(), Gains: l.channel,
-		Public: l.root.Derive("public link"), Noise: l.root.Derive("ring noise"),
+		Secret: l.root.Derive("public link"), Noise: l.root.Derive("ring noise"),
 	})
 	if err != nil {
 		return nil, err

@@ -256,7 +256,7 @@ func (b *Bench) newWaveform() (err error) {
 	cfg := phy.WaveformConfig{
 		Modulus: b.mod, Devices: b.cfg.Devices, Base: b.cfg.Base, BlockSymbols: b.cfg.BlockSymbols, Modem: b.cfg.Modem,
 		Lattice: lattice.Options{MaxAlpha: b.cfg.MaxAlpha, Symbols: b.cfg.BlockSymbols},
-		Public:  b.cfg.Seed.Derive("public link"), OnTransmission: b.begin, OnFrame: b.truth.hear,
+		Secret:  b.cfg.Seed.Derive("public link"), OnTransmission: b.begin, OnFrame: b.truth.hear,
 	}
 	if b.cfg.Compensated {
 		cfg.Advance = b.delays
