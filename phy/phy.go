@@ -12,7 +12,11 @@
 package phy
 
 import (
+	"fmt"
+	"math"
+
 	"ringwave/phy/channel"
+	"ringwave/phy/frame"
 	"ringwave/phy/zq"
 )
 
@@ -48,9 +52,35 @@ func (t Transmission) String() string {
 type Slot struct {
 	Round, Attempt uint32
 	Transmission   Transmission
-	// Again counts how often the transmission was sent before in this attempt, bit
-	// for bit: a decryption share that was not received is never made anew.
+	// Again counts how often the transmission was sent before in this attempt, the
+	// same payload under new check weights: a decryption share that was not received
+	// is never made anew. It is MaxAgain at most.
 	Again uint8
+}
+
+// The limits of a Slot: what a frame's header has room for.
+const (
+	MaxAttempt = math.MaxUint16
+	MaxAgain   = math.MaxUint8 / Transmissions
+)
+
+// validate refuses slots that do not exist.
+func (s Slot) validate() error {
+	if s.Transmission < 0 || s.Transmission >= Transmissions {
+		return fmt.Errorf("transmission %d: a round has %d", s.Transmission, Transmissions)
+	}
+	if s.Attempt > MaxAttempt || s.Again > MaxAgain {
+		return fmt.Errorf("attempt %d, sent again %d times: allowed are %d and %d at most", s.Attempt, s.Again, MaxAttempt, MaxAgain)
+	}
+	return nil
+}
+
+// header returns the header of a frame of a valid slot.
+func (s Slot) header(run uint16, group int, repeat uint8) frame.Header {
+	return frame.Header{
+		Run: run, Round: s.Round, Attempt: uint16(s.Attempt),
+		Transmission: uint8(s.Transmission) + Transmissions*s.Again, Group: uint16(group), Repeat: repeat,
+	}
 }
 
 // Reception is what a receiver has after one transmission.

@@ -43,6 +43,8 @@ type RingConfig struct {
 type Ring struct {
 	cfg      RingConfig
 	patterns *frame.Patterns
+	residues []zq.Vector // of the patterns
+	weights  frame.Weights
 	noise    [Transmissions]*keystream.Stream
 	normal   [Transmissions]*rand.Rand
 	checks   [Transmissions]map[int]*frame.Check
@@ -68,12 +70,14 @@ func NewRing(cfg RingConfig) (*Ring, error) {
 	r := &Ring{
 		cfg:      cfg,
 		patterns: frame.NewPatterns(n, cfg.Secret.Derive("patterns")),
+		weights:  frame.NewWeights(cfg.Secret, 0),
 		scaled:   make([]float64, n),
 		h:        make([]int64, n),
 		payload:  make([]zq.Vector, n),
 		sums:     map[int][]zq.Vector{},
 		rxChk:    map[int]zq.Vector{},
 	}
+	r.residues = r.patterns.Residues(cfg.Modulus)
 	for t := range Transmissions {
 		r.noise[t] = cfg.Noise.Derive("ring noise", uint64(t)).Stream()
 		r.normal[t] = rand.New(r.noise[t])
@@ -100,7 +104,7 @@ func (r *Ring) checkFor(t Transmission, n int) (*frame.Check, error) {
 	if c := r.checks[t][n]; c != nil {
 		return c, nil
 	}
-	c, err := frame.NewCheck(r.cfg.Modulus, n, r.cfg.NoiseStd[t], r.cfg.Secret.Derive("check", uint64(t)))
+	c, err := frame.NewCheck(r.cfg.Modulus, n, r.patterns.Symbols(), r.cfg.NoiseStd[t])
 	if err != nil {
 		return nil, fmt.Errorf("checking %v: %w", t, err)
 	}
@@ -110,8 +114,8 @@ func (r *Ring) checkFor(t Transmission, n int) (*frame.Check, error) {
 
 // Open begins a transmission of payloads of n coefficients.
 func (r *Ring) Open(slot Slot, n int) error {
-	if slot.Transmission < 0 || slot.Transmission >= Transmissions {
-		return fmt.Errorf("transmission %d: a round has %d", slot.Transmission, Transmissions)
+	if err := slot.validate(); err != nil {
+		return err
 	}
 	r.slot = slot
 	check, err := r.checkFor(slot.Transmission, n)
@@ -119,7 +123,7 @@ func (r *Ring) Open(slot Slot, n int) error {
 		return err
 	}
 	r.check = check
-	r.check.Draw(slot.Round, slot.Attempt)
+	r.check.Draw(r.weights.Of(slot.header(0, 0, 0)))
 	clear(r.payload)
 	m := r.check.Len()
 	if r.sums[m] == nil {
@@ -138,7 +142,7 @@ func (r *Ring) Transmit(i int, x zq.Vector) error {
 	if i < 0 || i >= len(r.payload) {
 		return fmt.Errorf("device %d transmits on a link of %d devices", i+1, len(r.payload))
 	}
-	r.check.Sums(r.chk[i], x)
+	r.check.Sums(r.chk[i], x, r.residues[i])
 	r.payload[i] = x
 	return nil
 }
@@ -173,7 +177,7 @@ func (r *Ring) Receive(rx *Reception) error {
 		r.patterns.Superpose(rx.Pattern, r.h)
 	}
 	r.addNoise(rx.Y, chk)
-	rx.CheckPassed = r.check.Verify(rx.Y, chk)
+	rx.CheckPassed = r.check.Verify(rx.Y, rx.Pattern, chk)
 	return nil
 }
 
@@ -236,7 +240,7 @@ func (r *Ring) addNoise(y, chk zq.Vector) {
 	if std == 0 {
 		return
 	}
-	r.noise[t].Start(r.slot.Round, r.slot.Attempt)
+	r.noise[t].Start(r.slot.Round, r.slot.Attempt|uint32(r.slot.Again)<<16)
 	for _, v := range []zq.Vector{y, chk} {
 		for k := range v.Len() {
 			r.cfg.Modulus.AddInt(v, k, int64(math.RoundToEven(std*r.normal[t].NormFloat64())))

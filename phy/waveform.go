@@ -41,7 +41,7 @@ type Waveform struct {
 	half     int8 // the largest digit
 	groups   []*group
 	devices  []*waveDevice
-	payloads [Transmissions]map[int]*frame.Payload
+	payloads map[int]*frame.Payload // by their length
 	detector *modem.Detector
 	demod    *modem.Demodulator
 	retry    *keystream.Stream
@@ -96,6 +96,8 @@ type Waveform struct {
 type group struct {
 	first, size int
 	patterns    *frame.Patterns
+	residues    []zq.Vector // of the patterns
+	weights     frame.Weights
 	receiver    *lattice.Receiver
 
 	// Of the current attempt.
@@ -166,16 +168,13 @@ func NewWaveform(cfg WaveformConfig) (*Waveform, error) {
 	if cfg.Receive.Clip == 0 {
 		cfg.Receive.Clip = modem.Amplitude(radio.ClipLevel(cfg.Receiver))
 	}
-	w := &Waveform{cfg: cfg, codec: codec, half: int8(cfg.Base-1) / 2, cursor: cfg.Start, sent: cfg.Start, next: cfg.Start, traced: cfg.Reach == 0, retry: cfg.Secret.Derive("retry gains").Stream()}
+	w := &Waveform{cfg: cfg, codec: codec, half: int8(cfg.Base-1) / 2, cursor: cfg.Start, sent: cfg.Start, next: cfg.Start, traced: cfg.Reach == 0, retry: cfg.Secret.Derive("retry gains").Stream(), payloads: map[int]*frame.Payload{}}
 	w.cfg.Modem.Preamble.Level = float32(w.half)
 	if w.detector, err = modem.NewDetector(w.cfg.Modem, cfg.Search); err != nil {
 		return nil, err
 	}
 	if w.demod, err = modem.NewDemodulator(w.cfg.Modem, cfg.Receive); err != nil {
 		return nil, err
-	}
-	for t := range w.payloads {
-		w.payloads[t] = map[int]*frame.Payload{}
 	}
 	if err := w.makeGroups(); err != nil {
 		return nil, err
@@ -191,7 +190,10 @@ func (w *Waveform) makeGroups() error {
 			return err
 		}
 		p := frame.NewPatterns(size, w.cfg.Secret.Derive("patterns", uint64(len(w.groups))))
-		w.groups = append(w.groups, &group{first: first, size: size, patterns: p, receiver: receiver, pattern: make([]int64, p.Symbols())})
+		w.groups = append(w.groups, &group{
+			first: first, size: size, patterns: p, residues: p.Residues(w.cfg.Modulus), receiver: receiver,
+			weights: frame.NewWeights(w.cfg.Secret, uint64(len(w.groups))), pattern: make([]int64, p.Symbols()),
+		})
 	}
 	return nil
 }
@@ -226,6 +228,11 @@ func (w *Waveform) modulatorOf(i int) (*modem.Modulator, error) {
 	}
 	w.unit = float64(m.Scale()) / trim * w.cfg.Level
 	return m, nil
+}
+
+// header returns the header of a group's frame in the slot at hand.
+func (w *Waveform) header(group int, repeat uint8) frame.Header {
+	return w.slot.header(w.cfg.Run, group, repeat)
 }
 
 // PatternSymbols gives the length of Reception.Pattern: the groups' patterns one
@@ -268,28 +275,27 @@ func (w *Waveform) FrameBlocks(t Transmission, n int) ([]int, error) {
 }
 
 func (w *Waveform) payloadFor(t Transmission, n int) (*frame.Payload, error) {
-	if p := w.payloads[t][n]; p != nil {
+	if p := w.payloads[n]; p != nil {
 		return p, nil
 	}
 	perBlock := max(1, w.cfg.BlockSymbols/w.codec.Digits())
-	p, err := frame.NewPayload(w.cfg.Modulus, w.codec, n, perBlock, w.cfg.Secret.Derive("payload", uint64(t)))
+	p, err := frame.NewPayload(w.cfg.Modulus, w.codec, n, perBlock, w.groups[0].patterns.Symbols())
 	if err != nil {
 		return nil, fmt.Errorf("laying out %v: %w", t, err)
 	}
-	w.payloads[t][n] = p
+	w.payloads[n] = p
 	return p, nil
 }
 
 // Open begins a transmission of payloads of n coefficients.
 func (w *Waveform) Open(slot Slot, n int) error {
-	if slot.Transmission < 0 || slot.Transmission >= Transmissions {
-		return fmt.Errorf("transmission %d: a round has %d", slot.Transmission, Transmissions)
+	if err := slot.validate(); err != nil {
+		return err
 	}
 	p, err := w.payloadFor(slot.Transmission, n)
 	if err != nil {
 		return err
 	}
-	p.Draw(slot.Round, slot.Attempt)
 	w.slot, w.payload = slot, p
 	for _, d := range w.devices {
 		d.sent = false
@@ -353,6 +359,7 @@ func (w *Waveform) receiveGroup(number int, g *group) (bool, error) {
 		if repeat > 0 {
 			w.report.Repeated++
 		}
+		w.payload.Draw(g.weights.Of(w.header(number, uint8(repeat))))
 		at, err := w.exchange(number, g, uint8(repeat))
 		if err != nil {
 			return false, err
@@ -364,7 +371,7 @@ func (w *Waveform) receiveGroup(number int, g *group) (bool, error) {
 			g.found = modem.Sync{}
 		}
 		if failure == "" {
-			lattice.Combine(g.sum, g.soft, float64(held))
+			w.combine(g, held)
 			held++
 			failure = w.decode(g)
 		}
@@ -383,6 +390,17 @@ func (w *Waveform) receiveGroup(number int, g *group) (bool, error) {
 	g.y.Clear()
 	clear(g.pattern)
 	return false, nil
+}
+
+// combine adds the frame at hand to those held of the same payload. Its checks, of
+// weights that only it has, take the place of theirs.
+func (w *Waveform) combine(g *group, held int) {
+	lattice.Combine(g.sum, g.soft, float64(held))
+	payload := frame.HeaderSymbols + g.patterns.Symbols()
+	for i := range w.payload.Blocks() {
+		from, to := w.payload.CheckSymbols(i)
+		copy(g.sum[payload+from:payload+to], g.soft[payload+from:payload+to])
+	}
 }
 
 // observe tells OnFrame of the frame just received.

@@ -81,15 +81,11 @@ func (w *Waveform) demodulate(number int, g *group, repeat uint8, at radio.Sampl
 	case w.invalid > 0: // they are 0 now, and nobody knows which
 		return fmt.Sprintf("%d samples were no numbers", w.invalid)
 	}
-	// A header that cannot be read is no verdict: the check weights are drawn by
-	// round and attempt, so that a frame of another one fails its checks.
+	// A header that cannot be read is no verdict: the check weights are those of the
+	// frame that is expected, so that another one fails its checks.
 	h, err := frame.DecodeHeader(g.soft)
-	want := frame.Header{
-		Run: w.cfg.Run, Round: w.slot.Round, Attempt: uint16(w.slot.Attempt),
-		Transmission: uint8(w.slot.Transmission), Group: uint16(number), Repeat: repeat,
-	}
-	if err == nil && h != want {
-		return fmt.Sprintf("a frame of run %d, round %d, attempt %d, %v, where another was expected", h.Run, h.Round, h.Attempt, Transmission(h.Transmission))
+	if err == nil && h != w.header(number, repeat) {
+		return fmt.Sprintf("a frame of run %d, round %d, attempt %d, %v, where another was expected", h.Run, h.Round, h.Attempt, Transmission(h.Transmission%Transmissions))
 	}
 	scale := 1 / float32(w.unit)
 	for k := range g.soft {
@@ -156,16 +152,18 @@ func (w *Waveform) decodeBlocks(g *group) (int, error) {
 			g.joint = append(append(g.joint[:0], g.sum[frame.HeaderSymbols:frame.HeaderSymbols+symbols]...), joint...)
 			joint, skip = g.joint, symbols
 		}
-		accept := func(y []int32) bool { return w.payload.DecodeBlock(g.y, i, y[skip:]) }
+		accept := func(y []int32) bool {
+			for k, v := range y[:skip] {
+				g.pattern[k] = int64(v)
+			}
+			return w.payload.DecodeBlock(g.y, i, y[skip:], g.pattern)
+		}
 		result, err := w.read(g, i, joint, accept)
 		if err != nil {
 			return i, err
 		}
 		if i == 0 {
 			g.alpha = result.Alpha
-			for k := range g.pattern {
-				g.pattern[k] = int64(result.Y[k])
-			}
 		}
 		if result.Stats.Quality < worst.Quality {
 			worst.Quality, worst.Distance = result.Stats.Quality, result.Stats.Distance

@@ -16,7 +16,8 @@ func (w *Waveform) prefix(g *group) (preamble, header, pattern int) {
 	return preamble, preamble + frame.HeaderSymbols, preamble + frame.HeaderSymbols + g.patterns.Symbols()
 }
 
-// Transmit writes device i's digits. The header is written for each repeat, later.
+// Transmit writes device i's digits. Header and checks are written for each repeat,
+// later.
 func (w *Waveform) Transmit(i int, x zq.Vector) error {
 	if i < 0 || i >= len(w.devices) {
 		return fmt.Errorf("device %d transmits on a link of %d devices", i+1, len(w.devices))
@@ -43,17 +44,15 @@ func (w *Waveform) Transmit(i int, x zq.Vector) error {
 
 // modulate makes the samples of a group's devices, side by side.
 func (w *Waveform) modulate(number int, g *group, repeat uint8) {
-	header := frame.Header{
-		Run: w.cfg.Run, Round: w.slot.Round, Attempt: uint16(w.slot.Attempt),
-		Transmission: uint8(w.slot.Transmission), Group: uint16(number), Repeat: repeat,
-	}
-	preamble, _, _ := w.prefix(g)
+	header := w.header(number, repeat)
+	preamble, _, start := w.prefix(g)
 	sps := w.cfg.Modem.SamplesPerSymbol
 	var done sync.WaitGroup
-	for _, d := range w.devices[g.first : g.first+g.size] {
+	for i, d := range w.devices[g.first : g.first+g.size] {
 		done.Add(1)
 		go func() {
 			defer done.Done()
+			w.payload.EncodeChecks(d.symbols[start:], g.residues[i], d.scratch[w.payload])
 			header.Symbols(d.symbols[preamble:])
 			for k := range d.symbols[preamble : preamble+frame.HeaderSymbols] {
 				d.symbols[preamble+k] *= w.half

@@ -1,7 +1,6 @@
 package frame
 
 import (
-	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -13,10 +12,15 @@ import (
 )
 
 func TestPatternsHaveFullColumnRank(t *testing.T) {
-	for _, n := range []int{1, 2, 3, 10, 40, 63, 64, 65, 100} {
+	for _, n := range []int{1, 2, 3, 10, 40, 61, 62, 63, 64, 65, 100, 127, 128} {
 		p := NewPatterns(n, keystream.FromInteger(uint64(n)))
 		if p.Symbols() < n || p.Symbols()%64 != 0 {
 			t.Fatalf("N = %d: %d symbols", n, p.Symbols())
+		}
+		// Of random patterns for 64 devices five in seven are not certainly independent:
+		// these were drawn until they were.
+		if !independent(p.sign) {
+			t.Errorf("N = %d: patterns were taken that may depend on one another", n)
 		}
 		m := mat.NewDense(p.Symbols(), n, nil)
 		for i := range n {
@@ -90,40 +94,11 @@ func testModulus(t testing.TB, primes ...uint64) *zq.Modulus {
 
 func newCheck(t testing.TB, m *zq.Modulus, n int, noise float64) *Check {
 	t.Helper()
-	c, err := NewCheck(m, n, noise, keystream.FromInteger(5))
+	c, err := NewCheck(m, n, patternWord, noise)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// Noise that would make a check pass anything is refused; just below that, a
-// check still rejects random blocks.
-func TestCheckRefusesNoiseThatHidesEverything(t *testing.T) {
-	m := testModulus(t, 0x7fff801)
-	const n = 1024
-	refused := false
-	for e := range 22 {
-		noise := math.Exp2(float64(e))
-		c, err := NewCheck(m, n, noise, keystream.FromInteger(5))
-		if err != nil {
-			refused = true
-			continue
-		}
-		if refused {
-			t.Fatalf("sigma_w = %v was taken, though less was refused", noise)
-		}
-		stream := keystream.FromInteger(6).Stream()
-		for round := range uint32(100) {
-			c.Draw(round, 0)
-			if c.Verify(randomVector(m, n, stream), randomVector(m, c.Len(), stream)) {
-				t.Fatalf("sigma_w = %v: a random block passed", noise)
-			}
-		}
-	}
-	if !refused {
-		t.Error("no noise was refused")
-	}
 }
 
 func randomVector(m *zq.Modulus, n int, s *keystream.Stream) zq.Vector {
@@ -132,77 +107,4 @@ func randomVector(m *zq.Modulus, n int, s *keystream.Stream) zq.Vector {
 		sampler.Uniform(v[j], p, s)
 	}
 	return v
-}
-
-// A superposition with integer gains passes, with and without ring noise; the
-// same with one coefficient off by a large random amount, or one bit of one
-// residue flipped, never does.
-func TestCheckTellsIntegerSuperpositions(t *testing.T) {
-	for _, primes := range [][]uint64{{0x7fff801}, {0x3ffffffffed001}, {0x3ffffffffd6001, 0x7ffffffffb4001}} {
-		for _, noise := range []float64{0, 3.2} {
-			m := testModulus(t, primes...)
-			const n, devices = 200, 3
-			check := newCheck(t, m, n, noise)
-			if noise == 0 {
-				if want := int(math.Ceil(40 / m.Log2())); check.Len() != want {
-					t.Errorf("log2 q = %.0f: %d checks, want %d", m.Log2(), check.Len(), want)
-				}
-			}
-			stream := keystream.FromInteger(6).Stream()
-			rnd := rand.New(stream)
-			accepted := 0
-			for round := range uint32(1000) {
-				check.Draw(round, 0)
-				y, chk := m.NewVector(n), m.NewVector(check.Len())
-				part := m.NewVector(check.Len())
-				for range devices {
-					x := randomVector(m, n, stream)
-					check.Sums(part, x)
-					h := rnd.Int64N(600) - 300
-					m.AddScaled(y, h, x)
-					m.AddScaled(chk, h, part)
-				}
-				for k := range n {
-					m.AddInt(y, k, int64(math.Round(noise*rnd.NormFloat64())))
-				}
-				for k := range check.Len() {
-					m.AddInt(chk, k, int64(math.Round(noise*rnd.NormFloat64())))
-				}
-				if !check.Verify(y, chk) {
-					t.Fatalf("round %d: an integer superposition failed the check", round)
-				}
-				k := rnd.IntN(n)
-				for j, p := range m.Primes() {
-					y[j][k] = (y[j][k] + 1 + rnd.Uint64N(p-1)) % p
-				}
-				if check.Verify(y, chk) {
-					accepted++
-				}
-			}
-			if accepted != 0 {
-				t.Errorf("log2 q = %.0f, noise %v: %d damaged blocks of 1000 passed", m.Log2(), noise, accepted)
-			}
-		}
-	}
-}
-
-func TestCheckAllocatesNothing(t *testing.T) {
-	m := testModulus(t, 0x3ffffffffd6001, 0x7ffffffffb4001)
-	check := newCheck(t, m, 500, 0)
-	y, chk := m.NewVector(500), m.NewVector(check.Len())
-	if n := testing.AllocsPerRun(20, func() {
-		check.Draw(1, 2)
-		check.Sums(chk, y)
-		check.Verify(y, chk)
-	}); n != 0 {
-		t.Errorf("%v allocations a run", n)
-	}
-}
-
-func BenchmarkDraw(b *testing.B) {
-	m := testModulus(b, 0x3ffffffffd6001, 0x7ffffffffb4001)
-	check := newCheck(b, m, 4096, 0)
-	for b.Loop() {
-		check.Draw(1, 2)
-	}
 }

@@ -13,12 +13,13 @@ import (
 type Header struct {
 	// Run identifies the run, so that frames of another are told apart.
 	Run uint16
-	// Round, Attempt and Transmission are those of phy.Slot.
+	// Round and Attempt are those of phy.Slot; Transmission is its transmission, 0 to
+	// 3, and 4 times how often that was sent again.
 	Round        uint32
 	Attempt      uint16
 	Transmission uint8
-	// Group is the devices' group, Repeat counts frames that were sent again bit
-	// for bit.
+	// Group is the devices' group. Repeat counts frames of the same payload, under new
+	// check weights.
 	Group  uint16
 	Repeat uint8
 }

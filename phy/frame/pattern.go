@@ -1,7 +1,8 @@
 // Package frame adds to a payload of ring elements what lets a receiver judge a
 // superposition without any channel state: a pattern per device that shows
 // whether the gains stayed the same, and linear check coefficients that survive
-// any integer superposition and nothing else (physics.md section 4).
+// any integer superposition and nothing else. Both come from a secret of devices and
+// server: who does not have it cannot add to a frame unnoticed.
 //
 // It takes in vectors over Z_q and gives check coefficients and verdicts. It
 // knows nothing of keys, of waveforms, or of the gains.
@@ -11,12 +12,13 @@ import (
 	"math/bits"
 
 	"ringwave/crypto/keystream"
+	"ringwave/phy/zq"
 )
 
 // patternWord is the granularity of a pattern's length in symbols.
 const patternWord = 64
 
-// Patterns holds one public pseudo-random +-1 sequence a device. The N sequences
+// Patterns holds one pseudo-random +-1 sequence a device. The N sequences
 // are linearly independent, so that the received sum of H_i times pattern i
 // changes whenever any integer gain H_i does.
 type Patterns struct {
@@ -26,7 +28,7 @@ type Patterns struct {
 }
 
 // NewPatterns draws patterns for the given number of devices, at least 1, from a
-// public seed: 64 symbols, or the next multiple of 64 that is no less than the
+// seed that devices and server share: 64 symbols, or the next multiple of 64 that is no less than the
 // number of devices. They are redrawn until they have full column rank.
 func NewPatterns(devices int, seed keystream.Seed) *Patterns {
 	words := (devices + patternWord - 1) / patternWord
@@ -55,6 +57,18 @@ func (p *Patterns) Devices() int { return p.devices }
 // Symbol gives what device i sends at symbol t, -1 or +1.
 func (p *Patterns) Symbol(i, t int) int64 {
 	return 1 - 2*int64(p.sign[i][t/patternWord]>>(t%patternWord)&1)
+}
+
+// Residues returns every device's pattern as residues, for Check.Sums.
+func (p *Patterns) Residues(mod *zq.Modulus) []zq.Vector {
+	v := make([]zq.Vector, p.devices)
+	for i := range v {
+		v[i] = mod.NewVector(p.symbols)
+		for t := range p.symbols {
+			mod.SetInt(v[i], t, p.Symbol(i, t))
+		}
+	}
+	return v
 }
 
 // Superpose sets y[t] = sum_i h[i] pattern_i[t] for t below Symbols.

@@ -9,11 +9,10 @@ import (
 )
 
 // Payload maps vectors of n coefficients to symbols and superposed symbols back
-// to vectors, in blocks that each carry their own linear check. It is one
-// transmission's: its check weights are drawn for a round and attempt.
+// to vectors, in blocks that each carry their own linear check.
 //
-// Encode may be called by several goroutines between two calls of Draw, each
-// with its own Scratch; DecodeBlock by one.
+// Encode and EncodeChecks may be called by several goroutines between two calls of
+// Draw, each with its own Scratch; DecodeBlock by one.
 type Payload struct {
 	mod    *zq.Modulus
 	codec  *digit.Codec
@@ -36,8 +35,8 @@ type Scratch struct {
 }
 
 // NewPayload lays out payloads of n coefficients in blocks of at most
-// blockCoefficients. The seed is public.
-func NewPayload(mod *zq.Modulus, codec *digit.Codec, n, blockCoefficients int, seed keystream.Seed) (*Payload, error) {
+// blockCoefficients, behind patterns of the given number of symbols.
+func NewPayload(mod *zq.Modulus, codec *digit.Codec, n, blockCoefficients, patternSymbols int) (*Payload, error) {
 	if n < 1 || blockCoefficients < 1 {
 		return nil, fmt.Errorf("a payload of %d coefficients in blocks of %d: both must be positive", n, blockCoefficients)
 	}
@@ -45,7 +44,7 @@ func NewPayload(mod *zq.Modulus, codec *digit.Codec, n, blockCoefficients int, s
 	symbol := 0
 	for from := 0; from < n; from += blockCoefficients {
 		k := min(blockCoefficients, n-from)
-		check, err := NewCheck(mod, k, 0, seed.Derive("block", uint64(len(p.blocks))))
+		check, err := NewCheck(mod, k, patternSymbols, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -85,31 +84,47 @@ func (p *Payload) BlockSymbols(i int) (from, to int) {
 	return b.symbol, b.symbol + (b.coefficients+b.check.Len())*p.codec.Digits()
 }
 
-// Draw takes the check weights of a round and attempt.
-func (p *Payload) Draw(round, attempt uint32) {
+// CheckSymbols returns the range of block i's symbols that carry its check, the last
+// ones.
+func (p *Payload) CheckSymbols(i int) (from, to int) {
+	from, to = p.BlockSymbols(i)
+	return from + p.blocks[i].coefficients*p.codec.Digits(), to
+}
+
+// Draw takes the check weights of a frame from their stream: see Weights.
+func (p *Payload) Draw(stream *keystream.Stream) {
 	for _, b := range p.blocks {
-		b.check.Draw(round, attempt)
+		b.check.Draw(stream)
 	}
 }
 
-// Encode writes the symbols of x, digits of coefficients and checks, to dst.
+// Encode writes the digits of x to dst. Those of its checks are EncodeChecks's.
 func (p *Payload) Encode(dst []int8, x zq.Vector, scratch []Scratch) {
 	for i, b := range p.blocks {
 		s := scratch[i]
 		for j := range s.part {
 			copy(s.part[j], x[j][b.from:b.from+b.coefficients])
 		}
-		b.check.Sums(s.sums, s.part)
-		split := b.symbol + b.coefficients*p.codec.Digits()
-		_, end := p.BlockSymbols(i)
+		split, _ := p.CheckSymbols(i)
 		p.codec.Split(dst[b.symbol:split], s.part)
-		p.codec.Split(dst[split:end], s.sums)
+	}
+}
+
+// EncodeChecks writes the digits of the checks of what Encode took last with the same
+// scratch, behind a pattern given as residues.
+func (p *Payload) EncodeChecks(dst []int8, pattern zq.Vector, scratch []Scratch) {
+	for i, b := range p.blocks {
+		s := scratch[i]
+		b.check.Sums(s.sums, s.part, pattern)
+		from, to := p.CheckSymbols(i)
+		p.codec.Split(dst[from:to], s.sums)
 	}
 }
 
 // DecodeBlock joins the superposed digits of block i, writes its coefficients
-// to v, of Len coefficients, and tells whether its linear check holds.
-func (p *Payload) DecodeBlock(v zq.Vector, i int, y []int32) bool {
+// to v, of Len coefficients, and reports whether its linear check holds behind the
+// superposed pattern.
+func (p *Payload) DecodeBlock(v zq.Vector, i int, y []int32, pattern []int64) bool {
 	b, s := p.blocks[i], p.decoded[i]
 	split := b.coefficients * p.codec.Digits()
 	p.codec.Join(s.part, y[:split])
@@ -117,5 +132,5 @@ func (p *Payload) DecodeBlock(v zq.Vector, i int, y []int32) bool {
 	for j := range v {
 		copy(v[j][b.from:b.from+b.coefficients], s.part[j])
 	}
-	return b.check.Verify(s.part, s.sums)
+	return b.check.Verify(s.part, pattern, s.sums)
 }

@@ -22,7 +22,7 @@ func TestPayload(t *testing.T) {
 				t.Fatal(err)
 			}
 			const n, devices = 130, 3
-			p, err := NewPayload(m, codec, n, 50, keystream.FromInteger(4))
+			p, err := NewPayload(m, codec, n, 50, patternWord)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -30,22 +30,26 @@ func TestPayload(t *testing.T) {
 				t.Fatalf("%d blocks of %d coefficients", p.Blocks(), p.Len())
 			}
 			stream := keystream.FromInteger(9).Stream()
-			p.Draw(7, 1)
+			p.Draw(NewWeights(keystream.FromInteger(4), 0).Of(Header{Round: 7, Attempt: 1}))
 			y, want := make([]int32, p.Symbols()), m.NewVector(n)
-			for range devices {
-				x, symbols := randomVector(m, n, stream), make([]int8, p.Symbols())
-				p.Encode(symbols, x, p.NewScratch())
+			patterns, gains, pattern := NewPatterns(devices, keystream.FromInteger(5)), make([]int64, devices), make([]int64, patternWord)
+			for i, own := range patterns.Residues(m) {
+				x, symbols, scratch := randomVector(m, n, stream), make([]int8, p.Symbols()), p.NewScratch()
+				p.Encode(symbols, x, scratch)
+				p.EncodeChecks(symbols, own, scratch)
 				h := rnd.Int64N(41) - 20
+				gains[i] = h
 				for s, d := range symbols {
 					y[s] += int32(h) * int32(d)
 				}
 				m.AddScaled(want, h, x)
 			}
+			patterns.Superpose(pattern, gains)
 			got := m.NewVector(n)
 			decode := func() (passed []bool) {
 				for i := range p.Blocks() {
 					from, to := p.BlockSymbols(i)
-					passed = append(passed, p.DecodeBlock(got, i, y[from:to]))
+					passed = append(passed, p.DecodeBlock(got, i, y[from:to], pattern))
 				}
 				return passed
 			}
@@ -78,17 +82,19 @@ func TestPayloadAllocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewPayload(m, codec, 300, 100, keystream.FromInteger(4))
+	p, err := NewPayload(m, codec, 300, 100, patternWord)
 	if err != nil {
 		t.Fatal(err)
 	}
 	x, dst, scratch, y := m.NewVector(300), make([]int8, p.Symbols()), p.NewScratch(), make([]int32, p.Symbols())
 	v := zq.Vector(m.NewVector(300))
+	weights, own, pattern := NewWeights(keystream.FromInteger(4), 0), m.NewVector(patternWord), make([]int64, patternWord)
 	if n := testing.AllocsPerRun(20, func() {
-		p.Draw(1, 1)
+		p.Draw(weights.Of(Header{Round: 1}))
 		p.Encode(dst, x, scratch)
+		p.EncodeChecks(dst, own, scratch)
 		from, to := p.BlockSymbols(1)
-		p.DecodeBlock(v, 1, y[from:to])
+		p.DecodeBlock(v, 1, y[from:to], pattern)
 	}); n != 0 {
 		t.Errorf("%v allocations a run", n)
 	}

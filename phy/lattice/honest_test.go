@@ -77,11 +77,12 @@ func TestAcceptedIntegersAreTheRoundedGains(t *testing.T) {
 
 // ringBlock is a block of demo-1024: 1024 coefficients and their checks, a device.
 type ringBlock struct {
-	mod   *zq.Modulus
-	codec *digit.Codec
-	check *frame.Check
-	x     []zq.Vector
-	y     zq.Vector
+	mod     *zq.Modulus
+	codec   *digit.Codec
+	check   *frame.Check
+	weights frame.Weights
+	x       []zq.Vector
+	y       zq.Vector
 }
 
 func newRingBlock(t *testing.T, devices int) *ringBlock {
@@ -91,11 +92,11 @@ func newRingBlock(t *testing.T, devices int) *ringBlock {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &ringBlock{mod: mod}
+	b := &ringBlock{mod: mod, weights: frame.NewWeights(keystream.FromInteger(8), 0)}
 	if b.codec, err = digit.New(mod, 3); err != nil {
 		t.Fatal(err)
 	}
-	if b.check, err = frame.NewCheck(mod, n, 0, keystream.FromInteger(8)); err != nil {
+	if b.check, err = frame.NewCheck(mod, n, 0, 0); err != nil {
 		t.Fatal(err)
 	}
 	for range devices {
@@ -116,7 +117,7 @@ func (b *ringBlock) split(v zq.Vector) (payload, chk zq.Vector) {
 
 // send draws elements, adds their checks and superposes their digits.
 func (b *ringBlock) send(s *simulation, round uint32) {
-	b.check.Draw(round, 0)
+	b.check.Draw(b.weights.Of(frame.Header{Round: round}))
 	p := b.mod.Primes()[0]
 	for k := range s.y {
 		s.y[k] = float32(s.noise * s.rnd.NormFloat64())
@@ -126,7 +127,7 @@ func (b *ringBlock) send(s *simulation, round uint32) {
 			x[0][k] = s.rnd.Uint64N(p)
 		}
 		payload, chk := b.split(x)
-		b.check.Sums(chk, payload)
+		b.check.Sums(chk, payload, zq.Vector{nil})
 		b.codec.Split(s.digits[i], x)
 		for k, d := range s.digits[i] {
 			s.y[k] += float32(s.h[i]) * float32(d)
@@ -137,7 +138,8 @@ func (b *ringBlock) send(s *simulation, round uint32) {
 // accept is the linear check on received integers.
 func (b *ringBlock) accept(y []int32) bool {
 	b.codec.Join(b.y, y)
-	return b.check.Verify(b.split(b.y))
+	payload, chk := b.split(b.y)
+	return b.check.Verify(payload, nil, chk)
 }
 
 // No wrong block passes the linear check: at SNRs that fail between 1 % and

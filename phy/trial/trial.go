@@ -197,7 +197,7 @@ func New(cfg Config) (*Bench, error) {
 // coefficients gives how many coefficients make a block of so many symbols, check
 // included.
 func coefficients(mod *zq.Modulus, codec *digit.Codec, symbols int) (int, error) {
-	least, err := frame.NewPayload(mod, codec, 1, 1, keystream.Seed{})
+	least, err := frame.NewPayload(mod, codec, 1, 1, 0)
 	if err != nil {
 		return 0, err
 	}

@@ -244,6 +244,13 @@ func (m *Modulus) AddInt(y Vector, k int, x int64) {
 	}
 }
 
+// SetInt sets y[k] = x mod q for one signed integer.
+func (m *Modulus) SetInt(y Vector, k int, x int64) {
+	for j, p := range m.primes {
+		y[j][k] = residue(x, p)
+	}
+}
+
 // SetBig sets y[k] = x mod q.
 func (m *Modulus) SetBig(y Vector, k int, x *big.Int) {
 	var r big.Int
