@@ -136,5 +136,6 @@ func All() []Attack {
 		{"nearby-c1", "a share answered twice, for c~1 and for one near it", 0.1, nearbyC1},
 		{"refreshed-errors", "b sent again and again with fresh errors on the same key", 1, refreshedErrors},
 		{"chosen-c1", "a server that chooses c~1", 0.1, chosenC1},
+		{"ghost", "a transmitter that nobody enrolled adds to M", 2, ghostTransmitter},
 	}
 }
