@@ -88,7 +88,7 @@ func roundSeconds(c config.Config, root keystream.Seed) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	w, err := phy.NewWaveform(receiveConfig(c, root, ch, nil, ctx))
+	w, err := phy.NewWaveform(receiveConfig(c, seedLinkSecret(root), ch, nil, ctx))
 	if err != nil {
 		return 0, bad(fmt.Errorf("waveform link: %w", err))
 	}

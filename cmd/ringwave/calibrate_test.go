@@ -430,11 +430,11 @@ func TestRunKeepsItsCalibration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	player, err := newPlayer(c, filepath.Join(whole, calibrationName))
+	player, err := newPlayer(c, whole)
 	if err != nil {
 		t.Fatal(err)
 	}
-	then, none := receiveConfig(c, s.root, s.channel, s.known, ctx), receiveConfig(c, s.root, s.channel, nil, ctx)
+	then, none := receiveConfig(c, seedLinkSecret(s.root), s.channel, s.known, ctx), receiveConfig(c, seedLinkSecret(s.root), s.channel, nil, ctx)
 	if now := player.cfg; now.Level != then.Level || now.Tolerance != then.Tolerance || now.Alpha != then.Alpha || then.Level == none.Level {
 		t.Errorf("the player has level %v, tolerance %v and alpha %v, the run had %v, %v and %v, and without calibration %v", now.Level, now.Tolerance, now.Alpha, then.Level, then.Tolerance, then.Alpha, none.Level)
 	}

@@ -102,13 +102,13 @@ func compareLinks(t *testing.T, c config.Config, rounds int) {
 	if err := checkWaveform(c, ch, design); err != nil {
 		t.Fatal(err)
 	}
-	p, err := newProtocol(c, root, ch, nil, design, xmkckks.NewLedger(attemptsPerKey(c)), 0, 1)
+	p, err := newProtocol(c, root, seedLinkSecret(root), ch, nil, design, xmkckks.NewLedger(attemptsPerKey(c)), 0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.close() })
 	b := &bothLinks{waveLink: p.link.(*waveLink), t: t, ctx: p.ctx}
-	if b.ring, err = newRingLink(root, ch, p.ctx, design); err != nil {
+	if b.ring, err = newRingLink(root, seedLinkSecret(root), ch, p.ctx, design); err != nil {
 		t.Fatal(err)
 	}
 	p.engine.Close()

@@ -78,10 +78,10 @@ func (l *ringLink) plots(string, []runfolder.Row) ([]string, error) {
 }
 func (l *ringLink) close() error { return nil }
 
-func newRingLink(root keystream.Seed, gains phy.Gains, ctx *xmkckks.Context, design xmkckks.Design) (*ringLink, error) {
+func newRingLink(root, secret keystream.Seed, gains phy.Gains, ctx *xmkckks.Context, design xmkckks.Design) (*ringLink, error) {
 	ring, err := phy.NewRing(phy.RingConfig{
 		Modulus: ctx.Modulus(), Gains: gains, NoiseStd: design.Link.NoiseStd,
-		Secret: root.Derive("public link"), Noise: root.Derive("ring noise"),
+		Secret: secret, Noise: root.Derive("ring noise"),
 	})
 	if err != nil {
 		return nil, err
@@ -91,30 +91,30 @@ func newRingLink(root keystream.Seed, gains phy.Gains, ctx *xmkckks.Context, des
 }
 
 // newLink makes the link that the configuration names, over a channel of which k is
-// known, or all if that is nil.
-func newLink(c config.Config, root keystream.Seed, ch *channel.Channel, k *known, ctx *xmkckks.Context, design xmkckks.Design) (simulatedLink, error) {
+// known, or all if that is nil. Devices and server share the secret.
+func newLink(c config.Config, root, secret keystream.Seed, ch *channel.Channel, k *known, ctx *xmkckks.Context, design xmkckks.Design) (simulatedLink, error) {
 	if c.Link.Kind == kindWaveform && c.Experiment.Aggregator == aggregatorXMK {
-		return newWaveLink(c, root, ch, k, ctx)
+		return newWaveLink(c, root, secret, ch, k, ctx)
 	}
 	gains, err := ringGains(c, root, ch)
 	if err != nil {
 		return nil, err
 	}
-	l, err := newRingLink(root, gains, ctx, design)
+	l, err := newRingLink(root, secret, gains, ctx, design)
 	if err == nil && runsUnchecked(c) {
 		l.overhead = 0 // what nobody checks is not sent
 	}
 	return l, err
 }
 
-// newProtocol makes devices, server and link. The guard keeps the decryption
+// newProtocol makes devices, server and link, whose secret is given. The guard keeps the decryption
 // shares; the first round of this process is firstRound, with baseEpoch's keys.
-func newProtocol(c config.Config, root keystream.Seed, ch *channel.Channel, k *known, design xmkckks.Design, guard xmkckks.Guard, baseEpoch uint32, firstRound int) (*protocol, error) {
+func newProtocol(c config.Config, root, secret keystream.Seed, ch *channel.Channel, k *known, design xmkckks.Design, guard xmkckks.Guard, baseEpoch uint32, firstRound int) (*protocol, error) {
 	ctx, err := xmkckks.NewPackedContext(design.Params, design.Form, design.Link.Messages, design.Witnesses, root.Derive("public"))
 	if err != nil {
 		return nil, err
 	}
-	link, err := newLink(c, root, ch, k, ctx, design)
+	link, err := newLink(c, root, secret, ch, k, ctx, design)
 	if err != nil {
 		return nil, err
 	}

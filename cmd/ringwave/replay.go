@@ -84,7 +84,7 @@ func replay(ctx context.Context, w io.Writer, what string, flags replayFlags) er
 	if c.Link.Kind != kindWaveform || c.Link.Record == recordNone && !list.bare {
 		return bad(fmt.Errorf("%s: the run was not recorded (link.kind is %s, link.record %s)", list.config, c.Link.Kind, c.Link.Record))
 	}
-	p, err := newPlayer(c, filepath.Join(filepath.Dir(list.config), calibrationName))
+	p, err := newPlayer(c, filepath.Dir(list.config))
 	if err != nil {
 		return err
 	}
@@ -173,15 +173,15 @@ type player struct {
 	verdicts []replayVerdict
 }
 
-// newPlayer makes the receiver of a configuration, with the run's copy of the calibration
-// that it went by, if it did.
-func newPlayer(c config.Config, copied string) (*player, error) {
+// newPlayer makes the receiver of a configuration, with what the run's folder keeps: the
+// copy of the calibration that it went by, if it did, and the secret of its checks.
+func newPlayer(c config.Config, dir string) (*player, error) {
 	root := keystream.FromInteger(uint64(c.Experiment.Seed))
 	ch, err := newChannel(c, root)
 	if err != nil {
 		return nil, err
 	}
-	k, err := wentBy(c, root, ch, copied)
+	k, err := wentBy(c, root, ch, filepath.Join(dir, calibrationName))
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +197,11 @@ func newPlayer(c config.Config, copied string) (*player, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &player{cfg: receiveConfig(c, root, ch, k, ctx), rate: radio.Hertz(c.Link.SampleRateHz), ctx: ctx}
+	secret, err := readLinkSecret(dir, c, root)
+	if err != nil {
+		return nil, err
+	}
+	p := &player{cfg: receiveConfig(c, secret, ch, k, ctx), rate: radio.Hertz(c.Link.SampleRateHz), ctx: ctx}
 	p.cfg.Receiver, p.cfg.OnTransmission, p.cfg.SenderEpochs = &p.source, nil, p.source.senderEpochs
 	p.devices, err = radio.NewRegistry(map[string]radio.Opener{fileScheme: sigmf.Opener{}})
 	return p, err

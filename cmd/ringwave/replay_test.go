@@ -277,7 +277,7 @@ func newReplayBench(t *testing.T, sets ...string) *replayBench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := newWaveLink(c, root, ch, nil, p.ctx)
+	l, err := newWaveLink(c, root, seedLinkSecret(root), ch, nil, p.ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -154,7 +154,11 @@ func (s *session) aggregator(guard xmkckks.Guard, baseEpoch uint32, firstRound i
 	if !encrypts(s.cfg) {
 		return newAnalog(s.cfg, s.root, s.channel, s.known)
 	}
-	p, err := newProtocol(s.cfg, s.root, s.channel, s.known, *s.design, guard, baseEpoch, firstRound)
+	secret, err := s.linkSecret()
+	if err != nil {
+		return nil, err
+	}
+	p, err := newProtocol(s.cfg, s.root, secret, s.channel, s.known, *s.design, guard, baseEpoch, firstRound)
 	if err != nil {
 		return nil, err
 	}
@@ -164,6 +168,15 @@ func (s *session) aggregator(guard xmkckks.Guard, baseEpoch uint32, firstRound i
 		return s.mismatched, err
 	}
 	return p, nil
+}
+
+// linkSecret returns the secret of patterns and check weights: that of the folder, or a
+// new one for a session without.
+func (s *session) linkSecret() (keystream.Seed, error) {
+	if s.folder == nil {
+		return newLinkSecret(s.cfg, s.root)
+	}
+	return readLinkSecret(s.folder.Path(), s.cfg, s.root)
 }
 
 // create begins a run in a new folder.
@@ -180,6 +193,15 @@ func (s *session) create(dir string) (err error) {
 	}
 	if err := s.keepCalibration(); err != nil {
 		return place(err)
+	}
+	if encrypts(s.cfg) {
+		secret, err := newLinkSecret(s.cfg, s.root)
+		if err != nil {
+			return err
+		}
+		if err := keepLinkSecret(dir, s.cfg, secret); err != nil {
+			return place(err)
+		}
 	}
 	if err := s.folder.WriteManifest(s.manifest()); err != nil {
 		return place(err)

@@ -117,11 +117,11 @@ func symbolScale(c config.Config) (float64, error) {
 
 // receiveConfig is what the receiver knows of a link: all of its configuration but
 // the streams and the observers.
-func receiveConfig(c config.Config, root keystream.Seed, ch *channel.Channel, k *known, ctx *xmkckks.Context) phy.WaveformConfig {
+func receiveConfig(c config.Config, secret keystream.Seed, ch *channel.Channel, k *known, ctx *xmkckks.Context) phy.WaveformConfig {
 	cfg := phy.WaveformConfig{
 		Modulus: ctx.Modulus(), Devices: ch.Devices(), Group: c.Link.GroupSize, Base: c.Link.Base, BlockSymbols: c.Link.BlockSymbols,
 		Modem: modemConfig(c.Link), Repeats: c.Link.FrameRepeats, GroupScale: groupScale, Run: uint16(c.Experiment.Seed),
-		Secret:  root.Derive("public link"),
+		Secret:  secret,
 		Lattice: lattice.Options{MaxAlpha: c.Link.MaxAlpha}, Amplitude: transmitAmplitude(c),
 	}
 	if k != nil {
@@ -146,22 +146,22 @@ func payloadLength(ctx *xmkckks.Context, t phy.Transmission) int {
 	return ctx.Params.N
 }
 
-func newWaveLink(c config.Config, root keystream.Seed, ch *channel.Channel, k *known, ctx *xmkckks.Context) (*waveLink, error) {
+func newWaveLink(c config.Config, root, secret keystream.Seed, ch *channel.Channel, k *known, ctx *xmkckks.Context) (*waveLink, error) {
 	l := &waveLink{
 		known: k,
 		group: groupSize(c), regime: regimeOf(c), sampleRate: c.Link.SampleRateHz, samplesPerSymbol: c.Link.SamplesPerSymbol,
 	}
-	if err := l.build(c, root, ch, k, ctx); err != nil {
+	if err := l.build(c, root, secret, ch, k, ctx); err != nil {
 		return nil, bad(fmt.Errorf("waveform link: %w", errors.Join(err, l.close())))
 	}
 	return l, nil
 }
 
-func (l *waveLink) build(c config.Config, root keystream.Seed, ch *channel.Channel, k *known, ctx *xmkckks.Context) (err error) {
+func (l *waveLink) build(c config.Config, root, secret keystream.Seed, ch *channel.Channel, k *known, ctx *xmkckks.Context) (err error) {
 	if l.simulated, err = newSimulated(c, root, root, ch); err != nil {
 		return err
 	}
-	l.receiving = receiveConfig(c, root, l.channel, k, ctx)
+	l.receiving = receiveConfig(c, secret, l.channel, k, ctx)
 	l.receiving.OnTransmission, l.receiving.OnFrame = l.begin, l.heard
 	cfg := l.receiving
 	if c.OverRadios() { // but this is the bench in memory

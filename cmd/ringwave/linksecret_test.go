@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Where randomness is the system's, patterns and check weights come from a secret of the
+// run's own, which its owner alone may read; a resumed run and replay have it from the
+// folder. Where it is the seed's there is none.
+func TestLinkSecret(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	mustRun(t, recorded("ci16_le", dir, "--set", "encryption.randomness=system")...)
+	path := filepath.Join(dir, linkSecretName)
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 || info.Size() != 65 {
+		t.Fatalf("%v, %v", info, err)
+	}
+	own := readFile(t, path)
+	if stdout, _ := mustRun(t, "replay", dir); strings.Contains(stdout, "(0 were read") {
+		t.Errorf("replay says %s", stdout)
+	}
+
+	other := filepath.Join(t.TempDir(), "run")
+	mustRun(t, recorded("ci16_le", other, "--set", "encryption.randomness=system", "--set", "optimizer.rounds=1")...)
+	if bytes.Equal(own, readFile(t, other, linkSecretName)) {
+		t.Error("two runs have the same secret")
+	}
+	// With another secret no transmission can be read.
+	if err := os.WriteFile(path, readFile(t, other, linkSecretName), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, stdout, _ := run(t, "replay", dir, "--json"); status != 1 || strings.Count(stdout, `"elements"`) != strings.Count(stdout, `"agrees": false`) {
+		t.Errorf("with another secret: status %d, %s", status, stdout)
+	}
+	for name, content := range map[string]string{"short": "abcd\n", "long": string(own[:64]) + "00\n", "letters": strings.Repeat("x", 64) + "\n", "empty": ""} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if status, _, stderr := run(t, "replay", dir); status != 2 || !strings.Contains(stderr, linkSecretName) || !strings.Contains(stderr, "64 hexadecimal digits") {
+			t.Errorf("%s: status %d, %s", name, status, stderr)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"replay", dir}, {"run", "--resume", dir}} {
+		if status, _, stderr := run(t, args...); status != 2 || !strings.Contains(stderr, linkSecretName+" is missing") {
+			t.Errorf("%v without the secret: status %d, %s", args, status, stderr)
+		}
+	}
+
+	seeded := filepath.Join(t.TempDir(), "run")
+	mustRun(t, recorded("ci16_le", seeded, "--set", "optimizer.rounds=1")...)
+	if _, err := os.Stat(filepath.Join(seeded, linkSecretName)); err == nil {
+		t.Error("a run from a seed keeps a secret")
+	}
+}
