@@ -211,10 +211,15 @@ func (d *device) SetFrequency(ctx context.Context, dir radio.Direction, f radio.
 	return f, nil
 }
 
-// settling gives the number of blocks that are taken to be on their way.
+// serverTransfer is what rtl_tcp fetches from its board at once, in bytes. All of a
+// transfer arrives when the last of it was made, which at low rates takes longer than
+// all the rest of the way.
+const serverTransfer = 16 * 32 * 512
+
+// settling returns the number of blocks that may be on their way.
 func (d *device) settling() int {
 	bytes := 2 * float64(d.settings.rate) * d.options.settle.Seconds()
-	return int(math.Ceil(bytes / blockSize))
+	return int(math.Ceil((serverTransfer + bytes) / blockSize))
 }
 
 // SampleRates gives the lowest and the highest rate; those between 300 kHz and

@@ -12,8 +12,9 @@
 // network is slow; the driver counts only what it drops itself because nobody read.
 // Nobody marks the sample at which a retune took effect either, so the epoch after
 // it begins when a time has passed that is longer than samples are expected to be
-// on their way (the parameter settle_ms). The same holds for a start: the server
-// sends from the moment it is connected.
+// on their way (the parameter settle_ms, and 131,072 samples that the server fetches
+// from its board at once). The same holds for a start: the server sends from the
+// moment it is connected.
 //
 // # When the connection is lost
 //

@@ -28,8 +28,9 @@ type Dialer interface {
 //	ppm          error of the crystal in parts per million, -400 to 400
 //	agc=on       digital gain control
 //	test=on      bytes that count up in place of samples
-//	settle_ms    how long samples may be on their way at most, 500 unless given: it
-//	             is taken until then that a retune may not have reached them
+//	settle_ms    how long samples may be on their way at most, besides in the
+//	             server's transfer from its board, 500 unless given: it is taken
+//	             until then that a retune may not have reached them
 //	deadline_ms  time without a sample after which a read fails, 5000 unless given,
 //	             0 for none
 type Opener struct{ dialer Dialer }

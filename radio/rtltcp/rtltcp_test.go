@@ -244,16 +244,16 @@ func TestCommands(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 // What comes before the start is dropped, what comes after is given, and it settles
-// after the time that was set.
+// after the time that was set and the transfer that the server may have begun.
 func TestReceive(t *testing.T) {
 	leaks(t)
 	s := newServer()
-	// 25 ms are 6.1 blocks.
+	// 25 ms are 6.1 blocks; a transfer is 16.
 	d, c := open(t, s, "rtl_tcp:?rate_hz=2e6&settle_ms=25")
 	rx := started(t, d)
 	first := rx.Epoch()
-	go c.send(0, 20)
-	x, meta := read(t, rx, 15*8192)
+	go c.send(0, 40)
+	x, meta := read(t, rx, 35*8192)
 	for k, got := range x {
 		i, q := float32(byte(2*k))-127.5, float32(byte(2*k+1))-127.5
 		if got != complex(i/128, q/128) {
@@ -263,7 +263,7 @@ func TestReceive(t *testing.T) {
 	if meta.First != 0 || len(meta.Gaps) > 0 || meta.Flags != radio.HostCounted|radio.Clipped {
 		t.Errorf("%+v", meta)
 	}
-	if len(meta.Changes) != 1 || meta.Changes[0] != (radio.EpochChange{At: 8 * 8192, Epoch: first}) || meta.Epoch >= first {
+	if len(meta.Changes) != 1 || meta.Changes[0] != (radio.EpochChange{At: 24 * 8192, Epoch: first}) || meta.Epoch >= first {
 		t.Errorf("%+v, the epoch is %d", meta.Changes, first)
 	}
 	if _, err := d.(radio.RateControl).SetSampleRate(t.Context(), radio.Receive, 1e6); !errors.Is(err, radio.ErrBusy) {
@@ -292,7 +292,7 @@ func TestRetune(t *testing.T) {
 	if _, err := d.(radio.FrequencyControl).SetFrequency(t.Context(), radio.Receive, 1e9); err != nil {
 		t.Fatal(err)
 	}
-	_, meta := read(t, rx, 270*8192)
+	_, meta := read(t, rx, 280*8192)
 	if len(meta.Changes) != 1 || meta.Epoch != before+1 || meta.Changes[0].Epoch != rx.Epoch() || rx.Epoch() != before+2 {
 		t.Errorf("from %d: %d, %+v, at last %d", before, meta.Epoch, meta.Changes, rx.Epoch())
 	}
