@@ -216,6 +216,89 @@ func TestClipLevel(t *testing.T) {
 	}
 }
 
+// able is a script with all optional interfaces.
+type able struct {
+	ranged
+	until  radio.SampleIndex
+	losses int
+}
+
+func (a *able) ReadUntil(ctx context.Context, dst []complex64, until radio.SampleIndex) (int, radio.Meta, error) {
+	a.until = until
+	return a.Read(ctx, dst)
+}
+
+func (a *able) CheckLoss(context.Context) error { a.losses++; return nil }
+
+// A receiver that is wrapped has the optional interfaces of the one within, and no
+// others: all eight combinations.
+func TestWrapKeepsWhatAReceiverCan(t *testing.T) {
+	a := &able{}
+	type (
+		receiver = radio.Receiver
+		bounded  = radio.Bounded
+		level    = radio.Ranged
+		asked    = radio.LossChecker
+	)
+	for name, rx := range map[string]radio.Receiver{
+		"": struct{ receiver }{a}, "Bounded": struct{ bounded }{a},
+		"Ranged": struct {
+			receiver
+			level
+		}{a, a},
+		"LossChecker": struct {
+			receiver
+			asked
+		}{a, a},
+		"Bounded Ranged": struct {
+			bounded
+			level
+		}{a, a},
+		"Bounded LossChecker": struct {
+			bounded
+			asked
+		}{a, a},
+		"Ranged LossChecker": struct {
+			receiver
+			level
+			asked
+		}{a, a, a},
+		"Bounded Ranged LossChecker": a,
+	} {
+		*a = able{ranged: ranged{script{blocks: make([]block, 2)}}}
+		var has []string
+		tee := radio.Tee(rx, &sink{})
+		if b, ok := tee.(radio.Bounded); ok {
+			has = append(has, "Bounded")
+			if _, _, _ = b.ReadUntil(t.Context(), nil, 7); a.until != 7 {
+				t.Errorf("%s: read until %v instead of 7", name, a.until)
+			}
+		}
+		if r, ok := tee.(radio.Ranged); ok {
+			has = append(has, "Ranged")
+			if l := r.ClipLevel(); l != 0.9 {
+				t.Errorf("%s: clip level %v", name, l)
+			}
+		}
+		if c, ok := tee.(radio.LossChecker); ok {
+			has = append(has, "LossChecker")
+			if err := c.CheckLoss(t.Context()); err != nil || a.losses != 1 {
+				t.Errorf("%s: asked %d times for losses: %v", name, a.losses, err)
+			}
+		}
+		if got := strings.Join(has, " "); got != name {
+			t.Errorf("it has %q instead of %q", got, name)
+		}
+		if _, _, _ = tee.Read(t.Context(), nil); strings.Contains(name, "Bounded") && a.until != radio.Forever {
+			t.Errorf("%s: a read until %v", name, a.until)
+		}
+	}
+	clips := radio.Wrap(struct{ receiver }{a}, radio.Wrapping{ClipLevel: func() radio.Amplitude { return 0.5 }})
+	if l := radio.ClipLevel(clips); l != 0.5 {
+		t.Errorf("an own clip level is %v instead of 0.5", l)
+	}
+}
+
 // A receiver that cannot end its reads at an index gives no sample beyond it but
 // those that it stepped to over a loss.
 func TestReadFullUntil(t *testing.T) {

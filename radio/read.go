@@ -104,26 +104,22 @@ func (e *SinkError) Unwrap() error { return e.Err }
 // If the sink fails, that Read tells by a *SinkError beside its samples, and
 // later ones go on without the sink: whether a recording matters is the caller's
 // decision. Closing the Tee closes r and not the sink.
-func Tee(r Receiver, sink Sink) Receiver { return &tee{Receiver: r, sink: sink} }
+//
+// As Wrap says, it has r's optional interfaces and no others.
+func Tee(r Receiver, sink Sink) Receiver {
+	t := &tee{from: r, sink: sink}
+	return Wrap(r, Wrapping{ReadUntil: t.readUntil})
+}
 
 type tee struct {
-	Receiver
+	from Receiver
 	sink Sink // nil once it has failed
 }
 
-func (t *tee) Read(ctx context.Context, dst []complex64) (int, Meta, error) {
-	n, meta, err := t.Receiver.Read(ctx, dst)
+func (t *tee) readUntil(ctx context.Context, dst []complex64, until SampleIndex) (int, Meta, error) {
+	n, meta, err := ReadUntil(ctx, t.from, dst, until)
 	return t.record(dst[:n], meta, err)
 }
-
-// ReadUntil implements Bounded as far as r does.
-func (t *tee) ReadUntil(ctx context.Context, dst []complex64, until SampleIndex) (int, Meta, error) {
-	n, meta, err := ReadUntil(ctx, t.Receiver, dst, until)
-	return t.record(dst[:n], meta, err)
-}
-
-// ClipLevel implements Ranged.
-func (t *tee) ClipLevel() Amplitude { return ClipLevel(t.Receiver) }
 
 // record passes on what a read gave.
 func (t *tee) record(samples []complex64, meta Meta, err error) (int, Meta, error) {

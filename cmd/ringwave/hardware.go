@@ -187,27 +187,23 @@ func newFront(c config.Config, ch *channel.Channel, group int, noiseStd float64,
 // What is computed between transmissions comes on top, as on a bench where nobody
 // sends meanwhile.
 type paced struct {
-	radio.Receiver
+	from  radio.Receiver
 	clock loopback.Clock
 	rate  radio.Hertz
 	first radio.SampleIndex // of the transmission, sent at since
 	since time.Duration
 }
 
+// receiver returns p as it takes the place of the receiver that it reads from.
+func (p *paced) receiver() radio.Receiver {
+	return radio.Wrap(p.from, radio.Wrapping{ReadUntil: p.readUntil})
+}
+
 // begin says that index at is now.
 func (p *paced) begin(at radio.SampleIndex) { p.first, p.since = at, p.clock.Now() }
 
-// Read implements radio.Receiver.
-func (p *paced) Read(ctx context.Context, dst []complex64) (int, radio.Meta, error) {
-	return p.ReadUntil(ctx, dst, radio.Forever)
-}
-
-// ClipLevel implements radio.Ranged.
-func (p *paced) ClipLevel() radio.Amplitude { return radio.ClipLevel(p.Receiver) }
-
-// ReadUntil implements radio.Bounded.
-func (p *paced) ReadUntil(ctx context.Context, dst []complex64, until radio.SampleIndex) (int, radio.Meta, error) {
-	n, meta, err := radio.ReadUntil(ctx, p.Receiver, dst, until)
+func (p *paced) readUntil(ctx context.Context, dst []complex64, until radio.SampleIndex) (int, radio.Meta, error) {
+	n, meta, err := radio.ReadUntil(ctx, p.from, dst, until)
 	if n == 0 {
 		return n, meta, err
 	}

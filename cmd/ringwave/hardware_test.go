@@ -274,13 +274,15 @@ func (s *silence) Read(_ context.Context, dst []complex64) (int, radio.Meta, err
 // transmissions comes on top.
 func TestPaced(t *testing.T) {
 	clock := &jumpClock{}
-	p := &paced{Receiver: &silence{}, clock: clock, rate: 1000}
+	from := &silence{}
+	p := &paced{from: from, clock: clock, rate: 1000}
+	rx := p.receiver()
 	buffer := make([]complex64, 250)
 	for range 2 {
 		began := clock.now
-		p.begin(p.Receiver.(*silence).at)
+		p.begin(from.at)
 		for range 4 {
-			if _, _, err := p.Read(t.Context(), buffer); err != nil {
+			if _, _, err := rx.Read(t.Context(), buffer); err != nil {
 				t.Fatal(err)
 			}
 		}

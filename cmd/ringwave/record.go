@@ -82,21 +82,22 @@ func fullScale(given, level float64, mu, omega []float64, group int, noiseStd fl
 	return radio.Amplitude(level*largest + 4*noiseStd)
 }
 
-// converter is a receiver whose samples went through an analog-to-digital
-// converter of the recording's format: what is decoded is then, to the bit, what
-// the recording gives back.
+// converter is an analog-to-digital converter of the recording's format, behind a
+// receiver: what is decoded is then, to the bit, what the recording gives back.
 type converter struct {
-	radio.Receiver
+	from        radio.Receiver
 	step, limit float64
 }
 
-// newConverter gives r as it is for formats that are not integers.
-func newConverter(r radio.Receiver, cfg sigmf.Config) radio.Receiver {
+// converted returns r behind a converter, and r itself for formats that are not
+// integers.
+func converted(r radio.Receiver, cfg sigmf.Config) radio.Receiver {
 	limit := largestCode(cfg.Datatype)
 	if limit == 0 {
 		return r
 	}
-	return &converter{Receiver: r, step: float64(cfg.FullScale) / limit, limit: limit}
+	c := &converter{from: r, step: float64(cfg.FullScale) / limit, limit: limit}
+	return radio.Wrap(r, radio.Wrapping{ReadUntil: c.readUntil, ClipLevel: c.clipLevel})
 }
 
 // largestCode gives the largest code of an integer format, and 0 of others.
@@ -110,23 +111,17 @@ func largestCode(t sigmf.Datatype) float64 {
 	return 0
 }
 
-// Read implements radio.Receiver.
-func (c *converter) Read(ctx context.Context, dst []complex64) (int, radio.Meta, error) {
-	return c.ReadUntil(ctx, dst, radio.Forever)
-}
-
-// ClipLevel implements radio.Ranged: no step but the last reaches it.
-func (c *converter) ClipLevel() radio.Amplitude {
+// clipLevel returns what no step but the last reaches.
+func (c *converter) clipLevel() radio.Amplitude {
 	level := radio.Amplitude(c.step * (c.limit - 0.5))
-	if before := radio.ClipLevel(c.Receiver); before > 0 && before < level {
+	if before := radio.ClipLevel(c.from); before > 0 && before < level {
 		return before
 	}
 	return level
 }
 
-// ReadUntil implements radio.Bounded as far as the receiver does.
-func (c *converter) ReadUntil(ctx context.Context, dst []complex64, until radio.SampleIndex) (int, radio.Meta, error) {
-	n, meta, err := radio.ReadUntil(ctx, c.Receiver, dst, until)
+func (c *converter) readUntil(ctx context.Context, dst []complex64, until radio.SampleIndex) (int, radio.Meta, error) {
+	n, meta, err := radio.ReadUntil(ctx, c.from, dst, until)
 	for k, x := range dst[:n] {
 		re, clippedRe := c.convert(real(x))
 		im, clippedIm := c.convert(imag(x))
@@ -160,32 +155,10 @@ type recorder struct {
 // tape gives a receiver whose samples go through the recording's converter and are
 // recorded.
 func (r *recorder) tape(from radio.Receiver) radio.Receiver {
-	converted := newConverter(from, r.cfg)
-	r.cfg.ClipLevel = radio.ClipLevel(converted)
-	return &taped{radio.Tee(converted, r), from}
+	heard := converted(from, r.cfg)
+	r.cfg.ClipLevel = radio.ClipLevel(heard)
+	return radio.Tee(heard, r)
 }
-
-// taped is a recorded receiver that can still be asked what it has lost.
-type taped struct {
-	radio.Receiver
-	from radio.Receiver
-}
-
-// CheckLoss implements radio.LossChecker as far as the receiver does.
-func (t *taped) CheckLoss(ctx context.Context) error {
-	if c, ok := t.from.(radio.LossChecker); ok {
-		return c.CheckLoss(ctx)
-	}
-	return nil
-}
-
-// ReadUntil implements radio.Bounded as far as the receiver does.
-func (t *taped) ReadUntil(ctx context.Context, dst []complex64, until radio.SampleIndex) (int, radio.Meta, error) {
-	return radio.ReadUntil(ctx, t.Receiver, dst, until)
-}
-
-// ClipLevel implements radio.Ranged.
-func (t *taped) ClipLevel() radio.Amplitude { return radio.ClipLevel(t.Receiver) }
 
 // start begins to keep rounds in a run folder.
 func (r *recorder) start(dir string) error {

@@ -256,6 +256,12 @@ const airNoise = 0.003
 // overLoopback is a run through memory with the boards' converters.
 func overLoopback(t testing.TB, devices, rounds int) *airRun {
 	t.Helper()
+	return overEnds(t, devices, rounds, func(ends radio.Opener) radio.Opener { return ends })
+}
+
+// overEnds is overLoopback with other ends of the medium than its own.
+func overEnds(t testing.TB, devices, rounds int, of func(ends radio.Opener) radio.Opener, set ...string) *airRun {
+	t.Helper()
 	noise := newSlotNoise(t, airNoise)
 	medium := loopback.Config{Name: "bench", Rate: 2e6, Noise: noise, Converter: receivingBoard{}, Window: 1 << 23}
 	more := `radio.transmitters=[`
@@ -268,14 +274,14 @@ func overLoopback(t testing.TB, devices, rounds int) *airRun {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { m.Close() })
-	c := airConfig(t, devices, rounds, more+"]", "radio.receiver=loopback:bench", "radio.clock=shared", "radio.trigger=none",
-		"radio.transmit_gains_db=[]", "radio.receive_gains_db=[]")
+	c := airConfig(t, devices, rounds, append([]string{more + "]", "radio.receiver=loopback:bench", "radio.clock=shared", "radio.trigger=none",
+		"radio.transmit_gains_db=[]", "radio.receive_gains_db=[]"}, set...)...)
 	memory, err := loopback.NewOpener(m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	registry := func(context.Context, radio.TransmitPermit) (*radio.Registry, error) {
-		return radio.NewRegistry(map[string]radio.Opener{"loopback": steady{memory}})
+		return radio.NewRegistry(map[string]radio.Opener{"loopback": of(steady{memory})})
 	}
 	return newAirRun(t, context.Background(), c, noise, registry, m.SetGain)
 }

@@ -176,8 +176,8 @@ func (l *waveLink) build(c config.Config, root, secret keystream.Seed, ch *chann
 	l.transmitters, l.trims, l.level = cfg.Transmitters, cfg.Trim, cfg.Level
 	cfg.Receiver = l.receiver
 	if c.Link.RealTime {
-		l.paced = &paced{Receiver: l.receiver, clock: loopback.WallClock(), rate: radio.Hertz(c.Link.SampleRateHz)}
-		cfg.Receiver = l.paced
+		l.paced = &paced{from: l.receiver, clock: loopback.WallClock(), rate: radio.Hertz(c.Link.SampleRateHz)}
+		cfg.Receiver = l.paced.receiver()
 	}
 	if c.Link.Record != recordNone {
 		l.recorder = &recorder{cfg: recordConfig(c, l.channel, l.group, l.noiseStd)}

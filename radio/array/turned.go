@@ -15,14 +15,8 @@ const beside radio.Hertz = 500
 // frequency is known, and of the same reference clock, what it hears is turned back
 // sample by sample, so that the transmitters' phases stand still.
 type turned struct {
-	radio.Receiver
-	by float64 // cycles a sample
-}
-
-// asked is a turned receiver that can be asked for losses.
-type asked struct {
-	turned
-	radio.LossChecker
+	from radio.Receiver
+	by   float64 // cycles a sample
 }
 
 // turn gives a receiver that hears at a carrier what r hears that is tuned to another.
@@ -30,29 +24,17 @@ func turn(r radio.Receiver, tuned, carrier, rate radio.Hertz) radio.Receiver {
 	if tuned == carrier {
 		return r
 	}
-	t := turned{r, float64((tuned - carrier) / rate)}
-	if c, ok := r.(radio.LossChecker); ok {
-		return &asked{t, c}
-	}
-	return &t
+	// The clip level stays r's, though what was clipped in a branch has been turned since,
+	// and may be less.
+	t := &turned{r, float64((tuned - carrier) / rate)}
+	return radio.Wrap(r, radio.Wrapping{ReadUntil: t.readUntil})
 }
 
-func (t *turned) Read(ctx context.Context, dst []complex64) (int, radio.Meta, error) {
-	n, meta, err := t.Receiver.Read(ctx, dst)
+func (t *turned) readUntil(ctx context.Context, dst []complex64, until radio.SampleIndex) (int, radio.Meta, error) {
+	n, meta, err := radio.ReadUntil(ctx, t.from, dst, until)
 	t.turn(dst[:n], meta)
 	return n, meta, err
 }
-
-// ReadUntil is radio.Bounded as far as the receiver is.
-func (t *turned) ReadUntil(ctx context.Context, dst []complex64, until radio.SampleIndex) (int, radio.Meta, error) {
-	n, meta, err := radio.ReadUntil(ctx, t.Receiver, dst, until)
-	t.turn(dst[:n], meta)
-	return n, meta, err
-}
-
-// ClipLevel is radio.Ranged. What was clipped in a branch has been turned since, and may
-// be less.
-func (t *turned) ClipLevel() radio.Amplitude { return radio.ClipLevel(t.Receiver) }
 
 // rotorStep is the number of samples between two exact phases.
 const rotorStep = 512
