@@ -67,6 +67,7 @@ type Waveform struct {
 	nowEpoch []radio.Epoch // room for the transmitters' present ones
 	void     string
 	opened   bool // a transmission was opened
+	keyed    bool // b of the attempt that slot is of was read
 	// Those that Config.Phase is for.
 	phaseRx      radio.Epoch
 	phaseRxKnown bool
@@ -296,6 +297,7 @@ func (w *Waveform) Open(slot Slot, n int) error {
 	if err != nil {
 		return err
 	}
+	w.keyed = w.keyed && slot.Transmission != TxKey && slot.Round == w.slot.Round && slot.Attempt == w.slot.Attempt
 	w.slot, w.payload = slot, p
 	for _, d := range w.devices {
 		d.sent = false
@@ -315,6 +317,10 @@ func (w *Waveform) Open(slot Slot, n int) error {
 		for _, g := range w.groups {
 			g.held, g.timed, g.alpha = false, false, 0
 		}
+	} else if !w.keyed {
+		// It tells the scales of the groups and the phase that gains are measured
+		// against: what is read without is of none, though its checks pass.
+		w.spoil("b of the attempt was not read")
 	}
 	return nil
 }
@@ -345,6 +351,7 @@ func (w *Waveform) Receive(rx *Reception) error {
 		}
 	}
 	w.join(rx)
+	w.keyed = w.keyed || w.slot.Transmission == TxKey && rx.CheckPassed
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package phy
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -182,8 +181,6 @@ func (w *Waveform) read(g *group, block int, y []float32, accept lattice.Accept)
 		return g.receiver.Near(y, w.cfg.Alpha, w.cfg.Tolerance, accept)
 	case w.slot.Transmission == TxKey && block == 0:
 		return g.receiver.SearchExcept(y, g.refused, accept)
-	case g.alpha > 0:
-		return g.receiver.At(y, g.alpha, accept)
 	}
-	return lattice.Result{}, errors.New("phase 1 found no scale")
+	return g.receiver.At(y, g.alpha, accept)
 }

@@ -187,9 +187,9 @@ func TestWaveformIsTheRingLink(t *testing.T) {
 					const n = 40
 					got := Reception{Y: m.NewVector(n), Pattern: make([]int64, w.PatternSymbols())}
 					want := Reception{Y: m.NewVector(n), Pattern: make([]int64, ring.PatternSymbols())}
-					for k := range uint32(12) {
+					for k := range uint32(6 * Transmissions) {
 						x := randomPayloads(m, devices, n, rnd)
-						slot := Slot{Round: k, Transmission: Transmission(k % 4)}
+						slot := Slot{Round: k / Transmissions, Transmission: Transmission(k % Transmissions)}
 						sendOver(t, w, slot, x, &got)
 						sendOver(t, ring, slot, x, &want)
 						silent := true
@@ -200,11 +200,11 @@ func TestWaveformIsTheRingLink(t *testing.T) {
 							continue // there is nothing to be received
 						}
 						if !got.CheckPassed {
-							t.Errorf("round %d, gains %v: %s", k, a.h, w.Report().Failure)
+							t.Errorf("round %d, %v, gains %v: %s", slot.Round, slot.Transmission, a.h, w.Report().Failure)
 							continue
 						}
 						if !got.Y.Equal(want.Y) {
-							t.Fatalf("round %d: the links differ", k)
+							t.Fatalf("round %d, %v: the links differ", slot.Round, slot.Transmission)
 						}
 					}
 				})

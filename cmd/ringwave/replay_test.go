@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -413,6 +414,58 @@ func TestReplayOfDamage(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Where the recording has less of b than the receiver asks for, b is void and so is all
+// that follows in the attempt: its scales are nobody's, and added to them it would be
+// elements of zeros. The next round is read again.
+func TestReplayOfHalfAKey(t *testing.T) {
+	b := newReplayBench(t, "channel.gains=lattice", "channel.gain_lattice_bits=1", "link.phase_spread_rad=0")
+	for k := range uint32(2) {
+		b.round(t, k+1, nil)
+	}
+	if b.read != 2*phy.Transmissions {
+		t.Fatalf("%d transmissions were read: %q", b.read, b.why)
+	}
+	meta := recordingBase(b.dir, 1) + ".sigmf-meta"
+	cutShort(t, meta, phy.TxKey)
+	for _, v := range b.replay(t, 2) {
+		switch {
+		case v.Round == 1 && (v.Now.Void == "" || v.Agrees):
+			t.Errorf("round 1, %s: %v, agrees %v", v.Transmission, v.Now, v.Agrees)
+		case v.Round == 2 && !v.Agrees:
+			t.Errorf("round 2, %s: %v, in the run %v", v.Transmission, v.Now, v.Then)
+		}
+	}
+}
+
+// cutShort halves the samples that a recording's metadata say a transmission has.
+func cutShort(t *testing.T, path string, tr phy.Transmission) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var meta map[string]any
+	if err := json.Unmarshal(text, &meta); err != nil {
+		t.Fatal(err)
+	}
+	cut := 0
+	for _, a := range meta["annotations"].([]any) {
+		if a := a.(map[string]any); a["core:label"] == labelTransmission && a["ringwave:phase"] == tr.String() {
+			a["core:sample_count"] = math.Floor(a["core:sample_count"].(float64) / 2)
+			cut++
+		}
+	}
+	if cut != 1 {
+		t.Fatalf("%d transmissions of %v in %v", cut, tr, meta["annotations"])
+	}
+	if text, err = json.Marshal(meta); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 
