@@ -69,7 +69,7 @@ const collude = 5
 // design; the truth asked for is which of the two has what, their difference.
 func colludingClients(ctx context.Context, seed keystream.Seed) ([]Result, error) {
 	const rounds = 300
-	p, err := set("ringwave-4096")
+	p, err := set("ringwave-4096-100")
 	if err != nil {
 		return nil, err
 	}

@@ -68,11 +68,11 @@ func refreshedErrors(ctx context.Context, seed keystream.Seed) ([]Result, error)
 
 func lifted(x []int8) []int64 { return added(x) }
 
-// chosenC1: the server broadcasts 2^100 in place of c~1. The share of the library's
-// own device, flooding and all, is 2^100 s + e*. The control is an honest c~1.
+// chosenC1: the server broadcasts 2^80 in place of c~1. The share of the library's
+// own device, flooding and all, is 2^80 s + e*. The control is an honest c~1.
 func chosenC1(_ context.Context, seed keystream.Seed) ([]Result, error) {
-	const power = 100
-	p, err := set("ringwave-4096")
+	const power = 80
+	p, err := set("ringwave-4096-100")
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func unfloodedRounds(ctx context.Context, seed keystream.Seed) ([]Result, error)
 	if err != nil {
 		return nil, err
 	}
-	own, err := set("ringwave-4096")
+	own, err := set("ringwave-4096-100")
 	if err != nil {
 		return nil, err
 	}

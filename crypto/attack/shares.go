@@ -161,7 +161,7 @@ func refusal(err, want error) (words string, refused bool, none error) {
 // s c~1 are exact. The control takes the one answer for s c~1.
 func manyAnswers(ctx context.Context, seed keystream.Seed) ([]Result, error) {
 	const times = 4097
-	p, err := set("ringwave-4096")
+	p, err := set("ringwave-4096-100")
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func manyAnswers(ctx context.Context, seed keystream.Seed) ([]Result, error) {
 // smaller. The control has one of the answers.
 func nearbyC1(_ context.Context, seed keystream.Seed) ([]Result, error) {
 	const step = 62
-	p, err := set("ringwave-4096")
+	p, err := set("ringwave-4096-100")
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 // so one of its runs is many rounds, and not one allocation in all of them is
 // allowed.
 func TestRoundAllocatesNothing(t *testing.T) {
-	for _, set := range []string{"lean-2048", "paper-4096", "ringwave-4096"} {
+	for _, set := range []string{"lean-2048", "paper-4096", "ringwave-4096-100"} {
 		for _, form := range []xmkckks.Form{xmkckks.Whole, xmkckks.Short} {
 			for _, w := range []float64{0, 3} {
 				name := set + "/" + form.String()

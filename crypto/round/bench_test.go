@@ -18,7 +18,7 @@ func BenchmarkRound(b *testing.B) {
 		f       int
 	}{
 		{"paper-4096", xmkckks.Whole, 10, 8},
-		{"ringwave-4096", xmkckks.Short, 10, 8},
+		{"ringwave-4096-100", xmkckks.Short, 10, 8},
 		{"lean-2048", xmkckks.Short, 10, 2},
 		{"lean-2048", xmkckks.Short, 100, 2},
 		{"lean-2048", xmkckks.Short, 1000, 2},

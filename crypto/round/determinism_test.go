@@ -25,7 +25,7 @@ func TestDeterminism(t *testing.T) {
 		form xmkckks.Form
 		f    int
 	}{
-		{"demo-1024", xmkckks.Short, 2}, {"lean-2048", xmkckks.Whole, 8}, {"ringwave-4096", xmkckks.Short, 8},
+		{"demo-1024", xmkckks.Short, 2}, {"lean-2048", xmkckks.Whole, 8}, {"ringwave-4096-100", xmkckks.Short, 8},
 	} {
 		t.Run(link.set+"/"+link.form.String(), func(t *testing.T) {
 			run := func(workers, cores int, seed uint64) string {

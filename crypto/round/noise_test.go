@@ -207,15 +207,17 @@ func TestNoiseOfAllCoefficients(t *testing.T) {
 	}
 }
 
-// The default set's noise is its flooding, e* of deviation 2^55, which no other
-// case has.
+// The noise of the sets for the newer tables is their flooding, e* of deviation 2^55
+// and 2^76, which no other case has.
 func TestNoiseOfFlooding(t *testing.T) {
-	c := noiseCase{"ringwave-4096", 2, 8}
-	t.Run("all coefficients", func(t *testing.T) {
-		t.Parallel()
-		b := newBench(t, c.setup(t, [phy.Transmissions]float64{}))
-		measure(t, b, allCoefficients(), b.silent())
-	})
+	for _, name := range []string{"ringwave-4096-100", "ringwave-8192-200"} {
+		t.Run(name+"/all coefficients", func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, noiseCase{name, 2, 8}.setup(t, [phy.Transmissions]float64{}))
+			measure(t, b, allCoefficients(), b.silent())
+		})
+	}
+	c := noiseCase{"ringwave-4096-100", 2, 8}
 	t.Run("message", func(t *testing.T) {
 		t.Parallel()
 		s := c.setup(t, [phy.Transmissions]float64{})

@@ -76,7 +76,7 @@ func packedRatios(t *testing.T, b *bench, n trials) (each []ratio, products rati
 // of neighbours are uncorrelated. The standard errors are those found, of at most 3.7 %
 // for one of eight coefficients.
 func TestNoiseOfPackedMessages(t *testing.T) {
-	for _, c := range []noiseCase{{"demo-1024", 3, 0}, {"lean-2048", 3, 2}, {"ringwave-4096", 2, 8}} {
+	for _, c := range []noiseCase{{"demo-1024", 3, 0}, {"lean-2048", 3, 2}, {"ringwave-4096-100", 2, 8}} {
 		t.Run(c.String(), func(t *testing.T) {
 			t.Parallel()
 			s := c.setup(t, [phy.Transmissions]float64{})
@@ -212,7 +212,7 @@ func TestPackedRoundAllocatesNothing(t *testing.T) {
 	for _, form := range []xmkckks.Form{xmkckks.Whole, xmkckks.Short} {
 		for _, messages := range []int{4, 64} {
 			b := newBench(t, setup{
-				params: params(t, "ringwave-4096"), form: form, messages: messages, devices: 3, sigma: 1, f: 8,
+				params: params(t, "ringwave-4096-100"), form: form, messages: messages, devices: 3, sigma: 1, f: 8,
 				guard: xmkckks.NewLedger(100), seed: 41,
 			})
 			delta := b.packed()

@@ -16,7 +16,7 @@ import (
 // the default at 4096.
 func speedSets(t testing.TB) []Params {
 	return []Params{
-		testSet(t, "demo-1024"), testSet(t, "lean-2048"), testSet(t, "ringwave-4096"),
+		testSet(t, "demo-1024"), testSet(t, "lean-2048"), testSet(t, "ringwave-4096-100"),
 		testSet(t, "paper-4096"), testSet(t, "paper-8192"),
 	}
 }

@@ -156,7 +156,7 @@ func NoiseFloor(lipschitz, b1, b2Squared, decodedVar, eta0, gamma0 float64) floa
 // sensitivity gives t of Li, Micciancio, Schultz and Sorrell 2022: a bound, at
 // the given sums of gains, on the Euclidean norm, over the revealed coefficients,
 // of what one honest device contributes to the decryption noise, divided by that
-// device's gain. Over many attempts it is the mean over the gains that counts. A device
+// device's gain. Over many rounds it is the mean over the gains that counts. A device
 // contributes H_j (v_j E~ + V e_j + s_j E1~ + S~ e1_j + e0_j + v_j w_b + s_j
 // w_1): per coefficient
 //
@@ -184,8 +184,35 @@ func (c *Context) sensitivity(form Form, messages, witnesses int, sums GainSums,
 	return short * perCoefficient
 }
 
-// FloodStd gives the standard deviation sigma* = sqrt(12 tau) 2^(s/2) t that
-// hides the decryption noise with s statistical bits over tau answered attempts.
+// FloodStd gives the standard deviation sigma* = sqrt(12 tau) 2^(s/2) t that hides
+// the decryption noise with s bits of statistical security over tau decryption
+// shares of one key (Li, Micciancio, Schultz and Sorrell, "Securing approximate
+// homomorphic encryption using differential privacy", eprint 2022/816).
+//
+// These are bits of advantage, not of distance. Shares as they are and shares
+// without the decryption noise differ by a Kullback-Leibler divergence of
+//
+//	tau t^2/(2 sigma*^2) = 2^-s/24
+//
+// at most, however each share depends on those before it. Whoever tells the two
+// apart, with whatever computing power, answers with probability a, or says that he
+// does not know, and is then right with probability b; Micciancio and Walter count
+// that as the advantage a (2b-1)^2. Let p_x and q_x be the probabilities of
+// answering x under either. The advantage is (p_0 - q_0 + q_1 - p_1)^2/(2 (p_0 + p_1
+// + q_0 + q_1)), which by Cauchy and Schwarz is at most half the sum of (p_x -
+// q_x)^2/(p_x + q_x), and so at most the sum of (sqrt p_x - sqrt q_x)^2, and so at most
+// the divergence. Square roots of the second of these add up as distances do: the
+// game of IND-CPA^D, which replaces the shares of either of two worlds, costs a
+// factor of 4, and the 24 has room for it. With c bits of the lattice problem this is
+// the (c, s)-security of that paper.
+//
+// Two limits. Each device floods its share on its own, without the others: such
+// protocols reach what "On the (In)security of Approximate Computation Protocols
+// from CKKS" (eprint 2025/395) calls liberal security, and not simulation-based
+// security in the usual sense. And tau is a promise: more shares than that of one
+// key cost bits as log2 tau, and without flooding honest rounds alone give keys away
+// after some hundreds ("Revisiting the Security of Approximate FHE with
+// Noise-Flooding Countermeasures", PKC 2025, has what is left after how many).
 func FloodStd(s float64, tau int, t float64) float64 {
 	return math.Sqrt(12*float64(tau)) * math.Exp2(s/2) * t
 }
@@ -193,6 +220,15 @@ func FloodStd(s float64, tau int, t float64) float64 {
 // floodingBits inverts FloodStd; it is 0 where the noise hides nothing.
 func floodingBits(std float64, tau int, t float64) float64 {
 	return math.Max(0, 2*math.Log2(std/(math.Sqrt(12*float64(tau))*t)))
+}
+
+// floodingDistance bounds the statistical distance of tau shares as they are to
+// shares without the decryption noise, by Pinsker's inequality on the divergence of
+// FloodStd: sqrt(tau) t/(2 sigma*), which is 2^(-s/2)/sqrt(48), 2^-22.8 for s = 40.
+// Little of that is slack: noises of norm t each that point the same way are
+// erf(sqrt(tau/8) t/sigma*) apart, 0.8 of the bound.
+func floodingDistance(std float64, tau int, t float64) float64 {
+	return math.Min(1, math.Sqrt(float64(tau))*t/(2*std))
 }
 
 // RoundedVariance gives the variance of a Gaussian of deviation std rounded to

@@ -23,7 +23,7 @@ type Link struct {
 	DeltaMax float64
 	// Messages is P, the number of messages of one ciphertext; 0 stands for 1.
 	Messages int
-	// Attempts is tau, the number of decryption shares that one key answers.
+	// Attempts is tau, the number of decryption shares that one key gives.
 	Attempts int
 }
 
@@ -81,9 +81,12 @@ type Design struct {
 	Witnesses int
 	Link      Link
 
-	// FloodingBits is the statistical security of the decryption shares over
-	// Link.Attempts attempts; 0 for none.
+	// FloodingBits is the statistical security of Link.Attempts decryption shares
+	// of one key, in the sense of FloodStd: bits of advantage; 0 for none.
 	FloodingBits float64
+	// FloodingDistance bounds how far these shares are, in statistical distance,
+	// from shares without the decryption noise: 1 where nothing hides it.
+	FloodingDistance float64
 	// Expected is the budget over the gains' distribution; Rare the one at gains
 	// that a round exceeds with probability 1e-9.
 	Expected, Rare Budget
@@ -147,10 +150,11 @@ func (d *Design) fit() error {
 	}
 	var err error
 	if c.shareVar, err = d.Params.ShareVariance(); err != nil {
-		return fmt.Errorf("parameter set %s: %d attempts at alpha = %v need more flooding than can be sampled: %w", d.Params.Name, l.Attempts, l.Alpha, err)
+		return fmt.Errorf("parameter set %s: %d decryption shares of one key at alpha = %v need more flooding than can be sampled: %w", d.Params.Name, l.Attempts, l.Alpha, err)
 	}
 	c.Params = d.Params
-	d.FloodingBits = floodingBits(math.Sqrt(c.shareVar), l.Attempts, t)
+	std := math.Sqrt(c.shareVar)
+	d.FloodingBits, d.FloodingDistance = floodingBits(std, l.Attempts, t), floodingDistance(std, l.Attempts, t)
 
 	rare := largeSum(laws, l.Alpha, rareGains)
 	d.Expected = c.Budget(expected, noise)

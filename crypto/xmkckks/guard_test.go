@@ -298,7 +298,7 @@ func TestDeviceRefusesSenselessValues(t *testing.T) {
 }
 
 func TestCloseWipesSecrets(t *testing.T) {
-	for _, name := range []string{"ringwave-4096", "paper-4096"} { // wide and small e*
+	for _, name := range []string{"ringwave-4096-100", "paper-4096"} { // wide and small e*
 		for _, form := range forms() {
 			set := testSet(t, name)
 			p := newParty(t, testContext(t, set, form, 2), []int64{1})
@@ -361,7 +361,7 @@ func nonzero[T comparable](x []T) (n int) {
 // Nothing is allocated in a round. The guard is a stub: a Ledger's set of
 // digests grows with every share that it records.
 func TestRoundAllocatesNothing(t *testing.T) {
-	for _, name := range []string{"ringwave-4096", "demo-1024"} { // wide and small e*
+	for _, name := range []string{"ringwave-4096-100", "demo-1024"} { // wide and small e*
 		for _, form := range forms() {
 			c := testContext(t, testSet(t, name), form, 2)
 			d := testDevice(t, c, 0, openGuard{})

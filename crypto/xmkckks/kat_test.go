@@ -31,16 +31,20 @@ var update = flag.Bool("update", false, "print the known answers in place of com
 // none of what is hashed depends on how floating-point sums are ordered.
 func knownAnswers() map[string]string {
 	return map[string]string{
-		"ringwave-4096/whole": "92474a42b6111810e3d84a8ffc8131cfba7b3fc7bed84d5cd2edb1cc74e3f54d",
-		"ringwave-4096/short": "517528545fc528faafbc29b602fe63376f34aa99d0c7600a8f1eeb8f6e3ef1e9",
-		"paper-4096/whole":    "2bcb12c97bbe0e58bb2d1bdda4c3b88735856b4b7b61493afebdb08516c693c3",
-		"paper-4096/short":    "fe6eaca3b849fa3457aa38233c21695e940565866c2ad2882420e0006ede08fd",
-		"paper-8192/whole":    "381fb2aa8d1453fa68b23ac75741633a39dd05f7c02c20d027ea8f94d42b7ece",
-		"paper-8192/short":    "bec8425b6b6534c1bdfb6b233569eba4f31c34370bdfd7b841a369734ab31cdc",
-		"lean-2048/whole":     "79803848f31ec83a988e17fa9efade866ee01f09ef595f631fd4eb515d853da4",
-		"lean-2048/short":     "6c2a605730bbf80f353b06203814f90f084f5227f2bccf5eca949a097d69eb82",
-		"demo-1024/whole":     "249ad87314450c23d62f7ceb2254c4adedfa63e30d596cc2a0fde8f46892acc0",
-		"demo-1024/short":     "d1e673eea4cb55e765ab70e9c34b8787429150b03ac88e60432a34b80e4d97d0",
+		"ringwave-4096-100/whole": "3da7bebd849d10367542edd878c313a24b5c75f0fc13295a5f8c76222e2334a1",
+		"ringwave-4096-100/short": "f97961eec0aade51e061d8d9f236b216d92dee68335fb07dbda41ce7d201323f",
+		"ringwave-8192-200/whole": "6e5e4c15cf22356f6d21808fea7a3a891d2a2020b3868ed9fd5f69676937c4e0",
+		"ringwave-8192-200/short": "c22a3bfdbf7976e6dbf3822b83520bdb39b8b9ec1fc7c19d166080780a4079a7",
+		"ringwave-4096/whole":     "92474a42b6111810e3d84a8ffc8131cfba7b3fc7bed84d5cd2edb1cc74e3f54d",
+		"ringwave-4096/short":     "517528545fc528faafbc29b602fe63376f34aa99d0c7600a8f1eeb8f6e3ef1e9",
+		"paper-4096/whole":        "2bcb12c97bbe0e58bb2d1bdda4c3b88735856b4b7b61493afebdb08516c693c3",
+		"paper-4096/short":        "fe6eaca3b849fa3457aa38233c21695e940565866c2ad2882420e0006ede08fd",
+		"paper-8192/whole":        "381fb2aa8d1453fa68b23ac75741633a39dd05f7c02c20d027ea8f94d42b7ece",
+		"paper-8192/short":        "bec8425b6b6534c1bdfb6b233569eba4f31c34370bdfd7b841a369734ab31cdc",
+		"lean-2048/whole":         "79803848f31ec83a988e17fa9efade866ee01f09ef595f631fd4eb515d853da4",
+		"lean-2048/short":         "6c2a605730bbf80f353b06203814f90f084f5227f2bccf5eca949a097d69eb82",
+		"demo-1024/whole":         "249ad87314450c23d62f7ceb2254c4adedfa63e30d596cc2a0fde8f46892acc0",
+		"demo-1024/short":         "d1e673eea4cb55e765ab70e9c34b8787429150b03ac88e60432a34b80e4d97d0",
 	}
 }
 

@@ -3,6 +3,7 @@ package xmkckks
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"math/bits"
 
 	"ringwave/crypto/sampler"
@@ -45,8 +46,8 @@ type Params struct {
 	// LogFlood is log2 of the least standard deviation of a flooding e*, or 0
 	// for a small e*.
 	LogFlood float64
-	// FloodingBits is the statistical security that a run with this set must
-	// have; 0 asks for none.
+	// FloodingBits is the statistical security, in the sense of FloodStd, that a
+	// run with this set must have; 0 asks for none.
 	FloodingBits float64
 	// Form is the form of a round unless the user chooses another.
 	Form Form
@@ -63,15 +64,49 @@ const (
 )
 
 // Sets gives the parameter sets that the program knows, the default first.
+//
+// Lambda and the flooding of the sets named ringwave are chosen for the paper's
+// experiments: N = 10, alpha = 2^8, |Delta f/mu| <= 16, mu = 1, sigma = 1 and 10, 400
+// rounds of up to four attempts, that is 1,600 shares of one key at most. Widest is
+// sigma = 10 in the whole form. At (4096, 100) it takes sigma* = 2^54.8 for 40 bits;
+// e* is 2^55. Lambda is as large as leaves room to spare: alpha Lambda |M| stays
+// below 2^94.2 of q/2 = 2^99, room for |Delta f/mu| up to 480 or a few hundred
+// devices, while std(eps) is 2^-17 at sigma = 1 and 2^-14 at sigma = 10, a
+// thousandth of what changes a training. Six deviations of the noise stay below
+// 2^73, which leaves two witnesses. NewDesign widens e* where a run needs more, as
+// several messages a ciphertext never do: the whole form reveals all there is.
+//
+// At (8192, 200) there is room for twice the bits at the same std(eps), so that the
+// statistical distance, too, stays below 2^-40 (see Design.FloodingDistance): sigma* is
+// 2^75.7 for 80 bits, and e* 2^76, the widest that is sampled from single words;
+// Lambda is the largest allowed.
 func Sets() []Params {
+	// The largest primes below 2^50 that are 1 modulo 16384, found by trying
+	// 2^50 - 16383, 2^50 - 2*16384 + 1 and so on: they serve n = 4096 and n = 8192,
+	// and products of two residues fit vector units of 52 bits.
+	primes50 := []uint64{0x3ffffffffc001, 0x3fffffffcc001, 0x3ffffffef4001, 0x3ffffffe94001}
 	primes109 := []uint64{0x3ffffffffd6001, 0x7ffffffffb4001}
 	return []Params{
+		{
+			Name: "ringwave-4096-100", N: 4096, Primes: primes50[:2:2], LogLambda: 74,
+			Secret: sampler.Ternary, Ephemeral: sampler.Ternary,
+			KeyError: sampler.Binomial, Error0: sampler.Binomial, Error1: sampler.Binomial,
+			LogFlood: 55, FloodingBits: 40, Form: Short,
+			Note: "the program's own default: within the tables of 2018 and 2024, decryption shares flooded for at least 40 bits",
+		},
+		{
+			Name: "ringwave-8192-200", N: 8192, Primes: primes50, LogLambda: 96,
+			Secret: sampler.Ternary, Ephemeral: sampler.Ternary,
+			KeyError: sampler.Binomial, Error0: sampler.Binomial, Error1: sampler.Binomial,
+			LogFlood: 76, FloodingBits: 80, Form: Short,
+			Note: "within the tables of 2018 and 2024, decryption shares flooded for at least 80 bits, at four times the uplink",
+		},
 		{
 			Name: "ringwave-4096", N: 4096, Primes: primes109, LogLambda: 74,
 			Secret: sampler.Ternary, Ephemeral: sampler.Ternary,
 			KeyError: sampler.Binomial, Error0: sampler.Binomial, Error1: sampler.Binomial,
 			LogFlood: 55, FloodingBits: 40, Form: Short,
-			Note: "the program's own default: decryption shares are flooded for at least 40 statistical bits",
+			Note: "the default of earlier runs and recordings: 3 bits of q beyond the table of 2024, decryption shares flooded for at least 40 bits",
 		},
 		{
 			Name: "paper-4096", N: 4096, Primes: primes109, LogLambda: 40,
@@ -145,6 +180,15 @@ func (p *Params) LogQ() float64 {
 		sum += math.Log2(float64(prime))
 	}
 	return sum
+}
+
+// Modulus gives q.
+func (p *Params) Modulus() *big.Int {
+	q := big.NewInt(1)
+	for _, prime := range p.Primes {
+		q.Mul(q, new(big.Int).SetUint64(prime))
+	}
+	return q
 }
 
 // CoefficientBits gives the bits of one coefficient, its residues packed:

@@ -3,6 +3,7 @@ package xmkckks
 import (
 	"math"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,17 +29,37 @@ func TestSetsAreValid(t *testing.T) {
 				t.Errorf("%s: %d is no prime that is 1 modulo 2n", p.Name, prime)
 			}
 		}
-		// log2 q is what the set's name in the paper says, exactly as bits.
-		want := map[int]int{1024: 27, 2048: 54, 4096: 109, 8192: 218}[p.N]
+		// log2 q is what the set's name says, or the paper, exactly as bits.
+		want := map[string]int{
+			"ringwave-4096-100": 100, "ringwave-8192-200": 200, "ringwave-4096": 109,
+			"paper-4096": 109, "paper-8192": 218, "lean-2048": 54, "demo-1024": 27,
+		}[p.Name]
 		if got := modulus(p.Primes).BitLen(); got != want || p.CoefficientBits() != want {
 			t.Errorf("%s: q has %d bits and is said to have %d, expected %d", p.Name, got, p.CoefficientBits(), want)
 		}
 	}
-	if Sets()[0].Name != "ringwave-4096" {
+	if Sets()[0].Name != "ringwave-4096-100" {
 		t.Errorf("the default is %s", Sets()[0].Name)
 	}
 	if _, ok := Lookup("paper-1024"); ok {
 		t.Error("Lookup finds a set that there is not")
+	}
+}
+
+// The primes of the sets for the newer tables are the largest below 2^50 that are 1
+// modulo 2 * 8192, so that they serve both dimensions.
+func TestPrimesBelow2To50(t *testing.T) {
+	var largest []uint64
+	for p := uint64(1<<50 - 16384 + 1); len(largest) < 4; p -= 16384 {
+		if new(big.Int).SetUint64(p).ProbablyPrime(30) {
+			largest = append(largest, p)
+		}
+	}
+	if got := testSet(t, "ringwave-8192-200").Primes; !slices.Equal(got, largest) {
+		t.Errorf("ringwave-8192-200 has the primes %#x, the largest are %#x", got, largest)
+	}
+	if got := testSet(t, "ringwave-4096-100").Primes; !slices.Equal(got, largest[:2]) {
+		t.Errorf("ringwave-4096-100 has the primes %#x, the largest are %#x", got, largest[:2])
 	}
 }
 
@@ -53,13 +74,15 @@ func TestCostsOfASet(t *testing.T) {
 		{"paper-4096", 111_616, 1_785_856, 13_952, 0x1p40, 109},
 		{"paper-8192", 446_464, 7_143_424, 55_808, 0x1p40, 218},
 		{"ringwave-4096", 111_616, 1_785_856, 13_952, 0x1p74, 109},
+		{"ringwave-4096-100", 102_400, 1_638_400, 12_800, 0x1p74, 100},
+		{"ringwave-8192-200", 409_600, 6_553_600, 51_200, 0x1p96, 200},
 	} {
 		p := testSet(t, x.name)
 		if p.CiphertextBytes() != x.bytes || p.UplinkBits(Whole, 7) != x.uplink || p.ExpansionFactor() != x.expansion || p.Lambda() != x.lambda {
 			t.Errorf("%s: %d bytes, %d bits up, expansion %v, Lambda %v; expected %+v",
 				x.name, p.CiphertextBytes(), p.UplinkBits(Whole, 7), p.ExpansionFactor(), p.Lambda(), x)
 		}
-		if logQ := p.LogQ(); !(logQ <= x.logLimit && logQ > x.logLimit-1e-9) {
+		if logQ := p.LogQ(); !(logQ <= x.logLimit && logQ > x.logLimit-1e-8) {
 			t.Errorf("%s: log2 q = %v, expected %v", x.name, logQ, x.logLimit)
 		}
 	}
@@ -120,20 +143,25 @@ func TestSecurityVerdicts(t *testing.T) {
 	for _, x := range []struct {
 		name            string
 		standard, newer bool
-		text            []string
+		old, new        string
 	}{
-		{"demo-1024", true, false, []string{"log2 q = 27.0 meets the limit of 27", "exceeds 26"}},
-		{"lean-2048", true, false, []string{"log2 q = 54.0 meets the limit of 54", "exceeds 53"}},
-		{"ringwave-4096", true, false, []string{"about 124 bits", "log2 q = 109.0 meets the limit of 109 for 128 bits (HomomorphicEncryption.org 2018)", "exceeds 106 (eprint 2024/463)", "ternary secrets"}},
-		{"paper-4096", true, false, []string{"log2 q = 109.0 meets the limit of 109", "binary ones in disguise"}},
-		{"paper-8192", true, false, []string{"about 126 bits", "log2 q = 218.0 meets the limit of 218", "exceeds 214", "binary ones in disguise"}},
+		{"demo-1024", true, false, "meets the limit of 27", "exceeds the limit of 26 for 128 bits: about 123 bits"},
+		{"lean-2048", true, false, "meets the limit of 54", "exceeds the limit of 53 for 128 bits: about 126 bits"},
+		{"ringwave-4096-100", true, true, "log2 q = 100.0 meets the limit of 109", "log2 q = 100.0 meets the limit of 106 for 128 bits: about 136 bits"},
+		{"ringwave-8192-200", true, true, "log2 q = 200.0 meets the limit of 218", "log2 q = 200.0 meets the limit of 214 for 128 bits: about 137 bits"},
+		{"ringwave-4096", true, false, "log2 q = 109.0 meets the limit of 109", "log2 q = 109.0 exceeds the limit of 106 for 128 bits: about 124 bits"},
+		{"paper-4096", true, false, "log2 q = 109.0 meets the limit of 109", "exceeds the limit of 106 for 128 bits: about 124 bits"},
+		{"paper-8192", true, false, "log2 q = 218.0 meets the limit of 218", "exceeds the limit of 214 for 128 bits: about 126 bits"},
 	} {
 		p := testSet(t, x.name)
 		s := p.Security()
 		if s.MeetsStandard() != x.standard || s.MeetsNewer() != x.newer {
 			t.Errorf("%s: meets 2018 %v, 2024 %v", x.name, s.MeetsStandard(), s.MeetsNewer())
 		}
-		for _, want := range x.text {
+		if !strings.Contains(s.ByStandard(), x.old) || !strings.Contains(s.ByNewer(), x.new) {
+			t.Errorf("%s: 2018 %q, 2024 %q, expected %q and %q", x.name, s.ByStandard(), s.ByNewer(), x.old, x.new)
+		}
+		for _, want := range []string{s.ByStandard(), s.ByNewer(), s.Caveat(), "HomomorphicEncryption.org 2018", "eprint 2024/463", "ternary secrets"} {
 			if !strings.Contains(s.String(), want) {
 				t.Errorf("%s: %q does not say %q", x.name, s, want)
 			}
@@ -145,7 +173,7 @@ func TestSecurityVerdicts(t *testing.T) {
 	// A modulus below both limits, and one beyond both.
 	p := testSet(t, "paper-8192")
 	p.Primes = p.Primes[:3]
-	if s := p.Security(); !s.MeetsStandard() || !s.MeetsNewer() || !strings.Contains(s.String(), "meets 214") {
+	if s := p.Security(); !s.MeetsStandard() || !s.MeetsNewer() || !strings.Contains(s.String(), "meets the limit of 214") {
 		t.Errorf("three primes: %v", s)
 	}
 	p = testSet(t, "lean-2048")
@@ -155,7 +183,7 @@ func TestSecurityVerdicts(t *testing.T) {
 	}
 	// A dimension that the tables do not know is granted nothing.
 	p = smallSet(t, 16)
-	if s := p.Security(); s.MeetsStandard() || s.MeetsNewer() || s.Bits != 0 {
+	if s := p.Security(); s.MeetsStandard() || s.MeetsNewer() || s.Bits != 0 || strings.Contains(s.String(), "meets") || !strings.Contains(s.String(), "unknown") {
 		t.Errorf("n = 16: %+v", s)
 	}
 }

@@ -111,7 +111,7 @@ func TestWireRoundTrip(t *testing.T) {
 // KB are 109 KiB, its 446 KB are 446,464 bytes.
 func TestWireSizeIsPublishedSize(t *testing.T) {
 	for name, want := range map[string]int{
-		"paper-4096": 111_616, "ringwave-4096": 111_616, "paper-8192": 446_464, "lean-2048": 27_648, "demo-1024": 6_912,
+		"ringwave-4096-100": 102_400, "ringwave-8192-200": 409_600, "ringwave-4096": 111_616, "paper-4096": 111_616, "paper-8192": 446_464, "lean-2048": 27_648, "demo-1024": 6_912,
 	} {
 		c := testContext(t, testSet(t, name), Whole, 0)
 		v := c.mod.NewVector(c.Params.N)

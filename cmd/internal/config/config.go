@@ -313,7 +313,7 @@ func Default() Config {
 			ConverterBitsPerDevice: []int{},
 		},
 		Encryption: Encryption{
-			ParameterSet: "ringwave-4096", Form: "set", Randomness: "seed",
+			ParameterSet: "ringwave-4096-100", Form: "set", Randomness: "seed",
 			DeltaMax: 16, AttemptsPerRound: 4, ModulusBits: []int{},
 		},
 		Link: Link{
