@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"ringwave/cmd/internal/runfolder"
+	"ringwave/crypto/xmkckks"
 )
 
 // In a child process the test binary is the program; with killAt it kills itself
@@ -353,6 +354,37 @@ func TestContinuousGainsNeverTouchTheModel(t *testing.T) {
 	}
 }
 
+// Every set is listed with its modulus and primes, with what either table grants, and
+// with what its bits of flooding are bits of. None is said to have 128 bits and fewer.
+func TestSets(t *testing.T) {
+	stdout, _ := mustRun(t, "sets")
+	blocks := strings.Split(stdout, "\n\n")
+	sets := xmkckks.Sets()
+	if len(blocks) != len(sets)+1 {
+		t.Fatalf("%d blocks for %d sets:\n%s", len(blocks), len(sets), stdout)
+	}
+	for i, set := range sets {
+		s := set.Security()
+		want := []string{set.Name + ": ", "modulus q          " + set.Modulus().String() + "\n", s.ByStandard() + " (HomomorphicEncryption.org", s.ByNewer() + " (eprint 2024/463)", s.Caveat()}
+		for _, prime := range set.Primes {
+			want = append(want, fmt.Sprintf(" %d = %#x\n", prime, prime))
+		}
+		if set.LogFlood != 0 {
+			want = append(want, "bits of statistical security (advantage; distance at most 2^-", "over 1600 shares of one key")
+		}
+		for _, w := range want {
+			if !strings.Contains(blocks[i], w) {
+				t.Errorf("%s does not say %q:\n%s", set.Name, w, blocks[i])
+			}
+		}
+	}
+	for _, w := range []string{"Micciancio and Walter", "statistical distance", "liberal security"} {
+		if !strings.Contains(blocks[len(sets)], w) {
+			t.Errorf("what flooding means does not say %q:\n%s", w, blocks[len(sets)])
+		}
+	}
+}
+
 func TestPlanAndCompare(t *testing.T) {
 	noData(t)
 	stdout, _ := mustRun(t, "plan", loopbackConfig, "--json")
@@ -360,7 +392,7 @@ func TestPlanAndCompare(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &p); err != nil {
 		t.Fatal(err)
 	}
-	if p.UplinkBits == 0 || p.DecodedStd <= 0 || p.Rho <= 0 || p.FloodingBits < 40 || p.MemoryBytes == 0 || p.DurationSeconds <= 0 {
+	if p.UplinkBits == 0 || p.DecodedStd <= 0 || p.Rho <= 0 || p.FloodingBits < 40 || p.FloodDistance > 0x1p-22 || p.FloodDistance <= 0 || p.ParameterSet != xmkckks.Sets()[0].Name || p.MemoryBytes == 0 || p.DurationSeconds <= 0 {
 		t.Errorf("plan %+v", p)
 	}
 	stdout, _ = mustRun(t, "plan", "../../hw-configs/paper-mnist-4096.toml", "--set", "task.dataset=strokes")

@@ -221,7 +221,7 @@ func TestOnePackedDirectionIsTheDefault(t *testing.T) {
 	if !bytes.Equal(readFile(t, said, runfolder.MetricsName), readFile(t, unsaid, runfolder.MetricsName)) {
 		t.Error("metrics.csv differs")
 	}
-	if a, b := summaryOf(t, said), summaryOf(t, unsaid); a.UplinkBitsPerRound != b.UplinkBitsPerRound || a.UplinkBitsPerRound != 893364 {
+	if a, b := summaryOf(t, said), summaryOf(t, unsaid); a.UplinkBitsPerRound != b.UplinkBitsPerRound || a.UplinkBitsPerRound != 819800 {
 		t.Errorf("uplink %d and %d bits", a.UplinkBitsPerRound, b.UplinkBitsPerRound)
 	}
 }
@@ -335,7 +335,7 @@ func TestPlanOfPackedDirections(t *testing.T) {
 	}
 	for _, p := range []int{4, 64} {
 		got, text := bits(p)
-		if want := 109 * 2 * (4096 + p + got.Witnesses); got.Packed != p || got.UplinkBits != want || got.AirtimeSeconds != airtime(want, got.BandwidthHz) {
+		if want := 100 * 2 * (4096 + p + got.Witnesses); got.Packed != p || got.UplinkBits != want || got.AirtimeSeconds != airtime(want, got.BandwidthHz) {
 			t.Errorf("P = %d: %+v, want %d bits", p, got, want)
 		}
 		if got.DecodedStd != one.DecodedStd || math.Abs(got.Rho*float64(p)/one.Rho-1) > 1e-9 {
@@ -347,7 +347,7 @@ func TestPlanOfPackedDirections(t *testing.T) {
 		t.Errorf("%+v\n%s", got, text)
 	}
 	whole, _ := bits(64, "--set", "encryption.form=whole")
-	if whole.UplinkBits != 1785856 {
+	if whole.UplinkBits != 1638400 {
 		t.Errorf("the whole form of 64 directions takes %d bits", whole.UplinkBits)
 	}
 }
@@ -386,7 +386,7 @@ func TestPackedRefusals(t *testing.T) {
 		{[]string{"optimizer.packed_directions=-4"}, "optimizer.packed_directions is -4"},
 		{[]string{"optimizer.packed_directions=100000"}, "optimizer.packed_directions is 100000"},
 		{[]string{"optimizer.packed_directions=1.5"}, "packed_directions"},
-		{[]string{"optimizer.packed_directions=4096"}, "optimizer.packed_directions is 4096: no room in the ciphertext: parameter set ringwave-4096 has n = 4096 coefficients, too few for P = 4096 messages and W = 1: allowed are at most 4095"},
+		{[]string{"optimizer.packed_directions=4096"}, "optimizer.packed_directions is 4096: no room in the ciphertext: parameter set ringwave-4096-100 has n = 4096 coefficients, too few for P = 4096 messages and W = 1: allowed are at most 4095"},
 		{[]string{"optimizer.packed_directions=2048", "encryption.parameter_set=lean-2048"}, "optimizer.packed_directions is 2048: no room"},
 		{[]string{"optimizer.packed_directions=60000", "experiment.aggregator=digital"}, "optimizer.packed_directions is 60000: no room"},
 		{[]string{"optimizer.packed_directions=2", "experiment.aggregator=heairfed"}, "optimizer.packed_directions is 2"},

@@ -18,9 +18,11 @@ import (
 	"ringwave/cmd/internal/config"
 	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/keystream"
+	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
 	"ringwave/phy/zq"
 	"ringwave/radio"
+	"ringwave/radio/sigmf"
 )
 
 // recorded gives the arguments of a short run over a waveform that is recorded.
@@ -61,6 +63,7 @@ func TestRecordAndReplay(t *testing.T) {
 					}
 				}
 			}
+			namesModulus(t, dir)
 			stdout, _ = mustRun(t, "replay", dir)
 			if strings.Count(stdout, "\n") != 1 || !strings.Contains(stdout, "agree") {
 				t.Errorf("replay says\n%s", stdout)
@@ -69,6 +72,28 @@ func TestRecordAndReplay(t *testing.T) {
 				t.Errorf("no transmission was read: %s", stdout)
 			}
 		})
+	}
+}
+
+// namesModulus checks that the manifest and a recording say what q is.
+func namesModulus(t *testing.T, dir string) {
+	t.Helper()
+	c, err := config.Load(filepath.Join(dir, runfolder.ConfigName), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, _ := xmkckks.Lookup(c.Encryption.ParameterSet)
+	m, err := runfolder.ReadManifest(filepath.Join(dir, runfolder.ManifestName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Modulus != set.Modulus().String() || !slices.Equal(m.Primes, set.Primes) {
+		t.Errorf("the manifest has the modulus %s of %v, the set %s has %v of %v", m.Modulus, m.Primes, set.Name, set.Modulus(), set.Primes)
+	}
+	const name = "round-000001.sigmf-meta"
+	meta, err := sigmf.ParseMeta(name, readFile(t, dir, iqName, name))
+	if err != nil || !slices.Equal(meta.Primes, set.Primes) {
+		t.Errorf("the recording has the primes %v, the set %s has %v: %v", meta.Primes, set.Name, set.Primes, err)
 	}
 }
 

@@ -173,8 +173,8 @@ func comparedSystems() []comparedSystem {
 		of(aggregatorNone, "two points, sigma_n = 1", nil),
 		of(aggregatorOnePoint, "one point, sigma_n = 1", nil),
 		of(aggregatorXMK, "(4096, 109)", nil),
-		of(aggregatorXMK, "ringwave-4096, flooded, short form", func(c *config.Config) {
-			c.Encryption.ParameterSet, c.Encryption.Form = "ringwave-4096", "set"
+		of(aggregatorXMK, "ringwave-4096-100, flooded, short form", func(c *config.Config) {
+			c.Encryption.ParameterSet, c.Encryption.Form = "ringwave-4096-100", "set"
 		}),
 		of(aggregatorDigital, "(4096, 109), ideal channel", nil),
 		of(aggregatorStaleKey, "(4096, 109), keys of round 1", nil),

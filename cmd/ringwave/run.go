@@ -149,8 +149,8 @@ func printStart(w io.Writer, s *session) {
 	fmt.Fprintf(w, "%s: %s classes %d and %d, %d devices, %d rounds, aggregator %s, seed %d\n",
 		c.Experiment.Name, s.task.name, c.Task.Classes[0], c.Task.Classes[1], c.Devices.Count, c.Optimizer.Rounds, c.Experiment.Aggregator, c.Experiment.Seed)
 	if s.design != nil {
-		fmt.Fprintf(w, "%s, %v form, witnesses %d, alpha = %v, flooding %.0f bits: %s\n",
-			s.design.Params.Name, s.design.Form, s.design.Witnesses, s.design.Link.Alpha, s.design.FloodingBits, s.design.Params.Note)
+		fmt.Fprintf(w, "%s, %v form, witnesses %d, alpha = %v, flooding %s: %s\n",
+			s.design.Params.Name, s.design.Form, s.design.Witnesses, s.design.Link.Alpha, floodingBits(*s.design), s.design.Params.Note)
 	}
 	fmt.Fprintln(w, "Note:", randomnessNote(c))
 }

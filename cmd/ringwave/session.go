@@ -288,6 +288,9 @@ func (s *session) manifest() runfolder.Manifest {
 	if s.known != nil && s.known.file != nil {
 		m.Calibration = calibrationName
 	}
+	if s.design != nil {
+		m.Modulus, m.Primes = s.design.Params.Modulus().String(), s.design.Params.Primes
+	}
 	return m
 }
 

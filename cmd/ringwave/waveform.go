@@ -181,6 +181,7 @@ func (l *waveLink) build(c config.Config, root, secret keystream.Seed, ch *chann
 	}
 	if c.Link.Record != recordNone {
 		l.recorder = &recorder{cfg: recordConfig(c, l.channel, l.group, l.noiseStd)}
+		l.recorder.cfg.Primes = ctx.Params.Primes
 		cfg.Receiver = l.recorder.tape(cfg.Receiver)
 	}
 	if l.Waveform, err = phy.NewWaveform(cfg); err != nil {

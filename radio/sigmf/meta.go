@@ -3,6 +3,7 @@ package sigmf
 import (
 	"bytes"
 	"encoding/json"
+	"math/big"
 	"time"
 
 	"ringwave/radio"
@@ -13,7 +14,7 @@ const (
 	Version = "1.2.5"
 	// ExtensionName and ExtensionVersion declare our namespace.
 	ExtensionName    = "ringwave"
-	ExtensionVersion = "1.1.0"
+	ExtensionVersion = "1.2.0"
 	// maxRate and maxFrequency bound core:sample_rate and core:frequency in Hz
 	// (SigMF 1.2.5, schema of the metadata file).
 	maxRate      radio.Hertz = 1e12
@@ -37,6 +38,9 @@ type Metadata struct {
 	Scale radio.Amplitude
 	// ClipLevel is that of the receiver (radio.Ranged), 0 if it has none.
 	ClipLevel radio.Amplitude
+	// Primes are the factors of the modulus q of the ring elements that samples carry;
+	// nil if there are none, or not known.
+	Primes []uint64
 	// Samples is the number of samples in the dataset, -1 if not known.
 	Samples radio.SampleCount
 	// Clipped is the number of samples that did not fit the datatype.
@@ -114,6 +118,8 @@ type fileGlobal struct {
 
 	Scale     radio.Amplitude    `json:"ringwave:scale,omitempty"`
 	ClipLevel radio.Amplitude    `json:"ringwave:clip_level,omitempty"`
+	Modulus   string             `json:"ringwave:modulus,omitempty"`
+	Primes    []uint64           `json:"ringwave:primes,omitempty"`
 	Samples   *radio.SampleCount `json:"ringwave:samples,omitempty"`
 	Clipped   radio.SampleCount  `json:"ringwave:clipped,omitempty"`
 }
@@ -166,6 +172,9 @@ func (m *Metadata) Encode() ([]byte, error) {
 		Captures:    []fileCapture{}, // an empty array, not null
 		Annotations: []fileAnnotation{},
 	}
+	if len(m.Primes) > 0 {
+		f.Global.Modulus, f.Global.Primes = product(m.Primes).String(), m.Primes
+	}
 	if m.Samples >= 0 {
 		f.Global.Samples = &m.Samples
 	}
@@ -183,6 +192,30 @@ func (m *Metadata) Encode() ([]byte, error) {
 		return nil, err
 	}
 	return b.Bytes(), nil
+}
+
+// maxPrimes bounds ringwave:primes, each of which is below 2^62.
+const maxPrimes = 16
+
+const allowedPrimes = "1 to 16 integers from 3 to 2^62"
+
+// validPrimes reports whether ringwave:primes may have these values. That they are
+// prime is not asked.
+func validPrimes(primes []uint64) bool {
+	for _, p := range primes {
+		if p < 3 || p > 1<<62 {
+			return false
+		}
+	}
+	return len(primes) <= maxPrimes
+}
+
+func product(primes []uint64) *big.Int {
+	q := big.NewInt(1)
+	for _, p := range primes {
+		q.Mul(q, new(big.Int).SetUint64(p))
+	}
+	return q
 }
 
 func (c Capture) file() fileCapture {

@@ -238,7 +238,7 @@ func (o object) extensions() error {
 		}
 	}
 	if !ours {
-		for _, key := range []string{"scale", "clip_level", "samples", "clipped"} {
+		for _, key := range []string{"scale", "clip_level", "modulus", "primes", "samples", "clipped"} {
 			if _, ok := o.fields[ExtensionName+":"+key]; ok {
 				return o.wrong(ExtensionName+":"+key, "there", "none where the extension %s is not declared", ExtensionName)
 			}
@@ -292,6 +292,9 @@ func (m *Metadata) parseNumbers(g object) error {
 		return g.wrong("ringwave:clip_level", level, "1e-30 to 1e30")
 	}
 	m.ClipLevel = radio.Amplitude(level)
+	if m.Primes, err = g.modulus(); err != nil {
+		return err
+	}
 	clipped, _, err := g.integer("ringwave:clipped", math.MaxInt64)
 	if err != nil {
 		return err
@@ -492,6 +495,27 @@ func (o object) epochs(key string) ([]radio.Epoch, error) {
 		epochs[i] = radio.Epoch(e)
 	}
 	return epochs, nil
+}
+
+// modulus gives the primes of q, nil where neither they nor q are there.
+func (o object) modulus() ([]uint64, error) {
+	const modulus, primes = "ringwave:modulus", "ringwave:primes"
+	q, err := o.text(modulus, false)
+	if err != nil {
+		return nil, err
+	}
+	_, there := o.fields[primes]
+	if !there && q == "" {
+		return nil, nil
+	}
+	var list []uint64
+	if json.Unmarshal(o.fields[primes], &list) != nil || len(list) == 0 || !validPrimes(list) {
+		return nil, o.wrong(primes, o.raw(primes), allowedPrimes)
+	}
+	if want := product(list).String(); q != want {
+		return nil, o.wrong(modulus, strconv.Quote(q), "%q, the product of ringwave:primes", want)
+	}
+	return list, nil
 }
 
 // parseTag gives nil where there is no round and no attempt.

@@ -228,7 +228,7 @@ func TestMetaRoundTrip(t *testing.T) {
 
 // The file as the specification wants it, looked at without this package.
 func TestFileForm(t *testing.T) {
-	w, base := create(t, sigmf.Config{Datatype: sigmf.CI16, FullScale: 32767})
+	w, base := create(t, sigmf.Config{Datatype: sigmf.CI16, FullScale: 32767, Primes: []uint64{1<<55 + 1, 3}})
 	ok(t, w.Record([]complex64{1 + 2i, -3 + 256i}, radio.Meta{First: 5, Epoch: 1}),
 		w.Annotate(sigmf.Annotation{First: 6, Count: 1, Label: "x", Tag: &sigmf.Tag{Round: 1, Phase: "b", Device: 2, Group: -1, Epoch: 1}}), w.Close())
 	data, err := os.ReadFile(base + ".sigmf-data")
@@ -240,8 +240,8 @@ func TestFileForm(t *testing.T) {
 	ok(t, err)
 	sum := sha512.Sum512(data)
 	want := `{"global":{"core:datatype":"ci16_le","core:sample_rate":10000000,"core:version":"1.2.5","core:num_channels":1,
-		"core:sha512":"` + hex.EncodeToString(sum[:]) + `","core:extensions":[{"name":"ringwave","version":"1.1.0","optional":true}],
-		"ringwave:scale":1,"ringwave:samples":2},
+		"core:sha512":"` + hex.EncodeToString(sum[:]) + `","core:extensions":[{"name":"ringwave","version":"1.2.0","optional":true}],
+		"ringwave:scale":1,"ringwave:modulus":"108086391056891907","ringwave:primes":[36028797018963969,3],"ringwave:samples":2},
 		"captures":[{"core:sample_start":0,"core:global_index":5,"ringwave:epoch":1}],
 		"annotations":[{"core:sample_start":1,"core:sample_count":1,"core:label":"x","ringwave:round":1,"ringwave:attempt":0,
 		"ringwave:phase":"b","ringwave:device":2,"ringwave:epoch":1}]}`
@@ -249,6 +249,9 @@ func TestFileForm(t *testing.T) {
 	ok(t, json.Unmarshal(text, &a), json.Unmarshal([]byte(want), &b))
 	if !reflect.DeepEqual(a, b) {
 		t.Errorf("metadata\n%s", text)
+	}
+	if !bytes.Contains(text, []byte("36028797018963969")) { // DeepEqual saw it as a double
+		t.Errorf("a prime was rounded:\n%s", text)
 	}
 	info, err := os.Stat(base + ".sigmf-data")
 	ok(t, err)
@@ -625,6 +628,39 @@ func TestClipLevel(t *testing.T) {
 	}
 	if _, err := sigmf.Create("x", sigmf.Config{Datatype: sigmf.CI8, SampleRate: 1, ClipLevel: -1}); err == nil || !strings.Contains(err.Error(), "the clip level is -1") {
 		t.Error(err)
+	}
+}
+
+// The primes of q come back, of recordings that name them; q is their product.
+func TestModulus(t *testing.T) {
+	for _, primes := range [][]uint64{nil, {3}, {0x3ffffffffd6001, 0x7ffffffffb4001}, {1 << 62, 1<<62 - 1, 5}} {
+		w, base := create(t, sigmf.Config{Datatype: sigmf.CI8, Primes: primes})
+		ok(t, w.Record([]complex64{0.5}, radio.Meta{}), w.Close())
+		if got := open(t, base).Metadata().Primes; !reflect.DeepEqual(got, primes) {
+			t.Errorf("primes %v instead of %v", got, primes)
+		}
+	}
+	for _, primes := range [][]uint64{{2}, {1<<62 + 1}, make([]uint64, 17)} {
+		_, err := sigmf.Create("x", sigmf.Config{Datatype: sigmf.CI8, SampleRate: 1, Primes: primes})
+		if err == nil || !strings.Contains(err.Error(), "the primes is") || !strings.Contains(err.Error(), "1 to 16 integers from 3 to 2^62") {
+			t.Errorf("primes %v: %v", primes, err)
+		}
+	}
+	declared := `"core:extensions":[{"name":"ringwave","version":"1.2.0","optional":true}]`
+	for _, c := range []struct{ global, want string }{
+		{declared + `,"ringwave:primes":[7,11]`, `ringwave:modulus is ""; allowed is "77", the product of ringwave:primes`},
+		{declared + `,"ringwave:primes":[7,11],"ringwave:modulus":"78"`, `ringwave:modulus is "78"; allowed is "77"`},
+		{declared + `,"ringwave:modulus":"77"`, "ringwave:primes is missing; allowed is 1 to 16 integers"},
+		{declared + `,"ringwave:primes":[],"ringwave:modulus":"1"`, "ringwave:primes is []"},
+		{declared + `,"ringwave:primes":[7,-11],"ringwave:modulus":"77"`, "ringwave:primes is [7,-11]"},
+		{declared + `,"ringwave:primes":[7,null],"ringwave:modulus":"7"`, "ringwave:primes is [7,null]"},
+		{declared + `,"ringwave:primes":[7],"ringwave:modulus":7`, "ringwave:modulus is 7; allowed is a string"},
+		{`"ringwave:primes":[7],"ringwave:modulus":"7"`, "none where the extension ringwave is not declared"},
+	} {
+		_, err := sigmf.ParseMeta("x", []byte(fmt.Sprintf(minimal, ","+c.global, "", "")))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v instead of %q", c.global, err, c.want)
+		}
 	}
 }
 

@@ -37,6 +37,9 @@ type Config struct {
 	ClipLevel radio.Amplitude
 	// Frequency is the carrier, -1 THz to 1 THz; nil if not known.
 	Frequency *radio.Hertz
+	// Primes are those of the modulus q of the ring elements that samples carry,
+	// 1 to 16 of them in [3, 2^62]; nil if there are none.
+	Primes []uint64
 	// Zero is the time of sample index 0; the zero time leaves times out.
 	Zero time.Time
 	// For people; the empty ones are left out.
@@ -132,6 +135,9 @@ func (cfg Config) check(base string) error {
 	}
 	if a := cfg.ClipLevel; a != 0 && !(a >= 1e-30 && a <= 1e30) {
 		return wrong("the clip level", a, "1e-30 to 1e30")
+	}
+	if !validPrimes(cfg.Primes) {
+		return wrong("the primes", cfg.Primes, allowedPrimes)
 	}
 	if f := cfg.Frequency; f != nil && !(*f >= -maxFrequency && *f <= maxFrequency) {
 		return wrong("the frequency", *f, "-1 THz to 1 THz")
@@ -383,6 +389,7 @@ func (w *Writer) metadata() *Metadata {
 		SHA512:   hex.EncodeToString(w.digest.Sum(nil)),
 		Hardware: w.cfg.Hardware, Author: w.cfg.Author, Description: w.cfg.Description, Recorder: w.cfg.Recorder,
 		ClipLevel: w.cfg.ClipLevel, Samples: w.written.Samples, Clipped: w.written.Clipped, Captures: w.captures,
+		Primes: w.cfg.Primes,
 	}
 	if w.cfg.Datatype != CF32 {
 		m.Scale = radio.Amplitude(w.scale)

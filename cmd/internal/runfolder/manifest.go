@@ -27,6 +27,11 @@ type Manifest struct {
 	Seeds        map[string]uint64 `json:"seeds"` // by what they seed
 	Data         []DataFile        `json:"data"`
 	Calibration  string            `json:"calibration"` // file, relative; empty where none was used
+
+	// Modulus is q in decimal digits and Primes its factors, of runs that encrypt;
+	// manifests of before these were kept have neither.
+	Modulus string   `json:"modulus,omitempty"`
+	Primes  []uint64 `json:"primes,omitempty"`
 }
 
 // Module is a Go module of the program and its version; Sum is its checksum as
@@ -45,7 +50,7 @@ type DataFile struct {
 }
 
 // NewManifest gives a manifest of this program and this machine. The caller
-// adds ConfigDigest, Seeds, Data and Calibration.
+// adds ConfigDigest, Seeds, Data, Calibration, Modulus and Primes.
 func NewManifest(started time.Time) Manifest {
 	m := Manifest{
 		Go:           runtime.Version(),

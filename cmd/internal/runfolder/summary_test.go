@@ -108,6 +108,7 @@ func TestManifest(t *testing.T) {
 	m := NewManifest(time.Date(2026, 11, 20, 14, 45, 0, 123456789, time.FixedZone("CET", 3600)))
 	m.Data = append(m.Data, data)
 	m.Seeds["experiment"] = 7
+	m.Modulus, m.Primes = "649037107305047591402387008954369", []uint64{0x3ffffffffd6001, 0x7ffffffffb4001}
 	if err := f.WriteManifest(m); err != nil {
 		t.Fatal(err)
 	}
@@ -138,6 +139,13 @@ func TestManifest(t *testing.T) {
 	read, err := f.ReadManifest()
 	if err != nil || read.Seeds["experiment"] != 7 || len(read.Data) != 1 {
 		t.Errorf("read %+v, %v", read, err)
+	}
+	// A manifest of before the modulus was kept, and of a run without encryption.
+	if err := os.WriteFile(f.file(ManifestName), []byte(`{"os": "linux", "seeds": {"experiment": 7}}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if old, err := f.ReadManifest(); err != nil || old.OS != "linux" || old.Modulus != "" || old.Primes != nil {
+		t.Errorf("an old manifest is read as %+v, %v", old, err)
 	}
 	if err := os.WriteFile(f.file(ManifestName), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
