@@ -280,7 +280,11 @@ func (w *Waveform) payloadFor(t Transmission, n int) (*frame.Payload, error) {
 		return p, nil
 	}
 	perBlock := max(1, w.cfg.BlockSymbols/w.codec.Digits())
-	p, err := frame.NewPayload(w.cfg.Modulus, w.codec, n, perBlock, w.groups[0].patterns.Symbols())
+	newPayload := frame.NewPayload
+	if w.cfg.Format == frame.Format1 {
+		newPayload = frame.NewPayload1
+	}
+	p, err := newPayload(w.cfg.Modulus, w.codec, n, perBlock, w.groups[0].patterns.Symbols())
 	if err != nil {
 		return nil, fmt.Errorf("laying out %v: %w", t, err)
 	}
@@ -366,7 +370,7 @@ func (w *Waveform) receiveGroup(number int, g *group) (bool, error) {
 		if repeat > 0 {
 			w.report.Repeated++
 		}
-		w.payload.Draw(g.weights.Of(w.header(number, uint8(repeat))))
+		w.drawWeights(g, number, uint8(repeat))
 		at, err := w.exchange(number, g, uint8(repeat))
 		if err != nil {
 			return false, err
@@ -399,10 +403,22 @@ func (w *Waveform) receiveGroup(number int, g *group) (bool, error) {
 	return false, nil
 }
 
+// drawWeights draws the check weights of a group's frame.
+func (w *Waveform) drawWeights(g *group, number int, repeat uint8) {
+	if w.cfg.Format == frame.Format1 {
+		w.payload.Draw1(w.cfg.Secret.Derive("payload", uint64(w.slot.Transmission)), w.slot.Round, w.slot.Attempt)
+		return
+	}
+	w.payload.Draw(g.weights.Of(w.header(number, repeat)))
+}
+
 // combine adds the frame at hand to those held of the same payload. Its checks, of
 // weights that only it has, take the place of theirs.
 func (w *Waveform) combine(g *group, held int) {
 	lattice.Combine(g.sum, g.soft, float64(held))
+	if w.cfg.Format == frame.Format1 {
+		return // they were the same
+	}
 	payload := frame.HeaderSymbols + g.patterns.Symbols()
 	for i := range w.payload.Blocks() {
 		from, to := w.payload.CheckSymbols(i)

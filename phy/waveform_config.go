@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ringwave/crypto/keystream"
+	"ringwave/phy/frame"
 	"ringwave/phy/lattice"
 	"ringwave/phy/modem"
 	"ringwave/phy/zq"
@@ -67,6 +68,10 @@ type WaveformConfig struct {
 	// Secret is the seed of patterns, check weights and retry gains, which devices
 	// and server share and nobody else knows.
 	Secret keystream.Seed
+
+	// Format is that of the frames, 0 for the present one. The first format is for
+	// links that only listen.
+	Format frame.Format
 
 	// Transmitters, one a device, and Receiver are running streams of one clock,
 	// whose next samples have index Start. The transmitters take timed blocks, and
@@ -133,6 +138,9 @@ func (cfg *WaveformConfig) validate() error {
 	}
 	if cfg.Lead < 0 || cfg.Reach < 0 || cfg.Flush < 0 {
 		return fmt.Errorf("a lead of %d samples, a reach of %d and a flush of %d: all must be 0 or more", cfg.Lead, cfg.Reach, cfg.Flush)
+	}
+	if cfg.Format > frame.Format2 || cfg.Format == frame.Format1 && cfg.Transmitters != nil {
+		return fmt.Errorf("frames of format %d: allowed are %d, and %d for a link that only listens", cfg.Format, frame.Format2, frame.Format1)
 	}
 	if cfg.Patience < 0 {
 		return fmt.Errorf("a patience of %v: it must be positive, or 0 for ever", cfg.Patience)

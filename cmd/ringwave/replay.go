@@ -19,6 +19,7 @@ import (
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
+	"ringwave/phy/frame"
 	"ringwave/radio"
 	"ringwave/radio/sigmf"
 )
@@ -227,6 +228,7 @@ type recordedDevice interface {
 	radio.Device
 	radio.ReceiveOpener
 	radio.RateControl
+	Metadata() *sigmf.Metadata
 	Annotations() []sigmf.Annotation
 }
 
@@ -256,7 +258,9 @@ func (p *player) play(ctx context.Context, r recording) (err error) {
 		return err
 	}
 	p.source.at, p.source.frames = 0, frames
-	if p.link == nil || transmissions[0].First == 0 {
+	format := max(frame.Format1, frame.Format(d.Metadata().FrameFormat))
+	if p.link == nil || transmissions[0].First == 0 || format != p.cfg.Format {
+		p.cfg.Format = format
 		if err := p.restart(); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
 	"ringwave/phy/channel"
+	"ringwave/phy/frame"
 	"ringwave/phy/lattice"
 	"ringwave/phy/modem"
 	"ringwave/radio"
@@ -181,7 +182,7 @@ func (l *waveLink) build(c config.Config, root, secret keystream.Seed, ch *chann
 	}
 	if c.Link.Record != recordNone {
 		l.recorder = &recorder{cfg: recordConfig(c, l.channel, l.group, l.noiseStd)}
-		l.recorder.cfg.Primes = ctx.Params.Primes
+		l.recorder.cfg.Primes, l.recorder.cfg.FrameFormat = ctx.Params.Primes, uint8(frame.Format2)
 		cfg.Receiver = l.recorder.tape(cfg.Receiver)
 	}
 	if l.Waveform, err = phy.NewWaveform(cfg); err != nil {

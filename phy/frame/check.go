@@ -84,22 +84,32 @@ type Check struct {
 // (0 for none). It is an error if the noise leaves nothing to tell right from wrong
 // by.
 func NewCheck(mod *zq.Modulus, length, symbols int, noiseStd float64) (*Check, error) {
-	c := &Check{mod: mod, length: length, checks: exactChecks(mod)}
-	primes := mod.Primes()
-	if noiseStd > 0 {
-		c.checks = SoundnessBits
-		c.tolerance = 6 * noiseStd * math.Sqrt(float64(length)+1)
-		// Two values further apart than T must not both be within T/2 of 0 modulo q.
-		if !(math.Log2(4*c.tolerance) < mod.Log2()) {
-			return nil, fmt.Errorf("ring noise of deviation %v over blocks of %d coefficients: an error that a linear check does not tell from noise may reach q/2 = 2^%.0f, so that it would pass anything", noiseStd, length, mod.Log2()-1)
-		}
-		c.bits = make([]byte, (length+coefficients4-1)/coefficients4*c.checks/2)
-	} else {
-		c.r = rows(c.checks*len(primes), length)
+	if !(noiseStd > 0) {
+		return newExactCheck(mod, length, symbols, exactChecks(mod)), nil
 	}
-	c.z = rows(c.checks*len(primes), symbols)
-	c.sum, c.pattern = mod.NewVector(c.checks), mod.NewVector(symbols)
+	c := newCheck(mod, length, symbols, SoundnessBits)
+	c.tolerance = 6 * noiseStd * math.Sqrt(float64(length)+1)
+	// Two values further apart than T must not both be within T/2 of 0 modulo q.
+	if !(math.Log2(4*c.tolerance) < mod.Log2()) {
+		return nil, fmt.Errorf("ring noise of deviation %v over blocks of %d coefficients: an error that a linear check does not tell from noise may reach q/2 = 2^%.0f, so that it would pass anything", noiseStd, length, mod.Log2()-1)
+	}
+	c.bits = make([]byte, (length+coefficients4-1)/coefficients4*c.checks/2)
 	return c, nil
+}
+
+// newExactCheck makes a check without ring noise.
+func newExactCheck(mod *zq.Modulus, length, symbols, checks int) *Check {
+	c := newCheck(mod, length, symbols, checks)
+	c.r = rows(checks*len(mod.Primes()), length)
+	return c
+}
+
+// newCheck makes what all checks have.
+func newCheck(mod *zq.Modulus, length, symbols, checks int) *Check {
+	return &Check{
+		mod: mod, length: length, checks: checks, z: rows(checks*len(mod.Primes()), symbols),
+		sum: mod.NewVector(checks), pattern: mod.NewVector(symbols),
+	}
 }
 
 // exactChecks returns the least C with p_min^C >= 2^40.
@@ -201,7 +211,7 @@ func (c *Check) subsetSums(sum, x []uint64, p uint64) {
 // coefficients belong together.
 func (c *Check) Verify(y zq.Vector, pattern []int64, chk zq.Vector) bool {
 	c.pattern.Clear() // of a group whose patterns are shorter than another's
-	for s, v := range pattern {
+	for s, v := range pattern[:min(len(pattern), c.pattern.Len())] {
 		c.mod.SetInt(c.pattern, s, v)
 	}
 	c.Sums(c.sum, y, c.pattern)

@@ -106,7 +106,7 @@ func TestCheckTakesIntegerSuperpositions(t *testing.T) {
 		m := testModulus(t, primes...)
 		for _, noise := range []float64{0, 0.1, 0.3, 3.2, 8} {
 			for _, n := range []int{1, 2, 3, 5, 64, 200, 257} {
-				check := newCheck(t, m, n, noise)
+				check := checkOf(t, m, n, noise)
 				rnd := rand.New(rand.NewPCG(uint64(n), uint64(10*noise)))
 				for round := range uint32(50) {
 					if e := superposed(check, round, 1+rnd.IntN(10), noise, rnd); !e.passes() {
@@ -123,10 +123,10 @@ func TestCheckTakesIntegerSuperpositions(t *testing.T) {
 func TestChecksForTheSmallestPrime(t *testing.T) {
 	for i, want := range []int{2, 1, 1, 1, 3} {
 		m := testModulus(t, testPrimes()[i]...)
-		if got := newCheck(t, m, 10, 0).Len(); got != want {
+		if got := checkOf(t, m, 10, 0).Len(); got != want {
 			t.Errorf("log2 q = %.0f: %d checks, want %d", m.Log2(), got, want)
 		}
-		if got := newCheck(t, m, 10, 1).Len(); got != SoundnessBits {
+		if got := checkOf(t, m, 10, 1).Len(); got != SoundnessBits {
 			t.Errorf("log2 q = %.0f with noise: %d checks, want %d", m.Log2(), got, SoundnessBits)
 		}
 	}
@@ -157,7 +157,7 @@ func TestCheckRefusesStructuredErrors(t *testing.T) {
 		m := testModulus(t, primes...)
 		for _, noise := range []float64{0, 1, 8} {
 			for _, n := range []int{1, 3, 257} {
-				check := newCheck(t, m, n, noise)
+				check := checkOf(t, m, n, noise)
 				rnd := rand.New(rand.NewPCG(uint64(n), uint64(noise)))
 				beyond := 12 * noise * math.Sqrt(float64(n+1))
 				tried := 0
@@ -202,7 +202,7 @@ func TestCheckRefusesStructuredErrors(t *testing.T) {
 func TestTolerance(t *testing.T) {
 	m := testModulus(t, 0x3ffffffffed001)
 	const n, noise = 255, 4.0
-	check := newCheck(t, m, n, noise)
+	check := checkOf(t, m, n, noise)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	limit := 12 * noise * math.Sqrt(n+1)
 	for round := range uint32(100) {
@@ -224,7 +224,7 @@ func TestCheckCoversThePattern(t *testing.T) {
 	for _, primes := range testPrimes() {
 		m := testModulus(t, primes...)
 		for _, noise := range []float64{0, 1} {
-			check := newCheck(t, m, 40, noise)
+			check := checkOf(t, m, 40, noise)
 			rnd := rand.New(rand.NewPCG(3, 4))
 			for round := range uint32(20) {
 				e := superposed(check, round, 3, noise, rnd)
@@ -289,7 +289,7 @@ func TestWeightsAreUniform(t *testing.T) {
 		return x
 	}
 	m := testModulus(t, 0x3ffffffffd6001, 0x7ffffffffb4001)
-	exact, noisy := newCheck(t, m, 4096, 0), newCheck(t, m, 4096, 1)
+	exact, noisy := checkOf(t, m, 4096, 0), checkOf(t, m, 4096, 1)
 	exact.Draw(NewWeights(keystream.FromInteger(1), 0).Of(Header{}))
 	noisy.Draw(NewWeights(keystream.FromInteger(1), 0).Of(Header{}))
 	for j, p := range m.Primes() {
@@ -321,7 +321,7 @@ func TestWeightsAreUniform(t *testing.T) {
 func TestWeightsAreFresh(t *testing.T) {
 	m := testModulus(t, 0x3ffffffffed001)
 	for _, noise := range []float64{0, 1} {
-		one, two := newCheck(t, m, 50, noise), newCheck(t, m, 50, noise)
+		one, two := checkOf(t, m, 50, noise), checkOf(t, m, 50, noise)
 		draw := func(secret, group uint64, h Header) []uint64 {
 			stream := NewWeights(keystream.FromInteger(secret), group).Of(h)
 			var all []uint64
@@ -370,7 +370,7 @@ func TestSubsetSums(t *testing.T) {
 	m := testModulus(t, 0x3ffffffffd6001, 0x7ffffffffb4001)
 	stream := keystream.FromInteger(3).Stream()
 	for _, n := range []int{1, 2, 3, 4, 5, 8, 255, 256, 257, 4096, 8191} {
-		c := newCheck(t, m, n, 1)
+		c := checkOf(t, m, n, 1)
 		c.Draw(NewWeights(keystream.FromInteger(uint64(n)), 0).Of(Header{}))
 		x := randomVector(m, n, stream)
 		if n == 8191 { // the largest residues, all weights 1: nothing overflows
@@ -405,7 +405,7 @@ func TestSubsetSums(t *testing.T) {
 func TestCheckAllocatesNothing(t *testing.T) {
 	m := testModulus(t, 0x3ffffffffd6001, 0x7ffffffffb4001)
 	for _, noise := range []float64{0, 1} {
-		check := newCheck(t, m, 500, noise)
+		check := checkOf(t, m, 500, noise)
 		weights, own := NewWeights(keystream.FromInteger(5), 0), m.NewVector(patternWord)
 		y, chk, pattern := m.NewVector(500), m.NewVector(check.Len()), make([]int64, patternWord)
 		if n := testing.AllocsPerRun(20, func() {
@@ -421,7 +421,7 @@ func TestCheckAllocatesNothing(t *testing.T) {
 func BenchmarkCheck(b *testing.B) {
 	m := testModulus(b, 0x3ffffffffd6001, 0x7ffffffffb4001)
 	for name, noise := range map[string]float64{"exact": 0, "noisy": 1} {
-		check := newCheck(b, m, 4096, noise)
+		check := checkOf(b, m, 4096, noise)
 		weights, own := NewWeights(keystream.FromInteger(5), 0), m.NewVector(patternWord)
 		x, chk := randomVector(m, 4096, keystream.FromInteger(6).Stream()), m.NewVector(check.Len())
 		b.Run(name+"/Draw", func(b *testing.B) {

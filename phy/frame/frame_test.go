@@ -92,7 +92,7 @@ func testModulus(t testing.TB, primes ...uint64) *zq.Modulus {
 	return m
 }
 
-func newCheck(t testing.TB, m *zq.Modulus, n int, noise float64) *Check {
+func checkOf(t testing.TB, m *zq.Modulus, n int, noise float64) *Check {
 	t.Helper()
 	c, err := NewCheck(m, n, patternWord, noise)
 	if err != nil {

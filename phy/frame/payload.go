@@ -37,6 +37,12 @@ type Scratch struct {
 // NewPayload lays out payloads of n coefficients in blocks of at most
 // blockCoefficients, behind patterns of the given number of symbols.
 func NewPayload(mod *zq.Modulus, codec *digit.Codec, n, blockCoefficients, patternSymbols int) (*Payload, error) {
+	return layOut(mod, codec, n, blockCoefficients, func(k int) (*Check, error) {
+		return NewCheck(mod, k, patternSymbols, 0)
+	})
+}
+
+func layOut(mod *zq.Modulus, codec *digit.Codec, n, blockCoefficients int, newCheck func(k int) (*Check, error)) (*Payload, error) {
 	if n < 1 || blockCoefficients < 1 {
 		return nil, fmt.Errorf("a payload of %d coefficients in blocks of %d: both must be positive", n, blockCoefficients)
 	}
@@ -44,7 +50,7 @@ func NewPayload(mod *zq.Modulus, codec *digit.Codec, n, blockCoefficients, patte
 	symbol := 0
 	for from := 0; from < n; from += blockCoefficients {
 		k := min(blockCoefficients, n-from)
-		check, err := NewCheck(mod, k, patternSymbols, 0)
+		check, err := newCheck(k)
 		if err != nil {
 			return nil, err
 		}

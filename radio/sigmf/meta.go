@@ -41,6 +41,9 @@ type Metadata struct {
 	// Primes are the factors of the modulus q of the ring elements that samples carry;
 	// nil if there are none, or not known.
 	Primes []uint64
+	// FrameFormat is that of the frames that samples carry; 0 if there are none, or if
+	// they are of the first format, before there was this field.
+	FrameFormat uint8
 	// Samples is the number of samples in the dataset, -1 if not known.
 	Samples radio.SampleCount
 	// Clipped is the number of samples that did not fit the datatype.
@@ -120,6 +123,7 @@ type fileGlobal struct {
 	ClipLevel radio.Amplitude    `json:"ringwave:clip_level,omitempty"`
 	Modulus   string             `json:"ringwave:modulus,omitempty"`
 	Primes    []uint64           `json:"ringwave:primes,omitempty"`
+	Format    uint8              `json:"ringwave:frame_format,omitempty"`
 	Samples   *radio.SampleCount `json:"ringwave:samples,omitempty"`
 	Clipped   radio.SampleCount  `json:"ringwave:clipped,omitempty"`
 }
@@ -175,6 +179,7 @@ func (m *Metadata) Encode() ([]byte, error) {
 	if len(m.Primes) > 0 {
 		f.Global.Modulus, f.Global.Primes = product(m.Primes).String(), m.Primes
 	}
+	f.Global.Format = m.FrameFormat
 	if m.Samples >= 0 {
 		f.Global.Samples = &m.Samples
 	}

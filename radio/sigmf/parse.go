@@ -238,7 +238,7 @@ func (o object) extensions() error {
 		}
 	}
 	if !ours {
-		for _, key := range []string{"scale", "clip_level", "modulus", "primes", "samples", "clipped"} {
+		for _, key := range []string{"scale", "clip_level", "modulus", "primes", "frame_format", "samples", "clipped"} {
 			if _, ok := o.fields[ExtensionName+":"+key]; ok {
 				return o.wrong(ExtensionName+":"+key, "there", "none where the extension %s is not declared", ExtensionName)
 			}
@@ -295,6 +295,11 @@ func (m *Metadata) parseNumbers(g object) error {
 	if m.Primes, err = g.modulus(); err != nil {
 		return err
 	}
+	format, _, err := g.integer("ringwave:frame_format", math.MaxUint8)
+	if err != nil {
+		return err
+	}
+	m.FrameFormat = uint8(format)
 	clipped, _, err := g.integer("ringwave:clipped", math.MaxInt64)
 	if err != nil {
 		return err

@@ -228,7 +228,7 @@ func TestMetaRoundTrip(t *testing.T) {
 
 // The file as the specification wants it, looked at without this package.
 func TestFileForm(t *testing.T) {
-	w, base := create(t, sigmf.Config{Datatype: sigmf.CI16, FullScale: 32767, Primes: []uint64{1<<55 + 1, 3}})
+	w, base := create(t, sigmf.Config{Datatype: sigmf.CI16, FullScale: 32767, Primes: []uint64{1<<55 + 1, 3}, FrameFormat: 2})
 	ok(t, w.Record([]complex64{1 + 2i, -3 + 256i}, radio.Meta{First: 5, Epoch: 1}),
 		w.Annotate(sigmf.Annotation{First: 6, Count: 1, Label: "x", Tag: &sigmf.Tag{Round: 1, Phase: "b", Device: 2, Group: -1, Epoch: 1}}), w.Close())
 	data, err := os.ReadFile(base + ".sigmf-data")
@@ -241,7 +241,7 @@ func TestFileForm(t *testing.T) {
 	sum := sha512.Sum512(data)
 	want := `{"global":{"core:datatype":"ci16_le","core:sample_rate":10000000,"core:version":"1.2.5","core:num_channels":1,
 		"core:sha512":"` + hex.EncodeToString(sum[:]) + `","core:extensions":[{"name":"ringwave","version":"1.2.0","optional":true}],
-		"ringwave:scale":1,"ringwave:modulus":"108086391056891907","ringwave:primes":[36028797018963969,3],"ringwave:samples":2},
+		"ringwave:scale":1,"ringwave:modulus":"108086391056891907","ringwave:primes":[36028797018963969,3],"ringwave:frame_format":2,"ringwave:samples":2},
 		"captures":[{"core:sample_start":0,"core:global_index":5,"ringwave:epoch":1}],
 		"annotations":[{"core:sample_start":1,"core:sample_count":1,"core:label":"x","ringwave:round":1,"ringwave:attempt":0,
 		"ringwave:phase":"b","ringwave:device":2,"ringwave:epoch":1}]}`

@@ -40,6 +40,8 @@ type Config struct {
 	// Primes are those of the modulus q of the ring elements that samples carry,
 	// 1 to 16 of them in [3, 2^62]; nil if there are none.
 	Primes []uint64
+	// FrameFormat is that of the frames that samples carry, 0 if there are none.
+	FrameFormat uint8
 	// Zero is the time of sample index 0; the zero time leaves times out.
 	Zero time.Time
 	// For people; the empty ones are left out.
@@ -389,7 +391,7 @@ func (w *Writer) metadata() *Metadata {
 		SHA512:   hex.EncodeToString(w.digest.Sum(nil)),
 		Hardware: w.cfg.Hardware, Author: w.cfg.Author, Description: w.cfg.Description, Recorder: w.cfg.Recorder,
 		ClipLevel: w.cfg.ClipLevel, Samples: w.written.Samples, Clipped: w.written.Clipped, Captures: w.captures,
-		Primes: w.cfg.Primes,
+		Primes: w.cfg.Primes, FrameFormat: w.cfg.FrameFormat,
 	}
 	if w.cfg.Datatype != CF32 {
 		m.Scale = radio.Amplitude(w.scale)

@@ -1,0 +1,38 @@
+package frame
+
+import (
+	"math"
+
+	"ringwave/crypto/keystream"
+	"ringwave/phy/digit"
+	"ringwave/phy/zq"
+)
+
+// Format is the form of a frame's checks.
+type Format uint8
+
+const (
+	// Format1 is that of early recordings: checks do not cover the pattern, their
+	// number follows from q, and their weights are those of a round, an attempt and a
+	// transmission, whatever the group and the repeat. It is only received.
+	Format1 Format = iota + 1
+	// Format2 is the present one.
+	Format2
+)
+
+// NewPayload1 is NewPayload for Format1. Draw1 takes the place of Draw.
+func NewPayload1(mod *zq.Modulus, codec *digit.Codec, n, blockCoefficients, _ int) (*Payload, error) {
+	return layOut(mod, codec, n, blockCoefficients, func(k int) (*Check, error) {
+		c := newExactCheck(mod, k, 0, int(math.Ceil(SoundnessBits/mod.Log2())))
+		return c, nil
+	})
+}
+
+// Draw1 draws the check weights of Format1 from the transmission's seed.
+func (p *Payload) Draw1(seed keystream.Seed, round, attempt uint32) {
+	for i, b := range p.blocks {
+		stream := seed.Derive("block", uint64(i)).Stream()
+		stream.Start(round, attempt)
+		b.check.Draw(stream)
+	}
+}
