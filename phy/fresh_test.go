@@ -1,0 +1,151 @@
+package phy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"ringwave/phy/channel"
+	"ringwave/phy/zq"
+)
+
+// slots differ in one thing each from the first.
+func slots() []Slot {
+	return []Slot{
+		{Round: 3, Attempt: 1, Transmission: TxC0},
+		{Round: 4, Attempt: 1, Transmission: TxC0},
+		{Round: 3, Attempt: 2, Transmission: TxC0},
+		{Round: 3, Attempt: 1, Transmission: TxShare},
+		{Round: 3, Attempt: 1, Transmission: TxC0, Again: 1},
+		{Round: 3, Attempt: 1, Transmission: TxC0, Again: MaxAgain},
+	}
+}
+
+// The ring link checks and disturbs the same payload anew in every slot, and gives the
+// same again in the same slot.
+func TestRingIsFreshInEverySlot(t *testing.T) {
+	m := newModulus(t, 0x3ffffffffed001)
+	const n = 100
+	r, _ := newRing(t, m, channel.Config{Devices: gaussian3}, [Transmissions]float64{10, 10, 10, 10})
+	x := randomPayloads(m, 3, n, rand.New(rand.NewPCG(1, 1)))
+	silence := []zq.Vector{m.NewVector(n), m.NewVector(n), m.NewVector(n)}
+	heard := func(s Slot) (noise, checks []uint64) {
+		rx := Reception{Y: m.NewVector(n), Pattern: make([]int64, r.PatternSymbols())}
+		send(t, r, s, silence, &rx)
+		noise = slices.Clone(rx.Y[0])
+		send(t, r, s, x, &rx)
+		if !rx.CheckPassed {
+			t.Errorf("%+v was refused", s)
+		}
+		return noise, slices.Clone(r.chk[1][0])
+	}
+	noise, checks := heard(slots()[0])
+	if again, same := heard(slots()[0]); !slices.Equal(again, noise) || !slices.Equal(same, checks) {
+		t.Error("a slot is not the same again")
+	}
+	for _, s := range slots()[1:] {
+		other, otherChecks := heard(s)
+		if slices.Equal(other, noise) {
+			t.Errorf("%+v has the ring noise of %+v", s, slots()[0])
+		}
+		if slices.Equal(otherChecks, checks) {
+			t.Errorf("%+v has the checks of %+v", s, slots()[0])
+		}
+	}
+}
+
+// The waveform link sends no check twice for the same payload, in no slot, repeat,
+// group or block, and payload digits that stay the same.
+func TestFramesAreCheckedAnew(t *testing.T) {
+	m := newModulus(t, 0x3ffffffffed001)
+	const n, devices = 300, 2
+	a := newAir(t, devices, scene{sigma: 0.3, bits: -1, noiseStd: 1e-3}) // no frame can be read at scale 1
+	var w *Waveform
+	seen, digits, frames := map[string]string{}, "", 0
+	w = newWaveform(t, a, m, func(c *WaveformConfig) {
+		c.Group, c.Repeats, c.Alpha, c.BlockSymbols = 1, 2, 1, 4000
+		c.OnFrame = func(o Observation) error {
+			frames++
+			_, _, start := w.prefix(w.groups[o.Group])
+			symbols := w.devices[o.Group].symbols[start:]
+			for i := range w.payload.Blocks() {
+				from, to := w.payload.CheckSymbols(i)
+				name := fmt.Sprintf("%+v, group %d, repeat %d, block %d", o.Slot, o.Group, o.Repeat, i)
+				check := fmt.Sprint(symbols[from:to])
+				if before, ok := seen[check]; ok {
+					t.Errorf("%s has the check of %s", name, before)
+				}
+				seen[check] = name
+				if first, _ := w.payload.BlockSymbols(i); i == 0 {
+					now := fmt.Sprint(symbols[first:from])
+					if digits != "" && now != digits {
+						t.Errorf("%s has another payload", name)
+					}
+					digits = now
+				}
+			}
+			return nil
+		}
+	})
+	one := randomPayloads(m, 1, n, rand.New(rand.NewPCG(1, 1)))[0]
+	rx := Reception{Y: m.NewVector(n), Pattern: make([]int64, w.PatternSymbols())}
+	var begun Slot
+	for _, s := range slots() {
+		key := Slot{Round: s.Round, Attempt: s.Attempt}
+		if key != begun && s.Again == 0 && s.Transmission == TxC0 { // repeats are b's
+			sendOver(t, w, key, []zq.Vector{one, one}, &rx)
+			begun = key
+		}
+		sendOver(t, w, s, []zq.Vector{one, one}, &rx)
+	}
+	if frames != len(seen)/w.payload.Blocks() || frames < 3*2*3 {
+		t.Errorf("%d frames, %d checks", frames, len(seen))
+	}
+}
+
+// A payload that is sent again in the same attempt is read again, and so is one whose
+// first frame was lost.
+func TestWaveformSendsAgain(t *testing.T) {
+	m := newModulus(t, 0x3ffffffffed001)
+	const n, devices = 300, 3
+	a := newAir(t, devices, scene{sigma: 0.2, bits: -1, noiseStd: 1e-3})
+	w := newWaveform(t, a, m, func(c *WaveformConfig) { c.Repeats = 1 })
+	rnd := rand.New(rand.NewPCG(2, 2))
+	b, share := randomPayloads(m, devices, n, rnd), randomPayloads(m, devices, n, rnd)
+	key := Reception{Y: m.NewVector(n), Pattern: make([]int64, w.PatternSymbols())}
+	sendOver(t, w, Slot{Round: 1}, b, &key)
+	if !key.CheckPassed {
+		t.Fatal(key.Reason)
+	}
+	want := m.NewVector(n)
+	h := make([]float64, devices)
+	if !w.Gains(h) {
+		t.Fatal("no gains")
+	}
+	for i, x := range share {
+		m.AddScaled(want, int64(h[i]), x)
+	}
+	for again := range uint8(3) {
+		rx := Reception{Y: m.NewVector(n), Pattern: make([]int64, w.PatternSymbols())}
+		sendOver(t, w, Slot{Round: 1, Transmission: TxShare, Again: again}, share, &rx)
+		if !rx.CheckPassed || !rx.Y.Equal(want) || !slices.Equal(rx.Pattern, key.Pattern) {
+			t.Errorf("sent again %d times: passed %v (%s)", again, rx.CheckPassed, rx.Reason)
+		}
+	}
+}
+
+// Slots that a header has no room for are refused by both links: their weights would
+// be those of another frame.
+func TestSlotsHaveLimits(t *testing.T) {
+	m := newModulus(t, 0x3ffffffffed001)
+	ring, _ := newRing(t, m, channel.Config{Devices: gaussian3}, [Transmissions]float64{})
+	wave := newWaveform(t, newAir(t, 1, scene{}), m, nil)
+	for _, s := range []Slot{{Attempt: MaxAttempt + 1}, {Again: MaxAgain + 1}, {Transmission: Transmissions}, {Transmission: -1}} {
+		for _, u := range []Uplink{ring, wave} {
+			if err := u.Open(s, 4); err == nil {
+				t.Errorf("%T opened %+v", u, s)
+			}
+		}
+	}
+}
