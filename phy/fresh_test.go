@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ringwave/phy/channel"
+	"ringwave/phy/modem"
 	"ringwave/phy/zq"
 )
 
@@ -60,11 +61,11 @@ func TestRingIsFreshInEverySlot(t *testing.T) {
 func TestFramesAreCheckedAnew(t *testing.T) {
 	m := newModulus(t, 0x3ffffffffed001)
 	const n, devices = 300, 2
-	a := newAir(t, devices, scene{sigma: 0.3, bits: -1, noiseStd: 1e-3}) // no frame can be read at scale 1
+	a := newAir(t, devices, scene{sigma: 0.3, bits: -1, noiseStd: 1}) // no frame can be read, and all are repeated
 	var w *Waveform
 	seen, digits, frames := map[string]string{}, "", 0
 	w = newWaveform(t, a, m, func(c *WaveformConfig) {
-		c.Group, c.Repeats, c.Alpha, c.BlockSymbols = 1, 2, 1, 4000
+		c.Group, c.Repeats, c.Alpha, c.Phase, c.BlockSymbols = 1, 2, 1, new(modem.Radians), 4000
 		c.OnFrame = func(o Observation) error {
 			frames++
 			_, _, start := w.prefix(w.groups[o.Group])
@@ -99,7 +100,7 @@ func TestFramesAreCheckedAnew(t *testing.T) {
 		}
 		sendOver(t, w, s, []zq.Vector{one, one}, &rx)
 	}
-	if frames != len(seen)/w.payload.Blocks() || frames < 3*2*3 {
+	if frames != len(seen)/w.payload.Blocks() || frames < 3*2*3+2*len(slots()) {
 		t.Errorf("%d frames, %d checks", frames, len(seen))
 	}
 }
