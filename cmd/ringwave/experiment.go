@@ -365,12 +365,12 @@ func newDesign(c config.Config, ch *channel.Channel) (xmkckks.Design, error) {
 	return d, bad(err)
 }
 
-// secretSeed gives the root of all secrets.
-func secretSeed(c config.Config, root keystream.Seed) (keystream.Seed, error) {
+// secretSeed returns the root of all secrets. The caller wipes it.
+func secretSeed(c config.Config, root keystream.Seed) (*keystream.Seed, error) {
 	if c.Encryption.Randomness == "system" {
 		return keystream.FromSystem()
 	}
-	return root.Derive("secrets"), nil
+	return root.DeriveSecret("secrets"), nil
 }
 
 // randomnessNote says in every output where the secrets come from.

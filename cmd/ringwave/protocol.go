@@ -129,11 +129,12 @@ func newProtocol(c config.Config, root, secret keystream.Seed, ch *channel.Chann
 		baseEpoch: baseEpoch, firstRound: firstRound, failed: func(int, round.Failure) {},
 	}
 	for i := range ch.Devices() {
+		seed := secrets.DeriveSecret("device", uint64(i))
 		d, err := ctx.NewDevice(xmkckks.DeviceConfig{
-			Index: i, Mu: p.mu[i], DeltaMax: design.Link.DeltaMax,
-			Seed: secrets.Derive("device", uint64(i)), Guard: guard,
+			Index: i, Mu: p.mu[i], DeltaMax: design.Link.DeltaMax, Seed: seed, Guard: guard,
 		})
 		if err != nil {
+			seed.Wipe()
 			return nil, errors.Join(err, p.close())
 		}
 		p.devices = append(p.devices, d)

@@ -46,7 +46,8 @@ func (r *reproduction) encryptions(name string) (ours, theirs float64, n int, er
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	device, err := ctx.NewDevice(xmkckks.DeviceConfig{Mu: 1, DeltaMax: 1, Seed: r.seedOf("device"), Guard: xmkckks.NewLedger(1)})
+	seed := r.seedOf("device")
+	device, err := ctx.NewDevice(xmkckks.DeviceConfig{Mu: 1, DeltaMax: 1, Seed: &seed, Guard: xmkckks.NewLedger(1)})
 	if err != nil {
 		return 0, 0, 0, err
 	}

@@ -68,7 +68,8 @@ func newParty(p xmkckks.Params, form xmkckks.Form, devices, attempts int, seed k
 // newDevice makes device i anew, as after a restart: with its seed, and the guard
 // that remembers.
 func (q *party) newDevice(i int) (*xmkckks.Device, error) {
-	return q.ctx.NewDevice(xmkckks.DeviceConfig{Index: i, Mu: 1, DeltaMax: 1, Seed: q.seeds[i], Guard: q.guard})
+	seed := q.seeds[i] // the device wipes its own
+	return q.ctx.NewDevice(xmkckks.DeviceConfig{Index: i, Mu: 1, DeltaMax: 1, Seed: &seed, Guard: q.guard})
 }
 
 // encrypt has device i encrypt a scalar in a round.

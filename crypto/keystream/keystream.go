@@ -6,16 +6,25 @@
 // bytes depend on its seed, its round and its attempt alone: never on how many
 // other streams exist, on the order in which they are read, or on the number of
 // cores. It knows nothing of what the bytes are for.
+//
+// Secret seeds are handled by pointer (FromSystem, DeriveSecret, DeriveStream), so
+// that one Wipe overwrites the only copy. After Wipe of the seeds and of the streams
+// made from them nothing of a secret is left in the variables of this package or of
+// the standard library's AES and SHA-256: no seed, no key schedule, no hash state, no
+// stack frame in which they were. What Go offers no way to overwrite is said in
+// package secret. Derive and Stream return and take seeds by value: they are for seeds
+// that protect nothing, such as those of simulated channels.
 package keystream
 
 import (
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+
+	"ringwave/crypto/secret"
 )
 
 // Seed is the root of a tree of named streams. Who holds a Seed can compute all
@@ -30,29 +39,85 @@ func FromInteger(seed uint64) Seed {
 	return Seed(sha256.Sum256(append([]byte("ringwave root seed v1 "), b[:]...)))
 }
 
-// FromSystem gives a seed of 256 bits from the operating system's generator.
-func FromSystem() (Seed, error) {
-	var s Seed
+// FromSystem returns a seed of 256 bits from the operating system's generator. The
+// caller wipes it.
+func FromSystem() (*Seed, error) {
+	s := new(Seed)
 	if _, err := rand.Read(s[:]); err != nil {
-		return Seed{}, fmt.Errorf("reading the system's random generator: %w", err)
+		return nil, fmt.Errorf("reading the system's random generator: %w", err)
 	}
 	return s, nil
 }
 
-// Derive gives the seed of the given name and indices: HMAC-SHA-256 under s of
+// Derive returns the seed of the given name and indices: HMAC-SHA-256 under s of
 // the length-prefixed name followed by the indices, so that no two different
-// names or lists of indices share an input.
+// names or lists of indices share an input. It is for seeds that are not secret:
+// for others, see DeriveSecret.
 func (s Seed) Derive(name string, index ...uint64) Seed {
-	mac := hmac.New(sha256.New, s[:])
+	var derived Seed
+	s.derive(&derived, name, index)
+	return derived
+}
+
+// DeriveSecret returns what Derive does and leaves no other copy of it. The caller
+// wipes it.
+func (s *Seed) DeriveSecret(name string, index ...uint64) *Seed {
+	derived := new(Seed)
+	secret.Do(func() { s.derive(derived, name, index) })
+	return derived
+}
+
+// DeriveStream returns the stream of the seed of the given name and indices, and
+// leaves no copy of that seed. The caller wipes the stream.
+func (s *Seed) DeriveStream(name string, index ...uint64) *Stream {
+	key := s.DeriveSecret(name, index...)
+	defer key.Wipe()
+	var stream *Stream
+	secret.Do(func() { stream = newStream(key) })
+	return stream
+}
+
+// The bytes with which HMAC (RFC 2104) masks a key before the inner and before the
+// outer hash.
+const (
+	innerPad = 0x36
+	outerPad = 0x5c
+)
+
+// derive sets dst to the seed of the given name and indices. It is HMAC over a hash
+// and a key block that can be overwritten, which those of crypto/hmac cannot.
+func (s *Seed) derive(dst *Seed, name string, index []uint64) {
+	var key [sha256.BlockSize]byte
+	hash := sha256.New()
+	defer func() {
+		clear(key[:])
+		secret.Clear(hash)
+	}()
+	s.pad(&key, innerPad)
+	hash.Write(key[:])
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], uint64(len(name)))
-	mac.Write(b[:])
-	mac.Write([]byte(name))
+	hash.Write(b[:])
+	hash.Write([]byte(name))
 	for _, i := range index {
 		binary.BigEndian.PutUint64(b[:], i)
-		mac.Write(b[:])
+		hash.Write(b[:])
 	}
-	return Seed(mac.Sum(nil))
+	hash.Sum(dst[:0]) // of the inner hash, for as long as it takes to hash it
+	hash.Reset()
+	s.pad(&key, outerPad)
+	hash.Write(key[:])
+	hash.Write(dst[:])
+	hash.Sum(dst[:0])
+}
+
+// pad sets key to the seed, with zeros behind it, masked with the byte mask.
+func (s *Seed) pad(key *[sha256.BlockSize]byte, mask byte) {
+	n := copy(key[:], s[:])
+	clear(key[n:])
+	for i := range key {
+		key[i] ^= mask
+	}
 }
 
 // String keeps a seed out of logs and errors.
@@ -78,6 +143,7 @@ const (
 //
 // A Stream is for one goroutine.
 type Stream struct {
+	block cipher.Block // which aead may refer to: kept to be wiped with it
 	aead  cipher.AEAD
 	nonce [12]byte
 	chunk uint32
@@ -85,9 +151,12 @@ type Stream struct {
 	buf   [chunkSize + tagSize]byte
 }
 
-// Stream gives the stream whose AES key is s, started at round 0, attempt 0.
-func (s Seed) Stream() *Stream {
-	block, err := aes.NewCipher(s[:])
+// Stream returns the stream whose AES key is s, started at round 0, attempt 0. It is
+// for seeds that are not secret: for others, see DeriveStream.
+func (s Seed) Stream() *Stream { return newStream(&s) }
+
+func newStream(key *Seed) *Stream {
+	block, err := aes.NewCipher(key[:])
 	if err != nil {
 		panic("keystream: a 32-byte AES key was refused: " + err.Error())
 	}
@@ -95,7 +164,7 @@ func (s Seed) Stream() *Stream {
 	if err != nil {
 		panic("keystream: AES-GCM is not available: " + err.Error())
 	}
-	st := &Stream{aead: aead}
+	st := &Stream{block: block, aead: aead}
 	st.Start(0, 0)
 	return st
 }
@@ -143,11 +212,12 @@ func (s *Stream) Uint64() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// Wipe overwrites the bytes that the stream holds ready. The expanded AES key
-// lives in Go's cipher object, which offers no way to clear it: drop the Stream
-// afterwards.
+// Wipe overwrites the bytes that the stream holds ready and the expanded AES key. The
+// stream is of no use afterwards.
 func (s *Stream) Wipe() {
+	secret.Clear(s.aead)
+	secret.Clear(s.block)
 	clear(s.buf[:])
 	s.pos = chunkSize
-	s.aead = nil
+	s.aead, s.block = nil, nil
 }

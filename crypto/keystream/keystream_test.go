@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/binary"
+	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -60,8 +64,49 @@ func TestStreamIsAddressedByName(t *testing.T) {
 	add("name a, 0", read(root.Derive("a", 0), 0, 0))
 	add("name a, 1", read(root.Derive("a", 1), 0, 0))
 	add("other seed", read(FromInteger(2), 0, 0))
+	// An index and a name that ends in its bytes: the length of the name tells them
+	// apart.
+	add("name a, 65 times 2^56 + 1", read(root.Derive("a", 65<<56+1), 0, 0))
+	add("name a and those bytes", read(root.Derive("a\x41\x00\x00\x00\x00\x00\x00\x01"), 0, 0))
+	add("name aA", read(root.Derive("aA\x00\x00\x00\x00\x00\x00", 1), 0, 0))
 	if again := read(root, 1, 2); again != read(root, 1, 2) {
 		t.Error("the same name gives different bytes")
+	}
+}
+
+// A derived seed is HMAC-SHA-256: the judge is crypto/hmac. All ways to it agree.
+func TestDeriveIsHMAC(t *testing.T) {
+	for length := range 200 {
+		seed := FromInteger(uint64(length))
+		name, index := strings.Repeat("n", length), make([]uint64, length%4)
+		mac := hmac.New(sha256.New, seed[:])
+		binary.Write(mac, binary.BigEndian, uint64(length))
+		mac.Write([]byte(name))
+		for i := range index {
+			index[i] = uint64(length)<<32 + uint64(i)
+			binary.Write(mac, binary.BigEndian, index[i])
+		}
+		want := Seed(mac.Sum(nil))
+		if seed.Derive(name, index...) != want || *seed.DeriveSecret(name, index...) != want {
+			t.Errorf("a name of %d bytes and %d indices: not HMAC-SHA-256", length, len(index))
+		}
+		if seed.DeriveStream(name, index...).Uint64() != want.Stream().Uint64() {
+			t.Errorf("a name of %d bytes and %d indices: another stream", length, len(index))
+		}
+		if seed != FromInteger(uint64(length)) {
+			t.Fatal("deriving changes the seed")
+		}
+	}
+}
+
+func TestFromSystem(t *testing.T) {
+	a, err := FromSystem()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := FromSystem()
+	if err != nil || *a == *b || *a == (Seed{}) {
+		t.Errorf("two seeds from the system, equal or 0: %v", err)
 	}
 }
 
@@ -95,13 +140,20 @@ func TestNothingAllocated(t *testing.T) {
 
 func TestWipe(t *testing.T) {
 	seed := FromInteger(3)
-	s := seed.Stream()
+	s := seed.DeriveStream("wiped")
 	s.Uint64()
+	block, aead := s.block, s.aead
 	s.Wipe()
 	seed.Wipe()
-	if s.buf != [chunkSize + tagSize]byte{} || seed != (Seed{}) {
+	if s.buf != [chunkSize + tagSize]byte{} || seed != (Seed{}) || s.aead != nil || s.block != nil {
 		t.Error("bytes are left after Wipe")
 	}
+	for _, cipher := range []any{block, aead} {
+		if v := reflect.ValueOf(cipher).Elem(); !v.IsZero() {
+			t.Errorf("a %v is left after Wipe that is not 0", v.Type())
+		}
+	}
+	s.Wipe() // does nothing
 }
 
 func BenchmarkFill(b *testing.B) {

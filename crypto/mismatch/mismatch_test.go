@@ -63,7 +63,7 @@ func newBench(t testing.TB, p xmkckks.Params, gains phy.Gains, keyRound uint32) 
 		must(err)
 		for i := range n {
 			d, err := b.ctx.NewDevice(xmkckks.DeviceConfig{
-				Index: i, Mu: 1, DeltaMax: 1, Seed: root.Derive("device", uint64(i)), Guard: xmkckks.NewLedger(1 << 30),
+				Index: i, Mu: 1, DeltaMax: 1, Seed: root.DeriveSecret("device", uint64(i)), Guard: xmkckks.NewLedger(1 << 30),
 			})
 			must(err)
 			devices = append(devices, d)

@@ -45,7 +45,7 @@ func packedBench(t testing.TB, gains phy.Gains, messages int) *bench {
 		var devices []*xmkckks.Device
 		for i := range gains.Devices() {
 			d, err := b.ctx.NewDevice(xmkckks.DeviceConfig{
-				Index: i, Mu: 1, DeltaMax: 1, Seed: root.Derive("device", uint64(i)), Guard: xmkckks.NewLedger(1 << 30),
+				Index: i, Mu: 1, DeltaMax: 1, Seed: root.DeriveSecret("device", uint64(i)), Guard: xmkckks.NewLedger(1 << 30),
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -101,7 +101,7 @@ func newBench(t testing.TB, s setup) *bench {
 	}
 	for i := range s.devices {
 		d, err := b.ctx.NewDevice(xmkckks.DeviceConfig{
-			Index: i, Mu: mu[i], DeltaMax: s.deltaMax, Seed: root.Derive("device", uint64(i)), Guard: s.guard,
+			Index: i, Mu: mu[i], DeltaMax: s.deltaMax, Seed: root.DeriveSecret("device", uint64(i)), Guard: s.guard,
 		})
 		must(err)
 		b.devices = append(b.devices, d)

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/sampler"
+	"ringwave/crypto/secret"
 	"ringwave/phy/zq"
 )
 
@@ -87,8 +89,9 @@ type DeviceConfig struct {
 	Mu float64
 	// DeltaMax bounds |Delta f_i / mu_i|; what exceeds it is clipped.
 	DeltaMax float64
-	// Seed is the root of all the device's secrets.
-	Seed keystream.Seed
+	// Seed is the root of all the device's secrets. It belongs to the device from
+	// NewDevice on, if that returns no error, and Close wipes it.
+	Seed *keystream.Seed
 	// Guard refuses a second decryption share for the same c~1.
 	Guard Guard
 }
@@ -128,6 +131,9 @@ func (c *Context) NewDevice(cfg DeviceConfig) (*Device, error) {
 	if !(cfg.DeltaMax > 0) || math.Ldexp(cfg.DeltaMax, c.Params.LogLambda) >= 0x1p126 {
 		return nil, fmt.Errorf("device %d: the bound on |Delta f/mu| is %v: it must be positive, and below 2^%d at Lambda = 2^%d", cfg.Index+1, cfg.DeltaMax, 126-c.Params.LogLambda, c.Params.LogLambda)
 	}
+	if cfg.Seed == nil {
+		return nil, fmt.Errorf("device %d: it has no seed", cfg.Index+1)
+	}
 	n, r := c.Params.N, c.Revealed()
 	d := &Device{
 		ctx: c, cfg: cfg,
@@ -166,19 +172,24 @@ func (d *Device) NewEpoch(epoch uint32) error {
 }
 
 func (d *Device) drawKeys(epoch uint32) {
-	c, seed := d.ctx, d.cfg.Seed.Derive("key epoch", uint64(epoch))
+	d.wipeEpoch()
 	d.epoch, d.stage, d.started = epoch, idle, false
-	d.wipeStreams()
-	d.vStream = seed.Derive("v").Stream()
-	d.e0Stream = seed.Derive("e0").Stream()
-	d.e1Stream = seed.Derive("e1").Stream()
-	d.shareStream = seed.Derive("e*").Stream()
+	seed := d.cfg.Seed.DeriveSecret("key epoch", uint64(epoch))
+	defer seed.Wipe()
+	d.vStream = seed.DeriveStream("v")
+	d.e0Stream = seed.DeriveStream("e0")
+	d.e1Stream = seed.DeriveStream("e1")
+	d.shareStream = seed.DeriveStream("e*")
+	keys := seed.DeriveStream("s and e")
+	defer keys.Wipe()
+	secret.Do(func() { d.drawKeyPair(keys) })
+}
 
-	keys := seed.Derive("s and e").Stream()
+// drawKeyPair draws s and e and computes b = -s a + e.
+func (d *Device) drawKeyPair(keys *keystream.Stream) {
+	c := d.ctx
 	c.Params.Secret.Sample(d.s, keys)
 	c.Params.KeyError.Sample(d.e1, keys)
-	keys.Wipe()
-	seed.Wipe()
 
 	// The buffers of the next encryption serve for b: s in vNTT, its Montgomery
 	// form in c1.
@@ -314,18 +325,42 @@ func (c *Context) smallProducts(y zq.Vector, w []int8, b zq.Vector) {
 	}
 }
 
-// encode gives round(2^logLambda x), |x| 2^logLambda < 2^126, in three parts of
-// at most 52 bits. A part and its remainder share the value's sign and its 53
-// bits, so each step is exact; no branch depends on the value.
+// encode returns round(2^logLambda x), halves away from zero, for |x| 2^logLambda <
+// 2^126 and logLambda >= 0. It has no branch, no address and no division that depends
+// on x, and shifts by an amount that does only within a word, which takes the same
+// time whatever the amount.
 func encode(x float64, logLambda int) sampler.Int128 {
-	rest := x * math.Exp2(float64(logLambda))
-	high := math.Trunc(rest * 0x1p-104)
-	rest -= high * 0x1p104
-	mid := math.Trunc(rest * 0x1p-52)
-	rest -= mid * 0x1p52
-	return sampler.Int128From(int64(high)).Lsh(104).
-		Add(sampler.Int128From(int64(mid)).Lsh(52)).
-		Add(sampler.Int128From(int64(math.Round(rest))))
+	bits64 := math.Float64bits(x)
+	sign := -(bits64 >> 63)
+	exponent := bits64 >> 52 & 0x7ff
+	normal := (exponent + 0x7ff) >> 11 // 0 if x is subnormal or 0, else 1
+	mantissa := bits64&(1<<52-1) | normal<<52
+
+	// |x| = mantissa 2^(exponent + 1 - normal - 1075), so that |x| 2^logLambda =
+	// mantissa 2^shift/2^54, with shift at most 127. Below shift = 0 it is less than
+	// 1/2, as it is at 0.
+	shift := int64(exponent) + int64(1-normal) - 1021 + int64(logLambda)
+	shift &^= shift >> 63
+	w := shiftLeft(mantissa, uint64(shift))
+
+	// Half of 2^54 is added and 2^54 divided by.
+	var carry uint64
+	w[0], carry = bits.Add64(w[0], 1<<53, 0)
+	w[1], carry = bits.Add64(w[1], 0, carry)
+	w[2] += carry
+	lo, hi := w[0]>>54|w[1]<<10, w[1]>>54|w[2]<<10
+
+	// ^m + 1 = -m where the sign says so.
+	lo, carry = bits.Add64(lo^sign, sign&1, 0)
+	return sampler.Int128{Hi: int64(hi ^ sign + carry), Lo: lo}
+}
+
+// shiftLeft returns x 2^k as words, the lowest first, for k < 128, without a branch on
+// either.
+func shiftLeft(x, k uint64) [3]uint64 {
+	within, across := k&63, -(k >> 6)
+	lo, hi := x<<within, x>>1>>(within^63)
+	return [3]uint64{lo &^ across, lo&across | hi&^across, hi & across}
 }
 
 // Ciphertext gives (c0, c1) of the last Encrypt. The caller must not change
@@ -378,24 +413,34 @@ func (c *Context) negate(x zq.Vector) {
 	}
 }
 
-func (d *Device) wipeStreams() {
+// wipeEpoch overwrites what the current key epoch made secret: its keys and streams,
+// and what is left of its last attempt. What was or may be sent stays.
+func (d *Device) wipeEpoch() {
 	for _, s := range []*keystream.Stream{d.vStream, d.e0Stream, d.e1Stream, d.shareStream} {
 		if s != nil {
 			s.Wipe()
 		}
 	}
-}
-
-// Close overwrites every secret that the device holds. The device is of no use
-// afterwards.
-func (d *Device) Close() {
-	d.wipeStreams()
-	d.cfg.Seed.Wipe()
 	for _, x := range [][]int8{d.s, d.sInner, d.v, d.vInner, d.e0, d.e1, d.small} {
 		clear(x)
 	}
 	clear(d.flood)
 	for _, x := range []zq.Vector{d.sMont.v, d.vNTT.v, d.full} {
+		x.Clear()
+	}
+}
+
+// Close overwrites every secret that the device holds: its seed, the key and the
+// streams of the epoch, and what is left of the last attempt. The device is of no use
+// afterwards.
+//
+// What Go copies by itself is out of its reach. Single coefficients may be left on the
+// stacks of the goroutines on which the device worked, and keys where registers were
+// saved: see package secret. What a caller was given, or gave, is the caller's.
+func (d *Device) Close() {
+	d.wipeEpoch()
+	d.cfg.Seed.Wipe()
+	for _, x := range []zq.Vector{d.c0, d.c1, d.share} {
 		x.Clear()
 	}
 	d.stage = closed

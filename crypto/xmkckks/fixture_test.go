@@ -51,9 +51,9 @@ func testContext(t testing.TB, p Params, form Form, witnesses int) *Context {
 
 func testDevice(t testing.TB, c *Context, i int, guard Guard) *Device {
 	t.Helper()
+	root := keystream.FromInteger(1)
 	d, err := c.NewDevice(DeviceConfig{
-		Index: i, Mu: 1, DeltaMax: 1, Guard: guard,
-		Seed: keystream.FromInteger(1).Derive("device", uint64(i)),
+		Index: i, Mu: 1, DeltaMax: 1, Guard: guard, Seed: root.DeriveSecret("device", uint64(i)),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -254,7 +254,8 @@ func TestDigestDependsOnEveryResidue(t *testing.T) {
 func TestDeviceRefusesSenselessValues(t *testing.T) {
 	c := testContext(t, smallSet(t, 16), Whole, 0)
 	make := func(mu, deltaMax float64) (*Device, error) {
-		return c.NewDevice(DeviceConfig{Mu: mu, DeltaMax: deltaMax, Seed: keystream.FromInteger(1), Guard: openGuard{}})
+		seed := keystream.FromInteger(1)
+		return c.NewDevice(DeviceConfig{Mu: mu, DeltaMax: deltaMax, Seed: &seed, Guard: openGuard{}})
 	}
 	for _, mu := range []float64{0, math.NaN(), math.Inf(1)} {
 		if _, err := make(mu, 1); err == nil || !strings.Contains(err.Error(), "the channel mean mu is") {

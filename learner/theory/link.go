@@ -116,7 +116,7 @@ func newRing(l *link) (*ring, error) {
 	guard := xmkckks.NewLedger(l.design.Link.Attempts)
 	for i := range l.channel.Devices() {
 		d, err := l.ctx.NewDevice(xmkckks.DeviceConfig{
-			Index: i, Mu: l.mu[i], DeltaMax: l.design.Link.DeltaMax, Seed: l.root.Derive("device", uint64(i)), Guard: guard,
+			Index: i, Mu: l.mu[i], DeltaMax: l.design.Link.DeltaMax, Seed: l.root.DeriveSecret("device", uint64(i)), Guard: guard,
 		})
 		if err != nil {
 			return nil, err
