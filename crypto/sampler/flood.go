@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"ringwave/crypto/keystream"
+	"ringwave/crypto/secret"
 )
 
 // Flood is a wide discrete Gaussian over the integers, for noise that is to drown
@@ -112,6 +113,10 @@ func (f Flood) centre() Int128 { return Int128From(2).Lsh(f.k).Add(Int128From(-2
 // or 128 if the deviation is above 2^76.06, so that the first samples are the same
 // however many follow.
 func (f Flood) Sample(dst []Int128, s *keystream.Stream) {
+	secret.Do(func() { f.sample(dst, s) })
+}
+
+func (f Flood) sample(dst []Int128, s *keystream.Stream) {
 	const wideBytes = 8 * floodWords
 	var buffer [wideBytes + 64]byte
 	random := buffer[:wideBytes+32]

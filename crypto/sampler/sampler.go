@@ -8,8 +8,9 @@
 // All sampling is constant time: no branch and no address depends on a sampled
 // value. The only branches taken on random bits are those that throw bits away
 // (Ternary, Uniform); what is kept is independent of them. Nothing is allocated,
-// and the buffers of random bits, which are on the stack, are overwritten before
-// return. The keystream still holds its own copy: see Stream.Wipe.
+// and the stack, on which random bits are buffered, is overwritten before return
+// (package secret; of Uniform, whose values are public, the buffer alone). The
+// keystream still holds its own copy: see Stream.Wipe.
 package sampler
 
 import (
@@ -18,6 +19,7 @@ import (
 	"math/bits"
 
 	"ringwave/crypto/keystream"
+	"ringwave/crypto/secret"
 )
 
 // Distribution names a distribution of small integers. It is a plain value, to
@@ -104,6 +106,10 @@ func (d Distribution) Bound() int64 {
 
 // Sample fills dst with independent samples.
 func (d Distribution) Sample(dst []int8, s *keystream.Stream) {
+	secret.Do(func() { d.sample(dst, s) })
+}
+
+func (d Distribution) sample(dst []int8, s *keystream.Stream) {
 	switch d {
 	case Zero:
 		clear(dst)

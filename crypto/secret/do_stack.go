@@ -1,4 +1,4 @@
-//go:build !goexperiment.runtimesecret
+//go:build !(goexperiment.runtimesecret && linux && (amd64 || arm64))
 
 package secret
 

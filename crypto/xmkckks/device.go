@@ -182,11 +182,7 @@ func (d *Device) drawKeys(epoch uint32) {
 	d.shareStream = seed.DeriveStream("e*")
 	keys := seed.DeriveStream("s and e")
 	defer keys.Wipe()
-	secret.Do(func() { d.drawKeyPair(keys) })
-}
 
-// drawKeyPair draws s and e and computes b = -s a + e.
-func (d *Device) drawKeyPair(keys *keystream.Stream) {
 	c := d.ctx
 	c.Params.Secret.Sample(d.s, keys)
 	c.Params.KeyError.Sample(d.e1, keys)
@@ -289,15 +285,22 @@ func (d *Device) EncryptPacked(key *AggregatedKey, deltas []float64) (clipped in
 		c.smallProducts(d.c0, d.vInner, key.coefficients)
 	}
 	c.addSmall(d.c0, d.e0)
+	secret.Do(func() { clipped = d.addMessages(deltas) })
+	return clipped, nil
+}
+
+// addMessages adds the messages to c0 and returns how many it clipped, which is no
+// secret.
+func (d *Device) addMessages(deltas []float64) (clipped int) {
 	for p, delta := range deltas {
 		x := delta / d.cfg.Mu
 		if math.Abs(x) > d.cfg.DeltaMax {
 			x = math.Copysign(d.cfg.DeltaMax, x)
 			clipped++
 		}
-		c.addInt128(d.c0, p, encode(x, c.Params.LogLambda))
+		d.ctx.addInt128(d.c0, p, encode(x, d.ctx.Params.LogLambda))
 	}
-	return clipped, nil
+	return clipped
 }
 
 // product sets y to the revealed coefficients of the product of a and b.
