@@ -100,6 +100,11 @@ func TestFramesAreCheckedAnew(t *testing.T) {
 		}
 		sendOver(t, w, s, []zq.Vector{one, one}, &rx)
 	}
+	// Groups have patterns of their own, which are in the checks, too.
+	h := w.header(0, 0)
+	if w.groups[0].weights.Of(h).Uint64() == w.groups[1].weights.Of(h).Uint64() {
+		t.Error("two groups have the same weights")
+	}
 	if frames != len(seen)/w.payload.Blocks() || frames < 3*2*3+2*len(slots()) {
 		t.Errorf("%d frames, %d checks", frames, len(seen))
 	}
