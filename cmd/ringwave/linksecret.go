@@ -24,10 +24,14 @@ func seedLinkSecret(root keystream.Seed) keystream.Seed { return root.Derive("pu
 
 // newLinkSecret returns the secret of a new run.
 func newLinkSecret(c config.Config, root keystream.Seed) (keystream.Seed, error) {
-	if c.Encryption.Randomness == "system" {
-		return keystream.FromSystem()
+	if c.Encryption.Randomness != "system" {
+		return seedLinkSecret(root), nil
 	}
-	return seedLinkSecret(root), nil
+	secret, err := keystream.FromSystem()
+	if err != nil {
+		return keystream.Seed{}, err
+	}
+	return *secret, nil // it is in the folder, too, and opens no message
 }
 
 // keepLinkSecret writes the secret of a new run into its folder, readable by its owner
