@@ -1,9 +1,12 @@
 package keystream
 
 import (
+	"crypto/sha256"
+	"encoding"
 	"slices"
 	"testing"
 
+	"ringwave/crypto/secret"
 	"ringwave/crypto/secret/secrettest"
 )
 
@@ -31,6 +34,7 @@ func TestNoCopiesLeft(t *testing.T) {
 		}
 	}
 	needles.Add("root", root[:])
+	addHMAC(&needles, root)
 	derived := root.DeriveSecret("derived", 1)
 	needles.Add("derived seed", derived[:])
 	key := derived.DeriveSecret("stream")
@@ -51,4 +55,22 @@ func TestNoCopiesLeft(t *testing.T) {
 	find("root")
 	root.Wipe()
 	find()
+}
+
+// addHMAC adds what HMAC makes of a key alone: the masked key and the state of the hash
+// behind it, which serves as well as the key does.
+func addHMAC(needles *secrettest.Needles, key *Seed) {
+	for name, mask := range map[string]byte{"inner": innerPad, "outer": outerPad} {
+		block, hash, state := new([sha256.BlockSize]byte), sha256.New(), make([]byte, 0, 256)
+		secret.Do(func() {
+			key.pad(block, mask)
+			hash.Write(block[:])
+			state, _ = hash.(encoding.BinaryAppender).AppendBinary(state)
+		})
+		needles.Add(name+" key block", block[:32])
+		needles.Add(name+" hash state", state[len("sha\x03"):][:sha256.Size])
+		clear(block[:])
+		clear(state)
+		secret.Clear(hash)
+	}
 }

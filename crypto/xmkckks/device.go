@@ -333,16 +333,15 @@ func (c *Context) smallProducts(y zq.Vector, w []int8, b zq.Vector) {
 // on x, and shifts by an amount that does only within a word, which takes the same
 // time whatever the amount.
 func encode(x float64, logLambda int) sampler.Int128 {
-	bits64 := math.Float64bits(x)
-	sign := -(bits64 >> 63)
-	exponent := bits64 >> 52 & 0x7ff
-	normal := (exponent + 0x7ff) >> 11 // 0 if x is subnormal or 0, else 1
-	mantissa := bits64&(1<<52-1) | normal<<52
+	b := math.Float64bits(x)
+	sign := -(b >> 63)
+	mantissa := b&(1<<52-1) | 1<<52
 
-	// |x| = mantissa 2^(exponent + 1 - normal - 1075), so that |x| 2^logLambda =
-	// mantissa 2^shift/2^54, with shift at most 127. Below shift = 0 it is less than
-	// 1/2, as it is at 0.
-	shift := int64(exponent) + int64(1-normal) - 1021 + int64(logLambda)
+	// |x| = mantissa 2^(exponent - 1075), so that |x| 2^logLambda = mantissa
+	// 2^shift/2^54, with shift at most 127. Below shift = 0 it is less than 1/2, as it
+	// is at 0: so are zero and the subnormal numbers, which have no 1 before their
+	// mantissa's 52 bits and are taken to have one.
+	shift := int64(b>>52&0x7ff) - 1021 + int64(logLambda)
 	shift &^= shift >> 63
 	w := shiftLeft(mantissa, uint64(shift))
 
