@@ -123,7 +123,7 @@ func newCurvesCommand() *cobra.Command {
 		Short: "Measure and plot how often the blind receiver reads, against SNR, N and sigma",
 		Long: `Send random blocks through the whole modem (digits, frame, pulses, delays, phases,
 gains, noise) to a receiver that is told nothing, and measure the share that it
-reads at the first attempt and within all attempts, each with fresh public gains.
+reads at the first attempt and within all attempts, each with fresh gains.
 Every accepted block is compared with what was sent.
 
 Of CONFIG the modem's keys in [link] count, with delay_spread_samples,

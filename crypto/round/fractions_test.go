@@ -21,12 +21,12 @@ func (f *fractions) Continuous() bool                         { return true }
 func (f *fractions) Scaled(dst []float64, _, _ uint32, _ int) { copy(dst, f.scaled) }
 
 // Gains a_i/b that are no integers leave errors of multiples of q/b. None of 20,000
-// rounds (RINGWAVE_LONG=1; 400 otherwise) over all sets, b up to 12, 1 to 10 devices
+// rounds (RINGWAVE_LONG=1; 210 otherwise) over all sets, b up to 12, 1 to 10 devices
 // and ring noise of deviation 0.1 to 8 is accepted. The controls beside them, integer
 // gains and the same noise, are all read, within 8 predicted deviations of what was
 // sent. (Without ring noise the check is another, and one.)
 func TestFractions(t *testing.T) {
-	rounds := 400
+	rounds := 210
 	if os.Getenv("RINGWAVE_LONG") == "1" {
 		rounds = 20_000
 	}

@@ -229,7 +229,7 @@ type simulation struct {
 	samples  int       // W
 	noise    float64   // deviation of a symbol's noise, each branch
 	drawn    []float64 // h_i as drawn
-	sent     []float64 // times the attempt's public gain
+	sent     []float64 // times the attempt's drawn gain
 	in, quad []float64 // both branches of it, turned by the device's phase
 	kept     []float64 // what of it the receiver keeps
 	h        []float64 // that, by what the largest digit is sent as

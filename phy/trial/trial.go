@@ -62,7 +62,7 @@ type Config struct {
 	// calibration. Delays are then drawn once for all trials of the seed.
 	Compensated bool
 	// Attempts is how often a trial is tried, every device's signal multiplied by a
-	// fresh public gain in [0.7, 1] from the second time on.
+	// fresh gain in [0.7, 1] from the second time on.
 	Attempts int
 	// WholeRounds makes an attempt of the four transmissions of a round, a block
 	// each, read at the scale of the first and with its pattern. Otherwise an
