@@ -28,7 +28,8 @@
 //   - The receiver rounds to the nearest sum that N trits can have, and hands
 //     the aggregated ciphertext to the devices without error.
 //
-// n = 9 protects nothing: lattices of that dimension are reduced in no time. With
-// sigma_pilot = 0.1 and ten devices most digits are read wrong, and the sum is
-// uniform modulo q; EpsStd tells by how much.
+// n = 9 protects nothing: lattices of that dimension are reduced in no time. Nor is
+// the key a secret here: like gains and noise it is drawn from the run's public seed,
+// and nobody wipes it. With sigma_pilot = 0.1 and ten devices most digits are read
+// wrong, and the sum is uniform modulo q; EpsStd tells by how much.
 package airhe

@@ -150,8 +150,15 @@ func New(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// Close stops the engine's goroutines. It leaves the devices as they are.
-func (e *Engine) Close() { e.pool.close() }
+// Close stops the engine's goroutines and overwrites the scalars of the last round, of
+// which it keeps a copy. It leaves the devices as they are.
+func (e *Engine) Close() {
+	e.pool.close()
+	e.one[0] = nil
+	for _, scalars := range e.delta {
+		clear(scalars)
+	}
+}
 
 // length gives the number of coefficients of a transmission.
 func (e *Engine) length(t phy.Transmission) int {

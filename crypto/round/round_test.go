@@ -2,6 +2,7 @@ package round
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"ringwave/crypto/xmkckks"
@@ -35,5 +36,25 @@ func TestRecovery(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// What devices train on is not left in the engine.
+func TestCloseForgetsScalars(t *testing.T) {
+	set, _ := xmkckks.Lookup("demo-1024")
+	b := newBench(t, setup{params: set, form: xmkckks.Short, devices: 3, f: 2, seed: 1})
+	e, err := New(Config{Context: b.ctx, Devices: b.devices, Server: b.server, Uplink: b.engine.cfg.Uplink, Attempts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Run(0, b.deltas()); err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(e.delta, func(x []float64) bool { return x[0] == 0 }) {
+		t.Fatal("the engine keeps its scalars elsewhere")
+	}
+	e.Close()
+	if slices.ContainsFunc(e.delta, func(x []float64) bool { return x[0] != 0 }) || e.one[0] != nil {
+		t.Errorf("after Close the engine holds %v, %v", e.delta, e.one)
 	}
 }
