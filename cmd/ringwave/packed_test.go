@@ -386,7 +386,7 @@ func TestPackedRefusals(t *testing.T) {
 		{[]string{"optimizer.packed_directions=-4"}, "optimizer.packed_directions is -4"},
 		{[]string{"optimizer.packed_directions=100000"}, "optimizer.packed_directions is 100000"},
 		{[]string{"optimizer.packed_directions=1.5"}, "packed_directions"},
-		{[]string{"optimizer.packed_directions=4096"}, "optimizer.packed_directions is 4096: no room in the ciphertext: parameter set ringwave-4096-100 has n = 4096 coefficients, too few for P = 4096 messages and W = 1: allowed are at most 4095"},
+		{[]string{"optimizer.packed_directions=4096"}, "optimizer.packed_directions is 4096: no room in the ciphertext: parameter set ringwave-4096-100 has n = 4096 coefficients, too few for P = 4096 messages and W = 2: allowed are at most 4094"},
 		{[]string{"optimizer.packed_directions=2048", "encryption.parameter_set=lean-2048"}, "optimizer.packed_directions is 2048: no room"},
 		{[]string{"optimizer.packed_directions=60000", "experiment.aggregator=digital"}, "optimizer.packed_directions is 60000: no room"},
 		{[]string{"optimizer.packed_directions=2", "experiment.aggregator=heairfed"}, "optimizer.packed_directions is 2"},

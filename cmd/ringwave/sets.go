@@ -91,12 +91,15 @@ func floodingText(d xmkckks.Design) string {
 	}
 	std := math.Sqrt(variance)
 	if d.Params.LogFlood == 0 {
-		return fmt.Sprintf("%.0f bits: e* has deviation %.2f only", math.Floor(d.FloodingBits), std)
+		return fmt.Sprintf("%s: e* has deviation %.2f only", floodingBits(d), std)
 	}
 	return fmt.Sprintf("%s over %d shares of one key: e* has deviation 2^%.1f", floodingBits(d), d.Link.Attempts, math.Log2(std))
 }
 
 // floodingBits says how well shares are flooded, and in which sense.
 func floodingBits(d xmkckks.Design) string {
+	if d.FloodingDistance == 1 {
+		return "0 bits"
+	}
 	return fmt.Sprintf("%.0f bits of statistical security (advantage; distance at most 2^%.1f)", math.Floor(d.FloodingBits), math.Log2(d.FloodingDistance))
 }

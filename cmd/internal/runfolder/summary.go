@@ -59,7 +59,7 @@ type Summary struct {
 
 	UplinkBitsPerRound         int64 `json:"uplink_bits_per_round"`          // one device
 	UplinkOverheadBitsPerRound int64 `json:"uplink_overhead_bits_per_round"` // of these, not payload
-	FloodingBits               Float `json:"flooding_bits"`                  // null where there is no flooding
+	FloodingBits               Float `json:"flooding_bits"`                  // of advantage, see xmkckks.FloodStd; null without encryption
 
 	Notes []string `json:"notes"` // sentences for the reader; never null in the file
 }
