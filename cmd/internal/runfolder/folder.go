@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"ringwave/crypto/lockfile"
 )
 
 // The names of the files that a run folder is known by.
@@ -35,7 +37,7 @@ const (
 // be called from several goroutines.
 type Folder struct {
 	path string
-	lock *os.File
+	lock *lockfile.File
 }
 
 // DefaultDir gives the path of a new run's folder, root/20261120T134500Z-name,
@@ -87,7 +89,8 @@ func requireEmpty(dir string) error {
 		return fmt.Errorf("looking into the run folder %s: %w", dir, cause(err))
 	}
 	for _, e := range entries {
-		if e.Name() != lockName {
+		// Some systems have a second file for the lock.
+		if !strings.HasPrefix(e.Name(), lockName) {
 			return fmt.Errorf("the run folder %s is not empty (it holds %s): name a new or an empty folder", dir, e.Name())
 		}
 	}
@@ -129,9 +132,10 @@ func requireRun(dir string) error {
 }
 
 func hold(dir string) (*Folder, error) {
-	lock, err := takeLock(filepath.Join(dir, lockName))
-	if errors.Is(err, errHeld) {
-		return nil, fmt.Errorf("the run folder %s is in use by another process%s: wait for it to end, or choose another folder", dir, heldHint)
+	path := filepath.Join(dir, lockName)
+	lock, err := lockfile.Open(path)
+	if errors.Is(err, lockfile.ErrHeld) {
+		return nil, fmt.Errorf("the run folder %s is in use by another process%s: wait for it to end, or choose another folder", dir, lockfile.Hint(path))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("locking the run folder %s: %w", dir, cause(err))
@@ -160,7 +164,7 @@ func (f *Folder) Path() string { return f.path }
 
 // Close gives up the lock. It does not close Metrics or a Log opened from f.
 func (f *Folder) Close() error {
-	if err := releaseLock(f.lock); err != nil {
+	if err := f.lock.Close(); err != nil {
 		return fmt.Errorf("unlocking the run folder %s: %w", f.path, cause(err))
 	}
 	return nil
