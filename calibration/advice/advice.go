@@ -105,9 +105,9 @@ type Options struct {
 	BlockSymbols int
 	MaxAlpha     float64
 
-	// Attempts a round is tried, KeyAttempts tau, the attempts that one key answers
-	// (0: 400 times Attempts), DeltaMax the bound on |Delta f/mu|.
-	Attempts, KeyAttempts int
+	// Attempts a round is tried, KeyShares tau, the decryption shares that one key
+	// gives, one a round (0: 400), DeltaMax the bound on |Delta f/mu|.
+	Attempts, KeyShares int
 	DeltaMax              float64
 	// Messages is P, the scalars that a device sends in a round; 0: 1.
 	Messages int
@@ -263,7 +263,7 @@ func (o Options) complete(devices int) (Options, error) {
 	}
 	set(&o.BlockSymbols, 8192)
 	set(&o.MaxAlpha, 40)
-	set(&o.KeyAttempts, 400*o.Attempts)
+	set(&o.KeyShares, 400)
 	set(&o.Wanted, 0.99)
 	set(&o.Coarse, 8)
 	set(&o.Fine, 100)
@@ -301,8 +301,8 @@ func (o Options) complete(devices int) (Options, error) {
 			return o, err
 		}
 	}
-	if o.Coarse < 1 || o.Fine < 1 || o.Fresh < 1 || o.Shown < 1 || o.BlockSymbols < 1 || !(o.MaxAlpha > 0) || math.IsInf(o.MaxAlpha, 0) || o.KeyAttempts < 1 || !(o.Wanted > 0 && o.Wanted < 1) {
-		return o, errors.New("advice needs positive numbers of rounds, block symbols and attempts of a key, a positive finest scale, and a wanted probability between 0 and 1")
+	if o.Coarse < 1 || o.Fine < 1 || o.Fresh < 1 || o.Shown < 1 || o.BlockSymbols < 1 || !(o.MaxAlpha > 0) || math.IsInf(o.MaxAlpha, 0) || o.KeyShares < 1 || !(o.Wanted > 0 && o.Wanted < 1) {
+		return o, errors.New("advice needs positive numbers of rounds, block symbols and shares of a key, a positive finest scale, and a wanted probability between 0 and 1")
 	}
 	return o, nil
 }

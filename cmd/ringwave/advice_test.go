@@ -89,7 +89,7 @@ func readAtOnce(t *testing.T, c config.Config) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.assemble(xmkckks.NewLedger(attemptsPerKey(c)), 0, 1); err != nil {
+	if err := s.assemble(xmkckks.NewLedger(sharesPerKey(c)), 0, 1); err != nil {
 		t.Fatal(err)
 	}
 	defer s.protocol.close()

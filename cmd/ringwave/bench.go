@@ -83,7 +83,7 @@ func benchRound(ctx context.Context, set string, devices, rounds int) (benchPoin
 	if err != nil {
 		return benchPoint{}, err
 	}
-	p, err := newProtocol(c, root, seedLinkSecret(root), ch, nil, design, xmkckks.NewLedger(attemptsPerKey(c)), 0, 1)
+	p, err := newProtocol(c, root, seedLinkSecret(root), ch, nil, design, xmkckks.NewLedger(sharesPerKey(c)), 0, 1)
 	if err != nil {
 		return benchPoint{}, err
 	}

@@ -67,7 +67,7 @@ func adviceOptions(c config.Config, root keystream.Seed) (advice.Options, error)
 	own, err := ownWay(c)
 	return advice.Options{
 		Modem: modemConfig(c.Link), BlockSymbols: c.Link.BlockSymbols, MaxAlpha: c.Link.MaxAlpha,
-		Attempts: c.Encryption.AttemptsPerRound, KeyAttempts: attemptsPerKey(c), DeltaMax: c.Encryption.DeltaMax,
+		Attempts: c.Encryption.AttemptsPerRound, KeyShares: sharesPerKey(c), DeltaMax: c.Encryption.DeltaMax,
 		Messages: c.Optimizer.PackedDirections,
 		Own:      own, Shown: shownOutlooks, Seed: root.Derive("advice"),
 	}, err

@@ -330,13 +330,14 @@ func overrideRing(p *xmkckks.Params, e config.Encryption) error {
 	return nil
 }
 
-// attemptsPerKey gives tau, the attempts that one key may answer.
-func attemptsPerKey(c config.Config) int {
+// sharesPerKey returns tau, the decryption shares that one key may give: one a round
+// of its epoch, whatever the attempts.
+func sharesPerKey(c config.Config) int {
 	rounds := c.Optimizer.Rounds
 	if e := c.Encryption.KeyEpochRounds; e > 0 {
 		rounds = min(rounds, e)
 	}
-	return rounds * c.Encryption.AttemptsPerRound
+	return rounds
 }
 
 // newDesign fits the parameter set of a configuration to its channel.
@@ -348,7 +349,7 @@ func newDesign(c config.Config, ch *channel.Channel) (xmkckks.Design, error) {
 	mu, omega := linkMoments(c, ch)
 	link := xmkckks.Link{
 		Mu: mu, Omega: omega, K: ch.KFactors(), Alpha: designAlpha(c, ch),
-		DeltaMax: c.Encryption.DeltaMax, Attempts: attemptsPerKey(c), Messages: c.Optimizer.PackedDirections,
+		DeltaMax: c.Encryption.DeltaMax, Attempts: sharesPerKey(c), Messages: c.Optimizer.PackedDirections,
 	}
 	if _, ok := equalisation(c); ok {
 		intended(&link)

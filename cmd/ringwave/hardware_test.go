@@ -118,7 +118,7 @@ func rowsOf(t *testing.T, name string, rounds int, more ...string) (*session, []
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.assemble(xmkckks.NewLedger(attemptsPerKey(c)), 0, 1); err != nil {
+	if err := s.assemble(xmkckks.NewLedger(sharesPerKey(c)), 0, 1); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.protocol.close() })

@@ -102,7 +102,7 @@ func compareLinks(t *testing.T, c config.Config, rounds int) {
 	if err := checkWaveform(c, ch, design); err != nil {
 		t.Fatal(err)
 	}
-	p, err := newProtocol(c, root, seedLinkSecret(root), ch, nil, design, xmkckks.NewLedger(attemptsPerKey(c)), 0, 1)
+	p, err := newProtocol(c, root, seedLinkSecret(root), ch, nil, design, xmkckks.NewLedger(sharesPerKey(c)), 0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -226,14 +226,14 @@ func TestKilledTenTimesAndResumed(t *testing.T) {
 	}
 }
 
-// journalRecords gives the records of a run's journal, 36 bytes each behind 8 of
+// journalRecords gives the records of a run's journal, 40 bytes each behind 8 of
 // magic, sorted.
 func journalRecords(t *testing.T, dir string) []string {
 	t.Helper()
 	data := readFile(t, dir, journalName)[8:]
 	var records []string
-	for len(data) >= 36 {
-		records, data = append(records, string(data[:36])), data[36:]
+	for len(data) >= 40 {
+		records, data = append(records, string(data[:40])), data[40:]
 	}
 	slices.Sort(records)
 	return records

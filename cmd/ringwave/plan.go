@@ -26,7 +26,7 @@ type plan struct {
 	Secret        string             `json:"secret,omitempty"`
 	FloodingBits  float64            `json:"flooding_bits"` // of advantage, see xmkckks.FloodStd
 	FloodDistance float64            `json:"flooding_distance,omitempty"`
-	Attempts      int                `json:"attempts_per_key"`
+	Shares        int                `json:"shares_per_key"`
 	Alpha         float64            `json:"alpha"`
 	Budget        map[string]float64 `json:"noise_budget_variance,omitempty"`
 	DecodedStd    float64            `json:"eps_std"`
@@ -103,7 +103,7 @@ few rounds that are thrown away.`,
 }
 
 func makePlan(ctx context.Context, s *session) (p plan, err error) {
-	if err := s.assemble(xmkckks.NewLedger(attemptsPerKey(s.cfg)), 0, 1); err != nil {
+	if err := s.assemble(xmkckks.NewLedger(sharesPerKey(s.cfg)), 0, 1); err != nil {
 		return p, err
 	}
 	if s.protocol != nil {
@@ -147,7 +147,7 @@ func (p *plan) addEncryption(s *session) {
 	security := d.Params.Security()
 	p.ParameterSet, p.Form, p.Witnesses = d.Params.Name, d.Form.String(), d.Witnesses
 	p.Security, p.SecurityBits, p.Secret = security.String(), security.Bits, d.Params.Secret.String()
-	p.FloodingBits, p.FloodDistance, p.Attempts = d.FloodingBits, d.FloodingDistance, d.Link.Attempts
+	p.FloodingBits, p.FloodDistance, p.Shares = d.FloodingBits, d.FloodingDistance, d.Link.Attempts
 	b := d.Expected
 	p.Budget = map[string]float64{"A": b.A, "B1": b.B1, "B2": b.B2, "C1": b.C1, "C2": b.C2, "D": b.D, "E": b.E, "rounding": b.R}
 	p.DecodedStd = d.DecodedStd()

@@ -276,7 +276,7 @@ func (s *session) assembleAfter(state learner.State) error {
 	if e := s.cfg.Encryption.KeyEpochRounds; e > 0 {
 		epoch = uint32(state.Round / e)
 	}
-	if err := s.assemble(xmkckks.NewLedger(attemptsPerKey(s.cfg)), epoch, state.Round+1); err != nil {
+	if err := s.assemble(xmkckks.NewLedger(sharesPerKey(s.cfg)), epoch, state.Round+1); err != nil {
 		return err
 	}
 	if state.Round == 0 {

@@ -182,7 +182,7 @@ func (s *session) carrier() (carry func(ctx context.Context, k int, values [][]f
 			return append([]float64(nil), out.Sum...), math.Sqrt(out.PredictedMSE), err
 		}, dim, err
 	}
-	a, err := s.aggregator(xmkckks.NewLedger(attemptsPerKey(s.cfg)), 0, 1)
+	a, err := s.aggregator(xmkckks.NewLedger(sharesPerKey(s.cfg)), 0, 1)
 	return func(ctx context.Context, k int, values [][]float64) ([]float64, float64, error) {
 		delta := make([]float64, len(values))
 		for i, v := range values {

@@ -40,8 +40,11 @@ type session struct {
 	metrics  *runfolder.Metrics
 	log      *runfolder.Log
 	journal  *xmkckks.Journal
-	protocol *protocol
-	trainer  trainer
+	keyEpoch uint32 // the first of this sitting, of keys from the system
+	// remembered stands around protocol where no round may be sent twice; nil elsewhere.
+	remembered *remembered
+	protocol   *protocol
+	trainer    trainer
 	// mismatched stands around protocol where gains do not match; nil elsewhere.
 	mismatched *mismatched
 	facts      []string // of a system with one key
@@ -163,11 +166,18 @@ func (s *session) aggregator(guard xmkckks.Guard, baseEpoch uint32, firstRound i
 		return nil, err
 	}
 	s.protocol = p
+	var packer learner.Packer = p
 	if runsUnchecked(s.cfg) {
-		s.mismatched, err = newMismatched(s.cfg, p)
-		return s.mismatched, err
+		if s.mismatched, err = newMismatched(s.cfg, p); err != nil {
+			return nil, err
+		}
+		packer = s.mismatched
 	}
-	return p, nil
+	if s.remembered == nil {
+		return packer, nil
+	}
+	s.remembered.Packer = packer
+	return s.remembered, nil
 }
 
 // linkSecret returns the secret of patterns and check weights: that of the folder, or a
@@ -209,7 +219,7 @@ func (s *session) create(dir string) (err error) {
 	if s.metrics, err = s.folder.CreateMetrics(); err != nil {
 		return place(err)
 	}
-	if err := s.open(1, nil); err != nil {
+	if err := s.open(nil); err != nil {
 		return err
 	}
 	s.log.Info("started", "seed", s.cfg.Experiment.Seed, "data_set", s.task.name, "fallback_used", s.task.fallbackUsed)
@@ -219,20 +229,26 @@ func (s *session) create(dir string) (err error) {
 
 // open opens the log and the journal and assembles the rest. With a checkpoint
 // the run goes on behind it.
-func (s *session) open(firstRound int, from *runfolder.Checkpoint) (err error) {
+func (s *session) open(from *runfolder.Checkpoint) (err error) {
 	if s.log, err = s.folder.OpenLog(); err != nil {
 		return place(err)
 	}
-	epoch := uint32(0)
+	epoch, firstRound := uint32(0), 1
 	var guard xmkckks.Guard
 	if s.design != nil {
-		if epoch, err = s.openJournal(from); err != nil {
+		if epoch, firstRound, err = s.openJournal(from); err != nil {
 			return err
 		}
 		guard = s.journal
 	}
 	if err := s.assemble(guard, epoch, firstRound); err != nil {
 		return err
+	}
+	s.began = time.Now()
+	if from != nil {
+		if err := s.restore(from); err != nil {
+			return err
+		}
 	}
 	if s.protocol != nil {
 		if s.onAir != nil {
@@ -248,36 +264,22 @@ func (s *session) open(firstRound int, from *runfolder.Checkpoint) (err error) {
 			what = "a check would have declared the round void"
 		}
 		s.protocol.failed = func(k int, f round.Failure) {
-			s.log.Warn(what, "round", k, "attempt", f.Attempt, "check", f.Check.String(), "transmission", f.Transmission.String(), "reason", f.Reason)
+			s.log.Warn(what, "round", k, "attempt", f.Attempt, "again", f.Again, "check", f.Check.String(), "transmission", f.Transmission.String(), "reason", f.Reason)
 		}
 	}
-	s.began = time.Now()
 	return nil
 }
 
-// openJournal opens the record of decryption shares and gives the key epoch of
-// the first round. Keys from a seed are those of before, and what was answered
-// after the checkpoint is answered the same again. Keys from the system died
-// with the process that held them: a new epoch begins.
-func (s *session) openJournal(from *runfolder.Checkpoint) (uint32, error) {
-	j, err := xmkckks.OpenJournal(filepath.Join(s.folder.Path(), journalName), attemptsPerKey(s.cfg))
-	if err != nil {
-		return 0, place(err)
+// restore takes the trainer to where the run was.
+func (s *session) restore(from *runfolder.Checkpoint) error {
+	err := s.trainer.Restore(learner.State{
+		Round: from.Round, Theta: from.Theta,
+		Repeated: from.Repeated, Skipped: from.Skipped, Clipped: from.Clipped,
+	})
+	if err != nil || s.remembered == nil {
+		return bad(err)
 	}
-	s.journal = j
-	if from == nil {
-		return 0, nil
-	}
-	if s.cfg.Encryption.Randomness == "system" {
-		return j.NextEpoch(), nil
-	}
-	if err := j.Rewind(uint32(from.Round)); err != nil {
-		return 0, err
-	}
-	if e := s.cfg.Encryption.KeyEpochRounds; e > 0 {
-		return uint32(from.Round / e), nil
-	}
-	return 0, nil
+	return s.recall(from)
 }
 
 func (s *session) manifest() runfolder.Manifest {
@@ -353,21 +355,22 @@ func (s *session) resume() error {
 	if err := s.sameData(); err != nil {
 		return err
 	}
-	if s.metrics, err = folder.OpenMetricsAt(point.MetricsOffset); err != nil {
+	open := folder.OpenMetricsAt
+	if sendsOnce(s.cfg) {
+		open = folder.OpenMetricsAfter
+	}
+	if s.metrics, err = open(point.MetricsOffset); err != nil {
 		return place(err)
 	}
 	s.before = time.Duration(point.Seconds * float64(time.Second))
-	if err := s.open(point.Round+1, &point); err != nil {
+	if err := s.open(&point); err != nil {
 		return err
 	}
-	err = s.trainer.Restore(learner.State{
-		Round: point.Round, Theta: point.Theta,
-		Repeated: point.Repeated, Skipped: point.Skipped, Clipped: point.Clipped,
-	})
-	if err != nil {
-		return bad(err)
+	at := s.trainer.State().Round
+	s.log.Info("resumed", "after_round", at)
+	if s.remembered != nil && s.remembered.until > at {
+		s.log.Warn("rounds that may have been sent are skipped", "from", at+1, "to", s.remembered.until)
 	}
-	s.log.Info("resumed", "after_round", point.Round)
 	return nil
 }
 
@@ -393,7 +396,7 @@ func (s *session) checkpoint() error {
 	return s.folder.SaveCheckpoint(runfolder.Checkpoint{
 		ConfigDigest: s.digest, Round: state.Round,
 		Repeated: state.Repeated, Skipped: state.Skipped, Clipped: state.Clipped,
-		MetricsOffset: s.metrics.Offset(), Seconds: s.seconds(), Theta: state.Theta,
+		MetricsOffset: s.metrics.Offset(), Seconds: s.seconds(), KeyEpoch: s.keyEpoch, Theta: state.Theta,
 	})
 }
 
@@ -437,13 +440,13 @@ func (s *session) train(ctx context.Context, report func(r learner.Record)) (err
 			s.log.Warn("losses overflowed", "round", record.Round, "devices", record.Overflowed)
 		}
 		line := row(record)
-		if s.protocol != nil {
+		if s.protocol != nil && record.Attempts > 0 {
 			line.Link = s.protocol.link.report()
 			if n := s.protocol.link.clippedSamples(); n > 0 {
 				s.log.Warn("the receiver clipped", "round", record.Round, "samples", n)
 			}
 		}
-		if err := s.metrics.Add(line); err != nil {
+		if err := s.addLine(line); err != nil {
 			return err
 		}
 		report(record)
@@ -454,6 +457,15 @@ func (s *session) train(ctx context.Context, report func(r learner.Record)) (err
 		}
 	}
 	return nil
+}
+
+// addLine writes a line of metrics.csv. Where a resumed run takes its rounds from
+// there, the next is not sent before it is on the disk.
+func (s *session) addLine(line runfolder.Row) error {
+	if err := s.metrics.Add(line); err != nil || s.remembered == nil || !s.remembered.sync {
+		return err
+	}
+	return s.metrics.Sync()
 }
 
 // row is a record as a line of metrics.csv.
@@ -567,6 +579,9 @@ func (s *session) close() error {
 	}
 	if s.metrics != nil {
 		errs = append(errs, s.metrics.Close())
+	}
+	if s.remembered != nil && s.remembered.messages != nil {
+		errs = append(errs, s.remembered.messages.Close())
 	}
 	if s.log != nil {
 		errs = append(errs, s.log.Close())

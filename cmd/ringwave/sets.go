@@ -10,8 +10,8 @@ import (
 	"ringwave/crypto/xmkckks"
 )
 
-// setsShares is tau of the listed figures: 400 rounds of at most four attempts.
-const setsShares = 1600
+// setsShares is tau of the listed figures: 400 rounds, one share each.
+const setsShares = 400
 
 // setsLink is the link that the listed figures hold for: the paper's ten
 // devices at sigma = 1.

@@ -190,7 +190,7 @@ func TestOverflowIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.close()
-	if err := s.assemble(xmkckks.NewLedger(attemptsPerKey(c)), 0, 1); err != nil {
+	if err := s.assemble(xmkckks.NewLedger(sharesPerKey(c)), 0, 1); err != nil {
 		t.Fatal(err)
 	}
 	var rows []runfolder.Row

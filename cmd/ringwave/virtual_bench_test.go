@@ -146,7 +146,7 @@ func newAirRun(t testing.TB, ctx context.Context, c config.Config, noise *slotNo
 	}
 	r := &airRun{s: s, noise: noise, setGain: setGain, h: make([]float64, c.Devices.Count)}
 	s.devices, s.patience = devices, boardPatience
-	if err := s.assemble(xmkckks.NewLedger(attemptsPerKey(c)), 0, 1); err != nil {
+	if err := s.assemble(xmkckks.NewLedger(sharesPerKey(c)), 0, 1); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

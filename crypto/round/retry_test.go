@@ -86,8 +86,8 @@ func (b *bench) checkOutcome(t *testing.T, k uint32, limit int, out Outcome, del
 	}
 }
 
-// A round that fails is repeated from fresh randomness, in the same fading block
-// or, with FreshOnRetry, in another; and the result is right.
+// A round that fails before any share is repeated from fresh randomness, in the same
+// fading block or, with FreshOnRetry, in another; and the result is right.
 func TestRetry(t *testing.T) {
 	const limit = 8
 	for _, tc := range []struct {
@@ -100,7 +100,7 @@ func TestRetry(t *testing.T) {
 				params: params(t, "lean-2048"), form: xmkckks.Short, devices: 3, sigma: 1, f: 8,
 				attempts: limit, wrap: tapped(seen.record), seed: 20,
 				channel: func(c *channel.Config) {
-					c.DriftAt, c.DriftStd, c.DriftProbability = channel.AfterCiphertext, 0.5, 0.5
+					c.DriftAt, c.DriftStd, c.DriftProbability = channel.WithinCiphertext, 0.5, 0.5
 					c.FreshOnRetry = tc.fresh
 				},
 			})
@@ -113,7 +113,7 @@ func TestRetry(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				b.checkOutcome(t, k, limit, out, delta, Failure{Check: EqualGains, Transmission: phy.TxShare})
+				b.checkOutcome(t, k, limit, out, delta, Failure{Check: EqualGains, Transmission: phy.TxC1})
 				total += out.Attempts
 				if out.Skipped {
 					skipped++
@@ -171,15 +171,15 @@ func TestSkippedRound(t *testing.T) {
 }
 
 // No device gives a decryption share in an attempt of which b, c0 or c1 failed a
-// check; in an attempt that gets as far as phase 3, each gives one.
+// check. In the attempt that gets as far as phase 3 each gives one, and that is the
+// last attempt: what fails then is sent again.
 func TestNoShareAfterAFailedCheck(t *testing.T) {
 	const devices, limit, rounds = 3, 8, 100
-	// spoil makes the linear check of one transmission fail, in two attempts of
-	// three.
+	// spoil makes the linear check of one transmission fail, two times of three.
 	spoil := func(at phy.Transmission) func(*setup) {
 		return func(s *setup) {
 			s.wrap = tapped(func(slot phy.Slot, rx *phy.Reception) {
-				if slot.Transmission == at && (slot.Round+slot.Attempt)%3 != 0 {
+				if slot.Transmission == at && (slot.Round+slot.Attempt+uint32(slot.Again))%3 != 0 {
 					rx.CheckPassed = false
 				}
 			})
@@ -191,18 +191,17 @@ func TestNoShareAfterAFailedCheck(t *testing.T) {
 		}
 	}
 	for _, tc := range []struct {
-		name   string
-		apply  func(*setup)
-		want   Failure
-		shares int // in a failed attempt
+		name  string
+		apply func(*setup)
+		want  Failure
 	}{
-		{"b damaged", spoil(phy.TxKey), Failure{Check: LinearCheck, Transmission: phy.TxKey}, 0},
-		{"c0 damaged", spoil(phy.TxC0), Failure{Check: LinearCheck, Transmission: phy.TxC0}, 0},
-		{"c1 damaged", spoil(phy.TxC1), Failure{Check: LinearCheck, Transmission: phy.TxC1}, 0},
-		{"drift between b and c0", drift(channel.AfterKey), Failure{Check: EqualGains, Transmission: phy.TxC0}, 0},
-		{"drift between c0 and c1", drift(channel.WithinCiphertext), Failure{Check: EqualGains, Transmission: phy.TxC1}, 0},
-		{"drift between c1 and D", drift(channel.AfterCiphertext), Failure{Check: EqualGains, Transmission: phy.TxShare}, devices},
-		{"D damaged", spoil(phy.TxShare), Failure{Check: LinearCheck, Transmission: phy.TxShare}, devices},
+		{"b damaged", spoil(phy.TxKey), Failure{Check: LinearCheck, Transmission: phy.TxKey}},
+		{"c0 damaged", spoil(phy.TxC0), Failure{Check: LinearCheck, Transmission: phy.TxC0}},
+		{"c1 damaged", spoil(phy.TxC1), Failure{Check: LinearCheck, Transmission: phy.TxC1}},
+		{"drift between b and c0", drift(channel.AfterKey), Failure{Check: EqualGains, Transmission: phy.TxC0}},
+		{"drift between c0 and c1", drift(channel.WithinCiphertext), Failure{Check: EqualGains, Transmission: phy.TxC1}},
+		{"drift between c1 and D", drift(channel.AfterCiphertext), Failure{Check: EqualGains, Transmission: phy.TxShare}},
+		{"D damaged", spoil(phy.TxShare), Failure{Check: LinearCheck, Transmission: phy.TxShare}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			guard := newTally()
@@ -212,39 +211,202 @@ func TestNoShareAfterAFailedCheck(t *testing.T) {
 			}
 			tc.apply(&s)
 			b := newBench(t, s)
-			failures, answered := 0, 0
+			failures, all := 0, 0
 			for k := range uint32(rounds) {
 				out, err := b.engine.Run(k, b.deltas())
 				if err != nil {
 					t.Fatal(err)
 				}
-				for a := range uint32(out.Attempts) {
-					got, want := guard.shares[[2]uint32{k, a}], devices
-					if int(a) < len(out.Failures) {
-						failures++
-						want = tc.shares
-						tc.want.Attempt = a
-						if out.Failures[a] != tc.want {
-							t.Errorf("round %d: %v, want %v", k, out.Failures[a], tc.want)
-						}
+				last := uint32(out.Attempts - 1) // attempt in which shares are given
+				if tc.want.Transmission == phy.TxShare {
+					last = 0
+				}
+				for n, f := range out.Failures {
+					failures++
+					want := tc.want
+					if want.Attempt = uint32(n); last == 0 {
+						want.Attempt, want.Again = 0, uint8(n)
 					}
-					answered += want
-					if got != want {
-						t.Errorf("round %d, attempt %d: %d shares given, want %d", k, a, got, want)
+					if f != want {
+						t.Errorf("round %d: %v, want %v", k, f, want)
 					}
 				}
+				given := devices
+				if out.Skipped && tc.want.Transmission != phy.TxShare {
+					given = 0
+				}
+				all += given
+				if got := guard.shares[[2]uint32{k, last}]; got != given {
+					t.Errorf("round %d, attempt %d: %d shares given, want %d", k, last, got, given)
+				}
 			}
-			all := 0
 			for _, n := range guard.shares {
-				all += n
+				all -= n
 			}
-			if all != answered {
-				t.Errorf("%d shares given in all, want %d", all, answered)
+			if all != 0 {
+				t.Errorf("%d shares were given too many or too few", -all)
 			}
 			if failures < rounds/2 {
 				t.Errorf("only %d failed attempts", failures)
 			}
-			t.Logf("%d failed attempts, %d shares in each", failures, tc.shares)
+			t.Logf("%d failures", failures)
 		})
+	}
+}
+
+// sent is an uplink that keeps what every device sends, and lets a test spoil what
+// the server receives.
+type sent struct {
+	phy.Uplink
+	slots   []phy.Slot
+	payload [][]zq.Vector // of each slot, each device
+	spoil   func(slot phy.Slot, rx *phy.Reception)
+}
+
+func (l *sent) Open(slot phy.Slot, n int) error {
+	l.slots, l.payload = append(l.slots, slot), append(l.payload, nil)
+	return l.Uplink.Open(slot, n)
+}
+
+func (l *sent) Transmit(i int, x zq.Vector) error {
+	var y zq.Vector
+	for _, residues := range x {
+		y = append(y, slices.Clone(residues))
+	}
+	last := len(l.payload) - 1
+	l.payload[last] = append(l.payload[last], y)
+	return l.Uplink.Transmit(i, x)
+}
+
+func (l *sent) Receive(rx *phy.Reception) error {
+	if err := l.Uplink.Receive(rx); err != nil {
+		return err
+	}
+	l.spoil(l.slots[len(l.slots)-1], rx)
+	return nil
+}
+
+// A share that was not received is sent again bit for bit: nothing is encrypted
+// anew, no device is asked again, and M is that of the attempt.
+func TestShareIsSentAgain(t *testing.T) {
+	const devices, limit = 3, 6
+	void := func(rx *phy.Reception) { rx.CheckPassed = false }
+	for name, x := range map[string]struct {
+		spoil    func(slot phy.Slot, rx *phy.Reception)
+		attempts int  // in all
+		attempt  int  // in which the shares are given
+		again    int  // times that D is sent again
+		skipped  bool // in the end
+	}{
+		"received": {func(phy.Slot, *phy.Reception) {}, 1, 0, 0, false},
+		"linear check, twice": {func(s phy.Slot, rx *phy.Reception) {
+			if s.Transmission == phy.TxShare && s.Again < 2 {
+				void(rx)
+			}
+		}, 3, 0, 2, false},
+		"other gains, once": {func(s phy.Slot, rx *phy.Reception) {
+			if s.Transmission == phy.TxShare && s.Again < 1 {
+				rx.Pattern[0]++
+			}
+		}, 2, 0, 1, false},
+		"another scale, once": {func(s phy.Slot, rx *phy.Reception) {
+			if s.Transmission == phy.TxShare && s.Again < 1 {
+				rx.Alpha *= 1.01
+			}
+		}, 2, 0, 1, false},
+		"after two void attempts": {func(s phy.Slot, rx *phy.Reception) {
+			if s.Attempt < 2 && s.Transmission == phy.TxC1 || s.Transmission == phy.TxShare && s.Again < 3 {
+				void(rx)
+			}
+		}, 6, 2, 3, false},
+		"never": {func(s phy.Slot, rx *phy.Reception) {
+			if s.Attempt < 1 || s.Transmission == phy.TxShare {
+				void(rx)
+			}
+		}, limit, 1, 4, true},
+		"witness": {func(s phy.Slot, rx *phy.Reception) {
+			if s.Transmission == phy.TxShare {
+				for _, residues := range rx.Y {
+					residues[rx.Y.Len()-1] ^= 1 << 40
+				}
+			}
+		}, 1, 0, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			link, guard := &sent{spoil: x.spoil}, newTally()
+			b := newBench(t, setup{
+				params: params(t, "lean-2048"), form: xmkckks.Short, devices: devices, sigma: 1, f: 8, workers: 1,
+				attempts: limit, guard: guard, seed: 23, wrap: func(u phy.Uplink) phy.Uplink { link.Uplink = u; return link },
+			})
+			for k := range uint32(3) {
+				link.slots, link.payload = nil, nil
+				delta := b.deltas()
+				out, err := b.engine.Run(k, delta)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if out.Attempts != x.attempts || out.Skipped != x.skipped {
+					t.Errorf("%d attempts, skipped %v: %v", out.Attempts, out.Skipped, out.Failures)
+				}
+				first := slices.Index(link.slots, phy.Slot{Round: k, Attempt: uint32(x.attempt), Transmission: phy.TxShare})
+				if first < 0 || len(link.slots) != first+1+x.again {
+					t.Fatalf("sent were %v, want D last and %d times again", link.slots, x.again)
+				}
+				for n, slot := range link.slots[first:] {
+					if slot != (phy.Slot{Round: k, Attempt: uint32(x.attempt), Transmission: phy.TxShare, Again: uint8(n)}) {
+						t.Errorf("the share is sent again as %+v", slot)
+					}
+					for i, y := range link.payload[first+n] {
+						if !y.Equal(link.payload[first][i]) {
+							t.Errorf("device %d sends another share the time %d", i+1, n+1)
+						}
+					}
+				}
+				if got := guard.shares[[2]uint32{k, uint32(x.attempt)}]; got != devices || len(guard.shares) != int(k)+1 {
+					t.Errorf("%d shares in attempt %d, and %v", got, x.attempt, guard.shares)
+				}
+				if x.skipped {
+					continue
+				}
+				h := make([]float64, devices)
+				b.channel.Scaled(h, k, out.Attempt, 0)
+				if eps, std := out.M-b.ideal(h, delta), b.design.ConditionalStd(b.ctx, h); int(out.Attempt) != x.attempt || math.Abs(eps) > 6*std {
+					t.Errorf("round %d: attempt %d, eps = %v, six deviations are %v", k, out.Attempt, eps, 6*std)
+				}
+			}
+		})
+	}
+}
+
+// Another scale is other gains, even where the pattern is the same.
+func TestOtherScale(t *testing.T) {
+	for _, at := range []phy.Transmission{phy.TxC0, phy.TxC1, phy.TxShare} {
+		b := newBench(t, setup{
+			params: params(t, "lean-2048"), form: xmkckks.Short, devices: 2, sigma: 1, f: 8, seed: 24,
+			wrap: tapped(func(slot phy.Slot, rx *phy.Reception) {
+				if slot.Transmission == at {
+					rx.Alpha = math.Nextafter(rx.Alpha, 0)
+				}
+			}),
+		})
+		out, err := b.engine.Run(1, b.deltas())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := (Failure{Check: EqualGains, Transmission: at}); !out.Skipped || out.Failures[0] != want {
+			t.Errorf("another scale at %v: %+v", at, out)
+		}
+	}
+}
+
+// D is sent again as often as a slot can count, and no more.
+func TestSentAgainAtMost(t *testing.T) {
+	b := newBench(t, setup{
+		params: params(t, "lean-2048"), form: xmkckks.Short, devices: 1, f: 8, attempts: 1000, seed: 25,
+		wrap: tapped(func(slot phy.Slot, rx *phy.Reception) { rx.CheckPassed = slot.Transmission != phy.TxShare }),
+	})
+	out, err := b.engine.Run(1, b.deltas())
+	if err != nil || !out.Skipped || out.Attempts != 256 || out.Failures[255].Again != 255 {
+		t.Errorf("%d attempts, %v", out.Attempts, err)
 	}
 }

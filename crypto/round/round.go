@@ -10,11 +10,13 @@ package round
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
+	"ringwave/phy/zq"
 )
 
 // Check is what found a round broken (physics.md section 4).
@@ -49,7 +51,9 @@ func (c Check) String() string {
 // Failure is one attempt that a check declared void.
 type Failure struct {
 	Attempt uint32
-	Check   Check
+	// Again counts how often D was sent before in this attempt.
+	Again uint8
+	Check Check
 	// Transmission is the one at which the check failed; D for the witnesses.
 	Transmission phy.Transmission
 	// Reason is what the link saw, if it saw anything.
@@ -58,10 +62,14 @@ type Failure struct {
 
 // String says in a few words what failed.
 func (f Failure) String() string {
-	if f.Reason != "" {
-		return fmt.Sprintf("attempt %d: %v failed at %v: %s", f.Attempt, f.Check, f.Transmission, f.Reason)
+	text := fmt.Sprintf("attempt %d: %v failed at %v", f.Attempt, f.Check, f.Transmission)
+	if f.Again > 0 {
+		text += fmt.Sprintf(", sent again (%d)", f.Again)
 	}
-	return fmt.Sprintf("attempt %d: %v failed at %v", f.Attempt, f.Check, f.Transmission)
+	if f.Reason != "" {
+		text += ": " + f.Reason
+	}
+	return text
 }
 
 // Outcome is what became of a round.
@@ -75,7 +83,7 @@ type Outcome struct {
 	Alpha float64
 	// Attempt is the attempt that succeeded, counted from 0.
 	Attempt uint32
-	// Attempts counts the attempts made.
+	// Attempts counts the attempts made, and the times that D was sent again.
 	Attempts int
 	// Skipped tells that every attempt failed: there is no M.
 	Skipped bool
@@ -91,7 +99,8 @@ type Config struct {
 	Devices []*xmkckks.Device
 	Server  *xmkckks.Server
 	Uplink  phy.Uplink
-	// Attempts is the most attempts at a round before it is skipped.
+	// Attempts is the most attempts at a round before it is skipped; sending D again
+	// counts as one.
 	Attempts int
 	// Workers is the number of goroutines that the devices of one process are
 	// spread over; 0 for one a core.
@@ -109,12 +118,14 @@ type Engine struct {
 
 	// The current attempt, for the tasks below.
 	slot    phy.Slot
+	shared  bool        // the devices were asked for their shares of this round
+	shares  []zq.Vector // of each device, once it has given it
 	delta   [][]float64 // delta[i][p], device by device
 	clipped []int       // messages of each device
 	errs    []error
 	one     [1][]float64 // the scalars of Run
 	packed  []float64    // M of each message
-	sendKey, sendC0, sendC1, sendShare,
+	sendKey, sendC0, sendC1, sendShare, sendAgain,
 	prepare func(i int)
 }
 
@@ -136,7 +147,7 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, pool: newPool(min(cfg.Workers, n)),
 		key: cfg.Context.NewAggregatedKey(), c1: cfg.Context.NewAggregatedC1(),
-		delta: make([][]float64, n), clipped: make([]int, n), errs: make([]error, n),
+		shares: make([]zq.Vector, n), delta: make([][]float64, n), clipped: make([]int, n), errs: make([]error, n),
 		packed: make([]float64, cfg.Context.Messages),
 	}
 	for i := range e.delta {
@@ -146,7 +157,8 @@ func New(cfg Config) (*Engine, error) {
 	for t := range e.rx {
 		e.rx[t] = phy.Reception{Y: m.NewVector(e.length(phy.Transmission(t))), Pattern: make([]int64, symbols)}
 	}
-	e.prepare, e.sendKey, e.sendC0, e.sendC1, e.sendShare = e.prepareOne, e.sendKeyOne, e.sendC0One, e.sendC1One, e.sendShareOne
+	e.prepare, e.sendKey, e.sendC0, e.sendC1 = e.prepareOne, e.sendKeyOne, e.sendC0One, e.sendC1One
+	e.sendShare, e.sendAgain = e.sendShareOne, e.sendAgainOne
 	return e, nil
 }
 
@@ -168,10 +180,13 @@ func (e *Engine) length(t phy.Transmission) int {
 	return e.cfg.Context.Revealed()
 }
 
-// Run carries round k: it repeats a round that fails its checks from fresh
-// randomness, up to the configured number of attempts. delta[i] is Delta f_{i,k}.
-// It is for a context of one message a ciphertext. An error means that the run cannot
-// go on.
+// Run carries round k. What fails its checks before any device has given its
+// decryption share is repeated from fresh randomness, up to the configured number of
+// attempts. Afterwards there is one set of shares and no other: it is sent again bit
+// for bit as long as D is not received, and what then fails is skipped. A fresh
+// encryption of the same Delta f under other gains would tell it to the server.
+// delta[i] is Delta f_{i,k}. It is for a context of one message a ciphertext. An error
+// means that the run cannot go on.
 func (e *Engine) Run(k uint32, delta []float64) (Outcome, error) {
 	e.one[0] = delta
 	return e.RunPacked(k, e.one[:])
@@ -185,19 +200,23 @@ func (e *Engine) RunPacked(k uint32, delta [][]float64) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("round %d: %w", k, err)
 	}
 	var out Outcome
-	for attempt := range uint32(e.cfg.Attempts) {
-		out.Attempts++
-		failure, err := e.attempt(k, attempt)
+	e.slot, e.shared = phy.Slot{Round: k}, false
+	for number := range uint32(e.cfg.Attempts) {
+		failure, err := e.attempt(number)
 		if err != nil {
-			return Outcome{}, fmt.Errorf("round %d, attempt %d: %w", k, attempt, err)
+			return Outcome{}, fmt.Errorf("round %d, attempt %d: %w", k, e.slot.Attempt, err)
 		}
+		out.Attempts++
 		if failure.Check == 0 {
 			out.M, out.Packed = e.packed[0], e.packed
-			out.Attempt, out.Alpha = attempt, e.rx[phy.TxKey].Alpha
+			out.Attempt, out.Alpha = e.slot.Attempt, e.rx[phy.TxKey].Alpha
 			out.Clipped = e.countClipped()
 			return out, nil
 		}
 		out.Failures = append(out.Failures, failure)
+		if failure.Check == Witness || e.slot.Again == math.MaxUint8 {
+			break // D was received, and there is no other for this round
+		}
 	}
 	out.Skipped = true
 	return out, nil
@@ -219,12 +238,24 @@ func (e *Engine) take(delta [][]float64) error {
 	return nil
 }
 
-// attempt goes through the four phases once, and leaves M in e.packed. A zero Failure
-// means success. What failed its checks is not broadcast: no device answers a damaged
-// c~1.
-func (e *Engine) attempt(k, attempt uint32) (f Failure, err error) {
-	e.slot = phy.Slot{Round: k, Attempt: attempt}
+// attempt makes the next attempt at a round, counted from 0, or sends D again if the
+// shares are given. It leaves M in e.packed. A zero Failure means success.
+func (e *Engine) attempt(number uint32) (Failure, error) {
+	if e.shared {
+		e.slot.Again++
+		return e.finish(e.sendAgain)
+	}
+	e.slot.Attempt = number
+	if f, err := e.encrypt(); err != nil || f.Check != 0 {
+		return f, err
+	}
+	e.shared = true
+	return e.finish(e.sendShare)
+}
 
+// encrypt goes through phases 1 and 2. What failed its checks is not broadcast: no
+// device answers a damaged c~1.
+func (e *Engine) encrypt() (f Failure, err error) {
 	// v a + e1 does not depend on b~: the devices compute it ahead.
 	if err := e.each(e.prepare); err != nil {
 		return f, err
@@ -242,14 +273,19 @@ func (e *Engine) attempt(k, attempt uint32) (f Failure, err error) {
 		return f, err
 	}
 	e.cfg.Context.SetC1(e.c1, e.rx[phy.TxC1].Y)
+	return f, nil
+}
+
+// finish goes through phases 3 and 4 with what send gives.
+func (e *Engine) finish(send func(i int)) (f Failure, err error) {
 	// Phase 3: D~ = sum H_j D_j + w_D (Eq. 13).
-	if f, err = e.transmit(phy.TxShare, e.sendShare); err != nil || f.Check != 0 {
+	if f, err = e.transmit(phy.TxShare, send); err != nil || f.Check != 0 {
 		return f, err
 	}
 	// Phase 4: M_k (Eq. 17).
 	err = e.cfg.Server.RecoverPacked(e.packed, e.rx[phy.TxC0].Y, e.rx[phy.TxShare].Y, e.rx[phy.TxKey].Alpha)
 	if errors.Is(err, xmkckks.ErrWitness) {
-		return Failure{Attempt: attempt, Check: Witness, Transmission: phy.TxShare}, nil
+		return Failure{Attempt: e.slot.Attempt, Again: e.slot.Again, Check: Witness, Transmission: phy.TxShare}, nil
 	}
 	return f, err
 }
@@ -267,7 +303,7 @@ func (e *Engine) transmit(t phy.Transmission, send func(i int)) (Failure, error)
 	if err := e.cfg.Uplink.Receive(rx); err != nil {
 		return Failure{}, fmt.Errorf("transmission of %v: %w", t, err)
 	}
-	f := Failure{Attempt: e.slot.Attempt, Transmission: t}
+	f := Failure{Attempt: e.slot.Attempt, Again: e.slot.Again, Transmission: t}
 	if !rx.CheckPassed {
 		f.Check, f.Reason = LinearCheck, rx.Reason
 	} else if !slices.Equal(rx.Pattern, e.rx[phy.TxKey].Pattern) || rx.Alpha != e.rx[phy.TxKey].Alpha {
@@ -322,11 +358,14 @@ func (e *Engine) sendC1One(i int) {
 }
 
 func (e *Engine) sendShareOne(i int) {
-	share, err := e.cfg.Devices[i].Share(e.c1)
-	if err == nil {
-		err = e.cfg.Uplink.Transmit(i, share)
+	if e.shares[i], e.errs[i] = e.cfg.Devices[i].Share(e.c1); e.errs[i] == nil {
+		e.sendAgainOne(i)
 	}
-	e.errs[i] = err
+}
+
+// sendAgainOne sends the share that the device has given, as it stands.
+func (e *Engine) sendAgainOne(i int) {
+	e.errs[i] = e.cfg.Uplink.Transmit(i, e.shares[i])
 }
 
 // Received gives what the server received in the transmission of the last

@@ -23,7 +23,8 @@ type Link struct {
 	DeltaMax float64
 	// Messages is P, the number of messages of one ciphertext; 0 stands for 1.
 	Messages int
-	// Attempts is tau, the number of decryption shares that one key gives.
+	// Attempts is tau, the number of decryption shares that one key gives: one a
+	// round, whatever the attempts.
 	Attempts int
 }
 
@@ -104,7 +105,7 @@ func NewDesign(p Params, form Form, l Link) (Design, error) {
 		return Design{}, fmt.Errorf("parameter set %s: %w", p.Name, err)
 	}
 	if l.Attempts < 1 {
-		return Design{}, fmt.Errorf("a key that answers %d attempts: at least 1 is needed", l.Attempts)
+		return Design{}, fmt.Errorf("a key that gives %d decryption shares: at least 1 is needed", l.Attempts)
 	}
 	if !(l.DeltaMax > 0) {
 		return Design{}, fmt.Errorf("the bound on |Delta f/mu| is %v: it must be positive", l.DeltaMax)

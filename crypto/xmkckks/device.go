@@ -92,7 +92,7 @@ type DeviceConfig struct {
 	// Seed is the root of all the device's secrets. It belongs to the device from
 	// NewDevice on, if that returns no error, and Close wipes it.
 	Seed *keystream.Seed
-	// Guard refuses a second decryption share for the same c~1.
+	// Guard refuses a second decryption share in a round, or for the same c~1.
 	Guard Guard
 }
 
@@ -112,6 +112,8 @@ type Device struct {
 	stage          stage
 	started        bool
 	round, attempt uint32
+	shared         bool   // in any epoch
+	lastShare      uint32 // the round of the last share, if shared
 	v, e0, e1      []int8
 	vNTT           polyNTT
 	vInner         []int8    // without transforms
@@ -133,6 +135,9 @@ func (c *Context) NewDevice(cfg DeviceConfig) (*Device, error) {
 	}
 	if cfg.Seed == nil {
 		return nil, fmt.Errorf("device %d: it has no seed", cfg.Index+1)
+	}
+	if cfg.Guard == nil {
+		return nil, fmt.Errorf("device %d: DeviceConfig.Guard is nil: it must be a guard, such as a Ledger, for without one every round is answered again and again", cfg.Index+1)
 	}
 	n, r := c.Params.N, c.Revealed()
 	d := &Device{
@@ -217,10 +222,14 @@ func (d *Device) PublicKey() zq.Vector { return d.b }
 
 // Prepare draws the fresh v, e0 and e1 of an attempt at a round and computes
 // c1 = v a + e1, none of which depends on b~. Attempts must come in ascending
-// order of round and attempt.
+// order of round and attempt, and none after the round's decryption share, in
+// whatever key epoch: it would carry the same Delta f under other gains.
 func (d *Device) Prepare(round, attempt uint32) error {
 	if d.stage == closed {
 		return fmt.Errorf("%w: device %d has been closed", ErrOrder, d.cfg.Index+1)
+	}
+	if d.shared && round <= d.lastShare {
+		return fmt.Errorf("%w: device %d has given its decryption share of round %d, and is asked to encrypt for round %d", ErrOrder, d.cfg.Index+1, d.lastShare, round)
 	}
 	if d.started && !later(round, attempt, d.round, d.attempt) {
 		return fmt.Errorf("%w: device %d has already drawn the randomness of round %d, attempt %d, and is asked for round %d, attempt %d",
@@ -371,7 +380,9 @@ func (d *Device) Ciphertext() (c0, c1 zq.Vector) { return d.c0, d.c1 }
 
 // Share computes the decryption share D = s c~1 + e* of the current attempt
 // (Eq. 13), of which the short form keeps the first P+W coefficients. The guard
-// is asked first, and remembers the answer before it is given.
+// is asked first, and remembers the answer before it is given. There is one share
+// a round: one that was not received is sent again bit for bit, as it stays until
+// the next round's.
 //
 // The device cannot tell an honest c~1 from one that was made to read s out of
 // D: the server is trusted to follow the protocol.
@@ -385,7 +396,7 @@ func (d *Device) Share(c1 *AggregatedC1) (zq.Vector, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.stage = answered
+	d.stage, d.shared, d.lastShare = answered, true, d.round
 	c := d.ctx
 	if c.transforms() {
 		d.product(d.share, c1.transform, d.sMont)

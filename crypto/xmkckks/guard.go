@@ -3,6 +3,7 @@ package xmkckks
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -14,6 +15,9 @@ import (
 // Digest identifies a broadcast c~1: the first 128 bits of SHA-256 over its
 // residues.
 type Digest [16]byte
+
+// String returns the beginning of the digest, for messages.
+func (d Digest) String() string { return hex.EncodeToString(d[:4]) }
 
 // hasher computes digests without allocating.
 type hasher struct {
@@ -50,51 +54,55 @@ type ShareRecord struct {
 }
 
 // Guard decides whether a decryption share may be given, and remembers it before
-// it is. Answering the same c~1 twice with fresh e*, or a slightly different
-// one, leaks s.
+// it is. A device gives one share a round, whatever the attempt, the key epoch or
+// the participants: a second one answers for the same Delta f under other gains,
+// and N of them give every Delta f_i. For the same c~1 with fresh e*, or for one
+// nearby, it leaks s.
 type Guard interface {
 	Answer(ShareRecord) error
 }
 
 // The reasons for which a guard refuses.
 var (
-	// ErrAnswered says that a share was given before, for this attempt, a later
-	// one, or this c~1.
+	// ErrAnswered says that a share was given before, in this round or a later one,
+	// or for this c~1.
 	ErrAnswered = errors.New("decryption share refused")
-	// ErrExhausted says that the key has answered as many attempts as its
-	// flooding is made for.
-	ErrExhausted = errors.New("decryption share refused: the key has answered all the attempts its flooding is made for")
+	// ErrExhausted says that the key has given as many shares as its flooding is
+	// made for.
+	ErrExhausted = errors.New("decryption share refused: the key has given all the shares its flooding is made for")
 )
 
-// reservedAnswers is the number of answers of a key for which a ledger takes
+// reservedAnswers is the number of answers of a device for which a ledger takes
 // memory at once, so that recording them allocates nothing.
 const reservedAnswers = 512
 
-// Ledger is a Guard in memory for any number of devices. It is safe for use by
-// several goroutines.
+// Ledger is a Guard in memory for one run of any number of devices. It is safe for
+// use by several goroutines.
 type Ledger struct {
 	mu      sync.Mutex
 	limit   int
 	devices map[uint32]*answers
 }
 
-// attemptKey names an attempt under a key.
-type attemptKey struct{ epoch, round, attempt uint32 }
-
-// answers is what a ledger remembers of one device in its current epoch.
-type answers struct {
-	epoch          uint32
-	any            bool
-	round, attempt uint32 // the last answered
-	count          int
-	digests        map[Digest]struct{}
-	// replay holds answers that were given before the program died and may be
-	// given again, the same bits to the same c~1: see Journal.Rewind.
-	replay map[attemptKey]Digest
+// answer is a share that was given in a round.
+type answer struct {
+	epoch, attempt uint32
+	digest         Digest
+	// repeatable answers were given by an earlier process, whose secrets come from
+	// the seed: this process may give the same one again, once.
+	repeatable bool
 }
 
-// NewLedger makes an empty ledger that lets each key answer at most limit
-// attempts (tau).
+// answers is what a ledger remembers of one device.
+type answers struct {
+	epoch, last uint32 // key epoch and round of the last answer
+	count       int    // answers of the key of that epoch
+	rounds      map[uint32]answer
+	digests     map[Digest]struct{} // answered under that key
+}
+
+// NewLedger returns an empty ledger that lets each key give at most limit shares
+// (tau).
 func NewLedger(limit int) *Ledger {
 	return &Ledger{limit: limit, devices: map[uint32]*answers{}}
 }
@@ -106,80 +114,100 @@ func (l *Ledger) Answer(r ShareRecord) error {
 	if _, err := l.admit(r); err != nil {
 		return err
 	}
-	l.record(r)
+	l.record(r, false)
 	return nil
 }
 
 func (l *Ledger) device(i uint32) *answers {
 	a := l.devices[i]
 	if a == nil {
-		a = &answers{digests: make(map[Digest]struct{}, min(l.limit, reservedAnswers))}
+		reserved := min(l.limit, reservedAnswers)
+		a = &answers{rounds: make(map[uint32]answer, reserved), digests: make(map[Digest]struct{}, reserved)}
 		l.devices[i] = a
 	}
 	return a
 }
 
-// admit tells whether r may be answered, and whether it repeats, bit for bit, an
-// answer that was already given.
+// admit reports whether r repeats, bit for bit, an answer that an earlier process
+// has given, or says why r must not be answered.
 func (l *Ledger) admit(r ShareRecord) (repeated bool, err error) {
 	a := l.device(r.Device)
-	if before, ok := a.replay[attemptKey{r.Epoch, r.Round, r.Attempt}]; ok {
-		if before != r.Digest {
-			return false, fmt.Errorf("%w: device %d answered another c1 in round %d, attempt %d, before the run was resumed", ErrAnswered, r.Device+1, r.Round, r.Attempt)
+	if before, ok := a.rounds[r.Round]; ok {
+		if before == (answer{r.Epoch, r.Attempt, r.Digest, true}) {
+			return true, nil
 		}
-		return true, nil
+		return false, fmt.Errorf("%w: device %d has already answered round %d (key epoch %d, attempt %d, c1 %v), and is asked again (key epoch %d, attempt %d, c1 %v)",
+			ErrAnswered, r.Device+1, r.Round, before.epoch, before.attempt, before.digest, r.Epoch, r.Attempt, r.Digest)
 	}
-	count := 0 // attempts that the key has answered, those not yet repeated included
-	for key, digest := range a.replay {
-		if key.epoch != r.Epoch {
-			continue
-		}
-		if digest == r.Digest {
-			return false, fmt.Errorf("%w: device %d answered this c1 in round %d before the run was resumed; round %d brings it again", ErrAnswered, r.Device+1, key.round, r.Round)
-		}
-		count++
+	if len(a.rounds) == 0 {
+		return false, l.withinLimit(r, 0)
 	}
-	if a.any && r.Epoch < a.epoch {
+	if r.Epoch < a.epoch {
 		return false, fmt.Errorf("%w: device %d has left key epoch %d", ErrAnswered, r.Device+1, r.Epoch)
 	}
-	if a.any && r.Epoch == a.epoch {
-		if !later(r.Round, r.Attempt, a.round, a.attempt) {
-			return false, fmt.Errorf("%w: device %d has already answered round %d, attempt %d, and is asked for round %d, attempt %d",
-				ErrAnswered, r.Device+1, a.round, a.attempt, r.Round, r.Attempt)
-		}
-		if _, dup := a.digests[r.Digest]; dup {
-			return false, fmt.Errorf("%w: device %d has already answered this c1; round %d brings it again", ErrAnswered, r.Device+1, r.Round)
-		}
-		count += a.count
+	if r.Round < a.last {
+		return false, fmt.Errorf("%w: device %d has already answered round %d, and is asked for round %d", ErrAnswered, r.Device+1, a.last, r.Round)
 	}
-	if count >= l.limit {
-		return false, fmt.Errorf("%w (device %d, %d attempts): start a new key epoch", ErrExhausted, r.Device+1, l.limit)
+	if r.Epoch > a.epoch {
+		return false, l.withinLimit(r, 0)
 	}
-	return false, nil
+	if _, dup := a.digests[r.Digest]; dup {
+		return false, fmt.Errorf("%w: device %d has already answered this c1; round %d brings it again", ErrAnswered, r.Device+1, r.Round)
+	}
+	return false, l.withinLimit(r, a.count)
 }
 
-// record counts an admitted share. After a Rewind shares may come out of their
-// order: the last attempt answered never goes back.
-func (l *Ledger) record(r ShareRecord) {
-	a := l.device(r.Device)
-	delete(a.replay, attemptKey{r.Epoch, r.Round, r.Attempt})
-	switch {
-	case !a.any || r.Epoch > a.epoch:
-		a.any, a.epoch, a.round, a.attempt, a.count = true, r.Epoch, r.Round, r.Attempt, 0
-		clear(a.digests)
-	case r.Epoch < a.epoch:
-		return
-	case later(r.Round, r.Attempt, a.round, a.attempt):
-		a.round, a.attempt = r.Round, r.Attempt
+// withinLimit refuses a share of a key that has given count.
+func (l *Ledger) withinLimit(r ShareRecord, count int) error {
+	if count >= l.limit {
+		return fmt.Errorf("%w (device %d, %d shares): start a new key epoch", ErrExhausted, r.Device+1, l.limit)
 	}
+	return nil
+}
+
+// record counts a share that is not yet counted.
+func (l *Ledger) record(r ShareRecord, repeatable bool) {
+	a := l.device(r.Device)
+	if len(a.rounds) > 0 && r.Epoch != a.epoch {
+		a.count = 0
+		clear(a.digests)
+	}
+	a.epoch, a.last = r.Epoch, r.Round
 	a.count++
+	a.rounds[r.Round] = answer{r.Epoch, r.Attempt, r.Digest, repeatable}
 	a.digests[r.Digest] = struct{}{}
 }
 
-// Answered gives the number of attempts that a device's current key has
-// answered.
+// repeat takes note that an earlier process's answer is given again, which tells
+// nobody anything new and is not counted twice.
+func (l *Ledger) repeat(r ShareRecord) {
+	l.device(r.Device).rounds[r.Round] = answer{r.Epoch, r.Attempt, r.Digest, false}
+}
+
+// Answered returns the number of shares that a device's current key has given.
 func (l *Ledger) Answered(device int) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.device(uint32(device)).count
+}
+
+// HasAnswered reports whether a device has given its share in a round.
+func (l *Ledger) HasAnswered(device int, round uint32) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.device(uint32(device)).rounds[round]
+	return ok
+}
+
+// LastRound returns the last round that any device has answered, and whether there
+// is one.
+func (l *Ledger) LastRound() (last uint32, any bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.devices {
+		if len(a.rounds) > 0 {
+			last, any = max(last, a.last), true
+		}
+	}
+	return last, any
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ringwave/crypto/keystream"
+	"ringwave/phy"
 )
 
 // refused checks that err is the wanted refusal and that its text says why.
@@ -35,40 +36,47 @@ func share(device, epoch, round, attempt uint32, digest byte) ShareRecord {
 // guards are the two that must behave alike.
 func guards(t *testing.T, limit int) map[string]Guard {
 	t.Helper()
-	j := openJournal(t, t.TempDir()+"/journal", limit)
+	j := openJournal(t, t.TempDir()+"/journal", JournalConfig{Limit: limit})
 	return map[string]Guard{"ledger": NewLedger(limit), "journal": j}
 }
 
+// A device gives one share a round, whatever the attempt, the key epoch and the
+// c~1, and none for a round before the last or for a c~1 of another round.
 func TestGuardRefusesSecondShare(t *testing.T) {
 	for name, g := range guards(t, 100) {
 		t.Run(name, func(t *testing.T) {
 			allowed(t, g.Answer(share(0, 1, 5, 1, 1)))
-			refused(t, g.Answer(share(0, 1, 5, 1, 1)), ErrAnswered, "already answered round 5, attempt 1")
-			refused(t, g.Answer(share(0, 1, 5, 1, 2)), ErrAnswered, "already answered round 5, attempt 1")
-			refused(t, g.Answer(share(0, 1, 5, 0, 3)), ErrAnswered, "asked for round 5, attempt 0")
-			refused(t, g.Answer(share(0, 1, 4, 9, 4)), ErrAnswered, "asked for round 4, attempt 9")
+			refused(t, g.Answer(share(0, 1, 5, 1, 1)), ErrAnswered, "already answered round 5 (key epoch 1, attempt 1, c1 01000000)")
+			refused(t, g.Answer(share(0, 1, 5, 1, 2)), ErrAnswered, "asked again (key epoch 1, attempt 1, c1 02000000)")
+			// The server that calls the attempt void, and asks for the next.
+			refused(t, g.Answer(share(0, 1, 5, 2, 3)), ErrAnswered, "asked again (key epoch 1, attempt 2")
+			refused(t, g.Answer(share(0, 1, 5, 0, 3)), ErrAnswered, "asked again (key epoch 1, attempt 0")
+			// The one that calls a device lost, and begins a key epoch.
+			refused(t, g.Answer(share(0, 2, 5, 0, 3)), ErrAnswered, "asked again (key epoch 2, attempt 0")
+			refused(t, g.Answer(share(0, 1, 4, 9, 4)), ErrAnswered, "already answered round 5, and is asked for round 4")
+			refused(t, g.Answer(share(0, 2, 4, 0, 4)), ErrAnswered, "already answered round 5, and is asked for round 4")
 			refused(t, g.Answer(share(0, 1, 6, 0, 1)), ErrAnswered, "round 6 brings it again")
 			refused(t, g.Answer(share(0, 0, 6, 0, 5)), ErrAnswered, "left key epoch 0")
 			// None of these was recorded.
-			allowed(t, g.Answer(share(0, 1, 5, 2, 2)))
+			allowed(t, g.Answer(share(0, 1, 6, 2, 2)))
 			// Another device answers for itself.
 			allowed(t, g.Answer(share(1, 1, 5, 1, 1)))
-			// A new key answers what the old one did.
-			allowed(t, g.Answer(share(0, 2, 0, 0, 1)))
-			allowed(t, g.Answer(share(0, 2, 0, 1, 2)))
-			refused(t, g.Answer(share(0, 1, 7, 0, 9)), ErrAnswered, "left key epoch 1")
+			// A new key answers what the old one did, in a new round.
+			allowed(t, g.Answer(share(0, 2, 7, 0, 1)))
+			allowed(t, g.Answer(share(0, 2, 8, 0, 2)))
+			refused(t, g.Answer(share(0, 1, 9, 0, 9)), ErrAnswered, "left key epoch 1")
 		})
 	}
 }
 
-func TestGuardCountsAttempts(t *testing.T) {
+func TestGuardCountsShares(t *testing.T) {
 	const limit = 3
 	for name, g := range guards(t, limit) {
 		t.Run(name, func(t *testing.T) {
 			answered := func(device, want int) {
 				t.Helper()
 				if got := g.(interface{ Answered(int) int }).Answered(device); got != want {
-					t.Fatalf("device %d has answered %d attempts, expected %d", device+1, got, want)
+					t.Fatalf("device %d has given %d shares, expected %d", device+1, got, want)
 				}
 			}
 			for k := range uint32(limit) {
@@ -81,10 +89,10 @@ func TestGuardCountsAttempts(t *testing.T) {
 			}
 			answered(0, limit)
 			answered(1, 0)
-			refused(t, g.Answer(share(0, 0, limit, 0, limit)), ErrExhausted, "device 1, 3 attempts")
+			refused(t, g.Answer(share(0, 0, limit, 0, limit)), ErrExhausted, "device 1, 3 shares")
 			allowed(t, g.Answer(share(1, 0, limit, 0, limit)))
 			// A new key starts counting again.
-			allowed(t, g.Answer(share(0, 1, 0, 0, 0)))
+			allowed(t, g.Answer(share(0, 1, limit, 0, 0)))
 			answered(0, 1)
 		})
 	}
@@ -121,28 +129,33 @@ func TestDeviceKeepsOrder(t *testing.T) {
 			allowed(t, share())
 			refused(t, share(), ErrOrder, "or twice")
 			refused(t, encrypt(), ErrOrder, "without fresh randomness")
-			refused(t, d.Prepare(3, 1), ErrOrder, "already drawn")
+			// The share was given: no attempt follows it.
+			refused(t, d.Prepare(3, 1), ErrOrder, "has given its decryption share of round 3, and is asked to encrypt for round 3")
+			refused(t, d.Prepare(3, 2), ErrOrder, "has given its decryption share of round 3")
+			refused(t, d.Prepare(2, 0), ErrOrder, "asked to encrypt for round 2")
 
 			// A round that is given up leaves nothing behind.
-			allowed(t, d.Prepare(3, 2))
 			allowed(t, d.Prepare(4, 0))
 			allowed(t, encrypt())
 			allowed(t, d.Prepare(4, 1))
 			refused(t, share(), ErrOrder, "before it has encrypted")
 
-			// With a new key everything begins again.
+			// A new key repeats what was given up, and nothing that was answered.
 			allowed(t, d.NewEpoch(1))
 			refused(t, d.NewEpoch(1), ErrOrder, "asked for epoch 1")
 			refused(t, d.NewEpoch(0), ErrOrder, "asked for epoch 0")
 			refused(t, encrypt(), ErrOrder, "without fresh randomness")
-			allowed(t, d.Prepare(0, 0))
+			refused(t, d.Prepare(3, 0), ErrOrder, "has given its decryption share of round 3")
+			allowed(t, d.Prepare(4, 0))
 			allowed(t, encrypt())
+			refused(t, encrypt(), ErrOrder, "without fresh randomness")
 			allowed(t, share())
+			refused(t, encrypt(), ErrOrder, "without fresh randomness")
 
 			// A closed device refuses everything.
 			d.Close()
 			refused(t, d.NewEpoch(2), ErrOrder, "asked for epoch 2")
-			refused(t, d.Prepare(1, 0), ErrOrder, "closed")
+			refused(t, d.Prepare(5, 0), ErrOrder, "closed")
 			refused(t, encrypt(), ErrOrder, "without fresh randomness")
 			refused(t, share(), ErrOrder, "before it has encrypted")
 		})
@@ -248,6 +261,36 @@ func TestDigestDependsOnEveryResidue(t *testing.T) {
 			}
 			seen[a.digest] = name
 		}
+	}
+}
+
+// A share stays what it was until the next: it can be sent again.
+func TestShareStays(t *testing.T) {
+	for _, form := range forms() {
+		p := newParty(t, testContext(t, smallSet(t, 64), form, 1), []int64{3, -2})
+		p.attempt(t, 7, 1, []float64{0.5, -0.25})
+		for i, d := range p.devices {
+			if !d.share.Equal(p.sent[phy.TxShare][i]) {
+				t.Errorf("%v: device %d's share is another", form, i+1)
+			}
+			refused(t, d.Prepare(7, 2), ErrOrder, "has given its decryption share")
+			_, err := d.Encrypt(p.key, 0.5)
+			refused(t, err, ErrOrder, "without fresh randomness")
+			_, err = d.Share(p.c1)
+			refused(t, err, ErrOrder, "or twice")
+			if !d.share.Equal(p.sent[phy.TxShare][i]) {
+				t.Errorf("%v: refusals have changed device %d's share", form, i+1)
+			}
+		}
+	}
+}
+
+func TestDeviceNeedsGuard(t *testing.T) {
+	c := testContext(t, smallSet(t, 16), Whole, 0)
+	seed := keystream.FromInteger(1)
+	d, err := c.NewDevice(DeviceConfig{Index: 2, Mu: 1, DeltaMax: 1, Seed: &seed})
+	if d != nil || err == nil || !strings.Contains(err.Error(), "device 3: DeviceConfig.Guard is nil: it must be a guard") {
+		t.Errorf("without a guard: %v", err)
 	}
 }
 

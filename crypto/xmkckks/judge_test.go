@@ -1,6 +1,7 @@
 package xmkckks
 
 import (
+	"errors"
 	"math"
 	"math/big"
 	"math/bits"
@@ -198,8 +199,8 @@ func TestShortFormIsPartOfWhole(t *testing.T) {
 			whole := newParty(t, testContext(t, set, Whole, witnesses), gains)
 			short := newParty(t, testContext(t, set, Short, witnesses), gains)
 			for attempt := range uint32(3) {
-				whole.attempt(t, 1, attempt, delta)
-				short.attempt(t, 1, attempt, delta)
+				whole.attempt(t, attempt, attempt, delta)
+				short.attempt(t, attempt, attempt, delta)
 				for _, tx := range []phy.Transmission{phy.TxKey, phy.TxC0, phy.TxC1, phy.TxShare} {
 					for i := range gains {
 						s, w := short.sent[tx][i], whole.sent[tx][i]
@@ -224,4 +225,38 @@ func firstCoefficients(v zq.Vector, n int) (w zq.Vector) {
 		w = append(w, residues[:n])
 	}
 	return w
+}
+
+// The server takes a witness for noise up to six deviations at gains that a round
+// exceeds with probability 1e-9, and no further, whatever the scale found.
+func TestWitnessTolerance(t *testing.T) {
+	for _, set := range Sets() {
+		link := Link{Mu: []float64{1, 1, 1}, Omega: []float64{2, 2, 2}, Alpha: 8, DeltaMax: 1, Attempts: 4, Messages: 2}
+		design, err := NewDesign(set, Short, link)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := 6 * math.Sqrt(design.Rare.Noise()); design.Tolerance != want {
+			t.Errorf("%s: the tolerance is %v, want %v", set.Name, design.Tolerance, want)
+		}
+		c := packedContext(t, design.Params, Short, 2, design.Witnesses)
+		server := c.NewServer(design)
+		for _, alpha := range []float64{8, 3} {
+			rare := largeSum(squareLaws(link.Mu, link.Omega, nil), alpha, 1e-9)
+			limit := 6 * math.Sqrt(c.Budget(GainSums{S: rare, Q: rare * rare}, link.noiseVar()).Noise())
+			for k := range c.Revealed() {
+				for _, x := range []struct {
+					value float64
+					noise bool
+				}{{0.999, true}, {-0.999, true}, {1.001, k < 2}, {-1.001, k < 2}, {1.9, k < 2}} {
+					c0, share := c.mod.NewVector(c.Revealed()), c.mod.NewVector(c.Revealed())
+					c.addInt128(share, k, encode(x.value*limit, 0))
+					err := server.RecoverPacked(make([]float64, 2), c0, share, alpha)
+					if errors.Is(err, ErrWitness) == x.noise {
+						t.Errorf("%s, alpha = %v: coefficient %d at %v times the limit: %v", set.Name, alpha, k, x.value, err)
+					}
+				}
+			}
+		}
+	}
 }

@@ -124,8 +124,8 @@ func TestPackedShortFormIsPartOfWhole(t *testing.T) {
 			}
 			delta := packedDeltas(rand.New(keystream.FromInteger(13).Stream()), 3, messages)
 			for attempt := range uint32(2) {
-				whole.attemptPacked(t, 1, attempt, delta)
-				short.attemptPacked(t, 1, attempt, delta)
+				whole.attemptPacked(t, attempt, attempt, delta)
+				short.attemptPacked(t, attempt, attempt, delta)
 				for tx, sent := range short.sent {
 					for i, s := range sent {
 						w := whole.sent[tx][i]

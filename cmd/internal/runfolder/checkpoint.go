@@ -44,14 +44,15 @@ func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
 // Checkpoint is all that a run needs to go on as if it had not stopped.
 type Checkpoint struct {
-	ConfigDigest  Digest    `json:"config_digest"`  // of the configuration that the run began with
-	Round         int       `json:"round"`          // >= 0, the last round that is in Theta and metrics.csv
-	Repeated      int       `json:"repeated"`       // >= 0, rounds tried more than once so far
-	Skipped       int       `json:"skipped"`        // >= 0, rounds given up so far
-	Clipped       int       `json:"clipped"`        // >= 0, messages clipped so far
-	MetricsOffset int64     `json:"metrics_offset"` // >= 0, bytes of metrics.csv
-	Seconds       float64   `json:"seconds"`        // >= 0 and finite, time spent so far
-	Theta         []float64 `json:"-"`              // the model, every bit kept, NaN too
+	ConfigDigest  Digest    `json:"config_digest"`       // of the configuration that the run began with
+	Round         int       `json:"round"`               // >= 0, the last round that is in Theta and metrics.csv
+	Repeated      int       `json:"repeated"`            // >= 0, rounds tried more than once so far
+	Skipped       int       `json:"skipped"`             // >= 0, rounds given up so far
+	Clipped       int       `json:"clipped"`             // >= 0, messages clipped so far
+	MetricsOffset int64     `json:"metrics_offset"`      // >= 0, bytes of metrics.csv
+	Seconds       float64   `json:"seconds"`             // >= 0 and finite, time spent so far
+	KeyEpoch      uint32    `json:"key_epoch,omitempty"` // the first of the process that wrote it, where keys come from the system's generator
+	Theta         []float64 `json:"-"`                   // the model, every bit kept, NaN too
 }
 
 func (c Checkpoint) check() error {

@@ -12,7 +12,7 @@ import (
 func testCheckpoint() Checkpoint {
 	return Checkpoint{
 		ConfigDigest: sha256.Sum256([]byte("config")), Round: 120, Repeated: 3, Skipped: 1, Clipped: 7,
-		MetricsOffset: 4711, Seconds: 12.3456789,
+		MetricsOffset: 4711, Seconds: 12.3456789, KeyEpoch: 2,
 		Theta: []float64{0, math.Copysign(0, -1), 5e-324, math.Inf(-1), math.Float64frombits(0x7ff8dead0000beef), 1.0 / 3},
 	}
 }

@@ -3,6 +3,7 @@ package runfolder
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"slices"
@@ -111,20 +112,37 @@ func (f *Folder) CreateMetrics() (*Metrics, error) {
 // file is shorter, has another header than this program writes, or if a line
 // does not end at offset.
 func (f *Folder) OpenMetricsAt(offset int64) (*Metrics, error) {
+	return f.openMetrics(offset, func(*os.File) (int64, error) { return offset, nil })
+}
+
+// OpenMetricsAfter is OpenMetricsAt for runs that send no round twice: what lies
+// beyond offset stays, but for a last line that was cut off.
+func (f *Folder) OpenMetricsAfter(offset int64) (*Metrics, error) {
+	return f.openMetrics(offset, func(file *os.File) (int64, error) {
+		rest, err := io.ReadAll(io.NewSectionReader(file, offset, math.MaxInt64-offset))
+		return offset + int64(bytes.LastIndexByte(rest, '\n')) + 1, err
+	})
+}
+
+// openMetrics opens metrics.csv of at least offset bytes, and cuts it where end says.
+func (f *Folder) openMetrics(offset int64, end func(*os.File) (int64, error)) (*Metrics, error) {
 	path := f.file(MetricsName)
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, cause(err))
 	}
-	err = checkMetrics(file, path, offset)
+	m := &Metrics{lineFile{f: file, path: path}}
+	if err = checkMetrics(file, path, offset); err == nil {
+		m.lines.end, err = end(file)
+	}
 	if err == nil {
-		err = truncate(file, path, offset)
+		err = truncate(file, path, m.lines.end)
 	}
 	if err != nil {
 		file.Close()
 		return nil, err
 	}
-	return &Metrics{lineFile{f: file, path: path, end: offset}}, nil
+	return m, nil
 }
 
 func checkMetrics(file *os.File, path string, offset int64) error {

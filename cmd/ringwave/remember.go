@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"ringwave/cmd/internal/config"
+	"ringwave/cmd/internal/runfolder"
+	"ringwave/crypto/xmkckks"
+	"ringwave/learner"
+)
+
+// sendsOnce reports whether a resumed run must not send again what it has sent. With
+// keys from the system's generator it would answer for the same Delta f under other
+// keys and other gains, from which the server learns it. Over radios no round is ever
+// received as it was, so that devices would refuse. Elsewhere a round that is repeated
+// is the same to the bit.
+func sendsOnce(c config.Config) bool {
+	return encrypts(c) && (systemKeys(c) || c.OverRadios())
+}
+
+// systemKeys reports whether secrets come from the system's generator.
+func systemKeys(c config.Config) bool { return c.Encryption.Randomness == "system" }
+
+// remembered is an aggregator that sends no round twice: it gives what earlier
+// processes received, and skips what they may have sent and did not receive.
+type remembered struct {
+	learner.Packer                       // sends the other rounds
+	known          int                   // the last round that metrics.csv has
+	until          int                   // the last round that is not sent
+	rows           map[int]runfolder.Row // received after the checkpoint
+	values         map[int][]float64     // M of every direction, if there are several
+	messages       *runfolder.Messages   // keeps them; nil for one direction
+	sync           bool                  // brings them to disk
+
+	scalars []learner.Scalar
+}
+
+// Aggregate carries round k: learner.Aggregator.
+func (r *remembered) Aggregate(ctx context.Context, k int, delta []float64) (learner.Outcome, error) {
+	return single(r.AggregatePacked(ctx, k, [][]float64{delta}))
+}
+
+// AggregatePacked carries round k: learner.Packer.
+func (r *remembered) AggregatePacked(ctx context.Context, k int, delta [][]float64) (learner.PackedOutcome, error) {
+	if k <= r.until {
+		return r.recall(k), nil
+	}
+	out, err := r.Packer.AggregatePacked(ctx, k, delta)
+	if err != nil || out.Skipped || r.messages == nil {
+		return out, err
+	}
+	return out, r.keep(k, out.Scalars)
+}
+
+// recall gives a round as it was, with what training needs of it. A round that is not
+// known counts as skipped, in no attempt.
+func (r *remembered) recall(k int) learner.PackedOutcome {
+	row, known := r.rows[k]
+	if !known || row.Skipped {
+		return learner.PackedOutcome{Attempts: row.Attempts, Skipped: true}
+	}
+	r.scalars = append(r.scalars[:0], learner.Scalar{M: row.M})
+	if r.messages != nil {
+		r.scalars = r.scalars[:0]
+		for _, m := range r.values[k] {
+			r.scalars = append(r.scalars, learner.Scalar{M: m})
+		}
+	}
+	return learner.PackedOutcome{Scalars: r.scalars, Attempts: row.Attempts}
+}
+
+// keep writes down M of every direction, before metrics.csv says that there is one.
+func (r *remembered) keep(k int, scalars []learner.Scalar) error {
+	var values []float64
+	for _, s := range scalars {
+		values = append(values, s.M)
+	}
+	if err := r.messages.Add(k, values); err != nil || !r.sync {
+		return err
+	}
+	return r.messages.Sync()
+}
+
+// remember makes the session's memory of earlier rounds, from a run folder whose
+// checkpoint is from, or which is new if that is nil.
+func (s *session) remember(from *runfolder.Checkpoint) (err error) {
+	r := &remembered{sync: systemKeys(s.cfg), rows: map[int]runfolder.Row{}}
+	s.remembered = r
+	if p := s.cfg.Optimizer.PackedDirections; p > 1 {
+		if r.messages, r.values, err = s.folder.OpenMessages(p); err != nil {
+			return place(err)
+		}
+	}
+	if from == nil {
+		return nil
+	}
+	rows, err := runfolder.ReadMetrics(filepath.Join(s.folder.Path(), runfolder.MetricsName))
+	if err != nil {
+		return place(err)
+	}
+	r.known = from.Round
+	for _, row := range rows {
+		if row.Round <= from.Round {
+			continue
+		}
+		if err := r.check(row); err != nil {
+			return bad(fmt.Errorf("%s: %w", s.folder.Path(), err))
+		}
+		r.rows[row.Round], r.known = row, row.Round
+	}
+	return s.checkJournal(from, rows)
+}
+
+// check refuses a round whose directions are not those of metrics.csv.
+func (r *remembered) check(row runfolder.Row) error {
+	if r.messages == nil || row.Skipped {
+		return nil
+	}
+	if v := r.values[row.Round]; v == nil || v[0] != row.M {
+		return fmt.Errorf("%s has another M of round %d than %s, or none: a round is not sent twice, so the run cannot be resumed", runfolder.MessagesName, row.Round, runfolder.MetricsName)
+	}
+	return nil
+}
+
+// checkJournal refuses a journal of which answers are missing: devices would answer
+// again. Then it sets the rounds that may have been sent although metrics.csv does not
+// have them: those of which there is an answer, and the round after the last unless
+// the journal says that the process ended in order.
+func (s *session) checkJournal(from *runfolder.Checkpoint, rows []runfolder.Row) error {
+	path, j := filepath.Join(s.folder.Path(), journalName), s.journal
+	for _, row := range rows {
+		for i := range s.cfg.Devices.Count {
+			if !row.Skipped && !j.HasAnswered(i, uint32(row.Round)) {
+				return bad(fmt.Errorf("%s: no decryption share of device %d in round %d, which %s has: the journal was cut or put back, and devices would answer twice; start a new run", path, i+1, row.Round, runfolder.MetricsName))
+			}
+		}
+	}
+	if systemKeys(s.cfg) && j.NextEpoch() <= from.KeyEpoch {
+		return bad(fmt.Errorf("%s: no key epoch %d, in which the checkpoint was written: the journal was cut or put back, and devices would answer twice; start a new run", path, from.KeyEpoch))
+	}
+	r := s.remembered
+	r.until = r.known
+	if !j.Settled() {
+		r.until++
+	}
+	if last, any := j.LastRound(); any {
+		r.until = max(r.until, int(last))
+	}
+	r.until = min(r.until, s.cfg.Optimizer.Rounds)
+	return nil
+}
+
+// requireJournal refuses to go on without the record of shares.
+func (s *session) requireJournal(path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return bad(fmt.Errorf("%s is missing: without the record of decryption shares devices would answer twice; start a new run", path))
+	}
+	return nil
+}
+
+// openJournal opens the record of decryption shares and gives the key epoch of the
+// first round that is sent, which it gives, too. Keys from a seed are those of before.
+// Keys from the system died with the process that held them: a new epoch begins.
+func (s *session) openJournal(from *runfolder.Checkpoint) (epoch uint32, first int, err error) {
+	path := filepath.Join(s.folder.Path(), journalName)
+	if from != nil && sendsOnce(s.cfg) {
+		if err := s.requireJournal(path); err != nil {
+			return 0, 0, err
+		}
+	}
+	s.journal, err = xmkckks.OpenJournal(path, xmkckks.JournalConfig{Limit: sharesPerKey(s.cfg), System: systemKeys(s.cfg)})
+	if err != nil {
+		return 0, 0, place(err)
+	}
+	first = 1
+	if from != nil {
+		first = from.Round + 1
+	}
+	if sendsOnce(s.cfg) {
+		if err := s.remember(from); err != nil {
+			return 0, 0, err
+		}
+		first = s.remembered.until + 1
+	}
+	if systemKeys(s.cfg) {
+		s.keyEpoch, err = s.journal.Begin()
+		return s.keyEpoch, first, err
+	}
+	if e := s.cfg.Encryption.KeyEpochRounds; e > 0 {
+		epoch = uint32((first - 1) / e)
+	}
+	return epoch, first, nil
+}
+
+// recall takes the trainer from the checkpoint through the rounds that metrics.csv has,
+// and saves where it then is, before anything is sent.
+func (s *session) recall(from *runfolder.Checkpoint) error {
+	clipped := from.Clipped
+	for range s.remembered.known - from.Round {
+		record, err := s.trainer.Step(s.onAir)
+		if errors.Is(err, context.Canceled) {
+			return errInterrupted
+		}
+		if err != nil {
+			return err
+		}
+		clipped += s.remembered.rows[record.Round].Clipped
+	}
+	state := s.trainer.State()
+	state.Clipped = clipped
+	if err := s.trainer.Restore(state); err != nil {
+		return bad(err)
+	}
+	return s.checkpoint()
+}
