@@ -222,7 +222,7 @@ func (r *recorder) annotate(n note) error {
 	return r.writer.Annotate(sigmf.Annotation{
 		First: n.first, Count: radio.SampleCount(n.end - n.first), Label: n.label, Comment: n.comment,
 		Tag: &sigmf.Tag{
-			Round: n.slot.Round, Attempt: n.slot.Attempt, Phase: n.slot.Transmission.String(), Device: -1, Group: n.group,
+			Round: n.slot.Round, Attempt: n.slot.Attempt, Again: n.slot.Again, Phase: n.slot.Transmission.String(), Device: -1, Group: n.group,
 			Epoch: n.epoch, Transmitters: slices.Clone(n.transmitters),
 		},
 	})

@@ -43,6 +43,7 @@ may need the timing of earlier rounds, which only DIR has.
 With --json the result is one object: rounds, transmissions, agree, read and void
 are counts, and verdicts has an object for each transmission with
   round, attempt, transmission (b, c0, c1 or D)
+  again      how often it was sent before in this attempt, if it was
   agrees     whether both were void, or both gave the same elements
   then, now  what the run received and what replay did: elements, the SHA-256 of
              the ring elements (residues modulo one prime after the other, 64 bits
@@ -151,12 +152,15 @@ func recordingsOfRun(dir string) (recordings, error) {
 	if err != nil {
 		return list, place(err)
 	}
-	if len(rows) == 0 {
-		return list, bad(fmt.Errorf("%s: the run has no round to replay", dir))
-	}
 	for _, r := range rows {
+		if r.Attempts == 0 {
+			continue // skipped by a resume: nothing was received
+		}
 		uri := radio.URI{Scheme: fileScheme, Name: recordingBase(dir, uint32(r.Round))}
 		list.recordings = append(list.recordings, recording{uri.String(), int64(r.Round)})
+	}
+	if len(list.recordings) == 0 {
+		return list, bad(fmt.Errorf("%s: the run has no round to replay", dir))
 	}
 	return list, nil
 }
@@ -319,7 +323,7 @@ func phase(name string) phy.Transmission {
 
 // transmission decodes one transmission and compares it with its annotation.
 func (p *player) transmission(ctx context.Context, a sigmf.Annotation) error {
-	slot := phy.Slot{Round: a.Tag.Round, Attempt: a.Tag.Attempt, Transmission: phase(a.Tag.Phase)}
+	slot := phy.Slot{Round: a.Tag.Round, Attempt: a.Tag.Attempt, Transmission: phase(a.Tag.Phase), Again: a.Tag.Again}
 	if err := p.source.goTo(ctx, a); err != nil {
 		return err
 	}
@@ -345,6 +349,7 @@ type replayVerdict struct {
 	Round        uint32        `json:"round"`
 	Attempt      uint32        `json:"attempt"`
 	Transmission string        `json:"transmission"`
+	Again        uint8         `json:"again,omitempty"`
 	Agrees       bool          `json:"agrees"`
 	Then         replayOutcome `json:"then"`
 	Now          replayOutcome `json:"now"`
@@ -368,7 +373,7 @@ func outcome(comment string) replayOutcome {
 func (p *player) compare(slot phy.Slot, then, now string) {
 	wasVoid, isVoid := strings.HasPrefix(then, commentVoid), strings.HasPrefix(now, commentVoid)
 	p.verdicts = append(p.verdicts, replayVerdict{
-		Round: slot.Round, Attempt: slot.Attempt, Transmission: slot.Transmission.String(),
+		Round: slot.Round, Attempt: slot.Attempt, Transmission: slot.Transmission.String(), Again: slot.Again,
 		Agrees: then == now || wasVoid && isVoid, Then: outcome(then), Now: outcome(now),
 	})
 }
@@ -410,7 +415,7 @@ func (r *replayResult) print(w io.Writer, asJSON bool) error {
 	}
 	for _, v := range r.Verdicts {
 		if !v.Agrees {
-			fmt.Fprintf(w, "round %d, attempt %d, %s: %v, in the run %v\n", v.Round, v.Attempt, v.Transmission, v.Now, v.Then)
+			fmt.Fprintf(w, "round %d, attempt %d, %s%s: %v, in the run %v\n", v.Round, v.Attempt, v.Transmission, v.times(), v.Now, v.Then)
 		}
 	}
 	rounds := fmt.Sprintf("%d rounds", r.Rounds)
@@ -420,6 +425,14 @@ func (r *replayResult) print(w io.Writer, asJSON bool) error {
 	_, err := fmt.Fprintf(w, "%d of %d transmissions of %s agree with the run to the bit (%d were read, %d void).\n",
 		r.Agree, r.Transmissions, rounds, r.Read, r.Void)
 	return err
+}
+
+// times says that a transmission was sent again.
+func (v replayVerdict) times() string {
+	if v.Again == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" sent again (%d)", v.Again)
 }
 
 // String gives the outcome as an annotation says it.

@@ -91,6 +91,7 @@ type Span struct {
 // Tag says what part of a run samples are.
 type Tag struct {
 	Round, Attempt uint32
+	Again          uint8  // how often the transmission was sent before in this attempt
 	Phase          string // which transmission, at most 16 bytes
 	Device, Group  int    // -1 for none
 	Epoch          radio.Epoch
@@ -151,6 +152,7 @@ type fileAnnotation struct {
 	Generator string             `json:"core:generator,omitempty"`
 	Round     *uint32            `json:"ringwave:round,omitempty"`
 	Attempt   *uint32            `json:"ringwave:attempt,omitempty"`
+	Again     uint8              `json:"ringwave:again,omitempty"`
 	Phase     string             `json:"ringwave:phase,omitempty"`
 	Device    *int               `json:"ringwave:device,omitempty"`
 	Group     *int               `json:"ringwave:group,omitempty"`
@@ -243,7 +245,7 @@ func (a DatasetAnnotation) file() fileAnnotation {
 		f.First, f.Span = &a.Span.First, &a.Span.Count
 	}
 	if t := a.Tag; t != nil {
-		f.Round, f.Attempt, f.Phase, f.Epoch, f.Senders = &t.Round, &t.Attempt, t.Phase, t.Epoch, t.Transmitters
+		f.Round, f.Attempt, f.Again, f.Phase, f.Epoch, f.Senders = &t.Round, &t.Attempt, t.Again, t.Phase, t.Epoch, t.Transmitters
 		if t.Device >= 0 {
 			f.Device = &t.Device
 		}

@@ -534,7 +534,11 @@ func parseTag(o object) (*Tag, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.Round, t.Attempt = uint32(round), uint32(attempt)
+	again, _, err := o.integer("ringwave:again", math.MaxUint8)
+	if err != nil {
+		return nil, err
+	}
+	t.Round, t.Attempt, t.Again = uint32(round), uint32(attempt), uint8(again)
 	if t.Phase, err = o.text("ringwave:phase", false); err != nil {
 		return nil, err
 	}

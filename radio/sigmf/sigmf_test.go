@@ -182,7 +182,7 @@ func TestMetaRoundTrip(t *testing.T) {
 		}),
 		w.Record(nil, radio.Meta{}),
 		w.Record(x[400:], radio.Meta{First: 1500, Epoch: 6}), // a step that nobody explains
-		w.Annotate(sigmf.Annotation{First: 1200, Count: 200, Label: "frame", Comment: "c", Tag: &sigmf.Tag{Round: 7, Attempt: 1, Phase: "c0", Device: -1, Group: 2, Epoch: 4}}),
+		w.Annotate(sigmf.Annotation{First: 1200, Count: 200, Label: "frame", Comment: "c", Tag: &sigmf.Tag{Round: 7, Attempt: 1, Again: 255, Phase: "c0", Device: -1, Group: 2, Epoch: 4}}),
 		w.Annotate(sigmf.Annotation{First: 1000, Count: 5, Tag: &sigmf.Tag{Phase: "b", Device: 0, Group: -1, Transmitters: []radio.Epoch{3, 1 << 62}}}),
 		// Both ends are in gaps, and all of it is in one.
 		w.Annotate(sigmf.Annotation{First: 1305, Count: 150, Label: "edges", Tag: &sigmf.Tag{Round: 8, Device: -1, Group: -1}}),
@@ -209,10 +209,10 @@ func TestMetaRoundTrip(t *testing.T) {
 		}
 	}
 	wantAnnotations := []string{
-		`1000+5 "" {Round:0 Attempt:0 Phase:b Device:0 Group:-1 Epoch:0 Transmitters:[3 4611686018427387904]}`,
-		`1200+200 "frame" {Round:7 Attempt:1 Phase:c0 Device:-1 Group:2 Epoch:4 Transmitters:[]}`,
-		`1305+150 "edges" {Round:8 Attempt:0 Phase: Device:-1 Group:-1 Epoch:0 Transmitters:[]}`,
-		`1302+5 "lost" {Round:9 Attempt:0 Phase: Device:-1 Group:-1 Epoch:0 Transmitters:[]}`,
+		`1000+5 "" {Round:0 Attempt:0 Again:0 Phase:b Device:0 Group:-1 Epoch:0 Transmitters:[3 4611686018427387904]}`,
+		`1200+200 "frame" {Round:7 Attempt:1 Again:255 Phase:c0 Device:-1 Group:2 Epoch:4 Transmitters:[]}`,
+		`1305+150 "edges" {Round:8 Attempt:0 Again:0 Phase: Device:-1 Group:-1 Epoch:0 Transmitters:[]}`,
+		`1302+5 "lost" {Round:9 Attempt:0 Again:0 Phase: Device:-1 Group:-1 Epoch:0 Transmitters:[]}`,
 	}
 	if !reflect.DeepEqual(got, wantAnnotations) {
 		t.Errorf("annotations %q", got)
