@@ -406,7 +406,7 @@ func TestSentAgainAtMost(t *testing.T) {
 		wrap: tapped(func(slot phy.Slot, rx *phy.Reception) { rx.CheckPassed = slot.Transmission != phy.TxShare }),
 	})
 	out, err := b.engine.Run(1, b.deltas())
-	if err != nil || !out.Skipped || out.Attempts != 256 || out.Failures[255].Again != 255 {
+	if err != nil || !out.Skipped || out.Attempts != phy.MaxAgain+1 || out.Failures[phy.MaxAgain].Again != phy.MaxAgain {
 		t.Errorf("%d attempts, %v", out.Attempts, err)
 	}
 }

@@ -10,7 +10,6 @@ package round
 import (
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 
@@ -214,7 +213,7 @@ func (e *Engine) RunPacked(k uint32, delta [][]float64) (Outcome, error) {
 			return out, nil
 		}
 		out.Failures = append(out.Failures, failure)
-		if failure.Check == Witness || e.slot.Again == math.MaxUint8 {
+		if failure.Check == Witness || e.slot.Again == phy.MaxAgain {
 			break // D was received, and there is no other for this round
 		}
 	}

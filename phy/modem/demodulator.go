@@ -175,7 +175,7 @@ func (d *Demodulator) filter(z []complex64, erased []bool, samples []complex64, 
 // Detector.
 func placed(t Samples, length int) bool {
 	const far = 1 << 50
-	return t > -far && t < far && length < far
+	return t > -far && t < far && int64(length) < far
 }
 
 // renew is how many turns of a phasor are made by multiplication before it is

@@ -110,7 +110,7 @@ func (b *board) phy() device {
 		prefix := "out_" + id + "_" + name + "_"
 		return channel{id: id, name: name, output: true, attrs: []attribute{
 			integer("frequency", prefix+"frequency", f, minFrequency, maxFrequency, b.retune(d)),
-			fixed("frequency_available", prefix+"frequency_available", span(minFrequency, 1, maxFrequency)),
+			fixed("frequency_available", prefix+"frequency_available", span(minFrequency, 1, int64(maxFrequency))),
 			flag("powerdown", prefix+"powerdown", down),
 		}}
 	}
