@@ -195,24 +195,27 @@ func (c *Context) sensitivity(form Form, messages, witnesses int, sums GainSums,
 //	tau t^2/(2 sigma*^2) = 2^-s/24
 //
 // at most, however each share depends on those before it. Whoever tells the two
-// apart, with whatever computing power, answers with probability a, or says that he
-// does not know, and is then right with probability b; Micciancio and Walter count
-// that as the advantage a (2b-1)^2. Let p_x and q_x be the probabilities of
-// answering x under either. The advantage is (p_0 - q_0 + q_1 - p_1)^2/(2 (p_0 + p_1
-// + q_0 + q_1)), which by Cauchy and Schwarz is at most half the sum of (p_x -
-// q_x)^2/(p_x + q_x), and so at most the sum of (sqrt p_x - sqrt q_x)^2, and so at most
-// the divergence. Square roots of the second of these add up as distances do: the
-// game of IND-CPA^D, which replaces the shares of either of two worlds, costs a
-// factor of 4, and the 24 has room for it. With c bits of the lattice problem this is
-// the (c, s)-security of that paper.
+// apart, with whatever computing power, answers with probability a (and otherwise
+// says that it does not know) and is then right with probability b; Micciancio and
+// Walter count that as the advantage a (2b-1)^2. Let p_x and q_x be the probabilities
+// of the answer x under either. The advantage is
+//
+//	(p_0 - q_0 + q_1 - p_1)^2/(2 (p_0 + p_1 + q_0 + q_1)),
+//
+// which by Cauchy and Schwarz is at most half the sum of (p_x - q_x)^2/(p_x + q_x),
+// which is at most the sum of (sqrt p_x - sqrt q_x)^2, which is at most the
+// divergence. The square root of the first sum is a metric, so that the game of
+// IND-CPA^D, where shares are replaced in two worlds, costs a factor of 4: the 24 has
+// room for it. With c bits of the lattice problem this is the (c, s)-security of that
+// paper.
 //
 // Two limits. Each device floods its share on its own, without the others: such
 // protocols reach what "On the (In)security of Approximate Computation Protocols
 // from CKKS" (eprint 2025/395) calls liberal security, and not simulation-based
-// security in the usual sense. And tau is a promise: more shares than that of one
-// key cost bits as log2 tau, and without flooding honest rounds alone give keys away
-// after some hundreds ("Revisiting the Security of Approximate FHE with
-// Noise-Flooding Countermeasures", PKC 2025, has what is left after how many).
+// security in the usual sense. And tau is a promise: twice as many shares of one key
+// cost a bit. How many decryptions a key bears, at which flooding, is the subject of
+// "Revisiting the Security of Approximate FHE with Noise-Flooding Countermeasures"
+// (PKC 2025).
 func FloodStd(s float64, tau int, t float64) float64 {
 	return math.Sqrt(12*float64(tau)) * math.Exp2(s/2) * t
 }

@@ -11,5 +11,6 @@
 // up; b~, c~1 and M down. Context is public.
 //
 // The model is honest but curious. A server that may choose c~1 freely reads a
-// device's secret from one share: see Device.Share.
+// device's secret from one share: see Device.Share. What is promised against whom is
+// in crypto/README.md.
 package xmkckks
