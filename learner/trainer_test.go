@@ -280,7 +280,7 @@ func TestNewErrors(t *testing.T) {
 		"the test set has no sample":                    func(_ *Config, task *Task) { s := *test; s.Y = nil; task.Test = &s },
 		"the training set has 60 samples of 783":        func(_ *Config, task *Task) { s := *train; s.Dim = 783; task.Train = &s },
 		"the training set has 3 classes; allowed is 2":  func(_ *Config, task *Task) { s := *train; s.Classes = make([]string, 3); task.Train = &s },
-		"setting up training: the number of rounds is ": func(c *Config, _ *Task) { c.Rounds = math.MaxInt32 + 1 },
+		"setting up training: the number of rounds is ": func(c *Config, _ *Task) { c.Rounds = math.MaxInt32; c.Rounds++ },
 	} {
 		c, changed := paperConfig(), task
 		spoil(&c, &changed)
