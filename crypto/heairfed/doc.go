@@ -15,9 +15,9 @@
 //     two has no number-theoretic transform, and nothing here depends on the
 //     difference of 3 parts in 100,000.
 //   - Encryption is by the common public key: c0 = v b + e0 + m, c1 = v a + e1, with
-//     ternary s and v, and errors of sigma = 3.2. All devices hold s.
-//     Here the keys are no secret at all: like gains and noise they are drawn from the
-//     run's public seed, and nobody wipes them.
+//     ternary s and v, and errors of sigma = 3.2. All devices hold s. Here the keys
+//     are no secret at all: like gains and noise they are drawn from the run's public
+//     seed, and nobody wipes them.
 //   - Coefficients carry the message, round(Delta x), n components a ciphertext:
 //     ceil(d/n) ciphertexts. Only sums are wanted, which slots would not make
 //     easier, and slots would carry half as many.
