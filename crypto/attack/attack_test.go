@@ -39,9 +39,9 @@ func TestAttacks(t *testing.T) {
 
 // The guards must be the library's: these attacks have one, the others none.
 func TestGuards(t *testing.T) {
-	guarded := []string{"many-answers", "nearby-c1", "refreshed-errors"}
+	guarded := []string{"many-answers", "nearby-c1", "refreshed-errors", "lying-server", "lost-device"}
 	for _, a := range All() {
-		if a.Name != "chosen-c1" && !slices.Contains(guarded, a.Name) {
+		if a.Name != "chosen-c1" && a.Name != "chosen-b" && !slices.Contains(guarded, a.Name) {
 			continue
 		}
 		results, err := a.Run(context.Background(), keystream.FromInteger(2))
@@ -76,7 +76,7 @@ func TestCancelled(t *testing.T) {
 	cancel()
 	for _, a := range All() {
 		switch a.Name {
-		case "xmkckks-client", "colluding-clients", "small-share-noise", "unflooded-rounds", "many-answers", "refreshed-errors":
+		case "xmkckks-client", "colluding-clients", "small-share-noise", "unflooded-rounds", "many-answers", "refreshed-errors", "lying-server", "lost-device", "chosen-b":
 			if _, err := a.Run(ctx, keystream.FromInteger(1)); !errors.Is(err, context.Canceled) {
 				t.Errorf("%s: %v", a.Name, err)
 			}

@@ -203,7 +203,7 @@ func listenToRounds(ctx context.Context, p xmkckks.Params, seed keystream.Seed) 
 		if err := ended(ctx, int(k)); err != nil {
 			return key, opened, err
 		}
-		if _, err := q.round(k+1, scalars(rnd, unfloodedDevices), nil); err != nil {
+		if _, err := q.round(k+1, scalars(rnd, unfloodedDevices)); err != nil {
 			return key, opened, err
 		}
 		q.server.Coefficients(noise, q.sumC0, q.sumShare)

@@ -10,9 +10,10 @@ import (
 	"ringwave/phy/zq"
 )
 
-// party is a protocol among the library's own devices, over a channel whose gains
-// are all 1.
+// party is a protocol among the library's own devices.
 type party struct {
+	// gains are H_i, which the superposition of the patterns tells the server.
+	gains   []int64
 	ctx     *xmkckks.Context
 	design  xmkckks.Design
 	bench   *workbench
@@ -26,12 +27,18 @@ type party struct {
 	sumB, sumC0, sumC1, sumShare zq.Vector
 }
 
-// newParty makes the devices; each key answers at most attempts shares.
-func newParty(p xmkckks.Params, form xmkckks.Form, devices, attempts int, seed keystream.Seed) (*party, error) {
-	link := xmkckks.Link{Alpha: 1, DeltaMax: 1, Attempts: attempts}
+// newParty makes the devices, over a channel whose gains are all 1; each key gives at
+// most so many shares.
+func newParty(p xmkckks.Params, form xmkckks.Form, devices, shares int, seed keystream.Seed) (*party, error) {
+	link := xmkckks.Link{Alpha: 1, DeltaMax: 1, Attempts: shares}
 	for range devices {
 		link.Mu, link.Omega = append(link.Mu, 1), append(link.Omega, 1)
 	}
+	return newPartyOver(link, p, form, seed)
+}
+
+// newPartyOver makes the devices of a link, one for each of its means.
+func newPartyOver(link xmkckks.Link, p xmkckks.Params, form xmkckks.Form, seed keystream.Seed) (*party, error) {
 	design, err := xmkckks.NewDesign(p, form, link)
 	if err != nil {
 		return nil, err
@@ -46,10 +53,11 @@ func newParty(p xmkckks.Params, form xmkckks.Form, devices, attempts int, seed k
 		return nil, err
 	}
 	q := &party{
-		ctx: ctx, design: design, bench: bench, server: ctx.NewServer(design), guard: xmkckks.NewLedger(attempts),
+		ctx: ctx, design: design, bench: bench, server: ctx.NewServer(design), guard: xmkckks.NewLedger(link.Attempts),
 		key: ctx.NewAggregatedKey(), c1: ctx.NewAggregatedC1(),
 	}
-	for i := range devices {
+	for i := range link.Mu {
+		q.gains = append(q.gains, 1)
 		q.seeds = append(q.seeds, seed.Derive("device", uint64(i)))
 		d, err := q.newDevice(i)
 		if err != nil {
@@ -58,11 +66,17 @@ func newParty(p xmkckks.Params, form xmkckks.Form, devices, attempts int, seed k
 		q.devices = append(q.devices, d)
 	}
 	q.sumB = ctx.Modulus().NewVector(p.N)
-	for _, d := range q.devices {
-		ctx.Modulus().Add(q.sumB, q.sumB, d.PublicKey())
-	}
-	ctx.SetKey(q.key, q.sumB)
+	q.aggregateKey()
 	return q, nil
+}
+
+// aggregateKey carries phase 1.
+func (q *party) aggregateKey() {
+	q.sumB.Clear()
+	for i, d := range q.devices {
+		q.ctx.Modulus().AddScaled(q.sumB, q.gains[i], d.PublicKey())
+	}
+	q.ctx.SetKey(q.key, q.sumB)
 }
 
 // newDevice makes device i anew, as after a restart: with its seed, and the guard
@@ -74,7 +88,11 @@ func (q *party) newDevice(i int) (*xmkckks.Device, error) {
 
 // encrypt has device i encrypt a scalar in a round.
 func (q *party) encrypt(i int, round uint32, delta float64) (c0, c1 zq.Vector, err error) {
-	if err := q.devices[i].Prepare(round, 0); err != nil {
+	return q.encryptAttempt(i, round, 0, delta)
+}
+
+func (q *party) encryptAttempt(i int, round, attempt uint32, delta float64) (c0, c1 zq.Vector, err error) {
+	if err := q.devices[i].Prepare(round, attempt); err != nil {
 		return nil, nil, err
 	}
 	if _, err := q.devices[i].Encrypt(q.key, delta); err != nil {
@@ -84,31 +102,41 @@ func (q *party) encrypt(i int, round uint32, delta float64) (c0, c1 zq.Vector, e
 	return c0, c1, nil
 }
 
-// round carries a whole round and gives M. heard gets each device's ciphertext.
-func (q *party) round(round uint32, delta []float64, heard func(i int, c0, c1 zq.Vector)) (float64, error) {
+// superpose carries phase 2 of an attempt at a round, of the first devices. heard, if
+// it is there, gets each device's ciphertext.
+func (q *party) superpose(round, attempt uint32, delta []float64, heard ...func(i int, c0, c1 zq.Vector)) error {
 	mod := q.ctx.Modulus()
 	q.sumC0, q.sumC1 = mod.NewVector(q.ctx.Revealed()), mod.NewVector(q.ctx.Params.N)
 	for i, x := range delta {
-		c0, c1, err := q.encrypt(i, round, x)
+		c0, c1, err := q.encryptAttempt(i, round, attempt, x)
 		if err != nil {
-			return 0, err
+			return err
 		}
-		mod.Add(q.sumC0, q.sumC0, c0)
-		mod.Add(q.sumC1, q.sumC1, c1)
-		if heard != nil {
-			heard(i, c0, c1)
+		mod.AddScaled(q.sumC0, q.gains[i], c0)
+		mod.AddScaled(q.sumC1, q.gains[i], c1)
+		for _, hear := range heard {
+			hear(i, c0, c1)
 		}
+	}
+	return nil
+}
+
+// round carries a whole round and gives M. heard gets each device's ciphertext.
+func (q *party) round(round uint32, delta []float64, heard ...func(i int, c0, c1 zq.Vector)) (float64, error) {
+	if err := q.superpose(round, 0, delta, heard...); err != nil {
+		return 0, err
 	}
 	q.ctx.SetC1(q.c1, q.sumC1)
+	mod := q.ctx.Modulus()
 	q.sumShare = mod.NewVector(q.ctx.Revealed())
-	for _, d := range q.devices {
-		share, err := d.Share(q.c1)
+	for i := range delta {
+		share, err := q.devices[i].Share(q.c1)
 		if err != nil {
 			return 0, err
 		}
-		mod.Add(q.sumShare, q.sumShare, share)
+		mod.AddScaled(q.sumShare, q.gains[i], share)
 	}
-	return q.server.Recover(q.sumC0, q.sumShare, 1)
+	return q.server.Recover(q.sumC0, q.sumShare, q.design.Link.Alpha)
 }
 
 // close wipes the devices.

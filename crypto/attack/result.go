@@ -137,5 +137,8 @@ func All() []Attack {
 		{"refreshed-errors", "b sent again and again with fresh errors on the same key", 1, refreshedErrors},
 		{"chosen-c1", "a server that chooses c~1", 0.1, chosenC1},
 		{"ghost", "a transmitter that nobody enrolled adds to M", 2, ghostTransmitter},
+		{"lying-server", "a server that calls good attempts void solves for every scalar", 1, lyingServer},
+		{"lost-device", "a server that calls devices lost after phase 3, one after the other", 1, lostDevice},
+		{"chosen-b", "a server that chooses b~: 0, or an RLWE sample of a key of its own", 1, chosenB},
 	}
 }

@@ -139,7 +139,7 @@ func answeredAgain(p xmkckks.Params, seed keystream.Seed) (words string, refused
 		return "", false, err
 	}
 	defer q.close()
-	if _, err := q.round(1, []float64{0.1, 0.2}, nil); err != nil {
+	if _, err := q.round(1, []float64{0.1, 0.2}); err != nil {
 		return "", false, err
 	}
 	if _, _, err := q.encrypt(0, 2, 0.1); err != nil {
@@ -261,7 +261,7 @@ func nearbyC1(_ context.Context, seed keystream.Seed) ([]Result, error) {
 // answeredAfterRestart carries a round, makes device 1 anew from its seed, and asks
 // it for a share of a c~1 nearby in the same round.
 func answeredAfterRestart(q *party) (words string, refused bool, err error) {
-	if _, err := q.round(1, []float64{0.1, 0.2}, nil); err != nil {
+	if _, err := q.round(1, []float64{0.1, 0.2}); err != nil {
 		return "", false, err
 	}
 	q.ctx.Modulus().AddInt(q.sumC1, 0, 1<<62)
