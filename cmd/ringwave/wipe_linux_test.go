@@ -30,7 +30,7 @@ func TestRunLeavesNoSeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newProtocol(c, root, ch, nil, design, xmkckks.NewLedger(sharesPerKey(c)), 0, 1)
+	p, err := newProtocol(c, root, seedLinkSecret(root), ch, nil, design, xmkckks.NewLedger(sharesPerKey(c)), 0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
