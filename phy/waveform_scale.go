@@ -99,9 +99,9 @@ func (w *Waveform) Alpha() float64 {
 }
 
 // Gains writes the scaled gains c_g H_i of the last transmission, solved from the
-// received patterns, to dst, and tells whether there are any. It is for the
-// harness of a simulation, which compares them with what the channel was told:
-// a gain near the middle between two integers may be read as either.
+// received patterns, to dst, and tells whether there are any. The harness of a
+// simulation compares them with what the channel was told: a gain near the middle
+// between two integers may be read as either. RealGains has them for a judge of rounds.
 func (w *Waveform) Gains(dst []float64) bool {
 	for _, g := range w.groups {
 		h, ok := g.patterns.Solve(g.pattern)

@@ -7,8 +7,9 @@ import (
 )
 
 // Solve gives the integer gains H_i whose superposed patterns are y, and whether
-// there are any. A receiver has no need of them: it is for the harness of a
-// simulation, which compares with them what the channel was told to do.
+// there are any. Decoding has no need of them: they say who takes part in a round and
+// with which sign, and the harness of a simulation compares them with what the channel
+// was told to do.
 func (p *Patterns) Solve(y []int64) (h []int64, ok bool) {
 	if len(y) != p.symbols {
 		return nil, false
