@@ -30,6 +30,8 @@ const (
 	Witness
 	// NoSignal: every gain is 0, and the round carries nothing.
 	NoSignal
+	// GainsCheck: the gains are not what Config.Admit asks for.
+	GainsCheck
 )
 
 // String names the check.
@@ -43,6 +45,8 @@ func (c Check) String() string {
 		return "witness check"
 	case NoSignal:
 		return "signal check"
+	case GainsCheck:
+		return "gains check"
 	}
 	return "unknown check"
 }
@@ -104,6 +108,9 @@ type Config struct {
 	// Workers is the number of goroutines that the devices of one process are
 	// spread over; 0 for one a core.
 	Workers int
+	// Admit, if not nil, judges the gains of an attempt once b has passed its checks and
+	// before anything else is sent. A reason makes the attempt void.
+	Admit func(slot phy.Slot, rx *phy.Reception) (reason string)
 }
 
 // Engine runs rounds. It is for one goroutine, and allocates nothing in a round
@@ -311,6 +318,8 @@ func (e *Engine) transmit(t phy.Transmission, send func(i int)) (Failure, error)
 		// The patterns are independent: their sum is 0 only if every H_i is. All
 		// the checks hold then, and c~1 = 0 would be answered again and again.
 		f.Check = NoSignal
+	} else if reason := e.admit(rx); reason != "" {
+		f.Check, f.Reason = GainsCheck, reason
 	}
 	return f, nil
 }

@@ -1,0 +1,76 @@
+package round
+
+import (
+	"reflect"
+	"testing"
+
+	"ringwave/crypto/xmkckks"
+	"ringwave/phy"
+)
+
+// An attempt that is not admitted ends after b: nothing else is sent and no device
+// answers. The next one is as it would have been. Without a hook nothing is asked.
+func TestAdmit(t *testing.T) {
+	const rounds = 6
+	var sent []phy.Slot
+	ledger := xmkckks.NewLedger(3 * rounds)
+	same := setup{params: params(t, "demo-1024"), form: xmkckks.Short, devices: 3, sigma: 1, f: 2, attempts: 3, seed: 5}
+	hooked := same
+	hooked.guard = ledger
+	hooked.wrap = tapped(func(slot phy.Slot, _ *phy.Reception) { sent = append(sent, slot) })
+	plain, b := newBench(t, same), newBench(t, hooked)
+	var asked []phy.Slot
+	b.engine.cfg.Admit = func(slot phy.Slot, rx *phy.Reception) string {
+		asked = append(asked, slot)
+		if len(rx.Pattern) == 0 || !rx.CheckPassed {
+			t.Errorf("asked about %+v, which the checks had not passed", slot)
+		}
+		if slot.Attempt < slot.Round%4 {
+			return "for a reason"
+		}
+		return ""
+	}
+	answered := 0
+	for k := range uint32(rounds) {
+		sent, asked = nil, nil
+		out, err := b.engine.Run(k, b.deltas())
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused := int(k % 4)
+		want := []Failure(nil)
+		for a := range uint32(refused) {
+			want = append(want, Failure{Attempt: a, Check: GainsCheck, Transmission: phy.TxKey, Reason: "for a reason"})
+		}
+		if !reflect.DeepEqual(out.Failures, want) {
+			t.Errorf("round %d: failures %v, want %v", k, out.Failures, want)
+		}
+		attempts, transmissions := refused+1, refused+phy.Transmissions
+		if refused == 3 {
+			attempts, transmissions = 3, 3
+		} else {
+			answered++
+		}
+		if out.Skipped != (refused == 3) || len(asked) != attempts || len(sent) != transmissions {
+			t.Errorf("round %d: skipped %v, asked %d times, %d transmissions: want %d and %d", k, out.Skipped, len(asked), len(sent), attempts, transmissions)
+		}
+		for _, s := range asked {
+			if s.Round != k || s.Transmission != phy.TxKey {
+				t.Errorf("round %d: asked about %+v", k, s)
+			}
+		}
+		reference, err := plain.engine.Run(k, plain.deltas())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if refused == 0 && (out.M != reference.M || len(reference.Failures) != 0) {
+			t.Errorf("round %d: M = %v, without a hook %v", k, out.M, reference.M)
+		}
+	}
+	if got := ledger.Answered(0); got != answered {
+		t.Errorf("device 1 answered %d attempts, want %d", got, answered)
+	}
+	if got := GainsCheck.String(); got != "gains check" {
+		t.Errorf("the check is called %q", got)
+	}
+}
