@@ -112,6 +112,9 @@ type Options struct {
 	// Messages is P, the scalars that a device sends in a round; 0: 1.
 	Messages int
 
+	// Minimum is how many devices must not have H_i = 0 in the blind regime; 0: all.
+	Minimum int
+
 	// Wanted is the probability of success within the attempts; 0: 0.99.
 	Wanted float64
 	// What is looked at. Repeats is the most frame repeats; those below are looked

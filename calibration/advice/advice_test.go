@@ -65,6 +65,9 @@ func TestPredictsTheWaveform(t *testing.T) {
 			DelaySpread: 1, PhaseSpread: 0.2, Attempts: 1, WholeRounds: true, Seed: keystream.FromInteger(7),
 			Aligned: c.regime == MeanAligned, Tolerance: AlignedTolerance(mu, omega, c.n),
 		}
+		if c.regime == Blind {
+			cfg.Minimum = c.n
+		}
 		bench, err := trial.New(cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -121,6 +124,28 @@ func few() Options {
 }
 
 // The advice does not depend on the number of workers.
+// In the blind regime rounds that drop a device are not read unless that is allowed.
+func TestMinimum(t *testing.T) {
+	set, ok := xmkckks.Lookup("demo-1024")
+	if !ok {
+		t.Fatal("there is no demo-1024")
+	}
+	own := &Own{Regime: Blind, Group: 2, Base: 3, SamplesPerSymbol: 8, Params: set, Form: xmkckks.Short}
+	b := benchOf(t, 2, channel.Gaussian{Mu: 1, Sigma: 1}, 3, 40)
+	share := func(minimum int) float64 {
+		a, err := Give(t.Context(), b, Options{Modem: usual, Attempts: 1, DeltaMax: 1, MaxAlpha: 16, Own: own, Regimes: []Regime{}, NoSuggestions: true, Fresh: 200, Minimum: minimum, Seed: keystream.FromInteger(3)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Own.AtOnce
+	}
+	all, one := share(0), share(1)
+	t.Logf("read with all %.3f, with one %.3f", all, one)
+	if all >= one-0.01 || all != share(2) {
+		t.Errorf("%.3f of rounds are read with all devices, %.3f with one", all, one)
+	}
+}
+
 func TestAdviceIsRepeatable(t *testing.T) {
 	b := benchOf(t, 3, channel.Gaussian{Mu: 1, Sigma: 0.02}, 3, 35)
 	var want string

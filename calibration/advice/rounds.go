@@ -378,12 +378,35 @@ func (r *rounds) attempt(number int) attempt {
 			}
 			return a
 		}
+		if t == 0 && !r.admits() {
+			for ; t < transmissions-1; t++ {
+				a.needed[t+1] = unread
+			}
+			return a
+		}
 	}
 	for _, g := range r.groups {
 		a.alpha += g.alpha / float64(len(r.groups))
 		a.misfit = max(a.misfit, g.misfit())
 	}
 	return a
+}
+
+// admits tells whether enough devices have H_i other than 0, where the receiver finds
+// the scale.
+func (r *rounds) admits() bool {
+	if r.c.regime != Blind {
+		return true
+	}
+	heard := 0
+	for _, g := range r.groups {
+		for _, h := range g.integer {
+			if h != 0 {
+				heard++
+			}
+		}
+	}
+	return heard >= cmp.Or(r.opt.Minimum, len(r.bench.Devices))
 }
 
 // begin sets the gains of an attempt, and what the receiver's preamble makes of them.

@@ -96,6 +96,8 @@ type Trials struct {
 	// by a fresh gain in [0.7, 1] from the second time on unless the scale is
 	// known. 0 stands for 1.
 	Attempts int
+	// Least is how many devices must not have H_i = 0 for a round to count as read.
+	Least int
 	// Alpha is the scale if it is known: exactly, or with a Tolerance above 0 up
 	// to that relative error (Receiver.Near). 0 has it found.
 	Alpha, Tolerance float64
@@ -120,6 +122,8 @@ func (t Trials) Validate() error {
 		return fmt.Errorf("%d passages for %d devices: give one a device, or none", len(t.Passages), len(t.Gains))
 	case t.Base < 3 || t.Base > maxBase || t.Base%2 == 0:
 		return fmt.Errorf("the digits' base is %d: it must be odd, from 3 to 15", t.Base)
+	case t.Least < 0 || t.Least > len(t.Gains):
+		return fmt.Errorf("%d devices must be heard, of %d", t.Least, len(t.Gains))
 	case t.Trials < 1 || t.Blocks < 0 || t.Attempts < 0 || t.Repeats < 0:
 		return fmt.Errorf("%d trials of %d blocks, %d attempts and %d repeats", t.Trials, t.Blocks, t.Attempts, t.Repeats)
 	case math.IsNaN(t.SNRdB):
@@ -297,7 +301,7 @@ func (s *simulation) trial() bool {
 			}
 		}
 		s.turn()
-		if s.attempt() {
+		if s.attempt() && s.heard() >= s.cfg.Least {
 			return true
 		}
 	}
@@ -474,6 +478,12 @@ func (s *simulation) correct(y []int32) bool {
 		}
 	}
 	return true
+}
+
+// heard gives the number of devices with H_i != 0.
+func (s *simulation) heard() int {
+	_, zeros := s.misfit()
+	return len(s.h) - zeros
 }
 
 // misfit gives the largest relative misfit at the accepted scale and the number

@@ -215,6 +215,26 @@ func TestRepeatsInTrials(t *testing.T) {
 	}
 }
 
+// Rounds in which a device is dropped count as read unless all must be heard: the shares
+// differ by what is dropped, and then nothing is.
+func TestLeast(t *testing.T) {
+	trials := Trials{Gains: devices(2, 1), SNRdB: 40, Base: 3, Symbols: 4096, Trials: 300, Seed: 41}
+	any, _, dropped := Simulate(trials)
+	trials.Least = 2
+	all, _, none := Simulate(trials)
+	t.Logf("read %.3f with %.3f dropped; all heard in %.3f", any, dropped, all)
+	if dropped == 0 || none != 0 {
+		t.Errorf("%v devices are dropped in a round, %v where all must be heard", dropped, none)
+	}
+	// Never both: that block would be all zero.
+	if want := any * (1 - dropped); math.Abs(all-want) > 1e-9 {
+		t.Errorf("all are heard in %v of rounds, want %v", all, want)
+	}
+	if trials.Least = 3; trials.Validate() == nil {
+		t.Error("three of two devices must be heard, and that is accepted")
+	}
+}
+
 func TestTrialsAreValidated(t *testing.T) {
 	good := Trials{Gains: devices(2, 0), SNRdB: 40, Base: 3, Symbols: 64, Trials: 1}
 	if err := good.Validate(); err != nil {

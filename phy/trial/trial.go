@@ -68,6 +68,9 @@ type Config struct {
 	// each, read at the scale of the first and with its pattern. Otherwise an
 	// attempt is one block.
 	WholeRounds bool
+	// Minimum is how many devices must not have H_i = 0 for an attempt to count as read;
+	// 0 asks for none, as a receiver does by itself.
+	Minimum int
 	// Aligned has each device turn its phase back and divide by the mean of Gain: the
 	// receiver looks for scales near 1, within Tolerance relatively, and MaxAlpha and
 	// retry gains have no say.
@@ -93,6 +96,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("trials of aligned devices at a scale known within %v: the tolerance must be between 0 and 1", c.Tolerance)
 	case c.Aligned && c.Gain.Mean() == 0:
 		return errors.New("trials of aligned devices of mean gain 0: there is nothing to align")
+	case c.Minimum < 0 || c.Minimum > c.Devices:
+		return fmt.Errorf("trials that %d devices must be heard in: allowed are 0 to %d", c.Minimum, c.Devices)
 	case c.Attempts < 1:
 		return fmt.Errorf("trials of %d attempts: at least 1 is needed", c.Attempts)
 	}
@@ -385,6 +390,9 @@ func (b *Bench) attempt(number, attempt uint32, out *Outcome) (bool, error) {
 		if t == phy.TxKey {
 			b.pattern = append(b.pattern[:0], b.rx.Pattern...)
 			out.Alpha, out.Misfit, out.ZeroGains = verdict.alpha, verdict.misfit, verdict.zeros
+			if b.cfg.Devices-out.ZeroGains < b.cfg.Minimum {
+				return false, nil
+			}
 		}
 		if !slices.Equal(b.pattern, b.rx.Pattern) {
 			return false, nil // the gains were read as others: the attempt is void
