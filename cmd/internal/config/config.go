@@ -95,6 +95,15 @@ type Optimizer struct {
 // Devices are the edge devices.
 type Devices struct {
 	Count int `toml:"count"`
+	// Minimum is how many devices must take part in a round, that is have an integer
+	// gain H_i other than 0, where the receiver looks for the lattice (the blind regime);
+	// 0 for all. Elsewhere a gain of 0 may be the channel's own, and is counted only.
+	Minimum int `toml:"minimum"`
+	// Disagreement is what is done about a device whose gains are not what is known of
+	// them: warn, or refuse, which makes the attempt void. Where |mu| > 4 sigma such a
+	// gain has the sign that mu has not; elsewhere its running mean has left the
+	// interval of mu. For link.kind = "waveform".
+	Disagreement string `toml:"disagreement"`
 
 	// What follows is the hardware of the transmitters of a simulated bench, for
 	// link.kind = "waveform"; a list has a value a device. By default it is ideal.
@@ -308,7 +317,7 @@ func Default() Config {
 			EvaluateEvery: 10, CheckpointEvery: 10,
 		},
 		Devices: Devices{
-			Count: 10, CarrierOffsetPerDeviceHz: []float64{}, LinewidthPerDeviceHz: []float64{},
+			Count: 10, Disagreement: "warn", CarrierOffsetPerDeviceHz: []float64{}, LinewidthPerDeviceHz: []float64{},
 			IQGainPerDeviceDB: []float64{}, IQPhasePerDeviceRad: []float64{}, DCOffsetPerDevice: []float64{},
 			ConverterBitsPerDevice: []int{},
 		},

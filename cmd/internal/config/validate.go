@@ -210,6 +210,7 @@ func (c *Config) checkDevices() error {
 	d := c.Devices
 	err := first(
 		between("devices.count", d.Count, 1, maxDevices),
+		c.checkGains(),
 		c.checkPerDevice("devices.carrier_offset_per_device_hz", len(d.CarrierOffsetPerDeviceHz)),
 		c.checkPerDevice("devices.linewidth_per_device_hz", len(d.LinewidthPerDeviceHz)),
 		c.checkPerDevice("devices.iq_gain_per_device_db", len(d.IQGainPerDeviceDB)),
@@ -221,6 +222,25 @@ func (c *Config) checkDevices() error {
 		err = c.checkTransmitter(i)
 	}
 	return err
+}
+
+// checkGains checks what is asked of the devices' gains, which only patterns show and
+// only a receiver that looks for the lattice may choose.
+func (c *Config) checkGains() error {
+	d, waveform := c.Devices, c.Link.Kind == "waveform" && c.Experiment.Aggregator == "xmk-ckks"
+	if blind := waveform && c.Channel.Gains == "continuous" && c.Link.Regime != "mean-aligned"; !blind && d.Minimum != 0 {
+		return fmt.Errorf("devices.minimum = %d: must be 0 where the receiver does not look for the lattice (link.kind = \"waveform\" with channel.gains = \"continuous\" and link.regime = \"blind\")", d.Minimum)
+	}
+	if d.Minimum < 0 || d.Minimum > d.Count {
+		return fmt.Errorf("devices.minimum = %d: must be from 1 to devices.count, %d, or 0 for all", d.Minimum, d.Count)
+	}
+	if d.Disagreement != "warn" && d.Disagreement != "refuse" {
+		return fmt.Errorf("devices.disagreement = %q: must be \"warn\" or \"refuse\"", d.Disagreement)
+	}
+	if d.Disagreement == "refuse" && !waveform {
+		return fmt.Errorf("devices.disagreement = \"refuse\": must be \"warn\" without link.kind = \"waveform\" and experiment.aggregator = \"xmk-ckks\", which shows the gains")
+	}
+	return nil
 }
 
 // checkTransmitter checks the hardware of device i.

@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"math"
 	"os"
+
+	"ringwave/phy/gains"
 )
 
 // A checkpoint is, in this order: the magic bytes, a version byte, a uint32
@@ -44,15 +46,19 @@ func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
 // Checkpoint is all that a run needs to go on as if it had not stopped.
 type Checkpoint struct {
-	ConfigDigest  Digest    `json:"config_digest"`       // of the configuration that the run began with
-	Round         int       `json:"round"`               // >= 0, the last round that is in Theta and metrics.csv
-	Repeated      int       `json:"repeated"`            // >= 0, rounds tried more than once so far
-	Skipped       int       `json:"skipped"`             // >= 0, rounds given up so far
-	Clipped       int       `json:"clipped"`             // >= 0, messages clipped so far
-	MetricsOffset int64     `json:"metrics_offset"`      // >= 0, bytes of metrics.csv
-	Seconds       float64   `json:"seconds"`             // >= 0 and finite, time spent so far
-	KeyEpoch      uint32    `json:"key_epoch,omitempty"` // the first of the process that wrote it, where keys come from the system's generator
-	Theta         []float64 `json:"-"`                   // the model, every bit kept, NaN too
+	ConfigDigest  Digest  `json:"config_digest"`  // of the configuration that the run began with
+	Round         int     `json:"round"`          // >= 0, the last round that is in Theta and metrics.csv
+	Repeated      int     `json:"repeated"`       // >= 0, rounds tried more than once so far
+	Skipped       int     `json:"skipped"`        // >= 0, rounds given up so far
+	Clipped       int     `json:"clipped"`        // >= 0, messages clipped so far
+	MetricsOffset int64   `json:"metrics_offset"` // >= 0, bytes of metrics.csv
+	Seconds       float64 `json:"seconds"`        // >= 0 and finite, time spent so far
+	// KeyEpoch is the first of the process that wrote it, where keys come from the
+	// system's generator.
+	KeyEpoch uint32 `json:"key_epoch,omitempty"`
+	// Gains is what the patterns have shown so far; nil for links without any.
+	Gains *gains.State `json:"gains,omitempty"`
+	Theta []float64    `json:"-"` // the model, every bit kept, NaN too
 }
 
 func (c Checkpoint) check() error {
@@ -69,6 +75,9 @@ func (c Checkpoint) check() error {
 	}
 	if !(c.Seconds >= 0) || math.IsInf(c.Seconds, 1) {
 		return fmt.Errorf("seconds is %g, but must be at least 0 and finite", c.Seconds)
+	}
+	if c.Gains != nil {
+		return c.Gains.Validate()
 	}
 	return nil
 }

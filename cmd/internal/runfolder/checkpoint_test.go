@@ -5,8 +5,11 @@ import (
 	"crypto/sha256"
 	"math"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
+
+	"ringwave/phy/gains"
 )
 
 func testCheckpoint() Checkpoint {
@@ -50,6 +53,10 @@ func TestCheckpointRoundTrip(t *testing.T) {
 	// Theta holds a NaN, which no comparison of structs gets past.
 	if !bytes.Equal(encode(t, got), encode(t, want)) {
 		t.Errorf("loaded %+v, want %+v", got, want)
+	}
+	want.Gains = &gains.State{Draws: 9, Looks: 7, Devices: []gains.DeviceState{{Sum: -0.1, Slack: 0.3, WrongSigns: 2}, {Sum: 1e-300, Left: 7}}}
+	if got, err = DecodeCheckpoint(encode(t, want)); err != nil || !reflect.DeepEqual(got.Gains, want.Gains) {
+		t.Errorf("gains %+v, want %+v: %v", got.Gains, want.Gains, err)
 	}
 }
 
@@ -111,6 +118,7 @@ func TestCheckpointFieldRanges(t *testing.T) {
 		"metrics_offset is -5": {MetricsOffset: -5},
 		"seconds is NaN":       {Seconds: math.NaN()},
 		"seconds is +Inf":      {Seconds: math.Inf(1)},
+		"2 of 1 draws":         {Gains: &gains.State{Draws: 1, Looks: 2}},
 	} {
 		_, err := c.Encode()
 		wantError(t, err, part)

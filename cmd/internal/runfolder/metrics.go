@@ -15,7 +15,7 @@ import (
 const requiredColumns = "round,train_loss,test_accuracy,m,m_ideal,eps,eps_std_predicted,attempts"
 
 // metricsHeader is the header that this program writes.
-const metricsHeader = requiredColumns + ",skipped,clipped,eta,gamma,alpha,frames_repeated,quality,misfit,zero_gains"
+const metricsHeader = requiredColumns + ",skipped,clipped,eta,gamma,alpha,frames_repeated,quality,misfit,zero_gains,wrong_signs,means_left"
 
 // Row is what one round reports: a line of metrics.csv. Where a number is
 // allowed to be missing, NaN stands for it here and nothing in the file.
@@ -42,13 +42,15 @@ type LinkRow struct {
 	FramesRepeated float64 // frames that were sent again, in all attempts
 	Quality        float64 // the worst transmission's mean cos(2 pi alpha y), -1 to 1
 	Misfit         float64 // the largest |H_i/alpha - h_i|/|h_i|; simulation only
-	ZeroGains      float64 // devices with H_i = 0; simulation only
+	ZeroGains      float64 // devices with H_i = 0
+	WrongSigns     float64 // devices whose H_i has a sign that their mean has not
+	MeansLeft      float64 // devices whose mean gain so far is outside its interval
 }
 
 // noLink has everything missing.
 func noLink() LinkRow {
 	nan := math.NaN()
-	return LinkRow{nan, nan, nan, nan, nan}
+	return LinkRow{nan, nan, nan, nan, nan, nan, nan}
 }
 
 // line gives the row as a line of metrics.csv.
@@ -71,7 +73,7 @@ func (r Row) line() []byte {
 	if r.Link != nil {
 		link = *r.Link
 	}
-	for _, v := range []float64{r.Eta, r.Gamma, link.Alpha, link.FramesRepeated, link.Quality, link.Misfit, link.ZeroGains} {
+	for _, v := range []float64{r.Eta, r.Gamma, link.Alpha, link.FramesRepeated, link.Quality, link.Misfit, link.ZeroGains, link.WrongSigns, link.MeansLeft} {
 		b = appendOptional(b, v)
 	}
 	return append(b, '\n')
@@ -287,7 +289,7 @@ func (r *Row) set(column, field string) (err error) {
 		r.Eta, err = parseOptional(field)
 	case "gamma":
 		r.Gamma, err = parseOptional(field)
-	case "alpha", "frames_repeated", "quality", "misfit", "zero_gains":
+	case "alpha", "frames_repeated", "quality", "misfit", "zero_gains", "wrong_signs", "means_left":
 		err = r.setLink(column, field)
 	}
 	return err
@@ -366,6 +368,10 @@ func (r *Row) setLink(name, field string) error {
 		r.Link.Misfit = v
 	case "zero_gains":
 		r.Link.ZeroGains = v
+	case "wrong_signs":
+		r.Link.WrongSigns = v
+	case "means_left":
+		r.Link.MeansLeft = v
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func testRows() []Row {
 		{Round: 1, TrainLoss: 0.6931471805599453, TestAccuracy: 0.5, M: -3.25, MIdeal: -3.2500000000000004, Eps: 4e-16, EpsStdPredicted: 2e-8, Attempts: 1, Eta: 0.05, Gamma: 0.05},
 		{Round: 2, TrainLoss: math.Inf(1), TestAccuracy: nan, M: nan, MIdeal: 1, Eps: nan, EpsStdPredicted: 0, Attempts: 3, Skipped: true, Clipped: 2, Eta: nan, Gamma: nan},
 		{Round: 5, TrainLoss: nan, TestAccuracy: 1, M: 5e-324, MIdeal: nan, Eps: math.MaxFloat64, EpsStdPredicted: nan, Attempts: 1, Eta: 1, Gamma: 1,
-			Link: &LinkRow{Alpha: 20.5, FramesRepeated: 2, Quality: 0.97, Misfit: nan}},
+			Link: &LinkRow{Alpha: 20.5, FramesRepeated: 2, Quality: 0.97, Misfit: nan, WrongSigns: 2, MeansLeft: nan}},
 	}
 }
 
@@ -106,9 +106,9 @@ func TestMetricsRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := metricsHeader + `
-1,0.6931471805599453,0.5,-3.25,-3.2500000000000004,4e-16,2e-08,1,0,0,0.05,0.05,,,,,
-2,+Inf,,,1,,0,3,1,2,,,,,,,
-5,NaN,1,5e-324,,1.7976931348623157e+308,,1,0,0,1,1,20.5,2,0.97,,0
+1,0.6931471805599453,0.5,-3.25,-3.2500000000000004,4e-16,2e-08,1,0,0,0.05,0.05,,,,,,,
+2,+Inf,,,1,,0,3,1,2,,,,,,,,,
+5,NaN,1,5e-324,,1.7976931348623157e+308,,1,0,0,1,1,20.5,2,0.97,,0,2,
 `
 	if string(text) != want {
 		t.Errorf("file is\n%swant\n%s", text, want)
@@ -254,6 +254,18 @@ func TestReadMetricsColumnsByName(t *testing.T) {
 	r := rows[0]
 	if r.Round != 7 || r.Gamma != 0.25 || !r.Skipped || !math.IsNaN(r.Eta) || r.Clipped != 0 {
 		t.Errorf("row is %+v", r)
+	}
+}
+
+// A file of before gains were judged is read, and has no verdict on them.
+func TestReadMetricsWithoutVerdicts(t *testing.T) {
+	text := strings.TrimSuffix(metricsHeader, ",wrong_signs,means_left") + "\n7,0.5,,1,1,0,0,1,0,0,,,20.5,0,0.9,0.1,1\n"
+	rows, err := parseMetrics("metrics.csv", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := rows[0].Link; l.ZeroGains != 1 || !math.IsNaN(l.WrongSigns) || !math.IsNaN(l.MeansLeft) {
+		t.Errorf("row has %+v", *l)
 	}
 }
 

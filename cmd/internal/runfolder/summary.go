@@ -53,6 +53,11 @@ type Summary struct {
 	KeyEpochs       int `json:"key_epochs"`
 	SharesAnswered  int `json:"shares_answered"` // attempts that the last key has answered
 
+	// Gains in the rounds completed: null where nothing tells. Devices count from 1.
+	ZeroGains          Float `json:"zero_gains"`
+	WrongSigns         Float `json:"wrong_signs"`
+	DisagreeingDevices []int `json:"disagreeing_devices"` // never null in the file
+
 	TrainLoss    Float   `json:"train_loss"`
 	TestAccuracy Float   `json:"test_accuracy"` // 0 to 1; null where never evaluated
 	Seconds      float64 `json:"seconds"`       // wall clock, all sittings together
@@ -82,6 +87,9 @@ func (f *Folder) WriteSummary(s Summary) error {
 	}
 	if s.Notes == nil {
 		s.Notes = []string{}
+	}
+	if s.DisagreeingDevices == nil {
+		s.DisagreeingDevices = []int{}
 	}
 	return f.writeJSON(SummaryName, s)
 }
