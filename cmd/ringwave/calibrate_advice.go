@@ -68,8 +68,8 @@ func adviceOptions(c config.Config, root keystream.Seed) (advice.Options, error)
 	return advice.Options{
 		Modem: modemConfig(c.Link), BlockSymbols: c.Link.BlockSymbols, MaxAlpha: c.Link.MaxAlpha,
 		Attempts: c.Encryption.AttemptsPerRound, KeyShares: sharesPerKey(c), DeltaMax: c.Encryption.DeltaMax,
-		Messages: c.Optimizer.PackedDirections,
-		Own:      own, Shown: shownOutlooks, Seed: root.Derive("advice"),
+		Messages: c.Optimizer.PackedDirections, Minimum: c.Devices.Minimum,
+		Own: own, Shown: shownOutlooks, Seed: root.Derive("advice"),
 	}, err
 }
 

@@ -55,6 +55,8 @@ func TestPlanPredictsWhatIsRead(t *testing.T) {
 	}{
 		{"N=2, 8 bits, 40 dB", "waveform-8bit.toml", nil, false},
 		{"N=3, 40 dB", "waveform-mnist.toml", nil, true},
+		{"N=2, sigma 1, 40 dB", "waveform-mnist.toml", []string{"devices.count=2", "channel.std=1"}, true},
+		{"N=2, sigma 1, one is enough", "waveform-mnist.toml", []string{"devices.count=2", "channel.std=1", "devices.minimum=1"}, true},
 		{"N=3, 8 bits, 34 dB", "waveform-8bit.toml", []string{"devices.count=3", "link.snr_db=34"}, true},
 		{"N=3, 8 bits, 28 dB", "waveform-8bit.toml", []string{"devices.count=3", "link.snr_db=28", "encryption.attempts_per_round=1"}, false},
 	} {

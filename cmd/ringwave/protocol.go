@@ -142,10 +142,14 @@ func newProtocol(c config.Config, root, secret keystream.Seed, ch *channel.Chann
 	if runsUnchecked(c) {
 		return p, nil // its engine is another
 	}
-	p.engine, err = round.New(round.Config{
+	engine := round.Config{
 		Context: ctx, Devices: p.devices, Server: ctx.NewServer(design), Uplink: link,
 		Attempts: c.Encryption.AttemptsPerRound,
-	})
+	}
+	if w := p.gains(); w != nil {
+		engine.Admit = w.admit
+	}
+	p.engine, err = round.New(engine)
 	if err != nil {
 		return nil, errors.Join(err, p.close())
 	}
@@ -239,6 +243,9 @@ func (p *protocol) AggregatePacked(_ context.Context, k int, delta [][]float64) 
 	}
 	for _, f := range out.Failures {
 		p.failed(k, f)
+	}
+	if w := p.gains(); w != nil {
+		w.endRound(k, out.Failures)
 	}
 	if out.Skipped {
 		return learner.PackedOutcome{Attempts: out.Attempts, Skipped: true}, nil

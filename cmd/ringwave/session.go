@@ -259,6 +259,9 @@ func (s *session) open(from *runfolder.Checkpoint) (err error) {
 		if err := s.protocol.link.record(s.folder.Path()); err != nil {
 			return place(err)
 		}
+		if err := s.watchGains(from); err != nil {
+			return bad(err)
+		}
 		what := "attempt void"
 		if runsUnchecked(s.cfg) {
 			what = "a check would have declared the round void"
@@ -396,7 +399,7 @@ func (s *session) checkpoint() error {
 	return s.folder.SaveCheckpoint(runfolder.Checkpoint{
 		ConfigDigest: s.digest, Round: state.Round,
 		Repeated: state.Repeated, Skipped: state.Skipped, Clipped: state.Clipped,
-		MetricsOffset: s.metrics.Offset(), Seconds: s.seconds(), KeyEpoch: s.keyEpoch, Theta: state.Theta,
+		MetricsOffset: s.metrics.Offset(), Seconds: s.seconds(), KeyEpoch: s.keyEpoch, Theta: state.Theta, Gains: s.gainState(),
 	})
 }
 
@@ -495,6 +498,7 @@ func (s *session) finish() (runfolder.Summary, []string, error) {
 	if n := overflowedRows(rows); n > 0 {
 		summary.Notes = append(summary.Notes, fmt.Sprintf("the training loss of %d rounds overflowed: it is reported as the largest number there is, and the model was left as it was", n))
 	}
+	s.summariseGains(&summary, rows)
 	plots, err := chart.RunPlots(s.folder.Path(), rows)
 	if err != nil {
 		return summary, nil, fmt.Errorf("drawing the plots: %w", err)

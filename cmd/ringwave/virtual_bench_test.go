@@ -254,9 +254,9 @@ const boardPatience = 3 * time.Second
 const airNoise = 0.003
 
 // overLoopback is a run through memory with the boards' converters.
-func overLoopback(t testing.TB, devices, rounds int) *airRun {
+func overLoopback(t testing.TB, devices, rounds int, set ...string) *airRun {
 	t.Helper()
-	return overEnds(t, devices, rounds, func(ends radio.Opener) radio.Opener { return ends })
+	return overEnds(t, devices, rounds, func(ends radio.Opener) radio.Opener { return ends }, set...)
 }
 
 // overEnds is overLoopback with other ends of the medium than its own.

@@ -84,6 +84,8 @@ type waveLink struct {
 	sampleRate       float64
 	samplesPerSymbol int
 
+	gains *gainWatch
+
 	row   runfolder.LinkRow
 	fresh bool // the last transmission's report is not in row yet
 }
@@ -188,6 +190,9 @@ func (l *waveLink) build(c config.Config, root, secret keystream.Seed, ch *chann
 	if l.Waveform, err = phy.NewWaveform(cfg); err != nil {
 		return err
 	}
+	if l.gains, err = newGainWatch(c, l); err != nil {
+		return err
+	}
 	return l.countBits(c, ctx, modemConfig(c.Link))
 }
 
@@ -233,7 +238,7 @@ func (l *waveLink) begin(slot phy.Slot, at radio.SampleIndex) error {
 	if slot.Transmission == phy.TxKey && slot.Attempt == 0 {
 		l.view.read, l.clipped = false, 0
 		nan := math.NaN()
-		l.row = runfolder.LinkRow{Alpha: nan, Quality: nan, Misfit: nan, ZeroGains: nan}
+		l.row = runfolder.LinkRow{Alpha: nan, Quality: nan, Misfit: nan, ZeroGains: nan, WrongSigns: nan, MeansLeft: nan}
 	}
 	l.fresh = true
 	if l.recorder != nil {
@@ -363,6 +368,7 @@ func (l *waveLink) arriving(i int) complex128 {
 }
 
 func (l *waveLink) truth(dst []float64, _, _ uint32) {
+	l.row.WrongSigns, l.row.MeansLeft = l.gains.verdict()
 	if l.radios != nil {
 		l.read(dst)
 		return

@@ -278,6 +278,9 @@ func planTrialsOf(s *session, size int, frames [][]int) (lattice.Trials, error) 
 		Sampling: hardware, Trials: planTrials, Seed: uint64(c.Experiment.Seed),
 		Options: lattice.Options{MaxAlpha: c.Link.MaxAlpha},
 	}
+	if link.regime == blind { // of other groups, all devices are taken to be heard
+		trials.Least = max(0, size-(c.Devices.Count-leastHeard(c)))
+	}
 	if trials.Passages, err = passages(c, link.residualDelays()[:size]); err != nil {
 		return trials, err
 	}
