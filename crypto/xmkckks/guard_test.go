@@ -312,6 +312,9 @@ func TestDeviceRefusesSenselessValues(t *testing.T) {
 			t.Errorf("DeltaMax = %v: %v", most, err)
 		}
 	}
+	if _, err := c.NewDevice(DeviceConfig{Mu: 1, DeltaMax: 1, Guard: openGuard{}}); err == nil || !strings.Contains(err.Error(), "it has no seed") {
+		t.Errorf("without a seed: %v", err)
+	}
 	d, err := make(-2, 0.75)
 	if err != nil {
 		t.Fatal(err)
