@@ -26,9 +26,11 @@ func TestReadme(t *testing.T) {
 	for _, a := range All() {
 		attacks[a.Name] = true
 	}
-	for _, m := range regexp.MustCompile("`ringwave attack ([a-z0-9-]+)`").FindAllStringSubmatch(text, -1) {
-		if !attacks[m[1]] {
-			t.Errorf("there is no attack %s", m[1])
+	for _, m := range regexp.MustCompile("`ringwave attack ([a-z0-9 -]+)`").FindAllStringSubmatch(text, -1) {
+		for _, name := range strings.Fields(m[1]) {
+			if !attacks[name] {
+				t.Errorf("there is no attack %s", name)
+			}
 		}
 	}
 	tests := testNames(t)
