@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,8 @@ func benches() []advised {
 		{"aligned, N=4, base 5", false, aligned(4, "channel.std=0.04", "link.snr_db=27", "link.base=5")},
 		{"blind, N=1, 8 bits", false, blindly(1, "channel.std=0.5", "link.snr_db=24", "devices.converter_bits=8", "link.receiver_converter_bits=8")},
 		{"blind, N=2, Rician, repeats", true, blindly(2, "channel.model=rician", "channel.k_factor=3", "link.snr_db=24", "link.frame_repeats=1")},
+		{"blind, N=2, sigma 1", false, blindly(2, "channel.std=1", "link.snr_db=40")},
+		{"blind, N=2, sigma 1, one is enough", false, blindly(2, "channel.std=1", "link.snr_db=40", "devices.minimum=1")},
 		{"blind, N=6 in groups of 2, 8 bits", false, blindly(6, "channel.std=0.3", lean, "link.snr_db=31", "link.group_size=2", "devices.converter_bits=8", "link.receiver_converter_bits=8")},
 		{"blind, N=4, root-raised-cosine", false, blindly(4, "channel.std=0.3", "link.snr_db=38", "link.pulse=root-raised-cosine", "link.delay_spread_samples=2")},
 		{"blind, N=3, lean-2048, delays of 3 samples", false, blindly(3, lean, "channel.std=0.3", "link.snr_db=33", "link.delay_spread_samples=3")},
@@ -82,7 +85,8 @@ func calibratedIn(t *testing.T, c config.Config, rounds int) (advice.Advice, str
 	return a, path
 }
 
-// readAtOnce runs rounds and counts those that the first attempt was enough for.
+// readAtOnce runs rounds and counts those that the first attempt was enough for. No
+// device may be said to disagree with what is known of it.
 func readAtOnce(t *testing.T, c config.Config) int {
 	t.Helper()
 	s, err := newSession(c, "")
@@ -102,6 +106,9 @@ func readAtOnce(t *testing.T, c config.Config) int {
 		if r.Attempts == 1 && !r.Skipped {
 			read++
 		}
+	}
+	if _, notes := s.protocol.gains().devices(); len(notes) > 0 {
+		t.Errorf("devices disagree with their calibration: %s", strings.Join(notes, "; "))
 	}
 	return read
 }

@@ -179,7 +179,8 @@ type Standing struct {
 }
 
 // prior, r below, weighs early looks against late ones: with 1 the boundary is 5.8 sigma
-// at the first look at three devices, and after 400 within 5 % of the tightest there is.
+// at the first look at three devices, and after 400 about 5 % above what the r that is
+// best there gives.
 const prior = 1
 
 // Standing returns where device i's running mean stands.
