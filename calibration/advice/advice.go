@@ -108,7 +108,7 @@ type Options struct {
 	// Attempts a round is tried, KeyShares tau, the decryption shares that one key
 	// gives, one a round (0: 400), DeltaMax the bound on |Delta f/mu|.
 	Attempts, KeyShares int
-	DeltaMax              float64
+	DeltaMax            float64
 	// Messages is P, the scalars that a device sends in a round; 0: 1.
 	Messages int
 
