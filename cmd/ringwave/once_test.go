@@ -20,7 +20,7 @@ import (
 // attempts that fail before the shares and after them.
 var systemArgs = append(slices.Clone(small), "--set", "encryption.randomness=system", "--set", "devices.count=3",
 	"--set", "encryption.parameter_set=lean-2048", "--set", "encryption.key_epoch_rounds=11", "--set", "optimizer.rounds=120",
-	"--set", "channel.drift=within-ciphertext", "--set", "channel.drift_std=0.1", "--set", "channel.drift_probability=0.4", "--set", "optimizer.clip=0.01")
+	"--set", "channel.drift=within-ciphertext", "--set", "channel.drift_std=0.1", "--set", "channel.drift_probability=0.4", "--set", "optimizer.clip=0.02", "--set", "encryption.delta_max=0.01")
 
 // answersOf counts a journal's shares by device and round.
 func answersOf(t *testing.T, dir string) map[[2]uint32]int {
@@ -190,8 +190,8 @@ func TestJournalTamperedWith(t *testing.T) {
 	stopped(t, dir, 600, append([]string{"run", loopbackConfig, "--out", dir}, many...)...)
 	path := filepath.Join(dir, journalName)
 	old, oldMetrics := readFile(t, path), readFile(t, dir, runfolder.MetricsName)
-	// The next process is killed while its first round, or its second, is in flight.
-	killedBy(t, journalName, dir, len(old)+40+3*40, "run", "--resume", dir)
+	// The next process is killed while its fifth round, or one soon after, is in flight.
+	killedBy(t, journalName, dir, len(old)+40+4*3*40, "run", "--resume", dir)
 	now, metrics := readFile(t, path), readFile(t, dir, runfolder.MetricsName)
 	whole := now[:8+(len(now)-8)/40*40]
 	shares := slices.DeleteFunc(journalRecords(t, dir), func(r string) bool { return binary.LittleEndian.Uint32([]byte(r)) != 1 })
