@@ -370,7 +370,7 @@ func TestSets(t *testing.T) {
 			want = append(want, fmt.Sprintf(" %d = %#x\n", prime, prime))
 		}
 		if set.LogFlood != 0 {
-			want = append(want, "bits of statistical security (advantage; distance at most 2^-", "over 1600 shares of one key")
+			want = append(want, "bits of statistical security (advantage; distance at most 2^-", "over 400 shares of one key")
 		}
 		for _, w := range want {
 			if !strings.Contains(blocks[i], w) {

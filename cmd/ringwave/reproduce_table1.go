@@ -142,9 +142,11 @@ const trialRounds = 8
 // = 1 and next to no receiver noise, with pilots of some error.
 func (r *reproduction) trySystem(aggregator string, pilotStd float64) (out tryout, err error) {
 	c := paperMNIST()
-	c.Experiment.Aggregator, c.Optimizer.Rounds = aggregator, trialRounds
+	c.Experiment.Aggregator = aggregator
 	c.Channel.PilotStd, c.Link.SNRdB, c.Encryption.DeltaMax = pilotStd, 120, 0.5
-	s, err := newSession(r.shortened(c), r.flags.data)
+	c = r.shortened(c)
+	c.Optimizer.Rounds = trialRounds // whatever is shortened: a key gives no more shares
+	s, err := newSession(c, r.flags.data)
 	if err != nil {
 		return out, err
 	}

@@ -402,7 +402,7 @@ func TestDesignRefusals(t *testing.T) {
 			"need more flooding than can be sampled"},
 		"n not a power of two": {"paper-4096", func(p *Params, l *Link) { p.N = 4000 }, "n is 4000: it must be a power of two"},
 		"prime not 1 mod 2n":   {"paper-4096", func(p *Params, l *Link) { p.Primes = []uint64{1<<54 - 33} }, "it must be 1, so that R_q has a number-theoretic transform"},
-		"no attempts":          {"paper-4096", func(p *Params, l *Link) { l.Attempts = 0 }, "0 attempts: at least 1 is needed"},
+		"no attempts":          {"paper-4096", func(p *Params, l *Link) { l.Attempts = 0 }, "gives 0 decryption shares: at least 1 is needed"},
 		"no bound":             {"paper-4096", func(p *Params, l *Link) { l.DeltaMax = 0 }, "the bound on |Delta f/mu| is 0"},
 		"bound no number":      {"paper-4096", func(p *Params, l *Link) { l.DeltaMax = math.NaN() }, "the bound on |Delta f/mu| is NaN"},
 		"alpha 0":              {"paper-4096", func(p *Params, l *Link) { l.Alpha = 0 }, "the lattice scale alpha is 0"},

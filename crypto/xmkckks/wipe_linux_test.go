@@ -32,14 +32,14 @@ func TestNoSecretLeftInMemory(t *testing.T) {
 			var needles secrettest.Needles
 			needles.Add("seed", d.cfg.Seed[:])
 
-			someRounds(t, c, d)
+			someRounds(t, c, d, 1)
 			held := append(holds(t, &needles, d), "seed")
 			expectFound(t, "in epoch 0", &needles, held)
 
 			if err := d.NewEpoch(1); err != nil {
 				t.Fatal(err)
 			}
-			someRounds(t, c, d)
+			someRounds(t, c, d, 4)
 			held = append(holds(t, &needles, d), "seed")
 			expectFound(t, "in epoch 1", &needles, held)
 
@@ -66,9 +66,9 @@ func systemDevice(t *testing.T, c *Context) *Device {
 // someDelta is a value of Delta f whose message has no word of zeros.
 const someDelta = -0.3
 
-// someRounds carries rounds on a goroutine of their own, as an engine does, of which
-// the last one's share is computed.
-func someRounds(t *testing.T, c *Context, d *Device) {
+// someRounds carries rounds from the first on, on a goroutine of their own, as an engine
+// does.
+func someRounds(t *testing.T, c *Context, d *Device, first uint32) {
 	t.Helper()
 	key, c1 := c.NewAggregatedKey(), c.NewAggregatedC1()
 	c.SetKey(key, d.PublicKey())
@@ -90,7 +90,7 @@ func someRounds(t *testing.T, c *Context, d *Device) {
 	done := make(chan error)
 	go func() {
 		var err error
-		for k := uint32(1); k < 4 && err == nil; k++ {
+		for k := first; k < first+3 && err == nil; k++ {
 			err = round(k)
 		}
 		done <- err
