@@ -55,7 +55,9 @@ func newRunCommand() *cobra.Command {
 manifest.json, metrics.csv with a line a round, summary.json and plots.
 
 Ctrl-C finishes the round and writes a checkpoint; run --resume DIR goes on from
-there, also after a crash.`,
+there, also after a crash. With keys from the system's generator, or over radios, no
+round is sent twice: a resumed run takes what it has received from metrics.csv (and
+messages.csv, of packed directions), and skips a round that was broken off.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if resume != "" {
 				return exactly(0, "no CONFIG beside --resume")(cmd, args)

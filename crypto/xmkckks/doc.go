@@ -10,6 +10,9 @@
 // Device and Server share no memory but what the protocol sends: b, c0, c1 and D
 // up; b~, c~1 and M down. Context is public.
 //
+// A device gives one decryption share a round, of which a Guard takes note: a Ledger
+// in memory, or a Journal on disk.
+//
 // The model is honest but curious. A server that may choose c~1 freely reads a
 // device's secret from one share: see Device.Share. What is promised against whom is
 // in crypto/README.md.

@@ -144,7 +144,8 @@ type Encryption struct {
 	// Randomness is seed or system.
 	Randomness string  `toml:"randomness"`
 	DeltaMax   float64 `toml:"delta_max"`
-	// AttemptsPerRound is the most attempts before a round is skipped.
+	// AttemptsPerRound is the most attempts before a round is skipped; sending its
+	// decryption shares again counts as one.
 	AttemptsPerRound int `toml:"attempts_per_round"`
 	// KeyEpochRounds is the number of rounds that a key serves; 0 for all.
 	KeyEpochRounds int `toml:"key_epoch_rounds"`
