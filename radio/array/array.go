@@ -221,6 +221,7 @@ func (a *Array) Close() error {
 // stop ends all streams. One that takes its time must not keep another's carrier on.
 // The lock is held.
 func (a *Array) stop() error {
+	silent := a.hearOn()
 	errs := make([]error, len(a.members))
 	var done sync.WaitGroup
 	for i, m := range a.members {
@@ -234,12 +235,44 @@ func (a *Array) stop() error {
 		}()
 	}
 	done.Wait()
+	silent()
 	for i, m := range a.members {
 		if m.rx != nil {
 			errs[i] = m.end()
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// hearOn has the receiver throw away what it hears, until the function it returns is
+// called. Boards that wait for one another, as emulated ones may, take nothing more from
+// their transmitters once nobody reads.
+func (a *Array) hearOn() (end func()) {
+	var rx radio.Receiver
+	for _, m := range a.members { // not all may be open
+		if m.rx != nil {
+			rx = m.rx
+		}
+	}
+	if rx == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Add(1)
+	go func() {
+		defer done.Done()
+		waste := make([]complex64, 1<<14)
+		for {
+			if _, _, err := rx.Read(ctx, waste); err != nil {
+				return
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		done.Wait()
+	}
 }
 
 // end ends a member's stream.
