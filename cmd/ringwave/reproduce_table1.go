@@ -141,11 +141,9 @@ const trialRounds = 8
 // trySystem sends the same values through a system for some rounds, over gains of sigma
 // = 1 and next to no receiver noise, with pilots of some error.
 func (r *reproduction) trySystem(aggregator string, pilotStd float64) (out tryout, err error) {
-	c := paperMNIST()
-	c.Experiment.Aggregator = aggregator
+	c := r.shortened(paperMNIST())
+	c.Experiment.Aggregator, c.Optimizer.Rounds = aggregator, trialRounds // the shares of a key
 	c.Channel.PilotStd, c.Link.SNRdB, c.Encryption.DeltaMax = pilotStd, 120, 0.5
-	c = r.shortened(c)
-	c.Optimizer.Rounds = trialRounds // whatever is shortened: a key gives no more shares
 	s, err := newSession(c, r.flags.data)
 	if err != nil {
 		return out, err
