@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"ringwave/cmd/internal/config"
 	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/xmkckks"
 )
@@ -19,7 +20,7 @@ import (
 // systemArgs is a small run with keys from the system's generator, key epochs, and
 // attempts that fail before the shares and after them.
 var systemArgs = append(slices.Clone(small), "--set", "encryption.randomness=system", "--set", "devices.count=3",
-	"--set", "encryption.parameter_set=lean-2048", "--set", "encryption.key_epoch_rounds=11", "--set", "optimizer.rounds=120",
+	"--set", "encryption.parameter_set=lean-2048", "--set", "encryption.key_epoch_rounds=11", "--set", "optimizer.rounds=200",
 	"--set", "channel.drift=within-ciphertext", "--set", "channel.drift_std=0.1", "--set", "channel.drift_probability=0.4", "--set", "optimizer.clip=0.02", "--set", "encryption.delta_max=0.01")
 
 // answersOf counts a journal's shares by device and round.
@@ -109,10 +110,10 @@ func TestSystemKeysSendNothingTwice(t *testing.T) {
 				}
 			}
 			s := summaryOf(t, dir)
-			if len(rows) != 120 || s.RoundsCompleted != 120 || skipped == 0 || skipped > 6 || s.KeyEpochs < 7 || s.RoundsRepeated == 0 || s.MessagesClipped == 0 {
+			if len(rows) != 200 || s.RoundsCompleted != 200 || skipped == 0 || skipped > 6 || s.KeyEpochs < 7 || s.RoundsRepeated == 0 || s.MessagesClipped == 0 {
 				t.Errorf("%d rows, %d rounds, %d skipped by resumes, %d repeated, %d key epochs, %d clipped", len(rows), s.RoundsCompleted, skipped, s.RoundsRepeated, s.KeyEpochs, s.MessagesClipped)
 			}
-			t.Logf("%d rounds of 120 skipped by 6 kills, %d in all", skipped, s.RoundsSkipped)
+			t.Logf("%d rounds of 200 skipped by 6 kills, %d in all", skipped, s.RoundsSkipped)
 
 			final := readFile(t, dir, runfolder.CheckpointName)
 			if err := os.WriteFile(filepath.Join(dir, runfolder.CheckpointName), first, 0o644); err != nil {
@@ -126,7 +127,7 @@ func TestSystemKeysSendNothingTwice(t *testing.T) {
 			if a, b := theta(t, final), theta(t, readFile(t, dir, runfolder.CheckpointName)); !slices.Equal(a, b) {
 				t.Error("stepping through the messages gives another model than the run")
 			}
-			if !bytes.Equal(readFile(t, dir, runfolder.MetricsName)[:len(before)], before) || len(metricsOf(t, dir)) != 120 {
+			if !bytes.Equal(readFile(t, dir, runfolder.MetricsName)[:len(before)], before) || len(metricsOf(t, dir)) != 200 {
 				t.Error("stepping through the messages has changed metrics.csv")
 			}
 		})
@@ -276,5 +277,32 @@ func TestJournalTamperedWith(t *testing.T) {
 	}
 	if len(after) <= len(shares) {
 		t.Error("the run did not go on")
+	}
+}
+
+// What a resumed run sends again is what nobody can tell from what was sent before.
+func TestSendsOnce(t *testing.T) {
+	for _, x := range []struct {
+		file, set string
+		want      bool
+	}{
+		{loopbackConfig, "encryption.randomness=seed", false},
+		{loopbackConfig, "encryption.randomness=system", true},
+		{"../../hw-configs/fig4-zf.toml", "encryption.randomness=system", true},
+		{"../../hw-configs/fig4-zf.toml", "experiment.aggregator=airhe", false},
+		{virtualBenchConfig, "encryption.randomness=system", true},
+		{virtualBenchConfig, "radio.secrets_from_seed=true", true},
+	} {
+		set := []string{x.set}
+		if x.file == virtualBenchConfig && x.set == "radio.secrets_from_seed=true" {
+			set = append(set, "encryption.randomness=seed")
+		}
+		c, err := config.Load(x.file, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sendsOnce(c); got != x.want {
+			t.Errorf("%s with %v: %v", x.file, set, got)
+		}
 	}
 }
