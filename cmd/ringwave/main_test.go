@@ -190,7 +190,8 @@ func killed(t *testing.T, dir string, at int64, args ...string) {
 // skipped rounds in it.
 func TestKilledTenTimesAndResumed(t *testing.T) {
 	args := append(slices.Clone(small), "--set", "encryption.parameter_set=lean-2048", "--set", "encryption.key_epoch_rounds=11",
-		"--set", "channel.drift=after-ciphertext", "--set", "channel.drift_std=0.1", "--set", "channel.drift_probability=0.6")
+		"--set", "channel.drift=after-ciphertext", "--set", "channel.drift_std=0.1", "--set", "channel.drift_probability=0.6",
+		"--set", "optimizer.rounds=120")
 	whole := filepath.Join(t.TempDir(), "whole")
 	mustRun(t, append([]string{"run", loopbackConfig, "--out", whole}, args...)...)
 	want := readFile(t, whole, runfolder.MetricsName)
@@ -203,7 +204,8 @@ func TestKilledTenTimesAndResumed(t *testing.T) {
 	header := bytes.IndexByte(want, '\n') + 1
 	var moments []int64
 	for range 10 {
-		moments = append(moments, int64(header+rnd.IntN(len(want)-header)))
+		// On a busy machine a kill comes late: not after the end.
+		moments = append(moments, int64(header+rnd.IntN((len(want)-header)*3/4)))
 	}
 	slices.Sort(moments)
 	dir := filepath.Join(t.TempDir(), "killed")
