@@ -409,12 +409,16 @@ func (w *Waveform) drawWeights(g *group, number int, repeat uint8) {
 		w.payload.Draw1(w.cfg.Secret.Derive("payload", uint64(w.slot.Transmission)), w.slot.Round, w.slot.Attempt)
 		return
 	}
-	w.payload.Draw(g.weights.Of(w.header(number, repeat)))
+	w.payload.Draw(g.weights.Of(w.header(number, repeat)), w.slot.Again > 0)
 }
 
 // combine adds the frame at hand to those held of the same payload. Its checks, of
-// weights that only it has, take the place of theirs.
+// weights that only it has, take the place of theirs; all of it does where the payload
+// is sent again, as each frame has a mask of its own then.
 func (w *Waveform) combine(g *group, held int) {
+	if w.slot.Again > 0 {
+		held = 0
+	}
 	lattice.Combine(g.sum, g.soft, float64(held))
 	if w.cfg.Format == frame.Format1 {
 		return // they were the same

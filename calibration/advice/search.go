@@ -14,7 +14,6 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"ringwave/crypto/xmkckks"
-	"ringwave/phy"
 	"ringwave/phy/trial"
 )
 
@@ -320,12 +319,6 @@ func (s *search) outlook(r result, repeats int) Outlook {
 				misfits, alphas = append(misfits, a.misfit), append(alphas, a.alpha)
 				break
 			}
-			if a.shared(repeats) {
-				// D is sent again, under the same gains and with the same digits: what
-				// could not be read of it hardly ever can be then, and is taken not to.
-				samples += (s.opt.Attempts - 1 - i) * a.last(c.layout, repeats)
-				break
-			}
 		}
 	}
 	o.AtOnce, o.Within = float64(once)/float64(o.Rounds), float64(within)/float64(o.Rounds)
@@ -354,25 +347,6 @@ func (a attempt) read(repeats int) bool {
 		}
 	}
 	return true
-}
-
-// shared reports whether an attempt came as far as the decryption shares with so many
-// repeats, after which there is no other.
-func (a attempt) shared(repeats int) bool {
-	for _, n := range a.needed[:phy.TxShare] {
-		if n > repeats {
-			return false
-		}
-	}
-	return true
-}
-
-// last returns the samples of sending D.
-func (a attempt) last(l layout, repeats int) (sum int) {
-	for _, needed := range a.sent[phy.TxShare] {
-		sum += l.samples[phy.TxShare] * (1 + min(needed, repeats))
-	}
-	return sum
 }
 
 // samples gives those sent in an attempt, up to the first transmission that failed.

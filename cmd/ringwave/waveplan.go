@@ -439,29 +439,15 @@ func planGroup(s *session, size int, frames [][]int) (groupPlan, error) {
 	var one float64
 	one, g.Misfit, g.ZeroGains = lattice.Simulate(trials)
 	g.Reads = math.Pow(one, float64(slots))
-	g.ReadsRetry = planRetries(c, trials, g)
-	return g, nil
-}
-
-// planRetries returns how often a round is read within all attempts. They repeat what
-// is sent before the decryption shares, D being the last of the frames. D can only be
-// sent again under the same gains and with the same digits, so that what could not be
-// read of it hardly ever can be then: it is taken not to.
-func planRetries(c config.Config, trials lattice.Trials, g groupPlan) float64 {
-	if g.Reads == 0 || len(trials.Frames) < 2 {
-		return g.Reads
+	if slots == 1 && !c.Channel.FreshBlockOnRetry {
+		trials.Attempts = c.Encryption.AttemptsPerRound
+		g.ReadsRetry, _, _ = lattice.Simulate(trials)
+		return g, nil
 	}
-	trials.Frames = trials.Frames[:len(trials.Frames)-1]
-	before, _, _ := lattice.Simulate(trials)
-	before = math.Pow(before, float64(g.Slots))
 	// An attempt is good only if all groups are: here attempts are taken as
 	// independent, which fresh gains make them nearly.
-	within := 1 - math.Pow(1-before, float64(c.Encryption.AttemptsPerRound))
-	if g.Slots == 1 && !c.Channel.FreshBlockOnRetry {
-		trials.Attempts = c.Encryption.AttemptsPerRound
-		within, _, _ = lattice.Simulate(trials)
-	}
-	return within * g.Reads / before
+	g.ReadsRetry = 1 - math.Pow(1-g.Reads, float64(c.Encryption.AttemptsPerRound))
+	return g, nil
 }
 
 // readsStd gives the deviation of Reads, the simulated share taken as one trial

@@ -72,7 +72,7 @@ func (g *ghost) signal(slot phy.Slot, n int) ([]complex64, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Draw(g.weights.Of(frame.Header{Run: g.cfg.Run, Round: slot.Round, Transmission: uint8(slot.Transmission)}))
+	p.Draw(g.weights.Of(frame.Header{Run: g.cfg.Run, Round: slot.Round, Transmission: uint8(slot.Transmission)}), false)
 	x, scratch := g.cfg.Modulus.NewVector(n), p.NewScratch()
 	g.adds(x)
 	start := len(g.cfg.Modem.PreambleSymbols()) + frame.HeaderSymbols + patternSymbols

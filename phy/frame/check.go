@@ -207,13 +207,18 @@ func (c *Check) subsetSums(sum, x []uint64, p uint64) {
 	}
 }
 
-// Verify reports whether the received block y, its pattern and its check
-// coefficients belong together.
-func (c *Check) Verify(y zq.Vector, pattern []int64, chk zq.Vector) bool {
+// take lays out a received pattern as residues.
+func (c *Check) take(pattern []int64) {
 	c.pattern.Clear() // of a group whose patterns are shorter than another's
 	for s, v := range pattern[:min(len(pattern), c.pattern.Len())] {
 		c.mod.SetInt(c.pattern, s, v)
 	}
+}
+
+// Verify reports whether the received block y, its pattern and its check
+// coefficients belong together.
+func (c *Check) Verify(y zq.Vector, pattern []int64, chk zq.Vector) bool {
+	c.take(pattern)
 	c.Sums(c.sum, y, c.pattern)
 	if c.tolerance == 0 {
 		return c.sum.Equal(chk)

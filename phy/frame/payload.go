@@ -4,12 +4,20 @@ import (
 	"fmt"
 
 	"ringwave/crypto/keystream"
+	"ringwave/crypto/sampler"
 	"ringwave/phy/digit"
 	"ringwave/phy/zq"
 )
 
 // Payload maps vectors of n coefficients to symbols and superposed symbols back
 // to vectors, in blocks that each carry their own linear check.
+//
+// A payload that was not read is sent again under the same gains, and whether integers
+// can be found depends on gains and digits: the same digits would hardly ever be read.
+// So the digits of a payload that is sent again are those of x + u_i rho, where rho is
+// uniform in Z_q^n and u_i = sum_s z_s p_is mod q is a linear form of device i's pattern
+// p_i, rho and z drawn with the check weights. The superposition then has sum H_i u_i
+// rho = (sum_s z_s P_s) rho more, which the receiver takes off without knowing a gain.
 //
 // Encode and EncodeChecks may be called by several goroutines between two calls of
 // Draw, each with its own Scratch; DecodeBlock by one.
@@ -20,6 +28,7 @@ type Payload struct {
 	n      int
 
 	decoded []Scratch // one a block
+	masked  bool      // by the last Draw
 }
 
 // block is a run of coefficients and its check.
@@ -27,11 +36,16 @@ type block struct {
 	from, coefficients int
 	check              *Check
 	symbol             int // of the first digit
+	mask               mask
 }
+
+// mask is what a block's coefficients are moved by.
+type mask struct{ z, rho zq.Vector }
 
 // Scratch is working memory for one block of one device.
 type Scratch struct {
 	part, sums zq.Vector
+	u, minus   zq.Vector // one coefficient each: u_i and -u_i
 }
 
 // NewPayload lays out payloads of n coefficients in blocks of at most
@@ -54,7 +68,7 @@ func layOut(mod *zq.Modulus, codec *digit.Codec, n, blockCoefficients int, newCh
 		if err != nil {
 			return nil, err
 		}
-		b := block{from: from, coefficients: k, check: check, symbol: symbol}
+		b := block{from: from, coefficients: k, check: check, symbol: symbol, mask: mask{mod.NewVector(check.pattern.Len()), mod.NewVector(k)}}
 		p.blocks = append(p.blocks, b)
 		p.decoded = append(p.decoded, p.scratch(b))
 		symbol += (k + check.Len()) * codec.Digits()
@@ -63,7 +77,10 @@ func layOut(mod *zq.Modulus, codec *digit.Codec, n, blockCoefficients int, newCh
 }
 
 func (p *Payload) scratch(b block) Scratch {
-	return Scratch{part: p.mod.NewVector(b.coefficients), sums: p.mod.NewVector(b.check.Len())}
+	return Scratch{
+		part: p.mod.NewVector(b.coefficients), sums: p.mod.NewVector(b.check.Len()),
+		u: p.mod.NewVector(1), minus: p.mod.NewVector(1),
+	}
 }
 
 // NewScratch gives working memory for Encode: one set a device.
@@ -97,10 +114,19 @@ func (p *Payload) CheckSymbols(i int) (from, to int) {
 	return from + p.blocks[i].coefficients*p.codec.Digits(), to
 }
 
-// Draw takes the check weights of a frame from their stream: see Weights.
-func (p *Payload) Draw(stream *keystream.Stream) {
+// Draw takes the check weights of a frame from their stream (see Weights), and a mask if
+// the payload is sent again.
+func (p *Payload) Draw(stream *keystream.Stream, again bool) {
+	p.masked = again
 	for _, b := range p.blocks {
 		b.check.Draw(stream)
+		if !again {
+			continue
+		}
+		for j, prime := range p.mod.Primes() {
+			sampler.Uniform(b.mask.z[j], prime, stream)
+			sampler.Uniform(b.mask.rho[j], prime, stream)
+		}
 	}
 }
 
@@ -117,13 +143,29 @@ func (p *Payload) Encode(dst []int8, x zq.Vector, scratch []Scratch) {
 }
 
 // EncodeChecks writes the digits of the checks of what Encode took last with the same
-// scratch, behind a pattern given as residues.
+// scratch, behind a pattern given as residues; and the payload's once more where Draw has
+// drawn a mask.
 func (p *Payload) EncodeChecks(dst []int8, pattern zq.Vector, scratch []Scratch) {
 	for i, b := range p.blocks {
 		s := scratch[i]
 		b.check.Sums(s.sums, s.part, pattern)
 		from, to := p.CheckSymbols(i)
 		p.codec.Split(dst[from:to], s.sums)
+		if !p.masked {
+			continue
+		}
+		b.mask.forms(p.mod, s.u, s.minus, pattern)
+		p.mod.AddMultiple(s.part, s.u, b.mask.rho)
+		p.codec.Split(dst[b.symbol:from], s.part)
+		p.mod.AddMultiple(s.part, s.minus, b.mask.rho)
+	}
+}
+
+// forms sets u to the linear form of a pattern, and minus to -u.
+func (m *mask) forms(mod *zq.Modulus, u, minus, pattern zq.Vector) {
+	for j, p := range mod.Primes() {
+		u[j][0] = zq.Dot(m.z[j][:len(pattern[j])], pattern[j], p)
+		minus[j][0] = (p - u[j][0]) % p
 	}
 }
 
@@ -135,6 +177,11 @@ func (p *Payload) DecodeBlock(v zq.Vector, i int, y []int32, pattern []int64) bo
 	split := b.coefficients * p.codec.Digits()
 	p.codec.Join(s.part, y[:split])
 	p.codec.Join(s.sums, y[split:])
+	if p.masked {
+		b.check.take(pattern)
+		b.mask.forms(p.mod, s.u, s.minus, b.check.pattern)
+		p.mod.AddMultiple(s.part, s.minus, b.mask.rho)
+	}
 	for j := range v {
 		copy(v[j][b.from:b.from+b.coefficients], s.part[j])
 	}

@@ -2,6 +2,7 @@ package frame
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"ringwave/crypto/keystream"
@@ -10,13 +11,14 @@ import (
 )
 
 // Symbols of several devices superposed with integer gains decode to the
-// superposed vector, block by block; one wrong digit fails its block and no
-// other.
+// superposed vector, block by block, also those of a payload that is sent again, which
+// are other ones; one wrong digit fails its block and no other.
 func TestPayload(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	for _, primes := range [][]uint64{{0x7fff801}, {0x3ffffffffd6001, 0x7ffffffffb4001}} {
 		m := testModulus(t, primes...)
-		for _, base := range []int{3, 7} {
+		for trial, base := range []int{3, 7, 3, 7} {
+			again := trial > 1
 			codec, err := digit.New(m, base)
 			if err != nil {
 				t.Fatal(err)
@@ -30,13 +32,17 @@ func TestPayload(t *testing.T) {
 				t.Fatalf("%d blocks of %d coefficients", p.Blocks(), p.Len())
 			}
 			stream := keystream.FromInteger(9).Stream()
-			p.Draw(NewWeights(keystream.FromInteger(4), 0).Of(Header{Round: 7, Attempt: 1}))
+			p.Draw(NewWeights(keystream.FromInteger(4), 0).Of(Header{Round: 7, Attempt: 1}), again)
 			y, want := make([]int32, p.Symbols()), m.NewVector(n)
 			patterns, gains, pattern := NewPatterns(devices, keystream.FromInteger(5)), make([]int64, devices), make([]int64, patternWord)
 			for i, own := range patterns.Residues(m) {
 				x, symbols, scratch := randomVector(m, n, stream), make([]int8, p.Symbols()), p.NewScratch()
 				p.Encode(symbols, x, scratch)
+				plain := slices.Clone(symbols)
 				p.EncodeChecks(symbols, own, scratch)
+				if from, _ := p.CheckSymbols(0); slices.Equal(plain[:from], symbols[:from]) == again {
+					t.Errorf("sent again: %v: the payload's digits are not what they should be", again)
+				}
 				h := rnd.Int64N(41) - 20
 				gains[i] = h
 				for s, d := range symbols {
@@ -90,7 +96,7 @@ func TestPayloadAllocatesNothing(t *testing.T) {
 	v := zq.Vector(m.NewVector(300))
 	weights, own, pattern := NewWeights(keystream.FromInteger(4), 0), m.NewVector(patternWord), make([]int64, patternWord)
 	if n := testing.AllocsPerRun(20, func() {
-		p.Draw(weights.Of(Header{Round: 1}))
+		p.Draw(weights.Of(Header{Round: 1}), true)
 		p.Encode(dst, x, scratch)
 		p.EncodeChecks(dst, own, scratch)
 		from, to := p.BlockSymbols(1)

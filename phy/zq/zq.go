@@ -184,6 +184,13 @@ func (m *Modulus) AddScaled(y Vector, h int64, x Vector) {
 	}
 }
 
+// AddMultiple sets y += u x mod q for a residue u, a vector of one coefficient.
+func (m *Modulus) AddMultiple(y, u, x Vector) {
+	for j, p := range m.primes {
+		addScaled(y[j], u[j][0], x[j], p)
+	}
+}
+
 // addScaled sets y += h x mod p for h, x, y < p, with Shoup's multiplication:
 // for h' = floor(h 2^64 / p), h x - floor(h' x / 2^64) p lies in [0, 2p).
 func addScaled(y []uint64, h uint64, x []uint64, p uint64) {
