@@ -271,10 +271,10 @@ func (p *protocol) countRingZeros(rows []runfolder.Row) float64 {
 // watchGains has the log hear of devices whose gains disagree with what is known of
 // them, and goes on from a checkpoint.
 func (s *session) watchGains(from *runfolder.Checkpoint) error {
-	w := s.protocol.gains()
-	if w == nil {
+	if s.protocol == nil || s.protocol.gains() == nil {
 		return nil
 	}
+	w := s.protocol.gains()
 	w.disagrees = func(k, device int, what string) {
 		s.log.Warn("a gain disagrees", "round", k, "device", device+1, "what", what)
 	}

@@ -245,6 +245,10 @@ func (s *session) open(from *runfolder.Checkpoint) (err error) {
 		return err
 	}
 	s.began = time.Now()
+	// Before restore, whose checkpoint keeps what the gains have shown.
+	if err := s.watchGains(from); err != nil {
+		return bad(err)
+	}
 	if from != nil {
 		if err := s.restore(from); err != nil {
 			return err
@@ -258,9 +262,6 @@ func (s *session) open(from *runfolder.Checkpoint) (err error) {
 		}
 		if err := s.protocol.link.record(s.folder.Path()); err != nil {
 			return place(err)
-		}
-		if err := s.watchGains(from); err != nil {
-			return bad(err)
 		}
 		what := "attempt void"
 		if runsUnchecked(s.cfg) {
