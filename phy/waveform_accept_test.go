@@ -169,7 +169,7 @@ func TestWaveformAcceptsNoWrongRound(t *testing.T) {
 }
 
 // At N = 3, sigma = 0.3, 40 dB, with the gains of the channel unchanged, the fresh
-// public gains of up to four attempts read at least 99 % of rounds.
+// gains of up to four attempts, from the link's secret, read at least 99 % of rounds.
 func TestWaveformRetry(t *testing.T) {
 	m := newModulus(t, 0x7fff801)
 	a := fadingAir(t, 3, 0.3, 40)

@@ -493,7 +493,7 @@ func TestBadInput(t *testing.T) {
 		{"full folder", []string{"run", loopbackConfig, "--out", ran}, []string{"not empty"}},
 		{"resume nothing", []string{"run", "--resume", dir}, []string{dir}},
 		{"resume with --set", []string{"run", "--resume", ran, "--set", "channel.std=2"}, []string{"--set", "--resume"}},
-		{"resume another config", []string{"run", "--resume", otherConfig}, []string{"another configuration"}},
+		{"resume another config", []string{"run", "--resume", otherConfig}, []string{"another configuration", "version of the program"}},
 		{"resume a cut checkpoint", []string{"run", "--resume", cutCheckpoint}, []string{"checkpoint"}},
 		{"resume without checkpoint", []string{"run", "--resume", noCheckpoint}, []string{"checkpoint"}},
 		{"fetch unknown", []string{"data", "fetch", "imagenet"}, []string{"imagenet", "mnist"}},

@@ -353,7 +353,7 @@ func (s *session) resume() error {
 		return place(err)
 	}
 	if s.digest != point.ConfigDigest {
-		return bad(fmt.Errorf("%s: the checkpoint belongs to another configuration (digest %.16s…, that of %s is %.16s…): restore the file or start a new run",
+		return bad(fmt.Errorf("%s: the checkpoint belongs to another configuration (digest %.16s…, that of %s is %.16s…), or to a version of the program with other settings: restore the file, or go on with that version, or start a new run",
 			filepath.Join(folder.Path(), runfolder.CheckpointName), point.ConfigDigest, runfolder.ConfigName, s.digest))
 	}
 	if err := s.sameData(); err != nil {

@@ -66,8 +66,8 @@ const (
 // Sets gives the parameter sets that the program knows, the default first.
 //
 // Lambda and the flooding of the sets named ringwave are chosen for the paper's
-// experiments: N = 10, alpha = 2^8, |Delta f/mu| <= 16, mu = 1, sigma = 1 and 10, 400
-// rounds of up to four attempts, that is 1,600 shares of one key at most. Widest is
+// experiments: N = 10, alpha = 2^8, |Delta f/mu| <= 16, mu = 1, sigma = 1 and 10, and
+// 1,600 shares of one key, four times what 400 rounds take. Widest is
 // sigma = 10 in the whole form. At (4096, 100) it takes sigma* = 2^54.8 for 40 bits;
 // e* is 2^55. Lambda is as large as leaves room to spare: alpha Lambda |M| stays
 // below 2^94.2 of q/2 = 2^99, room for |Delta f/mu| up to 480 or a few hundred
