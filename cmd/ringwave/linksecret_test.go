@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -57,5 +58,29 @@ func TestLinkSecret(t *testing.T) {
 	mustRun(t, recorded("ci16_le", seeded, "--set", "optimizer.rounds=1")...)
 	if _, err := os.Stat(filepath.Join(seeded, linkSecretName)); err == nil {
 		t.Error("a run from a seed keeps a secret")
+	}
+}
+
+// Recordings of the first frame format need no file: their secret was the seed's, with
+// keys from the system too. A recording of today that says to be one is void throughout.
+func TestFirstFormatNeedsNoSecret(t *testing.T) {
+	noData(t)
+	dir := filepath.Join(t.TempDir(), "run")
+	mustRun(t, recorded("ci16_le", dir, "--set", "encryption.randomness=system", "--set", "optimizer.rounds=1")...)
+	meta := filepath.Join(dir, "iq", "round-000001.sigmf-meta")
+	format := regexp.MustCompile(`"ringwave:frame_format": *2,`)
+	text := readFile(t, meta)
+	if !format.Match(text) {
+		t.Fatalf("no frame format in %s", text)
+	}
+	if err := os.WriteFile(meta, format.ReplaceAll(text, nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, linkSecretName)); err != nil {
+		t.Fatal(err)
+	}
+	status, stdout, stderr := run(t, "replay", dir)
+	if status != 1 || !strings.Contains(stdout, "b of the attempt was not read") || strings.Contains(stderr, linkSecretName) {
+		t.Errorf("status %d, %s%s", status, stdout, stderr)
 	}
 }

@@ -171,6 +171,7 @@ type player struct {
 	rate      radio.Hertz
 	devices   *radio.Registry
 	ctx       *xmkckks.Context
+	secretOf  func(frame.Format) (keystream.Seed, error)
 	link      *phy.Waveform
 	source    playback
 	reception [phy.Transmissions]phy.Reception
@@ -202,11 +203,13 @@ func newPlayer(c config.Config, dir string) (*player, error) {
 	if err != nil {
 		return nil, err
 	}
-	secret, err := readLinkSecret(dir, c, root)
-	if err != nil {
-		return nil, err
+	p := &player{cfg: receiveConfig(c, keystream.Seed{}, ch, k, ctx), rate: radio.Hertz(c.Link.SampleRateHz), ctx: ctx}
+	p.secretOf = func(f frame.Format) (keystream.Seed, error) {
+		if f == frame.Format1 { // whose secret was the seed's, wherever keys came from
+			return seedLinkSecret(root), nil
+		}
+		return readLinkSecret(dir, c, root)
 	}
-	p := &player{cfg: receiveConfig(c, secret, ch, k, ctx), rate: radio.Hertz(c.Link.SampleRateHz), ctx: ctx}
 	p.cfg.Receiver, p.cfg.OnTransmission, p.cfg.SenderEpochs = &p.source, nil, p.source.senderEpochs
 	p.devices, err = radio.NewRegistry(map[string]radio.Opener{fileScheme: sigmf.Opener{}})
 	return p, err
@@ -265,6 +268,9 @@ func (p *player) play(ctx context.Context, r recording) (err error) {
 	format := max(frame.Format1, frame.Format(d.Metadata().FrameFormat))
 	if p.link == nil || transmissions[0].First == 0 || format != p.cfg.Format {
 		p.cfg.Format = format
+		if p.cfg.Secret, err = p.secretOf(format); err != nil {
+			return err
+		}
 		if err := p.restart(); err != nil {
 			return err
 		}
