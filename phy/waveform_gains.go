@@ -1,7 +1,7 @@
 package phy
 
 // RealGains writes what the received patterns of the last transmission tell of each
-// device's real gain to h: H_i/(alpha_g g_i), where g_i is the public gain that the
+// device's real gain to h: H_i/(alpha_g g_i), where g_i is the gain that the
 // device drew for a retry. slack gets the most by which rounding to the integer H_i moved
 // it, 1/(2 alpha_g g_i). It reports whether the patterns are those of integer gains;
 // otherwise nothing is known of them. The server judges a round by it, and never the

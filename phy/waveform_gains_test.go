@@ -8,7 +8,7 @@ import (
 
 // The real gains that the patterns tell are those of the channel, within what rounding
 // to integers moved them: of every group at its own scale, whatever integer brings it to
-// the others', and without the public gains of retries.
+// the others', and without the gains of retries.
 func TestRealGains(t *testing.T) {
 	const devices, group = 4, 2
 	m := newModulus(t, 0x7fff801)

@@ -13,7 +13,7 @@ import (
 	"ringwave/radio"
 )
 
-// A repeated attempt of emulated gains stays on their lattice: fresh public gains
+// A repeated attempt of emulated gains stays on their lattice: fresh gains
 // would take it off.
 func TestEmulatedGainsAreReadAgain(t *testing.T) {
 	m := newModulus(t, 0x7fff801)
