@@ -104,7 +104,7 @@ func (s *search) fitOwn(w Own) (*candidate, error) {
 func (s *search) fitForm(regime Regime, group, base, samples int, p xmkckks.Params, form xmkckks.Form, blind []float64) (*candidate, error) {
 	c := &candidate{regime: regime, group: group, base: base, samples: samples, set: p.Name}
 	mu, omega := s.bench.moments()
-	link := xmkckks.Link{Mu: mu, Omega: omega, K: s.bench.factors(), DeltaMax: s.opt.DeltaMax, Messages: s.opt.Messages, Attempts: s.opt.KeyShares}
+	link := xmkckks.Link{Mu: mu, Omega: omega, K: s.bench.factors(), DeltaMax: s.opt.DeltaMax, Messages: s.opt.Messages, Shares: s.opt.KeyShares}
 	finest := []float64{0}
 	factor := 1.0
 	switch regime {

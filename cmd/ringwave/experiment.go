@@ -349,7 +349,7 @@ func newDesign(c config.Config, ch *channel.Channel) (xmkckks.Design, error) {
 	mu, omega := linkMoments(c, ch)
 	link := xmkckks.Link{
 		Mu: mu, Omega: omega, K: ch.KFactors(), Alpha: designAlpha(c, ch),
-		DeltaMax: c.Encryption.DeltaMax, Attempts: sharesPerKey(c), Messages: c.Optimizer.PackedDirections,
+		DeltaMax: c.Encryption.DeltaMax, Shares: sharesPerKey(c), Messages: c.Optimizer.PackedDirections,
 	}
 	if _, ok := equalisation(c); ok {
 		intended(&link)

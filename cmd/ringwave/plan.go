@@ -147,7 +147,7 @@ func (p *plan) addEncryption(s *session) {
 	security := d.Params.Security()
 	p.ParameterSet, p.Form, p.Witnesses = d.Params.Name, d.Form.String(), d.Witnesses
 	p.Security, p.SecurityBits, p.Secret = security.String(), security.Bits, d.Params.Secret.String()
-	p.FloodingBits, p.FloodDistance, p.Shares = d.FloodingBits, d.FloodingDistance, d.Link.Attempts
+	p.FloodingBits, p.FloodDistance, p.Shares = d.FloodingBits, d.FloodingDistance, d.Link.Shares
 	b := d.Expected
 	p.Budget = map[string]float64{"A": b.A, "B1": b.B1, "B2": b.B2, "C1": b.C1, "C2": b.C2, "D": b.D, "E": b.E, "rounding": b.R}
 	p.DecodedStd = d.DecodedStd()

@@ -16,7 +16,7 @@ const setsShares = 400
 // setsLink is the link that the listed figures hold for: the paper's ten
 // devices at sigma = 1.
 func setsLink(devices int, alpha float64) xmkckks.Link {
-	l := xmkckks.Link{Alpha: alpha, DeltaMax: 1, Attempts: setsShares}
+	l := xmkckks.Link{Alpha: alpha, DeltaMax: 1, Shares: setsShares}
 	for range devices {
 		l.Mu = append(l.Mu, 1)
 		l.Omega = append(l.Omega, 2)
@@ -93,7 +93,7 @@ func floodingText(d xmkckks.Design) string {
 	if d.Params.LogFlood == 0 {
 		return fmt.Sprintf("%s: e* has deviation %.2f only", floodingBits(d), std)
 	}
-	return fmt.Sprintf("%s over %d shares of one key: e* has deviation 2^%.1f", floodingBits(d), d.Link.Attempts, math.Log2(std))
+	return fmt.Sprintf("%s over %d shares of one key: e* has deviation 2^%.1f", floodingBits(d), d.Link.Shares, math.Log2(std))
 }
 
 // floodingBits says how well shares are flooded, and in which sense.

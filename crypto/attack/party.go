@@ -30,7 +30,7 @@ type party struct {
 // newParty makes the devices, over a channel whose gains are all 1; each key gives at
 // most so many shares.
 func newParty(p xmkckks.Params, form xmkckks.Form, devices, shares int, seed keystream.Seed) (*party, error) {
-	link := xmkckks.Link{Alpha: 1, DeltaMax: 1, Attempts: shares}
+	link := xmkckks.Link{Alpha: 1, DeltaMax: 1, Shares: shares}
 	for range devices {
 		link.Mu, link.Omega = append(link.Mu, 1), append(link.Omega, 1)
 	}
@@ -53,7 +53,7 @@ func newPartyOver(link xmkckks.Link, p xmkckks.Params, form xmkckks.Form, seed k
 		return nil, err
 	}
 	q := &party{
-		ctx: ctx, design: design, bench: bench, server: ctx.NewServer(design), guard: xmkckks.NewLedger(link.Attempts),
+		ctx: ctx, design: design, bench: bench, server: ctx.NewServer(design), guard: xmkckks.NewLedger(link.Shares),
 		key: ctx.NewAggregatedKey(), c1: ctx.NewAggregatedC1(),
 	}
 	for i := range link.Mu {

@@ -61,7 +61,7 @@ func solved(equations []equation) []float64 {
 
 // newFadingParty makes three devices; each key gives at most so many shares.
 func newFadingParty(p xmkckks.Params, shares int, seed keystream.Seed) (*party, error) {
-	link := xmkckks.Link{Alpha: liedAlpha, DeltaMax: 1, Attempts: shares}
+	link := xmkckks.Link{Alpha: liedAlpha, DeltaMax: 1, Shares: shares}
 	for range liedDevices {
 		link.Mu, link.Omega = append(link.Mu, 1), append(link.Omega, 1+liedStd*liedStd)
 	}

@@ -45,7 +45,7 @@ func newBench(t testing.TB, p xmkckks.Params, gains phy.Gains, keyRound uint32) 
 		}
 	}
 	n := gains.Devices()
-	link := xmkckks.Link{Alpha: gains.Alpha(), DeltaMax: 1, Attempts: 1 << 20}
+	link := xmkckks.Link{Alpha: gains.Alpha(), DeltaMax: 1, Shares: 1 << 20}
 	for range n {
 		link.Mu, link.Omega = append(link.Mu, 1), append(link.Omega, 2)
 	}

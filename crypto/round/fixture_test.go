@@ -81,7 +81,7 @@ func newBench(t testing.TB, s setup) *bench {
 	must(err)
 	mu, omega := b.channel.Moments()
 	b.design, err = xmkckks.NewDesign(s.params, s.form, xmkckks.Link{
-		Mu: mu, Omega: omega, Alpha: b.channel.Alpha(), NoiseStd: s.noise, DeltaMax: s.deltaMax, Attempts: 1000, Messages: s.messages,
+		Mu: mu, Omega: omega, Alpha: b.channel.Alpha(), NoiseStd: s.noise, DeltaMax: s.deltaMax, Shares: 1000, Messages: s.messages,
 	})
 	must(err)
 	b.ctx, err = xmkckks.NewPackedContext(b.design.Params, s.form, b.design.Link.Messages, b.design.Witnesses, root.Derive("public"))

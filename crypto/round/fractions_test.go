@@ -36,7 +36,7 @@ func TestFractions(t *testing.T) {
 	for _, p := range xmkckks.Sets() {
 		for i, devices := range []int{1, 2, 3, 6, 10} {
 			noise := []float64{0, 0.1, 0.5, 2, 8}[(i+len(benches))%5]
-			link := xmkckks.Link{Alpha: 1, DeltaMax: 1, Attempts: 1000, NoiseStd: [4]float64{noise, noise, noise, noise}}
+			link := xmkckks.Link{Alpha: 1, DeltaMax: 1, Shares: 1000, NoiseStd: [4]float64{noise, noise, noise, noise}}
 			for range devices {
 				link.Mu, link.Omega = append(link.Mu, 1), append(link.Omega, 2)
 			}

@@ -112,7 +112,7 @@ func TestFloodingNotion(t *testing.T) {
 func testDesign(t testing.TB, set Params, form Form, devices int, sigma, alpha float64, attempts int) Design {
 	t.Helper()
 	mu, omega := equalGains(devices, sigma)
-	d, err := NewDesign(set, form, Link{Mu: mu, Omega: omega, Alpha: alpha, DeltaMax: 1, Attempts: attempts})
+	d, err := NewDesign(set, form, Link{Mu: mu, Omega: omega, Alpha: alpha, DeltaMax: 1, Shares: attempts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestSetsFlood(t *testing.T) {
 			for _, form := range forms() {
 				for _, messages := range []int{1, 64} {
 					mu, omega := equalGains(10, sigma)
-					d, err := NewDesign(set, form, Link{Mu: mu, Omega: omega, Alpha: 256, DeltaMax: 16, Attempts: 1600, Messages: messages})
+					d, err := NewDesign(set, form, Link{Mu: mu, Omega: omega, Alpha: 256, DeltaMax: 16, Shares: 1600, Messages: messages})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -182,7 +182,7 @@ func TestSetsFlood(t *testing.T) {
 	set := Sets()[0]
 	// More shares than the set is made for take more flooding, on their own.
 	mu, omega := equalGains(10, 10)
-	d, err := NewDesign(set, Whole, Link{Mu: mu, Omega: omega, Alpha: 256, DeltaMax: 1, Attempts: 100_000})
+	d, err := NewDesign(set, Whole, Link{Mu: mu, Omega: omega, Alpha: 256, DeltaMax: 1, Shares: 100_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -402,7 +402,7 @@ func TestDesignRefusals(t *testing.T) {
 			"need more flooding than can be sampled"},
 		"n not a power of two": {"paper-4096", func(p *Params, l *Link) { p.N = 4000 }, "n is 4000: it must be a power of two"},
 		"prime not 1 mod 2n":   {"paper-4096", func(p *Params, l *Link) { p.Primes = []uint64{1<<54 - 33} }, "it must be 1, so that R_q has a number-theoretic transform"},
-		"no attempts":          {"paper-4096", func(p *Params, l *Link) { l.Attempts = 0 }, "gives 0 decryption shares: at least 1 is needed"},
+		"no attempts":          {"paper-4096", func(p *Params, l *Link) { l.Shares = 0 }, "gives 0 decryption shares: at least 1 is needed"},
 		"no bound":             {"paper-4096", func(p *Params, l *Link) { l.DeltaMax = 0 }, "the bound on |Delta f/mu| is 0"},
 		"bound no number":      {"paper-4096", func(p *Params, l *Link) { l.DeltaMax = math.NaN() }, "the bound on |Delta f/mu| is NaN"},
 		"alpha 0":              {"paper-4096", func(p *Params, l *Link) { l.Alpha = 0 }, "the lattice scale alpha is 0"},
@@ -415,7 +415,7 @@ func TestDesignRefusals(t *testing.T) {
 		"moments impossible":   {"paper-4096", func(p *Params, l *Link) { l.Omega = []float64{0.5}; l.Mu = l.Mu[:1] }, "its second moment 0.5: it must be finite and at least the mean's square"},
 	} {
 		p := testSet(t, x.set)
-		l := Link{Mu: mu, Omega: omega, Alpha: 256, DeltaMax: 1, Attempts: 1600}
+		l := Link{Mu: mu, Omega: omega, Alpha: 256, DeltaMax: 1, Shares: 1600}
 		x.change(&p, &l)
 		for _, form := range forms() {
 			_, err := NewDesign(p, form, l)
@@ -430,7 +430,7 @@ func TestDesignRefusals(t *testing.T) {
 		Secret: sampler.Ternary, Ephemeral: sampler.Ternary,
 		KeyError: sampler.Binomial, Error0: sampler.Binomial, Error1: sampler.Binomial, ShareError: sampler.Binomial,
 	}
-	_, err := NewDesign(p, Whole, Link{Mu: []float64{1}, Omega: []float64{1}, Alpha: 40, DeltaMax: 1, Attempts: 1})
+	_, err := NewDesign(p, Whole, Link{Mu: []float64{1}, Omega: []float64{1}, Alpha: 40, DeltaMax: 1, Shares: 1})
 	if err == nil || !strings.Contains(err.Error(), "no number of witnesses below n/2") {
 		t.Errorf("a ring too small for its witnesses: %v", err)
 	}

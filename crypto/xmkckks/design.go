@@ -23,9 +23,9 @@ type Link struct {
 	DeltaMax float64
 	// Messages is P, the number of messages of one ciphertext; 0 stands for 1.
 	Messages int
-	// Attempts is tau, the number of decryption shares that one key gives: one a
+	// Shares is tau, the number of decryption shares that one key gives: one a
 	// round, whatever the attempts.
-	Attempts int
+	Shares int
 }
 
 // validate refuses moments, scales and noise of which no budget can be made: a
@@ -82,7 +82,7 @@ type Design struct {
 	Witnesses int
 	Link      Link
 
-	// FloodingBits is the statistical security of Link.Attempts decryption shares
+	// FloodingBits is the statistical security of Link.Shares decryption shares
 	// of one key, in the sense of FloodStd: bits of advantage; 0 for none.
 	FloodingBits float64
 	// FloodingDistance bounds how far these shares are, in statistical distance,
@@ -104,8 +104,8 @@ func NewDesign(p Params, form Form, l Link) (Design, error) {
 	if err := p.Validate(); err != nil {
 		return Design{}, fmt.Errorf("parameter set %s: %w", p.Name, err)
 	}
-	if l.Attempts < 1 {
-		return Design{}, fmt.Errorf("a key that gives %d decryption shares: at least 1 is needed", l.Attempts)
+	if l.Shares < 1 {
+		return Design{}, fmt.Errorf("a key that gives %d decryption shares: at least 1 is needed", l.Shares)
 	}
 	if !(l.DeltaMax > 0) {
 		return Design{}, fmt.Errorf("the bound on |Delta f/mu| is %v: it must be positive", l.DeltaMax)
@@ -146,16 +146,16 @@ func (d *Design) fit() error {
 	expected := expectedSums(laws, l.Alpha)
 	t := c.sensitivity(d.Form, l.Messages, d.Witnesses, expected, noise)
 	if d.Params.FloodingBits > 0 {
-		need := math.Ceil(math.Log2(FloodStd(d.Params.FloodingBits, l.Attempts, t)))
+		need := math.Ceil(math.Log2(FloodStd(d.Params.FloodingBits, l.Shares, t)))
 		d.Params.LogFlood = math.Max(d.Params.LogFlood, need)
 	}
 	var err error
 	if c.shareVar, err = d.Params.ShareVariance(); err != nil {
-		return fmt.Errorf("parameter set %s: %d decryption shares of one key at alpha = %v need more flooding than can be sampled: %w", d.Params.Name, l.Attempts, l.Alpha, err)
+		return fmt.Errorf("parameter set %s: %d decryption shares of one key at alpha = %v need more flooding than can be sampled: %w", d.Params.Name, l.Shares, l.Alpha, err)
 	}
 	c.Params = d.Params
 	std := math.Sqrt(c.shareVar)
-	d.FloodingBits, d.FloodingDistance = floodingBits(std, l.Attempts, t), floodingDistance(std, l.Attempts, t)
+	d.FloodingBits, d.FloodingDistance = floodingBits(std, l.Shares, t), floodingDistance(std, l.Shares, t)
 
 	rare := largeSum(laws, l.Alpha, rareGains)
 	d.Expected = c.Budget(expected, noise)

@@ -231,7 +231,7 @@ func firstCoefficients(v zq.Vector, n int) (w zq.Vector) {
 // exceeds with probability 1e-9, and no further, whatever the scale found.
 func TestWitnessTolerance(t *testing.T) {
 	for _, set := range Sets() {
-		link := Link{Mu: []float64{1, 1, 1}, Omega: []float64{2, 2, 2}, Alpha: 8, DeltaMax: 1, Attempts: 4, Messages: 2}
+		link := Link{Mu: []float64{1, 1, 1}, Omega: []float64{2, 2, 2}, Alpha: 8, DeltaMax: 1, Shares: 4, Messages: 2}
 		design, err := NewDesign(set, Short, link)
 		if err != nil {
 			t.Fatal(err)

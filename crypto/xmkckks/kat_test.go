@@ -69,7 +69,7 @@ func hashRounds(t *testing.T, set Params, form Form) string {
 	const alpha = 4
 	mu := []float64{1, 1, 1}
 	design, err := NewDesign(set, form, Link{
-		Mu: mu, Omega: []float64{2, 2, 2}, Alpha: alpha, DeltaMax: 1, Attempts: 6,
+		Mu: mu, Omega: []float64{2, 2, 2}, Alpha: alpha, DeltaMax: 1, Shares: 6,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -200,7 +200,7 @@ func TestOnePackedMessageIsTheOldOne(t *testing.T) {
 func packedDesign(t testing.TB, set Params, form Form, messages, devices, attempts int) Design {
 	t.Helper()
 	mu, omega := equalGains(devices, 1)
-	d, err := NewDesign(set, form, Link{Mu: mu, Omega: omega, Alpha: 4, DeltaMax: 1, Attempts: attempts, Messages: messages})
+	d, err := NewDesign(set, form, Link{Mu: mu, Omega: omega, Alpha: 4, DeltaMax: 1, Shares: attempts, Messages: messages})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,7 +398,7 @@ func TestFloodingCountsMessages(t *testing.T) {
 	mu, omega := equalGains(10, 10)
 	least := 0.0
 	for _, messages := range []int{1, 16, 64, 4000} {
-		d, err := NewDesign(Sets()[0], Short, Link{Mu: mu, Omega: omega, Alpha: 256, DeltaMax: 1, Attempts: 100_000, Messages: messages})
+		d, err := NewDesign(Sets()[0], Short, Link{Mu: mu, Omega: omega, Alpha: 256, DeltaMax: 1, Shares: 100_000, Messages: messages})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -462,7 +462,7 @@ func TestPackedRefusals(t *testing.T) {
 		}
 		for messages, noRoom := range map[int]bool{-1: false, 1022: true, 1024: true, math.MaxInt: true} {
 			mu, omega := equalGains(3, 1)
-			_, err := NewDesign(testSet(t, "demo-1024"), form, Link{Mu: mu, Omega: omega, Alpha: 1, DeltaMax: 1, Attempts: 1, Messages: messages})
+			_, err := NewDesign(testSet(t, "demo-1024"), form, Link{Mu: mu, Omega: omega, Alpha: 1, DeltaMax: 1, Shares: 1, Messages: messages})
 			if err == nil || errors.Is(err, ErrNoRoom) != noRoom {
 				t.Errorf("%v, P = %d: %v", form, messages, err)
 			}

@@ -131,7 +131,7 @@ func Figures(lipschitz float64, dim int) ([]Figure, error) {
 // sampledVariance gives the decoded variance of the program's own design with the
 // paper's gains, at alpha = 1.
 func sampledVariance(params xmkckks.Params, sigma float64) (float64, error) {
-	l := xmkckks.Link{Alpha: 1, DeltaMax: 1, Attempts: 1}
+	l := xmkckks.Link{Alpha: 1, DeltaMax: 1, Shares: 1}
 	for range 10 {
 		l.Mu, l.Omega = append(l.Mu, 1), append(l.Omega, 1+sigma*sigma)
 	}

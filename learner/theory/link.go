@@ -58,7 +58,7 @@ func newLink(u Uplink, devices int, deltaMax float64, rounds int, root keystream
 		l.omega[i] += 1 / (12 * l.channel.Alpha() * l.channel.Alpha())
 	}
 	l.design, err = xmkckks.NewDesign(params, params.Form, xmkckks.Link{
-		Mu: l.mu, Omega: l.omega, Alpha: l.channel.Alpha(), DeltaMax: deltaMax, Attempts: rounds,
+		Mu: l.mu, Omega: l.omega, Alpha: l.channel.Alpha(), DeltaMax: deltaMax, Shares: rounds,
 	})
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func newRing(l *link) (*ring, error) {
 		return nil, err
 	}
 	r := &ring{link: l}
-	guard := xmkckks.NewLedger(l.design.Link.Attempts)
+	guard := xmkckks.NewLedger(l.design.Link.Shares)
 	for i := range l.channel.Devices() {
 		d, err := l.ctx.NewDevice(xmkckks.DeviceConfig{
 			Index: i, Mu: l.mu[i], DeltaMax: l.design.Link.DeltaMax, Seed: l.root.DeriveSecret("device", uint64(i)), Guard: guard,
