@@ -167,6 +167,37 @@ func TestLaw(t *testing.T) {
 	}
 }
 
+// Scalars that are all at the bound add up to six deviations of their errors below q/2,
+// and do not wrap; more room than that is not left unused.
+func TestHeadroom(t *testing.T) {
+	for _, devices := range []int{1, 10, 100} {
+		a := newAggregator(t, Config{devices, 2, 0, 0}, 0)
+		n := float64(devices)
+		std := math.Sqrt(n * errorLaw.Variance())
+		if left := Q/2 - n/2 - a.Scale()*2*n; math.Abs(left/std-6) > 1e-6 {
+			t.Errorf("%d devices: %v deviations are left below q/2, expected 6", devices, left/std)
+		}
+		delta := make([]float64, devices)
+		wrapped := 0
+		const rounds = 400
+		for k := 1; k <= rounds; k++ {
+			for i := range delta {
+				delta[i] = float64(2 - k%2*4)
+			}
+			out, err := a.Aggregate(t.Context(), k, delta)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if math.Abs(out.M-out.Ideal) > (6*std+n/2)/a.Scale() {
+				wrapped++
+			}
+		}
+		if wrapped > 0 {
+			t.Errorf("%d devices: %d of %d sums of scalars at the bound wrap", devices, wrapped, rounds)
+		}
+	}
+}
+
 func TestClippingAndRefusals(t *testing.T) {
 	a := newAggregator(t, Config{2, 0.5, 0, 0}, 0)
 	out, err := a.Aggregate(context.Background(), 1, []float64{3, -0.25})

@@ -3,6 +3,7 @@ package heairfed
 import (
 	"context"
 	"math"
+	"math/cmplx"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -139,6 +140,118 @@ func TestRoundsAreIndependent(t *testing.T) {
 	}
 	if slices.Equal(run(1), run(2)) {
 		t.Error("rounds 1 and 2 have the same errors")
+	}
+}
+
+// Rayleigh fading is CN(0, 1) times the gain, anew at each antenna, of each device, in
+// each round; along a line of sight only the gain changes, and the pilot error is new
+// in each round with either. Of n coefficients the mean power strays by 1/sqrt n, and
+// so does a correlation's every part, less its factor of sqrt 2.
+func TestChannelOfEachRound(t *testing.T) {
+	const rounds, pilotStd = 500, 0.1
+	cfg := Config{Devices: 3, Dim: 1, Antennas: 4, PilotStd: pilotStd, Clip: 1}
+	for _, cfg.Fading = range []Fading{LineOfSight, Rayleigh} {
+		a := newAggregator(t, cfg, 0)
+		h := []float64{1, -2, 3}
+		var unit, pilots [rounds]array
+		for k := range rounds {
+			a.drawChannel(uint32(k+1), h)
+			unit[k], pilots[k] = newArray(3, 4), newArray(3, 4)
+			for i := range h {
+				for m, x := range a.truth[i] {
+					unit[k][i][m] = x / complex(h[i], 0)
+					pilots[k][i][m] = (a.known[i][m] - x) / pilotStd
+				}
+			}
+		}
+		checkNormal(t, cfg.Fading.String()+" pilot errors", pilots[:])
+		if cfg.Fading == Rayleigh {
+			checkNormal(t, "rayleigh coefficients", unit[:])
+			continue
+		}
+		for k := range unit {
+			for i := range h {
+				for m, x := range unit[k][i] {
+					if cmplx.Abs(x-unit[0][i][m]) > 1e-12 || math.Abs(cmplx.Abs(x)-1) > 1e-12 {
+						t.Fatalf("los: in round %d device %d has %v at antenna %d, in round 1 %v", k+1, i+1, x, m+1, unit[0][i][m])
+					}
+				}
+			}
+		}
+	}
+}
+
+// checkNormal wants independent CN(0, 1), within five deviations.
+func checkNormal(t *testing.T, name string, rounds []array) {
+	t.Helper()
+	var power float64
+	var mean, round, device, antenna complex128
+	n := 0.
+	for k, now := range rounds {
+		next := rounds[(k+1)%len(rounds)]
+		for i := range now {
+			for m, x := range now[i] {
+				y := cmplx.Conj(x)
+				power += real(x * y)
+				mean += x
+				round += y * next[i][m]
+				device += y * now[(i+1)%len(now)][m]
+				antenna += y * now[i][(m+1)%len(now[i])]
+				n++
+			}
+		}
+	}
+	limit := 5 / math.Sqrt(n)
+	if math.Abs(power/n-1) > limit {
+		t.Errorf("%s: the mean power is %v, expected 1 to within %v", name, power/n, limit)
+	}
+	for of, sum := range map[string]complex128{"mean": mean, "correlation with the next round": round,
+		"correlation with the next device": device, "correlation with the next antenna": antenna} {
+		if cmplx.Abs(sum)/n > limit {
+			t.Errorf("%s: the %s is %v, expected 0 to within %v", name, of, sum/complex(n, 0), limit)
+		}
+	}
+}
+
+// fitting gives the bound on a component for which the largest sum of the devices'
+// components, at Delta = 2^20, lies the given number of deviations of the encryptions'
+// noise below q/2.
+func fitting(devices int, deviations float64) float64 {
+	n := float64(devices)
+	return (Q/2 - deviations*math.Sqrt(n*EncryptionVariance())) / (n * 0x1p20)
+}
+
+// Delta leaves six deviations of noise below q/2, and no factor of 2 more: gradients
+// all of whose components are at the bound do not wrap.
+func TestHeadroom(t *testing.T) {
+	for _, devices := range []int{1, 5, 50} {
+		for deviations, want := range map[float64]float64{0: 0x1p19, 5.99: 0x1p19, 6.01: 0x1p20} {
+			cfg := Config{Devices: devices, Dim: 2 * N, Antennas: 4, Clip: fitting(devices, deviations)}
+			a := newAggregator(t, cfg, 0)
+			if a.Delta() != want {
+				t.Errorf("%d devices, %v deviations below q/2 at 2^20: Delta is 2^%v, expected 2^%v", devices, deviations, math.Log2(a.Delta()), math.Log2(want))
+			}
+			g := make([][]float64, devices)
+			for i := range g {
+				for j := range cfg.Dim {
+					g[i] = append(g[i], cfg.Clip*float64(1-j%2*2))
+				}
+			}
+			out, err := a.AggregateGradients(t.Context(), 1, g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			limit := 8 * math.Sqrt(out.PredictedMSE)
+			wrapped := 0
+			for j, x := range out.Sum {
+				if math.Abs(x-out.Ideal[j]) > limit {
+					wrapped++
+				}
+			}
+			if wrapped > 0 || out.Clipped > 0 {
+				t.Errorf("%d devices, %v deviations below q/2 at 2^20: %d of %d components at the bound wrap, %d are clipped", devices, deviations, wrapped, cfg.Dim, out.Clipped)
+			}
+		}
 	}
 }
 

@@ -244,6 +244,28 @@ func TestLeNetEvaluate(t *testing.T) {
 	})
 }
 
+// The decision is at the logit 0, which belongs to class 0: a network of which only
+// the last bias is not zero has that bias for a logit, whatever the sample.
+func TestLeNetDecision(t *testing.T) {
+	eachPath(t, func(t *testing.T, m *LeNet) {
+		_, _, set := lenetCase(m, 30)
+		ones := 0
+		for _, y := range set.Y {
+			ones += int(y)
+		}
+		if ones == 15 {
+			t.Fatal("both classes have 15 samples: no decision shows")
+		}
+		for logit, want := range map[float64]int{1e-6: ones, 0.4: ones, 0: 30 - ones, -1e-6: 30 - ones, -0.4: 30 - ones} {
+			theta := make([]float64, m.Dim())
+			theta[m.Dim()-1] = logit
+			if _, correct := m.NewWorker().Evaluate(theta, set, 0, 30); correct != want {
+				t.Errorf("at the logit %v %d of 30 are correct, want %d", logit, correct, want)
+			}
+		}
+	})
+}
+
 func TestLeNetAllocations(t *testing.T) {
 	eachPath(t, func(t *testing.T, m *LeNet) {
 		theta, phi, set := lenetCase(m, 20)

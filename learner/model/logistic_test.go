@@ -224,6 +224,20 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
+// The decision is at the logit 0, which belongs to class 0.
+func TestLogisticDecision(t *testing.T) {
+	set := randomSet(31, 2, rand.New(rand.NewPCG(7, 8)))
+	ones := 0
+	for _, y := range set.Y {
+		ones += int(y)
+	}
+	for logit, want := range map[float64]int{1e-9: ones, 0: 31 - ones, -1e-9: 31 - ones} {
+		if _, correct := newLogistic(t, 2).NewWorker().Evaluate([]float64{0, 0, logit}, set, 0, 31); correct != want {
+			t.Errorf("at the logit %v %d of 31 are correct, want %d", logit, correct, want)
+		}
+	}
+}
+
 func TestLogistic(t *testing.T) {
 	m := newLogistic(t, 784)
 	if m.Dim() != 785 || m.Features() != 784 {
