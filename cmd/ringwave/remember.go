@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -88,7 +89,7 @@ func (r *remembered) keep(k int, scalars []learner.Scalar) error {
 
 // remember makes the session's memory of earlier rounds, from a run folder whose
 // checkpoint is from, or which is new if that is nil.
-func (s *session) remember(from *runfolder.Checkpoint) (err error) {
+func (s *session) remember(from *runfolder.Checkpoint, rows []runfolder.Row) (err error) {
 	r := &remembered{sync: systemKeys(s.cfg), rows: map[int]runfolder.Row{}}
 	s.remembered = r
 	if p := s.cfg.Optimizer.PackedDirections; p > 1 {
@@ -98,10 +99,6 @@ func (s *session) remember(from *runfolder.Checkpoint) (err error) {
 	}
 	if from == nil {
 		return nil
-	}
-	rows, err := runfolder.ReadMetrics(filepath.Join(s.folder.Path(), runfolder.MetricsName))
-	if err != nil {
-		return place(err)
 	}
 	r.known = from.Round
 	for _, row := range rows {
@@ -113,11 +110,15 @@ func (s *session) remember(from *runfolder.Checkpoint) (err error) {
 		}
 		r.rows[row.Round], r.known = row, row.Round
 	}
-	return s.checkJournal(from, rows)
+	return s.checkEpoch(from)
 }
 
-// check refuses a round whose directions are not those of metrics.csv.
+// check refuses a line behind the checkpoint that contradicts itself, and a round whose
+// directions are not those of metrics.csv.
 func (r *remembered) check(row runfolder.Row) error {
+	if want := row.M - row.MIdeal; !row.Skipped && !sameNumber(row.Eps, want) {
+		return fmt.Errorf("%s has eps = %v in round %d, but m - m_ideal is %v: the file has been changed or damaged, so the run cannot be resumed", runfolder.MetricsName, row.Eps, row.Round, want)
+	}
 	if r.messages == nil || row.Skipped {
 		return nil
 	}
@@ -127,19 +128,46 @@ func (r *remembered) check(row runfolder.Row) error {
 	return nil
 }
 
-// checkJournal refuses a journal of which answers are missing: devices would answer
-// again. Then it sets the rounds that may have been sent although metrics.csv does not
-// have them: those of which there is an answer, and the round after the last unless
-// the journal says that the process ended in order.
-func (s *session) checkJournal(from *runfolder.Checkpoint, rows []runfolder.Row) error {
-	path, j := filepath.Join(s.folder.Path(), journalName), s.journal
+// sameNumber reports whether two numbers are equal or both missing.
+func sameNumber(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
+
+// checkRecalled refuses a line behind the checkpoint that says other than the same round
+// did when it was stepped through again. The line after a damaged M is such a one.
+func checkRecalled(now, line runfolder.Row) error {
+	for _, x := range []struct {
+		column    string
+		now, line float64
+	}{
+		{"train_loss", now.TrainLoss, line.TrainLoss}, {"test_accuracy", now.TestAccuracy, line.TestAccuracy},
+		{"eta", now.Eta, line.Eta}, {"gamma", now.Gamma, line.Gamma},
+	} {
+		if !sameNumber(x.now, x.line) {
+			return fmt.Errorf("%s has %s = %v in round %d, but the lines before give %v: the file has been changed or damaged, so the run cannot be resumed", runfolder.MetricsName, x.column, x.line, line.Round, x.now)
+		}
+	}
+	return nil
+}
+
+// checkJournal refuses a journal of which answers are missing. Devices would answer
+// again or, with keys from a seed, the record would say less than was given.
+func (s *session) checkJournal(rows []runfolder.Row) error {
+	path := filepath.Join(s.folder.Path(), journalName)
 	for _, row := range rows {
 		for i := range s.cfg.Devices.Count {
-			if !row.Skipped && !j.HasAnswered(i, uint32(row.Round)) {
+			if !row.Skipped && !s.journal.HasAnswered(i, uint32(row.Round)) {
 				return bad(fmt.Errorf("%s: no decryption share of device %d in round %d, which %s has: the journal was cut or put back, and devices would answer twice; start a new run", path, i+1, row.Round, runfolder.MetricsName))
 			}
 		}
 	}
+	return nil
+}
+
+// checkEpoch refuses a journal that lacks the checkpoint's key epoch. Then it sets the
+// rounds that may have been sent although metrics.csv does not have them: those of which
+// there is an answer, and the round after the last unless the journal says that the
+// process ended in order.
+func (s *session) checkEpoch(from *runfolder.Checkpoint) error {
+	path, j := filepath.Join(s.folder.Path(), journalName), s.journal
 	if systemKeys(s.cfg) && j.NextEpoch() <= from.KeyEpoch {
 		return bad(fmt.Errorf("%s: no key epoch %d, in which the checkpoint was written: the journal was cut or put back, and devices would answer twice; start a new run", path, from.KeyEpoch))
 	}
@@ -168,7 +196,7 @@ func (s *session) requireJournal(path string) error {
 // Keys from the system died with the process that held them: a new epoch begins.
 func (s *session) openJournal(from *runfolder.Checkpoint) (epoch uint32, first int, err error) {
 	path := filepath.Join(s.folder.Path(), journalName)
-	if from != nil && sendsOnce(s.cfg) {
+	if from != nil {
 		if err := s.requireJournal(path); err != nil {
 			return 0, 0, err
 		}
@@ -178,11 +206,18 @@ func (s *session) openJournal(from *runfolder.Checkpoint) (epoch uint32, first i
 		return 0, 0, place(err)
 	}
 	first = 1
+	var rows []runfolder.Row
 	if from != nil {
 		first = from.Round + 1
+		if rows, err = runfolder.ReadMetrics(filepath.Join(s.folder.Path(), runfolder.MetricsName)); err != nil {
+			return 0, 0, place(err)
+		}
+		if err := s.checkJournal(rows); err != nil {
+			return 0, 0, err
+		}
 	}
 	if sendsOnce(s.cfg) {
-		if err := s.remember(from); err != nil {
+		if err := s.remember(from, rows); err != nil {
 			return 0, 0, err
 		}
 		first = s.remembered.until + 1
@@ -209,7 +244,11 @@ func (s *session) recall(from *runfolder.Checkpoint) error {
 		if err != nil {
 			return err
 		}
-		clipped += s.remembered.rows[record.Round].Clipped
+		line := s.remembered.rows[record.Round]
+		if err := checkRecalled(row(record), line); err != nil {
+			return bad(fmt.Errorf("%s: %w", s.folder.Path(), err))
+		}
+		clipped += line.Clipped
 	}
 	state := s.trainer.State()
 	state.Clipped = clipped

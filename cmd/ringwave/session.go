@@ -363,7 +363,7 @@ func (s *session) resume() error {
 	if sendsOnce(s.cfg) {
 		open = folder.OpenMetricsAfter
 	}
-	if s.metrics, err = open(point.MetricsOffset); err != nil {
+	if s.metrics, err = open(point.MetricsOffset, point.MetricsDigest); err != nil {
 		return place(err)
 	}
 	s.before = time.Duration(point.Seconds * float64(time.Second))
@@ -396,11 +396,17 @@ func (s *session) checkpoint() error {
 	if err := s.metrics.Sync(); err != nil {
 		return err
 	}
+	// Lines of metrics.csv without their decryption shares are refused by a resume.
+	if s.journal != nil {
+		if err := s.journal.Sync(); err != nil {
+			return err
+		}
+	}
 	state := s.trainer.State()
 	return s.folder.SaveCheckpoint(runfolder.Checkpoint{
 		ConfigDigest: s.digest, Round: state.Round,
 		Repeated: state.Repeated, Skipped: state.Skipped, Clipped: state.Clipped,
-		MetricsOffset: s.metrics.Offset(), Seconds: s.seconds(), KeyEpoch: s.keyEpoch, Theta: state.Theta, Gains: s.gainState(),
+		MetricsOffset: s.metrics.Offset(), MetricsDigest: s.metrics.Digest(), Seconds: s.seconds(), KeyEpoch: s.keyEpoch, Theta: state.Theta, Gains: s.gainState(),
 	})
 }
 

@@ -17,8 +17,8 @@ type JournalConfig struct {
 	// System says that the secrets come from the system's generator. Each record is
 	// then brought to disk before its share leaves, which costs a flush a share, and
 	// no round is ever answered again. Secrets that are derived from a seed protect
-	// nothing: records are only written, which outlives the process and not the
-	// machine, and a later process may repeat an answer of this one, bit for bit,
+	// nothing: records are only written, which outlives the process and, up to the
+	// last Sync, the machine, and a later process may repeat an answer of this one, bit for bit,
 	// once.
 	System bool
 }
@@ -232,6 +232,19 @@ func (j *Journal) Begin() (epoch uint32, err error) {
 		return 0, fmt.Errorf("recording a key epoch in %s: %w", j.path, err)
 	}
 	return epoch, nil
+}
+
+// Sync brings all records to disk, so that they outlive the machine, too.
+func (j *Journal) Sync() error {
+	j.ledger.mu.Lock()
+	defer j.ledger.mu.Unlock()
+	if j.failed == nil && !j.cfg.System { // of the system's keys each record is there
+		j.failed = j.file.Sync()
+	}
+	if j.failed != nil {
+		return fmt.Errorf("bringing %s to disk: %w", j.path, j.failed)
+	}
+	return nil
 }
 
 // Answered returns the number of shares that a device's current key has given.

@@ -291,6 +291,13 @@ func TestJournalSyncsBeforeTheShare(t *testing.T) {
 			}
 		}
 		if !cfg.System {
+			if err := j.Sync(); err != nil || d.synced != 3 {
+				t.Errorf("Sync brought %d of 3 records to disk: %v", d.synced, err)
+			}
+			d.fails = errors.New("no disk")
+			if err := j.Sync(); !errors.Is(err, d.fails) || !strings.Contains(err.Error(), path) {
+				t.Errorf("Sync with no disk: %v", err)
+			}
 			continue
 		}
 		d.fails = errors.New("no disk")

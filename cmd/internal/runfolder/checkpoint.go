@@ -21,7 +21,7 @@ import (
 // little-endian.
 const (
 	checkpointMagic   = "RWCKPT"
-	checkpointVersion = 1
+	checkpointVersion = 2
 )
 
 // Digest is a SHA-256 sum. As text it is 64 lower-case hexadecimal digits.
@@ -52,6 +52,7 @@ type Checkpoint struct {
 	Skipped       int     `json:"skipped"`        // >= 0, rounds given up so far
 	Clipped       int     `json:"clipped"`        // >= 0, messages clipped so far
 	MetricsOffset int64   `json:"metrics_offset"` // >= 0, bytes of metrics.csv
+	MetricsDigest Digest  `json:"metrics_digest"` // of these bytes
 	Seconds       float64 `json:"seconds"`        // >= 0 and finite, time spent so far
 	// KeyEpoch is the first of the process that wrote it, where keys come from the
 	// system's generator.
@@ -118,7 +119,7 @@ func DecodeCheckpoint(b []byte) (Checkpoint, error) {
 		return Checkpoint{}, fmt.Errorf("not a checkpoint: it does not begin with %s", checkpointMagic)
 	}
 	if v := b[head-1]; v != checkpointVersion {
-		return Checkpoint{}, fmt.Errorf("a checkpoint of version %d, but this program reads version %d", v, checkpointVersion)
+		return Checkpoint{}, fmt.Errorf("a checkpoint of version %d, but this program reads version %d: go on with the program that wrote it, or start a new run", v, checkpointVersion)
 	}
 	if len(b) < shortest {
 		return Checkpoint{}, fmt.Errorf("a checkpoint of %d bytes is cut off: it has at least %d", len(b), shortest)

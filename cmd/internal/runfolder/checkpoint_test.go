@@ -15,7 +15,7 @@ import (
 func testCheckpoint() Checkpoint {
 	return Checkpoint{
 		ConfigDigest: sha256.Sum256([]byte("config")), Round: 120, Repeated: 3, Skipped: 1, Clipped: 7,
-		MetricsOffset: 4711, Seconds: 12.3456789, KeyEpoch: 2,
+		MetricsOffset: 4711, MetricsDigest: sha256.Sum256([]byte("metrics")), Seconds: 12.3456789, KeyEpoch: 2,
 		Theta: []float64{0, math.Copysign(0, -1), 5e-324, math.Inf(-1), math.Float64frombits(0x7ff8dead0000beef), 1.0 / 3},
 	}
 }
@@ -62,8 +62,8 @@ func TestCheckpointRoundTrip(t *testing.T) {
 
 func TestCheckpointFormat(t *testing.T) {
 	b := encode(t, Checkpoint{Round: 1, Theta: []float64{1}})
-	meta := `{"config_digest":"` + strings.Repeat("00", 32) + `","round":1,"repeated":0,"skipped":0,"clipped":0,"metrics_offset":0,"seconds":0}`
-	body := append([]byte("RWCKPT\x01"), byte(len(meta)), 0, 0, 0)
+	meta := `{"config_digest":"` + strings.Repeat("00", 32) + `","round":1,"repeated":0,"skipped":0,"clipped":0,"metrics_offset":0,"metrics_digest":"` + strings.Repeat("00", 32) + `","seconds":0}`
+	body := append([]byte("RWCKPT\x02"), byte(len(meta)), 0, 0, 0)
 	body = append(body, meta...)
 	body = append(body, 1, 0, 0, 0)                   // one element
 	body = append(body, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f) // 1.0
@@ -83,13 +83,13 @@ func TestCheckpointErrors(t *testing.T) {
 	}{
 		"empty":          {nil, "does not begin with RWCKPT"},
 		"other file":     {[]byte("PK\x03\x04 and so on"), "does not begin with RWCKPT"},
-		"version":        {edit("RWCKPT\x01", "RWCKPT\x02"), "version 2"},
+		"version":        {edit("RWCKPT\x02", "RWCKPT\x01"), "version 1, but this program reads version 2: go on with the program that wrote it"},
 		"head only":      {good[:20], "cut off"},
 		"cut":            {good[:len(good)-1], "damaged or cut off"},
 		"trailing":       {append(bytes.Clone(good), 0), "damaged or cut off"},
 		"trailing, sum":  {seal(append(bytes.Clone(body), 0)), "theta has 6 elements"},
 		"cut, sum":       {seal(body[:len(body)-8]), "theta has 6 elements"},
-		"meta too long":  {seal([]byte("RWCKPT\x01\xff\xff\xff\xff....")), "take 4294967295 bytes"},
+		"meta too long":  {seal([]byte("RWCKPT\x02\xff\xff\xff\xff....")), "take 4294967295 bytes"},
 		"theta too long": {seal(append(bytes.Clone(body[:len(body)-8*6-4]), 0xff, 0xff, 0xff, 0xff)), "theta has 4294967295 elements"},
 		"unknown field":  {edit(`"skipped"`, `"skippex"`), "skippex"},
 		"other spelling": {edit(`"skipped"`, `"Skipped"`), "not spelt"},
@@ -141,7 +141,7 @@ func FuzzCheckpoint(f *testing.F) {
 	f.Add(good)
 	f.Add(encode(f, Checkpoint{}))
 	f.Add(good[:40])
-	f.Add([]byte("RWCKPT\x01\xff\xff\xff\xff........................................"))
+	f.Add([]byte("RWCKPT\x02\xff\xff\xff\xff........................................"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		// With its sum put right as well, or nothing beyond it is ever reached.
 		for _, b := range [][]byte{b, seal(b), seal(b[:max(0, len(b)-sha256.Size)])} {

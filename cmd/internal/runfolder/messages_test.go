@@ -94,13 +94,16 @@ func TestOpenMetricsAfter(t *testing.T) {
 		t.Fatal(err)
 	}
 	var offsets []int64
+	digests := map[int64]Digest{}
 	for _, r := range testRows() {
 		offsets = append(offsets, m.Offset())
+		digests[m.Offset()] = m.Digest()
 		if err := m.Add(r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	whole := m.Offset()
+	digests[whole] = m.Digest()
 	m.Close()
 	path := filepath.Join(f.Path(), MetricsName)
 	data, err := os.ReadFile(path)
@@ -113,7 +116,7 @@ func TestOpenMetricsAfter(t *testing.T) {
 		if err := os.WriteFile(path, data[:x.cut], 0o644); err != nil {
 			t.Fatal(err)
 		}
-		m, err := f.OpenMetricsAfter(x.offset)
+		m, err := f.OpenMetricsAfter(x.offset, digests[x.offset])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +129,7 @@ func TestOpenMetricsAfter(t *testing.T) {
 		}
 		m.Close()
 	}
-	if _, err := f.OpenMetricsAfter(whole); err == nil || !strings.Contains(err.Error(), "it has been cut") {
+	if _, err := f.OpenMetricsAfter(whole, digests[whole]); err == nil || !strings.Contains(err.Error(), "it has been cut") {
 		t.Errorf("a file shorter than the checkpoint has it: %v", err)
 	}
 }

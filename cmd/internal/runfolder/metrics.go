@@ -2,7 +2,9 @@ package runfolder
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
+	"hash"
 	"io"
 	"math"
 	"os"
@@ -91,6 +93,20 @@ func appendOptional(b []byte, v float64) []byte {
 // at once.
 type Metrics struct {
 	lines lineFile
+	sum   hash.Hash // of all that the file has
+}
+
+func newMetrics(f file, path string) *Metrics {
+	return &Metrics{lines: lineFile{f: f, path: path}, sum: sha256.New()}
+}
+
+// add writes a line and takes it into the digest.
+func (m *Metrics) add(line []byte) error {
+	if err := m.lines.add(line); err != nil {
+		return err
+	}
+	m.sum.Write(line)
+	return nil
 }
 
 // CreateMetrics makes metrics.csv, with its header. It is an error if the file
@@ -101,50 +117,76 @@ func (f *Folder) CreateMetrics() (*Metrics, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making %s: %w", path, cause(err))
 	}
-	m := &Metrics{lineFile{f: file, path: path}}
-	if err := m.lines.add([]byte(metricsHeader + "\n")); err != nil {
+	m := newMetrics(file, path)
+	if err := m.add([]byte(metricsHeader + "\n")); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("writing the header of %s: %w", path, err)
 	}
 	return m, nil
 }
 
-// OpenMetricsAt opens metrics.csv to go on after its first offset bytes, as a
-// checkpoint counted them; what lies beyond is cut off. It is an error if the
-// file is shorter, has another header than this program writes, or if a line
-// does not end at offset.
-func (f *Folder) OpenMetricsAt(offset int64) (*Metrics, error) {
-	return f.openMetrics(offset, func(*os.File) (int64, error) { return offset, nil })
+// OpenMetricsAt opens metrics.csv to go on after its first offset bytes, which must
+// have the given digest, as a checkpoint has both; what lies beyond is cut off. It is
+// an error if the file is shorter, has another header than this program writes, if a
+// line does not end at offset, or if the digest differs.
+func (f *Folder) OpenMetricsAt(offset int64, digest Digest) (*Metrics, error) {
+	return f.openMetrics(offset, digest, func(*os.File) (int64, error) { return offset, nil })
 }
 
 // OpenMetricsAfter is OpenMetricsAt for runs that send no round twice: what lies
 // beyond offset stays, but for a last line that was cut off.
-func (f *Folder) OpenMetricsAfter(offset int64) (*Metrics, error) {
-	return f.openMetrics(offset, func(file *os.File) (int64, error) {
+func (f *Folder) OpenMetricsAfter(offset int64, digest Digest) (*Metrics, error) {
+	return f.openMetrics(offset, digest, func(file *os.File) (int64, error) {
 		rest, err := io.ReadAll(io.NewSectionReader(file, offset, math.MaxInt64-offset))
 		return offset + int64(bytes.LastIndexByte(rest, '\n')) + 1, err
 	})
 }
 
-// openMetrics opens metrics.csv of at least offset bytes, and cuts it where end says.
-func (f *Folder) openMetrics(offset int64, end func(*os.File) (int64, error)) (*Metrics, error) {
+// openMetrics opens metrics.csv of at least offset bytes with the given digest, and
+// cuts it where end says.
+func (f *Folder) openMetrics(offset int64, digest Digest, end func(*os.File) (int64, error)) (*Metrics, error) {
 	path := f.file(MetricsName)
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", path, cause(err))
 	}
-	m := &Metrics{lineFile{f: file, path: path}}
-	if err = checkMetrics(file, path, offset); err == nil {
-		m.lines.end, err = end(file)
-	}
-	if err == nil {
-		err = truncate(file, path, m.lines.end)
-	}
-	if err != nil {
+	m := newMetrics(file, path)
+	if err := m.resume(file, offset, digest, end); err != nil {
 		file.Close()
 		return nil, err
 	}
 	return m, nil
+}
+
+// resume checks the file's first offset bytes and cuts it where end says.
+func (m *Metrics) resume(file *os.File, offset int64, digest Digest, end func(*os.File) (int64, error)) error {
+	path := m.lines.path
+	if err := checkMetrics(file, path, offset); err != nil {
+		return err
+	}
+	if err := m.take(file, 0, offset); err != nil {
+		return err
+	}
+	if got := m.Digest(); got != digest {
+		return fmt.Errorf("%s: the first %d bytes have the SHA-256 %.16s…, but had %.16s… when the checkpoint was written: the file has been changed or damaged, so the run cannot be resumed", path, offset, got, digest)
+	}
+	last, err := end(file)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", path, cause(err))
+	}
+	if err := m.take(file, offset, last); err != nil {
+		return err
+	}
+	m.lines.end = last
+	return truncate(file, path, last)
+}
+
+// take takes the file's bytes from one offset to another into the digest.
+func (m *Metrics) take(file *os.File, from, to int64) error {
+	if _, err := io.Copy(m.sum, io.NewSectionReader(file, from, to-from)); err != nil {
+		return fmt.Errorf("reading %s: %w", m.lines.path, cause(err))
+	}
+	return nil
 }
 
 func checkMetrics(file *os.File, path string, offset int64) error {
@@ -180,7 +222,7 @@ func checkMetrics(file *os.File, path string, offset int64) error {
 // If the disk does not take all of it, the file is cut back to the last whole
 // line and the row is not in it; Add may be called again.
 func (m *Metrics) Add(r Row) error {
-	if err := m.lines.add(r.line()); err != nil {
+	if err := m.add(r.line()); err != nil {
 		return fmt.Errorf("writing round %d to %s (the file ends after the round before): %w", r.Round, m.lines.path, err)
 	}
 	return nil
@@ -188,6 +230,13 @@ func (m *Metrics) Add(r Row) error {
 
 // Offset gives the file's length in bytes: where the last whole line ends.
 func (m *Metrics) Offset() int64 { return m.lines.end }
+
+// Digest returns the SHA-256 of the file's first Offset bytes, without reading them
+// again.
+func (m *Metrics) Digest() (d Digest) {
+	m.sum.Sum(d[:0])
+	return d
+}
 
 // Sync brings the rows to disk. Call it before a checkpoint with Offset is
 // saved, else a power cut may leave a checkpoint of rows that are gone.

@@ -1,6 +1,7 @@
 package runfolder
 
 import (
+	"crypto/sha256"
 	"errors"
 	"math"
 	"os"
@@ -133,7 +134,7 @@ func TestMetricsResume(t *testing.T) {
 	if err := m.Add(rows[0]); err != nil {
 		t.Fatal(err)
 	}
-	offset := m.Offset()
+	offset, digest := m.Offset(), m.Digest()
 	if err := m.Add(rows[1]); err != nil {
 		t.Fatal(err)
 	}
@@ -148,12 +149,12 @@ func TestMetricsResume(t *testing.T) {
 		3:          "header alone",
 		-1:         "header alone",
 	} {
-		_, err := f.OpenMetricsAt(bad)
+		_, err := f.OpenMetricsAt(bad, digest)
 		wantError(t, err, f.file(MetricsName), part)
 	}
 	wantRows(t, f.file(MetricsName), rows[:2])
 
-	if m, err = f.OpenMetricsAt(offset); err != nil {
+	if m, err = f.OpenMetricsAt(offset, digest); err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
@@ -162,17 +163,65 @@ func TestMetricsResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantRows(t, f.file(MetricsName), []Row{rows[0], rows[2]})
+	wantDigest(t, f, m)
+}
+
+// wantDigest wants the digest to be that of the file.
+func wantDigest(t *testing.T, f *Folder, m *Metrics) {
+	t.Helper()
+	data, err := os.ReadFile(f.file(MetricsName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Digest() != sha256.Sum256(data) || m.Offset() != int64(len(data)) {
+		t.Errorf("the digest is not that of the file's %d bytes", len(data))
+	}
+}
+
+// What a checkpoint does not cover stays and is covered by the next one.
+func TestMetricsDigestBeyondCheckpoint(t *testing.T) {
+	f := newFolder(t)
+	m, err := f.CreateMetrics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantDigest(t, f, m)
+	offset, digest := m.Offset(), m.Digest()
+	rows := testRows()
+	if err := m.Add(rows[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	other := digest
+	other[31] ^= 1
+	for _, open := range []func(int64, Digest) (*Metrics, error){f.OpenMetricsAt, f.OpenMetricsAfter} {
+		_, err := open(offset, other)
+		wantError(t, err, f.file(MetricsName), "changed or damaged")
+		wantRows(t, f.file(MetricsName), rows[:1])
+	}
+	if m, err = f.OpenMetricsAfter(offset, digest); err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	wantDigest(t, f, m)
+	if err := m.Add(rows[1]); err != nil {
+		t.Fatal(err)
+	}
+	wantDigest(t, f, m)
+	wantRows(t, f.file(MetricsName), rows[:2])
 }
 
 func TestMetricsResumeOtherHeader(t *testing.T) {
 	f := newFolder(t)
-	_, err := f.OpenMetricsAt(100)
+	_, err := f.OpenMetricsAt(100, Digest{})
 	wantError(t, err, f.file(MetricsName), "no such file")
 	text := requiredColumns + ",colour\n" + strings.Repeat("1\n", 100)
 	if err := os.WriteFile(f.file(MetricsName), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.OpenMetricsAt(int64(len(text)))
+	_, err = f.OpenMetricsAt(int64(len(text)), Digest{})
 	wantError(t, err, "line 1", metricsHeader)
 }
 
@@ -180,7 +229,7 @@ func TestMetricsOnAFullDisk(t *testing.T) {
 	line := int(len(testRows()[0].line()))
 	for _, silent := range []bool{false, true} {
 		disk := &fakeFile{room: line + line/2, silent: silent}
-		m := Metrics{lineFile{f: disk, path: "metrics.csv"}}
+		m := newMetrics(disk, "metrics.csv")
 		if err := m.Add(testRows()[0]); err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +251,7 @@ func TestMetricsOnAFullDisk(t *testing.T) {
 
 func TestMetricsOnABrokenDisk(t *testing.T) {
 	broken := errors.New("input/output error")
-	m := Metrics{lineFile{f: &fakeFile{room: 5, truncateErr: broken}, path: "metrics.csv"}}
+	m := newMetrics(&fakeFile{room: 5, truncateErr: broken}, "metrics.csv")
 	err := m.Add(testRows()[0])
 	wantError(t, err, "metrics.csv", "could not be cut off")
 	if !errors.Is(err, errFull) || !errors.Is(err, broken) {
