@@ -241,6 +241,9 @@ func differing(groups []*group) (keys []string, values []map[string]string, err 
 			return nil, nil, err
 		}
 		flat["data"] = g.runs[0].summary.Dataset
+		if g.runs[0].summary.DataUnpublished {
+			flat["data"] += " (not the published files)"
+		}
 		flat["calibration"] = cmp.Or(g.calibration, "none")
 		delete(flat, "experiment.seed")
 		delete(flat, "calibration.file") // what it holds counts

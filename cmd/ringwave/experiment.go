@@ -118,6 +118,32 @@ func (t *task) load(c config.Config, dataDir string, root keystream.Seed) error 
 	return nil
 }
 
+// unpublished says that files that go by a published set's name are not, or are not
+// known to be, the published ones; "" where they are, or where nothing is published.
+func (t *task) unpublished() string {
+	if t.name == "idx" {
+		return ""
+	}
+	differ, unknown, first := 0, 0, ""
+	for _, f := range t.files {
+		switch {
+		case f.Differs != "":
+			if differ++; first == "" {
+				first = fmt.Sprintf("%s: %s", filepath.Base(f.Path), f.Differs)
+			}
+		case !f.Published:
+			unknown++
+		}
+	}
+	if differ > 0 {
+		return fmt.Sprintf("the files of %s are not the published ones (%d of %d differ; %s): no figure is one of %s", t.name, differ, len(t.files), first, t.name)
+	}
+	if unknown > 0 {
+		return fmt.Sprintf("the files of %s are not known to be the published ones: only the archive's checksum is published, and those that `ringwave data fetch %s` writes beside its files are not there", t.name, t.name)
+	}
+	return ""
+}
+
 func (t *task) loadCIFAR10(c config.Config, dataDir string) error {
 	roots, _ := dataRoots(dataDir)
 	source, err := dataset.FindCIFAR10(roots)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -201,6 +202,11 @@ func (r *reproduction) write(todo []chapter) (report.Report, error) {
 	}
 	if mnist := r.data[paperMNIST().Task.Dataset]; mnist.fallback {
 		rep.Lead = append(rep.Lead, fmt.Sprintf("MNIST was not found: what is called MNIST here was run on the built-in set of %s, and its accuracies say nothing of the paper's. \"ringwave data fetch mnist\" gets it.", mnist.name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.data)) {
+		if why := r.data[name].warning; why != "" {
+			rep.Lead = append(rep.Lead, "WARNING: "+why+".")
+		}
 	}
 	return rep, r.save(rep)
 }

@@ -123,6 +123,7 @@ func (r *reproduction) shortened(c config.Config) config.Config {
 type dataInUse struct {
 	name     string
 	fallback bool
+	warning  string // the files are not the published ones
 	sums     string
 }
 
@@ -137,7 +138,7 @@ func (r *reproduction) dataOf(c config.Config) (dataInUse, error) {
 	if err != nil {
 		return dataInUse{}, err
 	}
-	d := dataInUse{name: t.name, fallback: t.fallbackUsed}
+	d := dataInUse{name: t.name, fallback: t.fallbackUsed, warning: t.unpublished()}
 	for _, f := range t.files {
 		d.sums += f.SHA256
 	}

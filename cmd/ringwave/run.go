@@ -147,6 +147,9 @@ func printStart(w io.Writer, s *session) {
 		fmt.Fprintf(w, "*** DATA SET %s NOT FOUND: running on the fallback, %s, which the program makes by itself.\n*** %v\n",
 			strings.ToUpper(s.cfg.Task.Dataset), s.task.name, s.task.missing)
 	}
+	if why := s.task.unpublished(); why != "" {
+		fmt.Fprintf(w, "*** DATA SET %s IS NOT THE PUBLISHED ONE, as far as can be told.\n*** WARNING: %s\n", strings.ToUpper(s.task.name), why)
+	}
 	c := s.cfg
 	fmt.Fprintf(w, "%s: %s classes %d and %d, %d devices, %d rounds, aggregator %s, seed %d\n",
 		c.Experiment.Name, s.task.name, c.Task.Classes[0], c.Task.Classes[1], c.Devices.Count, c.Optimizer.Rounds, c.Experiment.Aggregator, c.Experiment.Seed)
@@ -160,7 +163,8 @@ func printStart(w io.Writer, s *session) {
 // printResult is a run's last word.
 func printResult(w io.Writer, dir string, s runfolder.Summary, plots []string) {
 	fmt.Fprintf(w, "\nResult after %d rounds in %.1f s\n", s.RoundsCompleted, s.Seconds)
-	fmt.Fprintf(w, "  data set           %s%s\n", s.Dataset, map[bool]string{true: "  (fallback: the data set asked for was not found)"}[s.FallbackUsed])
+	fmt.Fprintf(w, "  data set           %s%s%s\n", s.Dataset, map[bool]string{true: "  (fallback: the data set asked for was not found)"}[s.FallbackUsed],
+		map[bool]string{true: "  (WARNING: not the published files, see the notes)"}[s.DataUnpublished])
 	fmt.Fprintf(w, "  test accuracy      %.2f %%\n", 100*float64(s.TestAccuracy))
 	fmt.Fprintf(w, "  training loss      %.4g  (all training samples, at the end)\n", float64(s.TrainLoss))
 	fmt.Fprintf(w, "  rounds repeated    %d, skipped %d\n", s.RoundsRepeated, s.RoundsSkipped)

@@ -223,6 +223,9 @@ func (s *session) create(dir string) (err error) {
 		return err
 	}
 	s.log.Info("started", "seed", s.cfg.Experiment.Seed, "data_set", s.task.name, "fallback_used", s.task.fallbackUsed)
+	if why := s.task.unpublished(); why != "" {
+		s.log.Warn("data", "reason", why)
+	}
 	// A run that is killed before its first checkpoint can be resumed, too.
 	return s.checkpoint()
 }
@@ -525,7 +528,7 @@ func (s *session) finish() (runfolder.Summary, []string, error) {
 func (s *session) summary(result learner.Result) runfolder.Summary {
 	state, c := s.trainer.State(), s.cfg
 	out := runfolder.Summary{
-		Dataset: s.task.name, FallbackUsed: s.task.fallbackUsed, Model: c.Task.Model,
+		Dataset: s.task.name, FallbackUsed: s.task.fallbackUsed, DataUnpublished: s.task.unpublished() != "", Model: c.Task.Model,
 		Aggregator: c.Experiment.Aggregator, Randomness: "none", Seed: uint64(c.Experiment.Seed),
 		Devices: c.Devices.Count, Rounds: c.Optimizer.Rounds, RoundsCompleted: state.Round,
 		RoundsRepeated: state.Repeated, RoundsSkipped: state.Skipped, MessagesClipped: state.Clipped,
@@ -556,6 +559,9 @@ func (s *session) notes() []string {
 	}
 	if s.task.fallbackUsed {
 		notes = append(notes, fmt.Sprintf("the data set %s was not found: the fallback %s was used instead", s.cfg.Task.Dataset, s.task.name))
+	}
+	if why := s.task.unpublished(); why != "" {
+		notes = append(notes, "WARNING: "+why)
 	}
 	if s.design != nil {
 		notes = append(notes, s.design.Params.Note)

@@ -14,6 +14,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // The record format of the binary version of CIFAR-10: a label of one byte, then the
@@ -21,6 +22,7 @@ import (
 const (
 	cifarName     = "cifar10"
 	cifarFolder   = "cifar-10-batches-bin" // within the archive
+	cifarSums     = "SHA256SUMS"           // of the unpacked files, as sha256sum writes it
 	cifarClasses  = 10
 	cifarSide     = 32
 	cifarChannels = 3
@@ -155,7 +157,29 @@ func readCIFARFile(path string, classes [2]int) (Records, File, error) {
 	if err != nil {
 		return Records{}, File{}, err
 	}
-	return records, File{Path: absolute(path), Bytes: counted.n, SHA256: hex.EncodeToString(sum.Sum(nil))}, nil
+	file := File{Path: absolute(path), Bytes: counted.n, SHA256: hex.EncodeToString(sum.Sum(nil))}
+	if file.Bytes != cifarFile {
+		file.Differs = fmt.Sprintf("%d bytes, published %d", file.Bytes, cifarFile)
+		return records, file, nil
+	}
+	file.compare(unpackedSum(path))
+	return records, file, nil
+}
+
+// unpackedSum returns the checksum that a file had when it was unpacked from the
+// published archive, which lies beside it; "" where there is none. The publisher gives
+// that of the archive only.
+func unpackedSum(path string) string {
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(path), cifarSums))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(data)) {
+		if sum, name, ok := strings.Cut(strings.TrimSpace(line), "  "); ok && name == filepath.Base(path) {
+			return sum
+		}
+	}
+	return ""
 }
 
 // Records are images of 3 x 32 x 32 with their labels.
@@ -243,8 +267,8 @@ func CIFAR10Archive() (archive KnownFile, mirrors []string, licence string) {
 }
 
 // FetchCIFAR10 downloads the published archive, verifies it, and unpacks the six files
-// into the folder cifar10 of dir. It does nothing where they are there with the
-// published size, as only it puts them there, whole. A failed download leaves nothing
+// into the folder cifar10 of dir, with their checksums. It does nothing where all are
+// there as they were unpacked. A failed download leaves nothing
 // behind. Client and progress are as for Known.Fetch.
 func FetchCIFAR10(ctx context.Context, dir string, client *http.Client, progress func(done, total int64)) error {
 	archive, mirrors, _ := CIFAR10Archive()
@@ -281,10 +305,11 @@ func fetchArchive(ctx context.Context, set Known, archive KnownFile, size int64,
 	return os.Remove(packed)
 }
 
+// allThere reports whether the six files are in dir as they were unpacked.
 func allThere(dir string, size int64) bool {
 	for _, name := range cifarFiles() {
-		info, err := os.Stat(filepath.Join(dir, name))
-		if err != nil || !info.Mode().IsRegular() || info.Size() != size {
+		path := filepath.Join(dir, name)
+		if !(KnownFile{Name: name, Bytes: size, SHA256: unpackedSum(path)}).rightAt(path) {
 			return false
 		}
 	}
@@ -292,7 +317,7 @@ func allThere(dir string, size int64) bool {
 }
 
 // unpackCIFAR writes the six files of an archive into dir, each whole or not at all,
-// and nothing else of it.
+// and nothing else of it but, at the end, their checksums.
 func unpackCIFAR(ctx context.Context, archive, dir string, size int64) error {
 	f, err := os.Open(archive)
 	if err != nil {
@@ -303,6 +328,7 @@ func unpackCIFAR(ctx context.Context, archive, dir string, size int64) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", archive, err)
 	}
+	var sums strings.Builder
 	left := cifarFiles()
 	entries := tar.NewReader(unzipped)
 	for len(left) > 0 {
@@ -323,12 +349,14 @@ func unpackCIFAR(ctx context.Context, archive, dir string, size int64) error {
 		if entry.Size != size {
 			return &FormatError{File: archive, Where: "the size of " + entry.Name, Value: fmt.Sprint(entry.Size), Allowed: fmt.Sprint(size)}
 		}
-		if err := unpackFile(entries, filepath.Join(dir, left[i])); err != nil {
+		sum := sha256.New()
+		if err := unpackFile(io.TeeReader(entries, sum), filepath.Join(dir, left[i])); err != nil {
 			return err
 		}
+		fmt.Fprintf(&sums, "%x  %s\n", sum.Sum(nil), left[i])
 		left = slices.Delete(left, i, i+1)
 	}
-	return nil
+	return unpackFile(strings.NewReader(sums.String()), filepath.Join(dir, cifarSums))
 }
 
 // unpackFile writes one file, atomically.

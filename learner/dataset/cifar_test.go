@@ -168,6 +168,12 @@ func TestCIFAR10(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// They are not published in this form, of two classes.
+	for _, f := range task.Files {
+		if f.Bytes != cifarFile && (f.Published || !strings.Contains(f.Differs, "published 30730000")) {
+			t.Errorf("%s with %d bytes: published %v, differs in %q", f.Path, f.Bytes, f.Published, f.Differs)
+		}
+	}
 	for set, want := range map[*Set]int{task.Train: 5000, task.Test: 1000} {
 		ones := 0
 		for _, y := range set.Y {
@@ -233,7 +239,7 @@ func TestFetchArchive(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := names(t, filepath.Join(dir, "cifar10")); !slices.Equal(got, cifarFiles()) || asked != 1 {
+	if got := names(t, filepath.Join(dir, "cifar10")); !slices.Equal(got, append([]string{cifarSums}, cifarFiles()...)) || asked != 1 {
 		t.Errorf("the folder has %v after %d downloads", got, asked)
 	}
 	found, err := FindCIFAR10([]string{dir})
@@ -242,6 +248,15 @@ func TestFetchArchive(t *testing.T) {
 	}
 	if got, err := os.ReadFile(found.Test); err != nil || !bytes.Equal(got, files["test_batch.bin"]) {
 		t.Errorf("the test batch is not as published (%v)", err)
+	}
+	// A file that is no more what was in the archive is told from one that is.
+	sum := sha256.Sum256(files["test_batch.bin"])
+	if got := unpackedSum(found.Test); got != hex.EncodeToString(sum[:]) {
+		t.Errorf("the test batch was unpacked with SHA-256 %q, want %x", got, sum)
+	}
+	write(t, found.Test, cifarBytes(5, 2))
+	if err := fetchArchive(t.Context(), set, archive, 2*cifarRecord, dir, nil, nil); err != nil || asked != 2 {
+		t.Errorf("a changed file was not mended: %d downloads, %v", asked, err)
 	}
 	if got := names(t, dir); !slices.Equal(got, []string{"cifar10"}) {
 		t.Errorf("besides, there are %v", got)

@@ -44,6 +44,9 @@ type File struct {
 	Bytes     int64
 	SHA256    string // lower-case hexadecimal
 	Published bool   // the checksum is the one published for this file
+	// Differs says in what the file is not the published one of its name. It is empty
+	// where nothing is published, or nothing to compare the file with is at hand.
+	Differs string
 }
 
 // Task is a training set, a test set of the same features and classes, and the
@@ -168,7 +171,7 @@ func (s Source) readFile(path, published string, dims int) (*Array, File, error)
 		return nil, File{}, fmt.Errorf("reading %s: %w", path, err)
 	}
 	file := File{Path: absolute(path), Bytes: counted.n, SHA256: hex.EncodeToString(sum.Sum(nil))}
-	file.Published = published != "" && file.SHA256 == published
+	file.compare(published)
 	if s.Verify && !file.Published {
 		return nil, File{}, &ChecksumError{File: path, Got: file.SHA256, Want: published}
 	}
@@ -180,6 +183,16 @@ func (s Source) readFile(path, published string, dims int) (*Array, File, error)
 			Value: fmt.Sprint(len(array.Dims)), Allowed: fmt.Sprintf("%d for this file", dims)}
 	}
 	return array, file, nil
+}
+
+// compare notes whether the file has the published checksum, if there is one.
+func (f *File) compare(published string) {
+	if published == "" {
+		return
+	}
+	if f.Published = f.SHA256 == published; !f.Published {
+		f.Differs = fmt.Sprintf("SHA-256 %.16s…, published %.16s…", f.SHA256, published)
+	}
 }
 
 // absolute gives the path from the root where the system can say it: a run's

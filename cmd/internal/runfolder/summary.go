@@ -37,6 +37,10 @@ func (f *Float) UnmarshalJSON(b []byte) error {
 type Summary struct {
 	Dataset      string `json:"dataset"`
 	FallbackUsed bool   `json:"fallback_used"` // the data asked for were not there, the built-in ones were used
+	// DataUnpublished says that the files go by the name of a published set, but are
+	// not, or are not known to be, the published ones.
+	DataUnpublished bool `json:"data_unpublished"`
+
 	Model        string `json:"model"`
 	Aggregator   string `json:"aggregator"`
 	Form         string `json:"form"`
