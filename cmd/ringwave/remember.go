@@ -155,7 +155,7 @@ func (s *session) checkJournal(rows []runfolder.Row) error {
 	for _, row := range rows {
 		for i := range s.cfg.Devices.Count {
 			if !row.Skipped && !s.journal.HasAnswered(i, uint32(row.Round)) {
-				return bad(fmt.Errorf("%s: no decryption share of device %d in round %d, which %s has: the journal was cut or put back, and devices would answer twice; start a new run", path, i+1, row.Round, runfolder.MetricsName))
+				return bad(fmt.Errorf("%s: no decryption share of device %d in round %d, which %s has: the journal was cut or put back, and devices might answer twice; start a new run", path, i+1, row.Round, runfolder.MetricsName))
 			}
 		}
 	}
@@ -169,7 +169,7 @@ func (s *session) checkJournal(rows []runfolder.Row) error {
 func (s *session) checkEpoch(from *runfolder.Checkpoint) error {
 	path, j := filepath.Join(s.folder.Path(), journalName), s.journal
 	if systemKeys(s.cfg) && j.NextEpoch() <= from.KeyEpoch {
-		return bad(fmt.Errorf("%s: no key epoch %d, in which the checkpoint was written: the journal was cut or put back, and devices would answer twice; start a new run", path, from.KeyEpoch))
+		return bad(fmt.Errorf("%s: no key epoch %d, in which the checkpoint was written: the journal was cut or put back, and devices might answer twice; start a new run", path, from.KeyEpoch))
 	}
 	r := s.remembered
 	r.until = r.known
@@ -186,7 +186,7 @@ func (s *session) checkEpoch(from *runfolder.Checkpoint) error {
 // requireJournal refuses to go on without the record of shares.
 func (s *session) requireJournal(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return bad(fmt.Errorf("%s is missing: without the record of decryption shares devices would answer twice; start a new run", path))
+		return bad(fmt.Errorf("%s is missing: without the record of decryption shares devices might answer twice; start a new run", path))
 	}
 	return nil
 }
