@@ -280,8 +280,8 @@ func (t *sender) drain(told bool) error {
 	left := t.queue.end(radio.SampleIndex(t.d.flush / sampleBytes))
 	left += radio.SampleCount((t.d.opts.queue*t.d.opts.transfer + t.d.flush) / sampleBytes)
 	patience := t.d.opts.deadline
-	if patience == 0 {
-		patience = time.Second
+	if patience == 0 { // no deadline: what waits behind a busy machine is sent, too
+		patience = 10 * time.Second
 	}
 	timer := time.AfterFunc(t.d.rateOf().Duration(left)+patience, func() { t.cutOff(errUnsent) })
 	defer timer.Stop()
