@@ -17,7 +17,7 @@ import (
 const (
 	exitFailure     = 1   // the machine: a full disk, a broken file system
 	exitBadInput    = 2   // the user's to mend: a config, a data file, an argument
-	exitInterrupted = 130 // stopped by Ctrl-C, to be resumed
+	exitInterrupted = 130 // stopped by Ctrl-C, SIGTERM or SIGHUP, to be resumed
 )
 
 // badInput marks an error as the user's to mend.
@@ -37,13 +37,26 @@ func bad(err error) error {
 var errInterrupted = errors.New("interrupted")
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	os.Exit(execute(untilStopped(context.Background()), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// untilStopped returns a context that ends when a clean stop is asked for: by Ctrl-C, by
+// SIGTERM, or by SIGHUP, which comes when the terminal is gone. A second Ctrl-C or SIGTERM
+// is not caught.
+func untilStopped(parent context.Context) context.Context {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup
+		signals = append(signals, syscall.SIGHUP)
+		// The system and the shell both may send it for the one terminal, so that the
+		// second asks for no more than the first. It goes where nobody reads.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(parent, signals...)
 	go func() {
-		// The first Ctrl-C asks for a clean stop; the second is not caught.
 		<-ctx.Done()
 		stop()
 	}()
-	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	return ctx
 }
 
 // execute runs the program and gives its exit status.

@@ -39,7 +39,8 @@ func TestMain(m *testing.M) {
 	if at, err := strconv.ParseInt(os.Getenv(killAt), 10, 64); err == nil {
 		go killSelf(filepath.Join(os.Getenv("RINGWAVE_TEST_DIR"), cmp.Or(os.Getenv(killFile), runfolder.MetricsName)), at)
 	}
-	os.Exit(execute(context.Background(), strings.Split(args, "\n"), os.Stdout, os.Stderr))
+	os.Args = append(os.Args[:1:1], strings.Split(args, "\n")...)
+	main()
 }
 
 func killSelf(path string, at int64) {

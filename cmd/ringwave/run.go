@@ -54,8 +54,9 @@ func newRunCommand() *cobra.Command {
 		Long: `Run an experiment and write its folder: config.toml with every default,
 manifest.json, metrics.csv with a line a round, summary.json and plots.
 
-Ctrl-C finishes the round and writes a checkpoint; run --resume DIR goes on from
-there, also after a crash. With keys from the system's generator, or over radios, no
+Ctrl-C finishes the round and writes a checkpoint, and so does the end of the terminal
+(SIGHUP; under nohup a run goes on); run --resume DIR goes on from there, also after a
+crash. With keys from the system's generator, or over radios, no
 round is sent twice: a resumed run takes what it has received from metrics.csv (and
 messages.csv, of packed directions), and skips a round that was broken off.`,
 		Args: func(cmd *cobra.Command, args []string) error {
