@@ -27,7 +27,7 @@ type plan struct {
 	FloodingBits  float64            `json:"flooding_bits"` // of advantage, see xmkckks.FloodStd
 	FloodDistance float64            `json:"flooding_distance,omitempty"`
 	Shares        int                `json:"shares_per_key"`
-	Alpha         float64            `json:"alpha"`
+	Alpha         float64            `json:"alpha"` // of Budget, with encryption; otherwise the channel's
 	Budget        map[string]float64 `json:"noise_budget_variance,omitempty"`
 	DecodedStd    float64            `json:"eps_std"`
 	DecodedVar    float64            `json:"eps_variance"`
@@ -148,6 +148,9 @@ func (p *plan) addEncryption(s *session) {
 	p.ParameterSet, p.Form, p.Witnesses = d.Params.Name, d.Form.String(), d.Witnesses
 	p.Security, p.SecurityBits, p.Secret = security.String(), security.Bits, d.Params.Secret.String()
 	p.FloodingBits, p.FloodDistance, p.Shares = d.FloodingBits, d.FloodingDistance, d.Link.Shares
+	// Over a waveform the design bears the finest scale that the receiver may find, which
+	// is not the channel's.
+	p.Alpha = d.Link.Alpha
 	b := d.Expected
 	p.Budget = map[string]float64{"A": b.A, "B1": b.B1, "B2": b.B2, "C1": b.C1, "C2": b.C2, "D": b.D, "E": b.E, "rounding": b.R}
 	p.DecodedStd = d.DecodedStd()
@@ -313,7 +316,7 @@ func coherenceText(seconds float64) string {
 }
 
 func printBudget(w io.Writer, p plan) {
-	fmt.Fprintf(w, "\nNoise budget (Appendix B), variance of one coefficient in units of the ring, alpha = %v\n", p.Alpha)
+	fmt.Fprintf(w, "\nNoise budget (Appendix B), variance of one coefficient in units of the ring, alpha = %.6g\n", p.Alpha)
 	for _, term := range []struct{ key, text string }{
 		{"A", "V E~           "}, {"B1", "sum H e0       "}, {"B2", "w_0            "}, {"C1", "S~ sum H e1    "},
 		{"C2", "S~ w_1         "}, {"D", "w_D            "}, {"E", "sum H e*       "}, {"rounding", "rounding of m  "},
