@@ -17,6 +17,7 @@ import (
 const (
 	exitFailure     = 1   // the machine: a full disk, a broken file system
 	exitBadInput    = 2   // the user's to mend: a config, a data file, an argument
+	exitUnusable    = 3   // a run that has ended without a usable result
 	exitInterrupted = 130 // stopped by Ctrl-C, SIGTERM or SIGHUP, to be resumed
 )
 
@@ -67,11 +68,15 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	var input badInput
+	var spoilt unusable
 	switch {
 	case err == nil:
 		return 0
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
+	case errors.As(err, &spoilt):
+		fmt.Fprintln(stderr, "ringwave:", err)
+		return exitUnusable
 	case errors.As(err, &input):
 		fmt.Fprintln(stderr, "ringwave:", err)
 		return exitBadInput

@@ -20,6 +20,7 @@ import (
 
 	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner"
 )
 
 // In a child process the test binary is the program; with killAt it kills itself
@@ -346,14 +347,21 @@ func TestWaveform(t *testing.T) {
 
 func TestContinuousGainsNeverTouchTheModel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	mustRun(t, append([]string{"run", loopbackConfig, "--out", dir, "--set", "channel.gains=continuous", "--set", "encryption.attempts_per_round=2",
-		"--set", "encryption.parameter_set=demo-1024", "--set", "encryption.delta_max=1", "--set", "channel.gain_lattice_bits=1"}, append(slices.Clone(small), "--set", "optimizer.rounds=5")...)...)
+	status, stdout, stderr := run(t, append([]string{"run", loopbackConfig, "--out", dir, "--set", "channel.gains=continuous", "--set", "encryption.attempts_per_round=2",
+		"--set", "encryption.parameter_set=demo-1024", "--set", "encryption.delta_max=1", "--set", "channel.gain_lattice_bits=1"}, append(slices.Clone(small), "--set", "optimizer.rounds=12")...)...)
 	s := summaryOf(t, dir)
-	if s.RoundsSkipped != 5 || math.Abs(float64(s.TrainLoss)-math.Ln2) > 1e-12 {
-		t.Errorf("%d of 5 rounds skipped, training loss %v: the model must stay at theta_0", s.RoundsSkipped, s.TrainLoss)
+	if s.RoundsSkipped != 12 || math.Abs(float64(s.TrainLoss)-math.Ln2) > 1e-12 {
+		t.Errorf("%d of 12 rounds skipped, training loss %v: the model must stay at theta_0", s.RoundsSkipped, s.TrainLoss)
 	}
-	if log := string(readFile(t, dir, runfolder.LogName)); strings.Count(log, "linear check") != 10 {
-		t.Errorf("the log does not name the check that failed, ten times:\n%s", log)
+	const reason = "none of the 12 rounds was read"
+	if status != exitUnusable || !strings.HasPrefix(s.Unusable, reason) || !strings.Contains(stdout, reason) || !strings.Contains(stderr, reason) {
+		t.Errorf("status %d, unusable %q\n%s%s", status, s.Unusable, stdout, stderr)
+	}
+	if strings.Count(stderr, "WARNING: none of the first 10 rounds was read") != 1 {
+		t.Errorf("the run does not warn once:\n%s", stderr)
+	}
+	if log := string(readFile(t, dir, runfolder.LogName)); strings.Count(log, "linear check") != 24 {
+		t.Errorf("the log does not name the check that failed, twice a round:\n%s", log)
 	}
 }
 
@@ -519,12 +527,48 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// Steps that are too large are the user's to mend: no advice to resume.
+// Training that diverges has no usable result, whether the loss stays a number (which
+// only shows at the end) or not, even in the first round: a reason, a summary, no advice
+// to resume.
 func TestDivergence(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "run")
-	status, _, stderr := run(t, append([]string{"run", loopbackConfig, "--out", dir, "--set", "experiment.aggregator=none", "--set", "optimizer.eta0=1e307"}, small...)...)
-	if status != exitBadInput || !strings.Contains(stderr, "diverged") || !strings.Contains(stderr, "eta0") || strings.Contains(stderr, "--resume") {
-		t.Errorf("status %d\n%s", status, stderr)
+	for _, c := range []struct {
+		set    string
+		rounds int // completed
+		warns  int
+	}{
+		{"optimizer.eta0=1e20", 60, 1},
+		{"optimizer.eta0=1e307", 1, 0},
+		{"optimizer.gamma0=1e308", 0, 0},
+	} {
+		dir := filepath.Join(t.TempDir(), "run")
+		status, stdout, stderr := run(t, append([]string{"run", loopbackConfig, "--out", dir, "--set", "experiment.aggregator=none", "--set", c.set}, small...)...)
+		if status != exitUnusable || !strings.Contains(stderr, "diverged") || strings.Contains(stderr, "--resume") || !strings.Contains(stdout, "NOT USABLE") {
+			t.Errorf("%s: status %d\n%s%s", c.set, status, stdout, stderr)
+		}
+		if n := strings.Count(stderr, "WARNING: in round 2 the loss is"); n != c.warns {
+			t.Errorf("%s: %d warnings, want %d\n%s", c.set, n, c.warns, stderr)
+		}
+		if s := summaryOf(t, dir); s.RoundsCompleted != c.rounds || !strings.Contains(s.Unusable, "diverged") {
+			t.Errorf("%s: %d rounds, unusable %q", c.set, s.RoundsCompleted, s.Unusable)
+		}
+	}
+}
+
+// A model that has learned badly is a result: only what no step could have made on purpose
+// is none.
+func TestBadResultsAreResults(t *testing.T) {
+	for _, c := range []struct {
+		rounds, skipped int
+		loss            float64
+		usable          bool
+	}{
+		{400, 399, math.Ln2, true}, {400, 0, math.Ln2, true}, {400, 0, 10 * math.Ln2, true}, {0, 0, math.Ln2, true},
+		{400, 400, math.Ln2, false}, {400, 0, 101 * math.Ln2, false}, {400, 0, math.Inf(1), false}, {400, 0, math.NaN(), false},
+	} {
+		reason := unusableReason(learner.State{Round: c.rounds, Skipped: c.skipped}, learner.Result{TrainLoss: c.loss})
+		if (reason == "") != c.usable {
+			t.Errorf("%d of %d rounds skipped, loss %v: %q", c.skipped, c.rounds, c.loss, reason)
+		}
 	}
 }
 

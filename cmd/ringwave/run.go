@@ -58,7 +58,13 @@ Ctrl-C finishes the round and writes a checkpoint, and so does the end of the te
 (SIGHUP; under nohup a run goes on); run --resume DIR goes on from there, also after a
 crash. With keys from the system's generator, or over radios, no
 round is sent twice: a resumed run takes what it has received from metrics.csv (and
-messages.csv, of packed directions), and skips a round that was broken off.`,
+messages.csv, of packed directions), and skips a round that was broken off.
+
+Exit status: 3 for a run that ended without a usable result, for none of its rounds was
+read or training diverged (no finite number, or a final training loss over 69, a hundred
+times that of a model which knows nothing); a model that has learned badly is a result.
+summary.json has the reason in "unusable". 130 stopped, 2 something you can mend, 1 the
+machine.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if resume != "" {
 				return exactly(0, "no CONFIG beside --resume")(cmd, args)
@@ -117,7 +123,14 @@ func runSession(cmd *cobra.Command, s *session, asJSON bool) (err error) {
 	stderr := cmd.ErrOrStderr()
 	printStart(stderr, s)
 	p := newProgress(stderr, s.trainer.State().Round, s.cfg.Optimizer.Rounds)
-	err = s.train(cmd.Context(), p.report)
+	fears := s.foreboding()
+	err = s.train(cmd.Context(), func(r learner.Record) {
+		p.report(r)
+		if text := fears.after(r); text != "" {
+			p.warn(text)
+			s.log.Warn(text)
+		}
+	})
 	p.stop()
 	dir := s.folder.Path()
 	if errors.Is(err, errInterrupted) {
@@ -128,18 +141,23 @@ func runSession(cmd *cobra.Command, s *session, asJSON bool) (err error) {
 	if errors.As(err, &input) {
 		return err
 	}
-	if err != nil {
+	var spoilt unusable
+	if err != nil && !errors.As(err, &spoilt) {
 		return fmt.Errorf("%w; the run can go on from its last checkpoint with: ringwave run --resume %s", err, dir)
 	}
-	summary, plots, err := s.finish()
+	summary, plots, err := s.finish(spoilt.reason)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return printJSON(cmd.OutOrStdout(), summary)
+		err = printJSON(cmd.OutOrStdout(), summary)
+	} else {
+		printResult(cmd.OutOrStdout(), dir, summary, plots)
 	}
-	printResult(cmd.OutOrStdout(), dir, summary, plots)
-	return nil
+	if err == nil && summary.Unusable != "" {
+		return unusable{summary.Unusable}
+	}
+	return err
 }
 
 // printStart says what is about to run, and loudly what a user might not expect.
@@ -164,6 +182,9 @@ func printStart(w io.Writer, s *session) {
 // printResult is a run's last word.
 func printResult(w io.Writer, dir string, s runfolder.Summary, plots []string) {
 	fmt.Fprintf(w, "\nResult after %d rounds in %.1f s\n", s.RoundsCompleted, s.Seconds)
+	if s.Unusable != "" {
+		fmt.Fprintf(w, "  *** NOT USABLE     %s\n", s.Unusable)
+	}
 	fmt.Fprintf(w, "  data set           %s%s%s\n", s.Dataset, map[bool]string{true: "  (fallback: the data set asked for was not found)"}[s.FallbackUsed],
 		map[bool]string{true: "  (WARNING: not the published files, see the notes)"}[s.DataUnpublished])
 	fmt.Fprintf(w, "  test accuracy      %.2f %%\n", 100*float64(s.TestAccuracy))
@@ -229,6 +250,12 @@ func (p *progress) report(r learner.Record) {
 	}
 	left := time.Duration(float64(time.Since(p.began)) / float64(r.Round-p.first) * float64(p.last-r.Round))
 	fmt.Fprintf(p.w, "round %d of %d, loss %.4g, accuracy %s, about %v left\n", r.Round, p.last, r.TrainLoss, accuracy, left.Round(100*time.Millisecond))
+}
+
+// warn says what cannot wait for the end, on a line of its own.
+func (p *progress) warn(text string) {
+	p.stop()
+	fmt.Fprintln(p.w, "WARNING:", text)
 }
 
 // stop ends the bar's line.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -441,7 +442,10 @@ func (s *session) train(ctx context.Context, report func(r learner.Record)) (err
 			return errInterrupted
 		}
 		if errors.Is(err, learner.ErrDiverged) {
-			return bad(fmt.Errorf("%w: smaller steps, optimizer.eta0 and optimizer.gamma0, may help", err))
+			if err := s.metrics.Sync(); err != nil {
+				return err
+			}
+			return unusable{fmt.Sprintf("%v: smaller steps, optimizer.eta0 and optimizer.gamma0, may help", err)}
 		}
 		if errors.Is(err, phy.ErrStalled) {
 			return s.stoodStill(err)
@@ -497,10 +501,12 @@ func row(r learner.Record) runfolder.Row {
 	return out
 }
 
-// finish evaluates the model, draws the plots and writes the summary.
-func (s *session) finish() (runfolder.Summary, []string, error) {
+// finish evaluates the model, draws the plots and writes the summary. spoilt says why
+// training has ended early without a usable result; "" where it came to its end.
+func (s *session) finish(spoilt string) (runfolder.Summary, []string, error) {
 	result := s.trainer.Final()
 	summary := s.summary(result)
+	summary.Unusable = cmp.Or(spoilt, unusableReason(s.trainer.State(), result))
 	rows, err := runfolder.ReadMetrics(filepath.Join(s.folder.Path(), runfolder.MetricsName))
 	if err != nil {
 		return summary, nil, err
@@ -521,6 +527,9 @@ func (s *session) finish() (runfolder.Summary, []string, error) {
 		plots = append(plots, more...)
 	}
 	summary.Seconds = s.seconds()
+	if summary.Unusable != "" {
+		s.log.Warn("no usable result", "reason", summary.Unusable)
+	}
 	s.log.Info("finished", "test_accuracy", result.TestAccuracy, "train_loss", result.TrainLoss)
 	return summary, plots, s.folder.WriteSummary(summary)
 }

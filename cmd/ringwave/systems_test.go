@@ -25,12 +25,16 @@ var shortFig4 = []string{"--set", "task.dataset=strokes", "--set", "task.strokes
 func runSystem(t *testing.T, more ...string) ([]runfolder.Row, runfolder.Summary) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
-	mustRun(t, slices.Concat([]string{"run", fig4Config, "--out", dir}, shortFig4, more)...)
+	status, _, stderr := run(t, slices.Concat([]string{"run", fig4Config, "--out", dir}, shortFig4, more)...)
+	s := summaryOf(t, dir)
+	if spoilt := s.Unusable != ""; status != map[bool]int{true: exitUnusable}[spoilt] {
+		t.Errorf("%v: status %d, and the summary says %q\n%s", more, status, s.Unusable, stderr)
+	}
 	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rows, summaryOf(t, dir)
+	return rows, s
 }
 
 // TestEverySystemRuns runs every aggregator through the command on the same gains, data

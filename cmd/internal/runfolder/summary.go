@@ -70,6 +70,9 @@ type Summary struct {
 	UplinkOverheadBitsPerRound int64 `json:"uplink_overhead_bits_per_round"` // of these, not payload
 	FloodingBits               Float `json:"flooding_bits"`                  // of advantage, see xmkckks.FloodStd; null without encryption
 
+	// Unusable says why the run has no usable result; empty for one that has.
+	Unusable string `json:"unusable"`
+
 	Notes []string `json:"notes"` // sentences for the reader; never null in the file
 }
 

@@ -20,7 +20,7 @@ func TestSummaryRoundTrip(t *testing.T) {
 		RoundsRepeated: 2, RoundsSkipped: 1, MessagesClipped: 5, KeyEpochs: 3, TrainLoss: 0.1, TestAccuracy: 0.98,
 		Seconds: 12.5, UplinkBitsPerRound: 1 << 40, UplinkOverheadBitsPerRound: 7, FloodingBits: 40,
 		ZeroGains: 3, WrongSigns: 1, DisagreeingDevices: []int{2, 3},
-		Notes: []string{"SNR < 10 dB"},
+		Unusable: "no round was read", Notes: []string{"SNR < 10 dB"},
 	}
 	if err := f.WriteSummary(want); err != nil {
 		t.Fatal(err)
