@@ -224,7 +224,10 @@ func TestRecordingBehindAConverter(t *testing.T) {
 func TestClippingIsLogged(t *testing.T) {
 	noData(t)
 	dir := filepath.Join(t.TempDir(), "run")
-	mustRun(t, quick("waveform-8bit.toml", dir, 2, "link.receiver_full_scale=0.8", "encryption.attempts_per_round=1")...)
+	status, _, stderr := run(t, quick("waveform-8bit.toml", dir, 2, "link.receiver_full_scale=0.8", "encryption.attempts_per_round=1")...)
+	if status != exitUnusable {
+		t.Errorf("of a run of which no round is read the status is %d\n%s", status, stderr)
+	}
 	if log := string(readFile(t, dir, runfolder.LogName)); !strings.Contains(log, "the receiver clipped") {
 		t.Errorf("no word of clipping in\n%s", log)
 	}

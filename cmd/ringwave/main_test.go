@@ -548,6 +548,9 @@ func TestDivergence(t *testing.T) {
 		if n := strings.Count(stderr, "WARNING: in round 2 the loss is"); n != c.warns {
 			t.Errorf("%s: %d warnings, want %d\n%s", c.set, n, c.warns, stderr)
 		}
+		if log := string(readFile(t, dir, runfolder.LogName)); strings.Contains(log, "!ERROR") {
+			t.Errorf("%s: the log has a loss that is no JSON:\n%s", c.set, log)
+		}
 		if s := summaryOf(t, dir); s.RoundsCompleted != c.rounds || !strings.Contains(s.Unusable, "diverged") {
 			t.Errorf("%s: %d rounds, unusable %q", c.set, s.RoundsCompleted, s.Unusable)
 		}

@@ -445,7 +445,7 @@ func (s *session) train(ctx context.Context, report func(r learner.Record)) (err
 			if err := s.metrics.Sync(); err != nil {
 				return err
 			}
-			return unusable{fmt.Sprintf("%v: smaller steps, optimizer.eta0 and optimizer.gamma0, may help", err)}
+			return unusable{fmt.Sprintf("%v%s", err, s.smallerSteps())}
 		}
 		if errors.Is(err, phy.ErrStalled) {
 			return s.stoodStill(err)
@@ -530,7 +530,7 @@ func (s *session) finish(spoilt string) (runfolder.Summary, []string, error) {
 	if summary.Unusable != "" {
 		s.log.Warn("no usable result", "reason", summary.Unusable)
 	}
-	s.log.Info("finished", "test_accuracy", result.TestAccuracy, "train_loss", result.TrainLoss)
+	s.log.Info("finished", "test_accuracy", result.TestAccuracy, "train_loss", runfolder.Float(result.TrainLoss))
 	return summary, plots, s.folder.WriteSummary(summary)
 }
 

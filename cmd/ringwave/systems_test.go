@@ -150,13 +150,15 @@ func TestSystemsResume(t *testing.T) {
 		args := append(slices.Clone(shortFig4), "--set", "experiment.aggregator="+name, "--set", "devices.count=3")
 		whole := filepath.Join(t.TempDir(), "whole")
 		before := runtime.GOMAXPROCS(1)
-		mustRun(t, append([]string{"run", fig4Config, "--out", whole}, args...)...)
+		status, _, _ := run(t, append([]string{"run", fig4Config, "--out", whole}, args...)...)
 		runtime.GOMAXPROCS(before)
 		want := readFile(t, whole, runfolder.MetricsName)
 
 		dir := filepath.Join(t.TempDir(), "run")
 		killed(t, dir, int64(len(want)/2), append([]string{"run", fig4Config, "--out", dir}, args...)...)
-		mustRun(t, "run", "--resume", dir)
+		if again, _, stderr := run(t, "run", "--resume", dir); again != status || status != 0 && status != exitUnusable {
+			t.Errorf("%s: status %d, resumed %d\n%s", name, status, again, stderr)
+		}
 		if got := readFile(t, dir, runfolder.MetricsName); !bytes.Equal(got, want) {
 			t.Errorf("%s: resumed, metrics.csv is\n%s, want\n%s", name, got, want)
 		}

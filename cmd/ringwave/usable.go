@@ -39,7 +39,16 @@ func unusableReason(state learner.State, result learner.Result) string {
 type foreboding struct {
 	unread bool    // no round was read so far
 	grown  bool    // that the loss has grown was said
-	batch  float64 // that a record's loss is a sum over so many samples; 1 for a mean
+	batch  float64 // a record's loss is a sum over so many samples; 1 for a mean
+	advice string  // against a loss that grows
+}
+
+// smallerSteps returns the advice to take them, to be appended, where they may help.
+func (s *session) smallerSteps() string {
+	if runsUnchecked(s.cfg) { // M is noise of the size of q
+		return ""
+	}
+	return ": smaller steps, optimizer.eta0 and optimizer.gamma0, may help"
 }
 
 // foreboding returns that of a run after the rounds which its trainer has behind it.
@@ -48,7 +57,7 @@ func (s *session) foreboding() foreboding {
 	if o := s.cfg.Optimizer; s.cfg.Task.Loss == "sum" && o.TrainLoss == "pairs" {
 		batch = float64(o.BatchSize)
 	}
-	return foreboding{unread: state.Skipped == state.Round, batch: batch}
+	return foreboding{unread: state.Skipped == state.Round, batch: batch, advice: s.smallerSteps()}
 }
 
 // after returns what is to be said after a round; "" for nothing. Each thing is said
@@ -60,7 +69,7 @@ func (f *foreboding) after(r learner.Record) string {
 	}
 	if loss := r.TrainLoss / f.batch; !f.grown && !(loss <= hopelessLoss) {
 		f.grown = true
-		return fmt.Sprintf("in round %d the loss is %.4g, more than a hundred times that of a model which knows nothing: training diverges, and smaller steps, optimizer.eta0 and optimizer.gamma0, may help", r.Round, loss)
+		return fmt.Sprintf("in round %d the loss is %.4g, more than a hundred times that of a model which knows nothing: training diverges%s", r.Round, loss, f.advice)
 	}
 	return ""
 }
