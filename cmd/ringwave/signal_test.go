@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -54,6 +55,11 @@ func signalled(t *testing.T, dir string, command, args []string, sent os.Signal,
 // says how to go on, however often the signal comes; a run that is to outlive its terminal
 // goes on to its end.
 func TestHangUp(t *testing.T) {
+	// A signal that this process catches is not ignored by those that it starts, also
+	// where the tests themselves are to outlive their terminal.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
+	defer signal.Stop(caught)
 	program := []string{os.Args[0]}
 	args := append([]string{"run", loopbackConfig}, small...)
 	args = append(args, "--set", "devices.count=2", "--set", "encryption.parameter_set=lean-2048", "--set", "optimizer.checkpoint_every_rounds=100000")
