@@ -116,12 +116,16 @@ func boardsAir(t testing.TB, devices, first int, phases bool) *airBench {
 
 // await lets the boards' streams begin together again: time waits for all of them.
 func (b *airBench) await() error {
-	for i := range b.boards {
-		if err := b.bench.Await(i); err != nil {
-			return err
-		}
+	return awaitRestart(b.bench, b.boards)
+}
+
+// awaitRestart has the boards' streams begin together when all have ended.
+func awaitRestart(bench *virtual.Bench, boards []*virtual.HackRF) error {
+	all := make([]int, len(boards))
+	for i := range all {
+		all[i] = i
 	}
-	return nil
+	return bench.AwaitRestart(all...)
 }
 
 // few are short soundings: a block lasts 34,000 samples, and blocks stand where any

@@ -384,13 +384,8 @@ func TestRunGoesOnAfterALoss(t *testing.T) {
 	r.link.onAir = func(slot phy.Slot, at radio.SampleIndex) error {
 		if slot.Transmission == phy.TxC1 && !lost {
 			lost = true
-			if err := boards[0].Lose(at+3000, 500); err != nil {
+			if err := errors.Join(boards[0].Lose(at+3000, 500), awaitRestart(r.bench, boards)); err != nil {
 				return err
-			}
-			for i := range boards { // so that they begin again together
-				if err := r.bench.Await(i); err != nil {
-					return err
-				}
 			}
 		}
 		return begin(slot, at)

@@ -107,9 +107,7 @@ func TestPlutos(t *testing.T) {
 	a := r.open(t)
 	const at, length = 5001, 3000
 	for range 2 {
-		for _, place := range r.awaited { // so that time begins again with all
-			ok(t, r.bench.Await(place))
-		}
+		ok(t, r.bench.AwaitRestart(r.awaited...)) // so that time begins again with all
 		ok(t, a.Start(t.Context()))
 		got, first := frame(t, a, at, length)
 		for k, x := range got {

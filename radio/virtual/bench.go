@@ -118,7 +118,8 @@ type member struct {
 	reference bool
 	locked    bool // to the reference, as of the last start
 	offset    float64
-	await     bool
+	await     bool // time waits for it to stream
+	rejoin    bool // await is to be set once no board streams
 
 	now   Activity
 	turns uint64  // starts and retunes
@@ -211,6 +212,23 @@ func (b *Bench) Await(board int) error {
 	b.lock()
 	defer b.unlock()
 	b.members[board].await = true
+	return nil
+}
+
+// AwaitRestart is Await for several boards from when no board streams any more. So
+// those that end their streams together all come to an end, though one has less to send
+// than another, and then begin together.
+func (b *Bench) AwaitRestart(boards ...int) error {
+	for _, i := range boards {
+		if err := b.check("a board to wait for", i); err != nil {
+			return err
+		}
+	}
+	b.lock()
+	defer b.unlock()
+	for _, i := range boards {
+		b.members[i].rejoin = true
+	}
 	return nil
 }
 
@@ -427,6 +445,9 @@ func (b *Bench) note() {
 	switch {
 	case first == nil:
 		b.rate = 0
+		for _, m := range b.members {
+			m.await, m.rejoin = m.await || m.rejoin, false
+		}
 	case !kept:
 		b.rebase(first.now.Rate)
 	}

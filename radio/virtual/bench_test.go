@@ -422,6 +422,37 @@ func TestAwait(t *testing.T) {
 	}
 }
 
+// TestAwaitRestart: boards that end together end, though one of them has less to send,
+// and then time waits for both.
+func TestAwaitRestart(t *testing.T) {
+	a := newAir(t, 2, func(c *virtual.Config) { c.Await = []int{0, 1} })
+	for i := range 2 {
+		a.host[i].mode(virtual.ModeTransmit)
+		a.host[i].write(quiet(32<<10, 1))
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- a.host[1].tryWrite(quiet(96<<10, 2)) }()
+	if err := a.bench.AwaitRestart(0, 1); err != nil {
+		t.Fatal(err)
+	}
+	a.host[0].mode(virtual.ModeOff)
+	if err := <-ended; err != nil {
+		t.Fatalf("once the other board was off: %v", err)
+	}
+	a.host[1].mode(virtual.ModeOff)
+	before := a.bench.Index()
+	for i, want := range []int64{before, before + 16<<10} {
+		a.host[i].mode(virtual.ModeTransmit)
+		a.host[i].write(quiet(32<<10, 3))
+		if n := a.bench.Index(); n != want {
+			t.Errorf("with %d of two boards time went from %d to %d, want %d", i+1, before, n, want)
+		}
+	}
+	if err := a.bench.AwaitRestart(0, 3); err == nil {
+		t.Error("a board that is not there is waited for")
+	}
+}
+
 // TestReference: a board that loses the clock goes on by its own.
 func TestReference(t *testing.T) {
 	a := newAir(t, 1, func(c *virtual.Config) {
