@@ -32,6 +32,8 @@ type tableLine struct {
 	WorstDeviations runfolder.Float `json:"worst_deviations"`
 	Skipped         int             `json:"rounds_skipped"`
 	Repeated        int             `json:"rounds_repeated"`
+	// Unusable are the runs that ended without a usable result; the figures count them.
+	Unusable []unusableRun `json:"unusable"`
 	// UplinkBits are one device's in a round; 0 where they are not known.
 	UplinkBits int64 `json:"uplink_bits_per_round"`
 	// Airtime is that of a round in seconds; null where it is not known.
@@ -39,6 +41,12 @@ type tableLine struct {
 
 	Reached []reachedLine `json:"reached"`
 	Paired  []pairedLine  `json:"paired"`
+}
+
+// unusableRun is a run that ended without a usable result, and why.
+type unusableRun struct {
+	Seed   uint64 `json:"seed"`
+	Reason string `json:"reason"`
 }
 
 // reachedLine says when a group's runs were first seen to have an accuracy. Numbers
@@ -115,13 +123,16 @@ func telling(groups []*group) []float64 {
 
 // line gives the results of a group.
 func (g *group) line() tableLine {
-	line := tableLine{Label: g.label, Runs: len(g.runs), Airtime: runfolder.Float(g.airtime()), Reached: []reachedLine{}, Paired: []pairedLine{}}
+	line := tableLine{Label: g.label, Runs: len(g.runs), Airtime: runfolder.Float(g.airtime()), Reached: []reachedLine{}, Paired: []pairedLine{}, Unusable: []unusableRun{}}
 	var accuracy, loss []float64
 	worst := 0.0
 	for _, r := range g.runs {
 		accuracy = append(accuracy, float64(r.summary.TestAccuracy))
 		loss = append(loss, float64(r.summary.TrainLoss))
 		line.Seeds = append(line.Seeds, r.summary.Seed)
+		if reason := r.summary.Unusable; reason != "" {
+			line.Unusable = append(line.Unusable, unusableRun{r.summary.Seed, reason})
+		}
 		line.Rounds = max(line.Rounds, r.summary.RoundsCompleted)
 		line.Skipped += r.summary.RoundsSkipped
 		line.Repeated += r.summary.RoundsRepeated

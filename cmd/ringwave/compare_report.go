@@ -247,7 +247,21 @@ func (c comparison) resultsSection() report.Section {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	return report.Section{Title: "Results", Blocks: []report.Block{t}}
+	blocks := []report.Block{t}
+	for _, warning := range c.unusable() {
+		blocks = append(blocks, report.Paragraph(warning))
+	}
+	return report.Section{Title: "Results", Blocks: blocks}
+}
+
+// unusable returns a sentence for each run that ended without a usable result.
+func (c comparison) unusable() (sentences []string) {
+	for i, l := range c.table {
+		for _, u := range l.Unusable {
+			sentences = append(sentences, fmt.Sprintf("NOT USABLE: %s, seed %d: %s. The figures of %s count it.", letter(i), u.Seed, u.Reason, letter(i)))
+		}
+	}
+	return sentences
 }
 
 func bitsText(bits int64) string {
@@ -404,6 +418,9 @@ func printComparison(w io.Writer, out string, c comparison, plots []chart.Plot) 
 			float64(l.Loss), float64(l.LossLow), float64(l.LossHigh), float64(l.WorstDeviations), l.Repeated, l.Skipped, letter(i), l.Label)
 	}
 	_ = t.Flush() // a terminal that is gone cannot be told so
+	for _, warning := range c.unusable() {
+		fmt.Fprintln(w, warning)
+	}
 	if lines, of, _ := c.pairs(); len(lines) > 0 {
 		fmt.Fprintln(w, "Accuracy on the same seeds, in points:")
 		for k, p := range lines {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"os"
@@ -44,6 +45,34 @@ func TestCompare(t *testing.T) {
 	t.Run("report", r.report)
 	t.Run("one run", r.oneRun)
 	t.Run("bad input", r.badInput)
+}
+
+// A run without a usable result is named, in the terminal, in the tables and in the report.
+func TestCompareNamesUnusable(t *testing.T) {
+	noData(t)
+	dir := t.TempDir()
+	var dirs []string
+	for i, eta := range []string{"0.01", "1e20", "1e307"} {
+		dirs = append(dirs, filepath.Join(dir, eta))
+		run(t, slices.Concat([]string{"run", loopbackConfig, "--seed", strconv.Itoa(i + 1), "--out", dirs[i]}, small,
+			sets("experiment.aggregator=none", "optimizer.eta0="+eta))...)
+	}
+	stdout, _ := mustRun(t, slices.Concat([]string{"compare", "--out", filepath.Join(dir, "a")}, dirs)...)
+	report := string(readFile(t, dir, "a", comparisonMarkdown))
+	var table []tableLine
+	asJSON, _ := mustRun(t, slices.Concat([]string{"compare", "--json", "--out", filepath.Join(dir, "b")}, dirs)...)
+	if err := json.Unmarshal([]byte(asJSON), &table); err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range table {
+		if want := min(i, 1); len(l.Unusable) != want {
+			t.Errorf("%s: %d unusable runs, want %d", l.Label, len(l.Unusable), want)
+		}
+		says := fmt.Sprintf("NOT USABLE: %s, seed %d: %s.", letter(i), i+1, summaryOf(t, dirs[i]).Unusable)
+		if a, b := strings.Contains(stdout, says), strings.Contains(report, says); a != (i > 0) || b != (i > 0) {
+			t.Errorf("%q: in the terminal %v, in the report %v", says, a, b)
+		}
+	}
 }
 
 // The figures are those that come of the runs' files by other ways.

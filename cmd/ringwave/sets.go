@@ -65,7 +65,7 @@ key as are stated.
 // printSet prints what a parameter set is and costs.
 func printSet(w io.Writer, d xmkckks.Design) {
 	p := d.Params
-	fmt.Fprintf(w, "  ring               n = %d, log2 q = %.1f in %d primes, Lambda = 2^%d\n", p.N, p.LogQ(), len(p.Primes), p.LogLambda)
+	fmt.Fprintf(w, "  ring               n = %d, log2 q = %.1f in %s, Lambda = 2^%d\n", p.N, p.LogQ(), counted(len(p.Primes), "prime"), p.LogLambda)
 	for j, prime := range p.Primes {
 		fmt.Fprintf(w, "  %-18s %d = %#x\n", map[bool]string{true: "primes"}[j == 0], prime, prime)
 	}
