@@ -249,9 +249,10 @@ func (d *device) unsettle() {
 func (d *device) settle() {
 	if d.rx != nil {
 		// What can lie between board and reader: the board's buffer, the queue, the
-		// ring, and a transfer in the hands of either end.
-		o := d.options
-		d.rx.Settle((maxBoardBuffer+o.transfer-1)/o.transfer + o.queue + o.ring + 2)
+		// ring, and a transfer in the hands of either end. The rate, and with it the
+		// size of a transfer, stays as long as there is a stream.
+		o, transfer := d.options, d.options.transferAt(d.rate)
+		d.rx.Settle((maxBoardBuffer+transfer-1)/transfer + o.queue + o.ringOf(transfer) + 2)
 	}
 }
 
@@ -273,8 +274,13 @@ func (d *device) SampleRate(dir radio.Direction) radio.Hertz {
 	return d.rate
 }
 
-// BufferSamples gives the number of samples of a transfer: whole ones are received.
-func (d *device) BufferSamples() radio.SampleCount { return radio.SampleCount(d.options.transfer / 2) }
+// BufferSamples gives the number of samples of a transfer at the present rate: whole
+// ones are received.
+func (d *device) BufferSamples() radio.SampleCount {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return radio.SampleCount(d.options.transferAt(d.rate) / 2)
+}
 
 // SetSampleRate sets the rate nearest to what is asked for, and the tuner's filter
 // with it, which retunes. It fails with ErrBusy while a stream is open: its
@@ -479,8 +485,9 @@ func (d *device) start(ctx context.Context) (cu8.Source, error) {
 		if err := d.sent("starting a stream"); err != nil {
 			return err
 		}
+		size := d.options.transferAt(d.rate)
 		in, err = d.board.OpenIn(usb.InConfig{
-			Endpoint: bulkIn, Size: d.options.transfer, Count: d.options.queue, Ring: d.options.ring, Hold: d.options.hold,
+			Endpoint: bulkIn, Size: size, Count: d.options.queue, Ring: d.options.ringOf(size), Hold: d.options.hold,
 		})
 		if err != nil {
 			return fmt.Errorf("starting a stream of %s: %w", d.info.URI, err)

@@ -13,8 +13,9 @@
 //
 // It does not follow a reference clock, has no trigger, and does not say when it
 // loses samples: they are lost on the board if the machine fetches nothing for
-// some milliseconds, and nothing tells. The driver counts what it had to drop
-// because nobody read for longer than its ring lasts (0.9 s at 2.4 Msps unless
-// set otherwise). Automatic gains change the phase as well as the amplitude, without
+// longer than the queue of transfers lasts (0.9 s at 2.4 Msps, 0.6 to 1.3 s at other
+// rates, unless set otherwise) and some milliseconds, and nothing tells. The driver
+// counts what it had to drop because nobody read for longer than its ring lasts
+// (0.9 s at 2.4 Msps, longer below). Automatic gains change the phase as well as the amplitude, without
 // an epoch.
 package rtlsdr

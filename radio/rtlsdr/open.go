@@ -54,11 +54,17 @@ var notes = []string{
 //	direct=i|q      an input of the RTL2832U itself in place of the tuner
 //	test=on         bytes that count up in place of samples
 //	transfer, transfers
-//	                bytes of a USB transfer, 16384 unless given, a multiple of 512;
-//	                the number that is queued, 16
-//	ring            transfers that may wait for the program, 256. The larger ring
-//	                and queue are, the longer it takes until samples are known to be
-//	                of after a retune.
+//	                bytes of a USB transfer, a multiple of 512: unless given, the
+//	                largest power of two that takes at most 40 ms, 131072 from 1.64
+//	                Msps on and 16384 at the slowest; the number that is queued, 32
+//	                unless given or beyond 16 MiB together, which is what Linux gives
+//	                to the transfers of all programs (usbfs_memory_mb). The queue is
+//	                what a machine that is busy elsewhere may miss, 0.87 s at 2.4
+//	                Msps.
+//	ring            transfers that may wait for the program, as many as fill 4 MiB
+//	                unless given. The larger ring and queue are, the longer it takes
+//	                until samples are known to be of after a retune: 1.9 s of them at
+//	                2.4 Msps.
 //	hold=on         leave what is beyond the ring with the board, do not count it
 //	deadline_ms     time without a sample after which a read fails, 1000 unless
 //	                given, 0 for none
@@ -84,9 +90,9 @@ type options struct {
 	direct directSampling
 	test   bool
 
-	transfer int // bytes
+	transfer int // bytes; 0 to follow the sample rate
 	queue    int // transfers
-	ring     int // transfers
+	ring     int // transfers; 0 to follow their size
 	hold     bool
 	deadline time.Duration // 0 for none
 }
@@ -98,7 +104,41 @@ const (
 	maxTransfer = 1 << 20
 	maxQueue    = 32
 	maxRing     = 4096
+	// maxQueued is usbfs's own bound for the transfers of all programs, in bytes.
+	maxQueued = 16 << 20
 )
+
+// What is queued and kept where the URI does not say it.
+const (
+	// mostTransfer is as large as librtlsdr's queue is deep, of twice as many: it takes
+	// 27 ms at 2.4 Msps.
+	mostTransfer = 128 << 10
+	// longestTransfer bounds how long a sample is with the board before the transfer
+	// that it is in ends: at low rates large ones would take long.
+	longestTransfer = 40 * time.Millisecond
+	ringBytes       = 4 << 20
+)
+
+// transferAt returns the bytes of a transfer at a sample rate.
+func (o options) transferAt(rate radio.Hertz) int {
+	if o.transfer > 0 {
+		return o.transfer
+	}
+	most := 2 * float64(rate) * longestTransfer.Seconds()
+	size := mostTransfer
+	for size > usb.PacketSize && float64(size) > most {
+		size /= 2
+	}
+	return size
+}
+
+// ringOf returns the number of transfers of a size that may wait for the program.
+func (o options) ringOf(transfer int) int {
+	if o.ring > 0 {
+		return o.ring
+	}
+	return min(max(ringBytes/transfer, 1), maxRing)
+}
 
 func parseOptions(u radio.URI) (o options, err error) {
 	p := radio.ReadSettings(u, "index", "at", "freq_hz", "rate_hz", "filter_hz", "gain", "ppm", "agc", "direct", "test",
@@ -112,12 +152,12 @@ func parseOptions(u radio.URI) (o options, err error) {
 		ppm:      p.Whole("ppm", 0, -maxPPM, maxPPM, 1),
 		agc:      p.Word("agc", "off", "on") == "on",
 		test:     p.Word("test", "off", "on") == "on",
-		transfer: p.Whole("transfer", 16384, usb.PacketSize, maxTransfer, usb.PacketSize),
-		queue:    p.Whole("transfers", 16, 1, maxQueue, 1),
-		ring:     p.Whole("ring", 256, 1, maxRing, 1),
+		transfer: p.Whole("transfer", 0, usb.PacketSize, maxTransfer, usb.PacketSize),
+		ring:     p.Whole("ring", 0, 1, maxRing, 1),
 		hold:     p.Word("hold", "off", "on") == "on",
 		deadline: p.Milliseconds("deadline_ms", time.Second, 0, 600_000),
 	}
+	o.queue = p.Whole("transfers", min(maxQueue, maxQueued/max(o.transfer, mostTransfer)), 1, maxQueue, 1)
 	switch p.Word("direct", "off", "i", "q") {
 	case "i":
 		o.direct = directI
@@ -135,6 +175,8 @@ func parseOptions(u radio.URI) (o options, err error) {
 		p.Wrong("rate_hz", fmt.Sprintf("%s to %s and %s to %s", plain(float64(MinRate)), plain(float64(endSlowRate)), plain(float64(minFastRate)), plain(float64(MaxRate))))
 	case o.direct != throughTuner && u.Params.Has("gain"):
 		p.Wrong("gain", "none beside direct: the gain is the tuner's")
+	case o.transfer*o.queue > maxQueued:
+		p.Wrong("transfers", fmt.Sprintf("1 to %d of transfer=%d: a queue has at most %d bytes", maxQueued/o.transfer, o.transfer, maxQueued))
 	case o.agc && o.test:
 		p.Wrong("agc", "off beside test=on")
 	}

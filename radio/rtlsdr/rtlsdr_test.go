@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -671,23 +672,24 @@ func TestChoice(t *testing.T) {
 		}
 	}
 	for uri, want := range map[string]string{
-		"rtlsdr:":                   `can be several boards; allowed is a serial number that only one has, at= one of the addresses, or index=0 to 2: 001/001 (serial "00000001"), 001/002`,
-		"rtlsdr:1":                  "or index=0 to 1",
-		"rtlsdr:7":                  "was not found; there are 001/001",
-		"rtlsdr:?at=002/001":        "was not found",
-		"rtlsdr:1?index=2":          "index=2; allowed is 0 to 1",
-		"rtlsdr:?index=x":           "index=x; allowed is a whole number from 0 to 1000",
-		"rtlsdr:?speed=1":           `the parameter "speed"; allowed is index, at, freq_hz`,
-		"rtlsdr:42?gain=50":         "gain=50; allowed is a number from 0 to 49.6",
-		"rtlsdr:42?gain=loud":       "gain=loud; allowed is a number from 0 to 49.6",
-		"rtlsdr:42?ppm=0.5":         "ppm=0.5; allowed is a whole number from -400 to 400",
-		"rtlsdr:42?rate_hz=5e5":     "rate_hz=5e5; allowed is 225001 to 300000 and 900001 to 3200000",
-		"rtlsdr:42?rate_hz=nan":     "rate_hz=nan; allowed is",
-		"rtlsdr:42?freq_hz=1e6":     "the frequency is 1 MHz; allowed is",
-		"rtlsdr:42?agc=1":           "agc=1; allowed is off, on",
-		"rtlsdr:42?direct=i&gain=3": "gain=3; allowed is none beside direct",
-		"rtlsdr:42?test=on&agc=on":  "agc=on; allowed is off beside test=on",
-		"rtlsdr:42?transfer=100":    "transfer=100; allowed is a whole number from 512 to 1048576, a multiple of 512",
+		"rtlsdr:":                                 `can be several boards; allowed is a serial number that only one has, at= one of the addresses, or index=0 to 2: 001/001 (serial "00000001"), 001/002`,
+		"rtlsdr:1":                                "or index=0 to 1",
+		"rtlsdr:7":                                "was not found; there are 001/001",
+		"rtlsdr:?at=002/001":                      "was not found",
+		"rtlsdr:1?index=2":                        "index=2; allowed is 0 to 1",
+		"rtlsdr:?index=x":                         "index=x; allowed is a whole number from 0 to 1000",
+		"rtlsdr:?speed=1":                         `the parameter "speed"; allowed is index, at, freq_hz`,
+		"rtlsdr:42?gain=50":                       "gain=50; allowed is a number from 0 to 49.6",
+		"rtlsdr:42?gain=loud":                     "gain=loud; allowed is a number from 0 to 49.6",
+		"rtlsdr:42?ppm=0.5":                       "ppm=0.5; allowed is a whole number from -400 to 400",
+		"rtlsdr:42?rate_hz=5e5":                   "rate_hz=5e5; allowed is 225001 to 300000 and 900001 to 3200000",
+		"rtlsdr:42?rate_hz=nan":                   "rate_hz=nan; allowed is",
+		"rtlsdr:42?freq_hz=1e6":                   "the frequency is 1 MHz; allowed is",
+		"rtlsdr:42?agc=1":                         "agc=1; allowed is off, on",
+		"rtlsdr:42?direct=i&gain=3":               "gain=3; allowed is none beside direct",
+		"rtlsdr:42?test=on&agc=on":                "agc=on; allowed is off beside test=on",
+		"rtlsdr:42?transfer=1048576&transfers=17": "transfers=17; allowed is 1 to 16 of transfer=1048576",
+		"rtlsdr:42?transfer=100":                  "transfer=100; allowed is a whole number from 512 to 1048576, a multiple of 512",
 	} {
 		if d, err := tryOpen(t.Context(), h, uri); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v: %v", uri, d, err)
@@ -754,5 +756,104 @@ func TestConcurrent(t *testing.T) {
 	wg.Wait()
 	if err := d.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// stuck is a board that hears as many samples as it is let, on a machine that fetches
+// nothing while it is held up.
+type stuck struct {
+	*virtual.RTL2832U
+	held sync.Mutex // while nothing is queued again
+	left atomic.Int64
+}
+
+func (b *stuck) Queue(endpoint byte, data []byte, done func(n int, err error)) (cancel func()) {
+	b.held.Lock()
+	defer b.held.Unlock()
+	return b.RTL2832U.Queue(endpoint, data, done)
+}
+
+func (b *stuck) Activity() virtual.Activity {
+	a := b.RTL2832U.Activity()
+	a.Room = min(a.Room, int(b.left.Load()))
+	return a
+}
+
+func (b *stuck) Receive(src []complex64) {
+	b.left.Add(-int64(len(src)))
+	b.RTL2832U.Receive(src)
+}
+
+// A machine that is busy elsewhere for 0.6 s loses nothing, whatever the rate, and no
+// sample waits for long for the transfer that it is in.
+func TestQueueOutlastsAStall(t *testing.T) {
+	for _, rate := range []radio.Hertz{225_001, 300_000, 900_001, 1e6, 2.048e6, 2.4e6, 3.2e6} {
+		t.Run(rate.String(), func(t *testing.T) {
+			b := &stuck{RTL2832U: board(t, virtual.RTL2832UConfig{})}
+			bn := bench(t, b, nil)
+			d := open(t, inProcess(t, b), fmt.Sprintf("rtlsdr:?test=on&deadline_ms=0&rate_hz=%d", int64(rate)))
+			n := int64(d.(interface{ BufferSamples() radio.SampleCount }).BufferSamples())
+			if float64(n) > 0.04*float64(rate) {
+				t.Errorf("a transfer is %d samples, more than 40 ms", n)
+			}
+			b.left.Store(n)
+			rx := started(t, d)
+			read(t, rx, int(n)) // so that the first transfer is queued again
+			b.held.Lock()
+			// In lock-step time goes on as far as the board has room, and no further.
+			b.left.Store(1 << 40)
+			lost := b.State().Lost
+			stall := bn.Index() - n
+			b.left.Store(0)
+			b.held.Unlock()
+			if least := int64(0.6 * float64(rate)); stall < least || lost > 0 {
+				t.Fatalf("the queue takes %d samples while nothing is fetched, want %d; %d were lost", stall, least, lost)
+			}
+			t.Logf("%d samples, %.2f s", stall, float64(stall)/float64(rate))
+			x, meta := read(t, rx, int(stall/n*n)) // whole transfers arrive
+			for k := range x {
+				if at := byte(2 * (int(n) + k)); real(x[k]) != (float32(at)-127.5)/128 {
+					t.Fatalf("sample %d is %v", k, x[k])
+				}
+			}
+			if len(meta.Gaps) > 0 {
+				t.Errorf("%+v", meta)
+			}
+		})
+	}
+}
+
+// A retune has settled when all that can be in flight was read, and not long after.
+func TestSettlingTime(t *testing.T) {
+	for rate, most := range map[radio.Hertz]float64{225_001: 11, 1e6: 3.4, 2.4e6: 1.9, 3.2e6: 1.5} {
+		b := &tuned{board(t, virtual.RTL2832UConfig{}), 100e6}
+		bench(t, b, nil)
+		d := open(t, front(t, b), fmt.Sprintf("rtlsdr:?freq_hz=100e6&hold=on&deadline_ms=0&rate_hz=%d", int64(rate)))
+		rx := started(t, d)
+		first := rx.Epoch()
+		read(t, rx, 3000)
+		if _, err := d.(radio.FrequencyControl).SetFrequency(t.Context(), radio.Receive, 200e6); err != nil {
+			t.Fatal(err)
+		}
+		last, settled := rx.Epoch(), 0
+		x := make([]complex64, 1<<16)
+		for settled == 0 {
+			n, meta, err := rx.Read(t.Context(), x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k := range n {
+				e := meta.EpochAt(k)
+				if e == first && real(x[k]) != quantised(0.25) || e == last && real(x[k]) != quantised(0.5) {
+					t.Fatalf("%v: sample %d of epoch %d is %v", rate, meta.Index(k), e, real(x[k]))
+				}
+				if e == last && settled == 0 {
+					settled = int(meta.Index(k))
+				}
+			}
+		}
+		if s := float64(settled) / float64(rate); s > most {
+			t.Errorf("%v: settled after %.2f s of samples, want %.1f at most", rate, s, most)
+		}
 	}
 }
