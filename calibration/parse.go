@@ -3,17 +3,16 @@ package calibration
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/BurntSushi/toml"
-	"github.com/agnivade/levenshtein"
+
+	"ringwave/intake"
 )
 
 // maxFile bounds a calibration file: some thousand devices.
@@ -23,12 +22,11 @@ const maxFile = 1 << 20
 // with it is an *Error of one sentence: the file, the key, its value and what is
 // allowed.
 func Read(path string) (File, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return File{}, failf("%s: the calibration file cannot be read: %v", path, cause(err))
+	data, err := intake.ReadFile(path, maxFile)
+	var excess *intake.Excess
+	if errors.As(err, &excess) {
+		return File{}, failf("%s: the calibration file: %v", path, excess)
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return File{}, failf("%s: the calibration file cannot be read: %v", path, cause(err))
 	}
@@ -54,7 +52,7 @@ func Parse(name string, data []byte) (File, error) {
 
 // decode reads TOML that has every key of a File and no other.
 func decode(text string) (File, error) {
-	if err := checkDepth(text); err != nil {
+	if err := intake.CheckTOML(text); err != nil {
 		return File{}, err
 	}
 	var raw map[string]any
@@ -77,7 +75,7 @@ func decode(text string) (File, error) {
 
 // tomlCause puts the library's error, which has the line, into one line.
 func tomlCause(err error) error {
-	return errors.New(strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "toml: ")), " "))
+	return errors.New(intake.Sentence(strings.TrimPrefix(err.Error(), "toml: ")))
 }
 
 // checkKeys compares the keys of a table, by which path leads to it, with those of the
@@ -90,7 +88,7 @@ func checkKeys(path string, table map[string]any, t reflect.Type) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		if !slices.Contains(known, key) {
-			return fmt.Errorf("unknown key %s; the nearest known one is %s", path+shown(key), path+nearest(key, known))
+			return fmt.Errorf("unknown key %s; the nearest known one is %s", path+shown(key), path+intake.Nearest(key, known))
 		}
 	}
 	for _, f := range fields {
@@ -228,18 +226,6 @@ func shown(key string) string {
 		return shownText(key)
 	}
 	return key
-}
-
-// nearest gives the known key with the fewest edits to the given one.
-func nearest(key string, known []string) string {
-	best, least := "", -1
-	for _, k := range known {
-		// The distance to what is much longer says nothing and takes long.
-		if d := levenshtein.ComputeDistance(key[:min(len(key), 80)], k); least < 0 || d < least {
-			best, least = k, d
-		}
-	}
-	return best
 }
 
 // cause takes the operation and the path off an error of package os, because every

@@ -3,14 +3,15 @@ package sigmf
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"ringwave/intake"
 	"ringwave/radio"
 )
 
@@ -21,9 +22,15 @@ const (
 	maxSegments = 1 << 16
 	// maxShown bounds a foreign value within an error.
 	maxShown = 60
-	// maxDepth bounds nesting, which costs memory: the metadata has 4 levels.
-	maxDepth = 64
+	// maxDepth bounds nesting, of which the metadata has 4 levels, and maxMembers the
+	// keys of an object, of which an annotation has some twenty.
+	maxDepth   = 64
+	maxMembers = 1024
 )
+
+func metaLimits() intake.JSONLimits {
+	return intake.JSONLimits{Depth: maxDepth, Members: maxMembers, Elements: maxSegments}
+}
 
 // FormatError says what in a recording is not as it must be.
 type FormatError struct {
@@ -72,8 +79,9 @@ func ParseMeta(name string, data []byte) (*Metadata, error) {
 	if !utf8.Valid(data) {
 		return nil, top.wrong("the metadata", "not UTF-8", "JSON in UTF-8")
 	}
-	if err := checkKeys(name, data); err != nil {
-		return nil, err
+	var excess *intake.Excess
+	if err := intake.CheckJSON("the metadata", data, metaLimits()); errors.As(err, &excess) {
+		return nil, top.wrong(excess.Where, excess.Value, "%s", excess.Allowed)
 	}
 	if err := json.Unmarshal(data, &top.fields); err != nil || top.fields == nil {
 		return nil, top.wrong("the metadata", "no JSON object", "an object with global, captures and annotations")
@@ -91,50 +99,6 @@ func ParseMeta(name string, data []byte) (*Metadata, error) {
 		return nil, err
 	}
 	return m, m.parseAnnotations(top)
-}
-
-// checkKeys refuses an object with the same key twice: JSON leaves open which
-// one counts, and readers differ.
-func checkKeys(name string, data []byte) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	o := object{file: name}
-	type level struct {
-		keys  map[string]bool // nil in an array
-		value bool            // the next token is a value and not a key
-	}
-	var levels []level
-	for {
-		token, err := d.Token()
-		if err == io.EOF && len(levels) == 0 {
-			return nil
-		}
-		if err != nil {
-			return o.wrong("the metadata", fmt.Sprintf("no JSON at byte %d", d.InputOffset()), "JSON")
-		}
-		if len(levels) > 0 && levels[len(levels)-1].keys != nil {
-			top := &levels[len(levels)-1]
-			if key, ok := token.(string); ok && !top.value {
-				if top.keys[key] {
-					return o.wrong("key "+strconv.Quote(shown(key)), "twice in one object", "once")
-				}
-				top.keys[key], top.value = true, true
-				continue
-			}
-			top.value = false
-		}
-		switch token {
-		case json.Delim('{'):
-			levels = append(levels, level{keys: map[string]bool{}})
-		case json.Delim('['):
-			levels = append(levels, level{})
-		case json.Delim('}'), json.Delim(']'):
-			levels = levels[:len(levels)-1]
-		}
-		if len(levels) > maxDepth {
-			return o.wrong("the metadata", "nested too deep", "a depth of %d", maxDepth)
-		}
-	}
 }
 
 func (m *Metadata) parseGlobal(top object) error {
@@ -217,7 +181,11 @@ func (o object) extensions() error {
 		return err
 	}
 	ours := false
-	for _, e := range list {
+	for k := range list.raws {
+		e, err := list.at(k)
+		if err != nil {
+			return err
+		}
 		name, err := e.text("name", true)
 		if err != nil {
 			return err
@@ -317,7 +285,11 @@ func (m *Metadata) parseCaptures(top object) error {
 	if err != nil {
 		return err
 	}
-	for k, o := range list {
+	for k := range list.raws {
+		o, err := list.at(k)
+		if err != nil {
+			return err
+		}
 		c, err := parseCapture(o)
 		if err != nil {
 			return err
@@ -327,13 +299,13 @@ func (m *Metadata) parseCaptures(top object) error {
 				return err
 			}
 		}
+		if k == 0 && c.Start != 0 {
+			return o.wrong("core:sample_start", c.Start, "0 in the first capture")
+		}
 		m.Captures = append(m.Captures, c)
 	}
-	if len(list) == 0 {
+	if len(m.Captures) == 0 {
 		m.Captures = []Capture{{}}
-	}
-	if start := m.Captures[0].Start; start != 0 {
-		return list[0].wrong("core:sample_start", start, "0 in the first capture")
 	}
 	return nil
 }
@@ -406,7 +378,11 @@ func (m *Metadata) parseAnnotations(top object) error {
 	if err != nil {
 		return err
 	}
-	for k, o := range list {
+	for k := range list.raws {
+		o, err := list.at(k)
+		if err != nil {
+			return err
+		}
 		a, err := parseAnnotation(o)
 		if err != nil {
 			return err
@@ -582,25 +558,31 @@ func (o object) object(key string) (object, error) {
 	return child, nil
 }
 
-func (o object) list(key string, required bool) ([]object, error) {
+// objects are those of an array, one decoded at a time: all together would take many
+// times the memory of their text.
+type objects struct {
+	of   object
+	key  string
+	raws []json.RawMessage
+}
+
+func (o object) list(key string, required bool) (objects, error) {
+	l := objects{of: o, key: key}
 	if _, ok := o.fields[key]; !ok && !required {
-		return nil, nil
+		return l, nil
 	}
-	var raws []json.RawMessage
-	if json.Unmarshal(o.fields[key], &raws) != nil || raws == nil {
-		return nil, o.wrong(key, o.raw(key), "an array of objects")
+	if json.Unmarshal(o.fields[key], &l.raws) != nil || l.raws == nil {
+		return l, o.wrong(key, o.raw(key), "an array of objects")
 	}
-	if len(raws) > maxSegments {
-		return nil, o.wrong("the length of "+key, len(raws), "at most %d", maxSegments)
+	return l, nil
+}
+
+func (l objects) at(k int) (object, error) {
+	o := object{file: l.of.file, where: fmt.Sprintf("%s%s[%d] ", l.of.where, l.key, k)}
+	if json.Unmarshal(l.raws[k], &o.fields) != nil || o.fields == nil {
+		return o, l.of.wrong(fmt.Sprintf("%s[%d]", l.key, k), string(l.raws[k]), "an object")
 	}
-	list := make([]object, len(raws))
-	for k, raw := range raws {
-		list[k] = object{file: o.file, where: fmt.Sprintf("%s%s[%d] ", o.where, key, k)}
-		if json.Unmarshal(raw, &list[k].fields) != nil || list[k].fields == nil {
-			return nil, o.wrong(fmt.Sprintf("%s[%d]", key, k), string(raw), "an object")
-		}
-	}
-	return list, nil
+	return o, nil
 }
 
 func (o object) raw(key string) string {

@@ -380,17 +380,35 @@ func TestForeignRecording(t *testing.T) {
 	}
 }
 
+// repeated is a list of equal elements.
+func repeated(element string, n int) string { return strings.Repeat(element+",", n-1) + element }
+
+// numbered is a list of members with keys of their own.
+func numbered(n int) string {
+	var b strings.Builder
+	for k := range n {
+		fmt.Fprintf(&b, `"x:%d":0,`, k)
+	}
+	return strings.TrimSuffix(b.String(), ",")
+}
+
 func TestDamagedMetadata(t *testing.T) {
 	capture := func(s string) string { return fmt.Sprintf(minimal, "", s, "") }
 	global := func(s string) string { return fmt.Sprintf(minimal, ","+s, "", "") }
 	for _, c := range []struct{ meta, want string }{
-		{"", "the metadata is no JSON object"},
+		{"", "the metadata is no JSON at byte 0; allowed is JSON"},
 		{"[]", "the metadata is no JSON object"},
 		{"null", "the metadata is no JSON object"},
-		{"{} {}", "the metadata is no JSON object"},
+		{"{} {}", "the metadata is no JSON at byte 4"},
 		{`{"global":`, "no JSON at byte"},
 		{"\xff", "not UTF-8"},
-		{strings.Repeat("[", 1000), "nested too deep"},
+		{strings.Repeat("[", 1000) + strings.Repeat("]", 1000), "nested too deep; allowed is a depth of 64"},
+		{strings.Repeat("[", 1e6), "nested too deep; allowed is a depth of 64"},
+		{fmt.Sprintf(minimal, "", "", repeated("{}", 65537)), "the length of annotations is more than 65536; allowed is at most 65536"},
+		{capture(repeated("{}", 200_000)), "the length of captures is more than 65536"},
+		{global(`"x:y":[[` + repeated("1", 200_000) + `]]`), "the length of x:y is more than 65536"},
+		{global(`"x:y":{` + numbered(100_000) + `}`), "the number of keys of x:y is more than 1024; allowed is at most 1024"},
+		{global(numbered(100_000)), "the number of keys of global is more than 1024"},
 		{`{"global":{}}`, "global core:datatype is missing; allowed is a string"},
 		{`{"captures":[],"annotations":[]}`, "global is missing; allowed is an object"},
 		{`{"global":{"core:datatype":"ci8","core:version":"1.0.0"},"annotations":[]}`, "captures is missing; allowed is an array of objects"},

@@ -11,13 +11,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
-	"github.com/agnivade/levenshtein"
+
+	"ringwave/intake"
 )
 
 // Config is an experiment. Numbers of physical size carry their unit in the key.
@@ -356,26 +357,24 @@ type Error struct{ text string }
 
 func (e *Error) Error() string { return e.text }
 
-func failf(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
+func failf(format string, args ...any) error {
+	return &Error{intake.Sentence(fmt.Sprintf(format, args...))}
+}
 
 // Load reads a file, applies overrides of the form section.key=value in their
 // order, and checks the whole.
 func Load(path string, overrides []string) (Config, error) {
-	f, err := os.Open(path)
+	data, err := intake.ReadFile(path, maxFile)
+	var excess *intake.Excess
+	if errors.As(err, &excess) {
+		return Config{}, failf("%s: the configuration: %v", path, excess)
+	}
 	if err != nil {
 		var pe *os.PathError
 		if errors.As(err, &pe) {
 			err = pe.Err
 		}
 		return Config{}, failf("%s: the configuration cannot be read: %v", path, err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return Config{}, failf("%s: the configuration cannot be read: %v", path, err)
-	}
-	if len(data) > maxFile {
-		return Config{}, failf("%s: the configuration has more than %d bytes", path, maxFile)
 	}
 	return Parse(path, data, overrides)
 }
@@ -412,34 +411,64 @@ func override(key, value string, c *Config) error {
 	if strings.ContainsAny(key+value, "\n\r") {
 		return failf("%s: it must be a single line", name)
 	}
+	// Here, for a key with a bracket or a hash may be something else to TOML.
+	if !slices.Contains(Keys(), key) {
+		return unknown(name, key)
+	}
+	text := "x = " + value
+	if err := intake.CheckTOML(text); err != nil {
+		return failf("%s: %v", name, err)
+	}
 	var probe map[string]any
-	if _, err := toml.Decode("x = "+value, &probe); err != nil {
+	if _, err := toml.Decode(text, &probe); err != nil {
 		value = fmt.Sprintf("%q", value)
 	}
 	return decode(name, key+" = "+value, c)
 }
 
-// decode reads TOML over c and refuses keys that c does not have.
+// decode reads TOML over c and refuses keys that c does not have. The library would
+// take those of another case, too, and of several the one that a map gives last.
 func decode(name, text string, c *Config) error {
-	meta, err := toml.Decode(text, c)
-	if err != nil {
-		return failf("%s: %s", name, strings.ReplaceAll(strings.TrimPrefix(err.Error(), "toml: "), "\n", " "))
+	if err := intake.CheckTOML(text); err != nil {
+		return failf("%s: %v", name, err)
 	}
-	for _, key := range meta.Undecoded() {
-		return failf("%s: unknown key %s; the nearest known one is %s", name, key, nearest(key.String()))
+	var all toml.Primitive
+	meta, err := toml.Decode(text, &all)
+	if err == nil {
+		known := map[string]bool{}
+		for _, key := range append(sections(), Keys()...) {
+			known[key] = true
+		}
+		for _, key := range meta.Keys() {
+			if !known[key.String()] {
+				return unknown(name, key.String())
+			}
+		}
+		err = meta.PrimitiveDecode(all, c)
+	}
+	if err != nil {
+		return failf("%s: %s", name, strings.TrimPrefix(err.Error(), "toml: "))
 	}
 	return nil
 }
 
-// nearest gives the known key with the fewest edits to the given one.
-func nearest(key string) string {
-	best, least := "", -1
-	for _, k := range Keys() {
-		if d := levenshtein.ComputeDistance(key, k); least < 0 || d < least {
-			best, least = k, d
-		}
+// unknown proposes the right spelling of a key or of a section.
+func unknown(name, key string) error {
+	known := Keys()
+	if !strings.Contains(key, ".") {
+		known = sections()
 	}
-	return best
+	return failf("%s: unknown key %s; the nearest known one is %s", name, key, intake.Nearest(key, known))
+}
+
+// sections gives the names of the sections.
+func sections() []string {
+	var names []string
+	t := reflect.TypeFor[Config]()
+	for i := range t.NumField() {
+		names = append(names, t.Field(i).Tag.Get("toml"))
+	}
+	return names
 }
 
 // Keys gives every key of a configuration as section.key.

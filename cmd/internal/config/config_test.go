@@ -77,6 +77,25 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"unknown key", "[optimizer]\nruonds = 3\n", nil, []string{"x.toml", "optimizer.ruonds", "optimizer.rounds"}},
 		{"unknown section", "[optimiser]\nrounds = 3\n", nil, []string{"optimiser", "nearest"}},
+		{"section of another case", "[Optimizer]\nrounds = 3\n", nil, []string{"x.toml: unknown key Optimizer; the nearest known one is optimizer"}},
+		{"empty section of another case", "[OPTIMIZER]\n", nil, []string{"x.toml: unknown key OPTIMIZER; the nearest known one is optimizer"}},
+		{"sections of two cases", "[optimizer]\nrounds = 3\n[Optimizer]\nrounds = 4\n", nil, []string{"unknown key Optimizer; the nearest known one is optimizer"}},
+		{"section of another case first", "[Optimizer]\nrounds = 3\n[optimizer]\nrounds = 4\n", nil, []string{"unknown key Optimizer; the nearest known one is optimizer"}},
+		{"key of another case", "[optimizer]\nRounds = 3\n", nil, []string{"unknown key optimizer.Rounds; the nearest known one is optimizer.rounds"}},
+		{"keys of two cases", "[optimizer]\nrounds = 3\nROUNDS = 4\n", nil, []string{"unknown key optimizer.ROUNDS; the nearest known one is optimizer.rounds"}},
+		{"field name for a key", "[optimizer]\nEvaluateEvery = 3\n", nil, []string{"unknown key optimizer.EvaluateEvery"}},
+		{"inline section of another case", "Optimizer = {rounds = 3}\n", nil, []string{"unknown key Optimizer"}},
+		{"dotted section of another case", "Optimizer.rounds = 3\n", nil, []string{"unknown key Optimizer.rounds; the nearest known one is optimizer.rounds"}},
+		{"key of a value", "[optimizer]\nrounds.x = 3\n", nil, []string{"unknown key optimizer.rounds"}},
+		{"key with a dot in it", "\"optimizer.rounds\" = 3\n", nil, []string{"unknown key \"optimizer.rounds\""}},
+		{"case in --set", "", []string{"optimizer.Rounds=3"}, []string{"unknown key optimizer.Rounds; the nearest known one is optimizer.rounds"}},
+		{"section's case in --set", "", []string{"Optimizer.rounds=3"}, []string{"unknown key Optimizer.rounds; the nearest known one is optimizer.rounds"}},
+		{"header in --set", "", []string{"[optimizer]#.=3"}, []string{"unknown key [optimizer]#."}},
+		{"deep --set", "", []string{"optimizer.rounds=" + strings.Repeat("[", 50_000)}, []string{"--set optimizer.rounds: line 1: tables are nested more than 4 deep"}},
+		{"tables in --set", "", []string{"optimizer.rounds=" + strings.Repeat("{a=", 40_000)}, []string{"--set optimizer.rounds: line 1: tables are nested"}},
+		{"long --set", "", []string{"optimizer.rounds=" + strings.Repeat("1", 50_000)}, []string{"optimizer.rounds"}},
+		{"long text in --set", "", []string{"task.dataset=" + strings.Repeat("x", 50_000)}, []string{"task.dataset"}},
+		{"long key in --set", "", []string{"optimizer." + strings.Repeat("x", 50_000) + "=1"}, []string{"--set optimizer.xxx", "the nearest known one is"}},
 		{"wrong type", "[optimizer]\nrounds = \"many\"\n", nil, []string{"line 2", "optimizer.rounds"}},
 		{"no TOML", "[optimizer\n", nil, []string{"x.toml", "line 2"}},
 		{"fraction for a count", "[devices]\ncount = 1.5\n", nil, []string{"devices.count"}},
@@ -144,6 +163,9 @@ func TestRefusals(t *testing.T) {
 		if strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: more than one line: %v", c.name, err)
 		}
+		if len(err.Error()) > 1100 {
+			t.Errorf("%s: a sentence of %d bytes", c.name, len(err.Error()))
+		}
 		for _, w := range c.want {
 			if !strings.Contains(err.Error(), w) {
 				t.Errorf("%s: %q does not say %q", c.name, err, w)
@@ -168,8 +190,8 @@ func FuzzConfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := Parse("fuzz", data, nil)
 		if err != nil {
-			if strings.Contains(err.Error(), "\n") {
-				t.Fatalf("more than one line: %q", err)
+			if strings.Contains(err.Error(), "\n") || len(err.Error()) > 1100 {
+				t.Fatalf("more than one short line: %q", err)
 			}
 			return
 		}
