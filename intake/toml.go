@@ -11,7 +11,7 @@ const (
 	maxDepth = 4
 	// maxKey bounds a key with its dots, in bytes: the decoder keeps all of a table's
 	// header with every key in it.
-	maxKey = 256
+	maxKey = 128
 	// maxString bounds a value, in bytes: a path, a URI, a sentence.
 	maxString = 1 << 14
 )

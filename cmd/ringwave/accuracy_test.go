@@ -96,7 +96,7 @@ func TestSetsAreDisjoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		loaded, err := loadTask(c, test.dir, keystream.FromInteger(1))
+		loaded, err := loadTask(c, test.dir, keystream.FromInteger(1), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -129,6 +129,9 @@ func newCalibrator(c config.Config) (*calibrator, error) {
 	if _, err := soundingConfig(c); err != nil {
 		return nil, err
 	}
+	if err := checkMemory(c, neededToCalibrate(c)); err != nil {
+		return nil, err
+	}
 	k := &calibrator{cfg: c, root: keystream.FromInteger(uint64(c.Experiment.Seed))}
 	return k, bad(spread(&k.cfg, k.root))
 }

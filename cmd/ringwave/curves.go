@@ -27,6 +27,7 @@ import (
 	"ringwave/cmd/internal/config"
 	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/keystream"
+	"ringwave/intake"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
 	"ringwave/phy/trial"
@@ -148,6 +149,9 @@ same command with the same --out goes on, a point of the curves at a time.`,
 			settings, err := flags.settings(c)
 			if err != nil {
 				return bad(err)
+			}
+			if err := checkMemory(c, neededForCurves(c, slices.Max(settings.Devices), runtime.GOMAXPROCS(0))); err != nil {
+				return err
 			}
 			return runCurves(cmd, c, settings, flags.out, flags.json)
 		},
@@ -348,10 +352,17 @@ func tryBench(cfg trial.Config) error {
 	return b.Close()
 }
 
+// maxCurves bounds the file of curves that were begun, in bytes.
+const maxCurves = 64 << 20
+
 // openCurves makes the folder, or opens one that was begun with the same settings.
 func openCurves(dir string, c config.Config, settings curveSettings) (*runfolder.Folder, curveResult, error) {
 	result := curveResult{Settings: settings, Points: []curvePoint{}}
-	data, err := os.ReadFile(filepath.Join(dir, curvesJSON))
+	data, err := intake.ReadFile(filepath.Join(dir, curvesJSON), maxCurves)
+	var excess *intake.Excess
+	if errors.As(err, &excess) {
+		return nil, result, bad(fmt.Errorf("%s: %w", filepath.Join(dir, curvesJSON), excess))
+	}
 	if err != nil {
 		folder, err := createCurves(dir, c, result)
 		return folder, result, err

@@ -41,14 +41,14 @@ type task struct {
 }
 
 // loadTask loads the data set of a configuration, or its fallback: but not where
-// the user has said where the data are.
-func loadTask(c config.Config, dataDir string, root keystream.Seed) (*task, error) {
+// the user has said where the data are. Design is nil without encryption.
+func loadTask(c config.Config, dataDir string, root keystream.Seed, design *xmkckks.Design) (*task, error) {
 	t := &task{name: c.Task.Dataset}
-	err := t.load(c, dataDir, root)
+	err := t.load(c, dataDir, root, design)
 	var missing *dataset.MissingError
 	if errors.As(err, &missing) && dataDir == "" && c.Task.Fallback != "" && c.Task.Fallback != t.name {
 		t.name, t.fallbackUsed, t.missing = c.Task.Fallback, true, err
-		err = t.load(c, dataDir, root)
+		err = t.load(c, dataDir, root, design)
 	}
 	if err != nil {
 		return nil, bad(err)
@@ -83,8 +83,12 @@ func newModel(c config.Task, set *dataset.Set) (m model.Model, err error) {
 	return m, nil
 }
 
-func (t *task) load(c config.Config, dataDir string, root keystream.Seed) error {
+// load loads the data set, if all that the run needs fits into memory.
+func (t *task) load(c config.Config, dataDir string, root keystream.Seed, design *xmkckks.Design) error {
 	if t.name == "strokes" {
+		if err := t.fits(c, design, dataset.StrokesExtent(c.Task.StrokesTrain, c.Task.StrokesTest)); err != nil {
+			return err
+		}
 		train, test, err := dataset.Strokes(root.Derive("strokes"), c.Task.StrokesTrain, c.Task.StrokesTest)
 		if err != nil {
 			return err
@@ -96,19 +100,17 @@ func (t *task) load(c config.Config, dataDir string, root keystream.Seed) error 
 		return err
 	}
 	if t.name == "cifar10" {
-		return t.loadCIFAR10(c, dataDir)
+		return t.loadCIFAR10(c, dataDir, design)
 	}
-	source := dataset.Source{Paths: dataset.Paths{
-		TrainImages: c.Task.TrainImages, TrainLabels: c.Task.TrainLabels,
-		TestImages: c.Task.TestImages, TestLabels: c.Task.TestLabels,
-	}}
-	if t.name != "idx" {
-		roots, cache := dataRoots(dataDir)
-		var err error
-		if source, err = dataset.Find(t.name, roots); err != nil {
+	source, err := idxSource(t.name, c.Task, dataDir)
+	if err != nil {
+		return err
+	}
+	extent, err := source.Extent(c.Task.Classes)
+	if err == nil {
+		if err := t.fits(c, design, extent); err != nil {
 			return err
 		}
-		source.Verify = cache != "" && source.Root == cache
 	}
 	loaded, err := source.Binary(c.Task.Classes)
 	if err != nil {
@@ -116,6 +118,26 @@ func (t *task) load(c config.Config, dataDir string, root keystream.Seed) error 
 	}
 	t.train, t.test, t.files = loaded.Train, loaded.Test, loaded.Files
 	return nil
+}
+
+// fits refuses a run on the data set in use that does not fit into memory.
+func (t *task) fits(c config.Config, design *xmkckks.Design, data dataset.Extent) error {
+	c.Task.Dataset = t.name
+	return checkMemory(c, needed(c, design, data))
+}
+
+// idxSource finds the four files of a data set of a name, or those of the configuration.
+func idxSource(name string, c config.Task, dataDir string) (dataset.Source, error) {
+	if name == "idx" {
+		return dataset.Source{Paths: dataset.Paths{
+			TrainImages: c.TrainImages, TrainLabels: c.TrainLabels,
+			TestImages: c.TestImages, TestLabels: c.TestLabels,
+		}}, nil
+	}
+	roots, cache := dataRoots(dataDir)
+	source, err := dataset.Find(name, roots)
+	source.Verify = cache != "" && source.Root == cache
+	return source, err
 }
 
 // unpublished says that files that go by a published set's name are not, or are not
@@ -144,11 +166,17 @@ func (t *task) unpublished() string {
 	return ""
 }
 
-func (t *task) loadCIFAR10(c config.Config, dataDir string) error {
+func (t *task) loadCIFAR10(c config.Config, dataDir string, design *xmkckks.Design) error {
 	roots, _ := dataRoots(dataDir)
 	source, err := dataset.FindCIFAR10(roots)
 	if err != nil {
 		return err
+	}
+	extent, err := source.Extent(c.Task.Classes)
+	if err == nil {
+		if err := t.fits(c, design, extent); err != nil {
+			return err
+		}
 	}
 	loaded, err := source.Binary(c.Task.Classes)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"ringwave/cmd/internal/config"
 	"ringwave/crypto/keystream"
+	"ringwave/intake"
 )
 
 // linkSecretName is the run folder's file with the secret of patterns and check
@@ -58,7 +59,7 @@ func readLinkSecret(dir string, c config.Config, root keystream.Seed) (s keystre
 		return seedLinkSecret(root), nil
 	}
 	path := filepath.Join(dir, linkSecretName)
-	data, err := os.ReadFile(path)
+	data, err := intake.ReadFile(path, 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, bad(fmt.Errorf("%s is missing: with encryption.randomness = \"system\" it holds the secret of patterns and checks, without which no frame of the run can be read", path))
 	}

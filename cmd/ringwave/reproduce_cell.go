@@ -134,7 +134,7 @@ func (r *reproduction) dataOf(c config.Config) (dataInUse, error) {
 	if d, ok := r.data[c.Task.Dataset]; ok {
 		return d, nil
 	}
-	t, err := loadTask(c, r.flags.data, r.seedOf("task"))
+	t, err := loadTask(c, r.flags.data, r.seedOf("task"), nil)
 	if err != nil {
 		return dataInUse{}, err
 	}

@@ -71,7 +71,7 @@ func (r *reproduction) equalisation() (report.Section, error) {
 // were all that moves the model.
 func (r *reproduction) predictedLoss(std float64) (float64, error) {
 	c := r.shortened(paperMNIST())
-	task, err := loadTask(c, r.flags.data, r.seedOf("task"))
+	task, err := loadTask(c, r.flags.data, r.seedOf("task"), nil)
 	if err != nil {
 		return 0, err
 	}

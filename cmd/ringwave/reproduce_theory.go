@@ -112,7 +112,7 @@ func (r *reproduction) verified(o theory.Options) (theoryFound, error) {
 func (r *reproduction) disagreements() (report.Section, error) {
 	s := report.Section{Title: "Where the paper's own numbers disagree"}
 	c := r.shortened(paperMNIST())
-	task, err := loadTask(c, r.flags.data, r.seedOf("task"))
+	task, err := loadTask(c, r.flags.data, r.seedOf("task"), nil)
 	if err != nil {
 		return s, err
 	}

@@ -100,7 +100,7 @@ func newSessionIn(dir string, cfg config.Config, dataDir string) (*session, erro
 		}
 		s.design = &d
 	}
-	s.task, err = loadTask(cfg, dataDir, s.root)
+	s.task, err = loadTask(cfg, dataDir, s.root, s.design)
 	return s, err
 }
 

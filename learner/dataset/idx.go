@@ -50,14 +50,9 @@ type Array struct {
 // What is wrong with the content is a *FormatError; what is wrong with reading
 // is r's error, wrapped.
 func ReadIDX(name string, r io.Reader) (*Array, error) {
-	buffered := bufio.NewReaderSize(r, 1<<16)
-	d := decoder{name: name, r: buffered}
-	if magic, err := buffered.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
-		unzipped, err := gzip.NewReader(buffered)
-		if err != nil {
-			return nil, d.failed("the gzip header", "a whole gzip header", err)
-		}
-		d.r = unzipped
+	d, err := newDecoder(name, r)
+	if err != nil {
+		return nil, err
 	}
 	dims, err := d.header()
 	if err != nil {
@@ -75,6 +70,20 @@ type decoder struct {
 	name string
 	r    io.Reader
 	pos  int
+}
+
+// newDecoder looks whether the stream is compressed.
+func newDecoder(name string, r io.Reader) (*decoder, error) {
+	buffered := bufio.NewReaderSize(r, 1<<16)
+	d := &decoder{name: name, r: buffered}
+	if magic, err := buffered.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
+		unzipped, err := gzip.NewReader(buffered)
+		if err != nil {
+			return nil, d.failed("the gzip header", "a whole gzip header", err)
+		}
+		d.r = unzipped
+	}
+	return d, nil
 }
 
 // header reads the magic number and the sizes. The product of the sizes that it

@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 
+	"ringwave/intake"
 	"ringwave/phy/gains"
 )
 
@@ -190,7 +190,7 @@ func (f *Folder) SaveCheckpoint(c Checkpoint) error {
 // LoadCheckpoint reads the folder's checkpoint.
 func (f *Folder) LoadCheckpoint() (Checkpoint, error) {
 	path := f.file(CheckpointName)
-	b, err := os.ReadFile(path)
+	b, err := intake.ReadFile(path, maxCheckpoint)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Checkpoint{}, fmt.Errorf("%s has no checkpoint: the run ended before its first one, start it again", f.path)
 	}

@@ -233,3 +233,10 @@ func cause(err error) error {
 	}
 	return err
 }
+
+// What is read back of a folder is bounded, in bytes: a summary or a manifest, and a
+// checkpoint, whose model may have some million parameters.
+const (
+	maxJSON       = 1 << 20
+	maxCheckpoint = 256 << 20
+)

@@ -3,12 +3,13 @@ package runfolder
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"ringwave/intake"
 )
 
 // Manifest is what a run was made of: manifest.json. It names no host and no
@@ -116,7 +117,7 @@ func (f *Folder) ReadManifest() (Manifest, error) { return ReadManifest(f.file(M
 
 // ReadManifest reads the manifest at path.
 func ReadManifest(path string) (Manifest, error) {
-	data, err := os.ReadFile(path)
+	data, err := intake.ReadFile(path, maxJSON)
 	if err != nil {
 		return Manifest{}, fmt.Errorf("%s: reading the manifest: %w", path, cause(err))
 	}

@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"reflect"
+
+	"ringwave/intake"
 )
 
 // Float is a number that JSON cannot always hold: NaN and the infinities are
@@ -104,7 +105,7 @@ func (f *Folder) WriteSummary(s Summary) error {
 // ReadSummary reads a summary.json. Keys that this version does not know are
 // ignored, and those it does not find are left zero.
 func ReadSummary(path string) (Summary, error) {
-	b, err := os.ReadFile(path)
+	b, err := intake.ReadFile(path, maxJSON)
 	if err != nil {
 		return Summary{}, fmt.Errorf("reading %s: %w", path, cause(err))
 	}
