@@ -24,7 +24,7 @@ func TestMemoryIsRefused(t *testing.T) {
 		"test set":   {4 * gib, append([]string{"run", loopbackConfig, "--set", "task.strokes_test=2000000"}, strokes...), []string{"task.strokes_test = 2000000"}},
 		"plan":       {4 * gib, append([]string{"plan", loopbackConfig, "--set", "task.strokes_train=2000000"}, strokes...), []string{"task.strokes_train = 2000000"}},
 		"fallback":   {4 * gib, []string{"plan", loopbackConfig, "--set", "task.strokes_train=2000000"}, []string{"task.strokes_train = 2000000"}},
-		"devices":    {gib / 2, append([]string{"run", loopbackConfig, "--set", "devices.count=3000"}, strokes...), []string{"devices.count = 3000"}},
+		"devices":    {gib / 2, append([]string{"run", loopbackConfig, "--set", "devices.count=3000", "--set", "optimizer.rounds=4"}, strokes...), []string{"devices.count = 3000"}},
 		"directions": {gib, append([]string{"run", loopbackConfig, "--set", "experiment.aggregator=none", "--set", "optimizer.packed_directions=65536", "--set", "devices.count=1000"}, strokes...), []string{"optimizer.packed_directions = 65536"}},
 		"rounds":     {4 * gib, append([]string{"run", loopbackConfig, "--set", "experiment.aggregator=none", "--set", "optimizer.rounds=10000000"}, strokes...), []string{"optimizer.rounds = 10000000"}},
 		"frames":     {gib, append(append([]string{"run"}, wave...), "--set", "devices.count=100"), []string{"devices.count = 100", "link.samples_per_symbol = 8"}},
