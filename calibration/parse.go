@@ -12,7 +12,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"ringwave/intake"
+	"ringwave/radio/intake"
 )
 
 // maxFile bounds a calibration file: some thousand devices.

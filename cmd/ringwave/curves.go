@@ -27,7 +27,7 @@ import (
 	"ringwave/cmd/internal/config"
 	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/keystream"
-	"ringwave/intake"
+	"ringwave/radio/intake"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
 	"ringwave/phy/trial"

@@ -11,7 +11,7 @@ import (
 
 	"ringwave/cmd/internal/config"
 	"ringwave/crypto/keystream"
-	"ringwave/intake"
+	"ringwave/radio/intake"
 )
 
 // linkSecretName is the run folder's file with the secret of patterns and check

@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"ringwave/intake"
+	"ringwave/radio/intake"
 	"ringwave/radio"
 )
 

@@ -18,7 +18,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"ringwave/intake"
+	"ringwave/radio/intake"
 )
 
 // Config is an experiment. Numbers of physical size carry their unit in the key.

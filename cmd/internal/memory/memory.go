@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"ringwave/intake"
+	"ringwave/radio/intake"
 )
 
 // Bound is how much there may be.

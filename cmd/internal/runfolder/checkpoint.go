@@ -11,7 +11,7 @@ import (
 	"io/fs"
 	"math"
 
-	"ringwave/intake"
+	"ringwave/radio/intake"
 	"ringwave/phy/gains"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"ringwave/intake"
+	"ringwave/radio/intake"
 )
 
 // Manifest is what a run was made of: manifest.json. It names no host and no

@@ -9,7 +9,7 @@ import (
 	"math"
 	"reflect"
 
-	"ringwave/intake"
+	"ringwave/radio/intake"
 )
 
 // Float is a number that JSON cannot always hold: NaN and the infinities are
