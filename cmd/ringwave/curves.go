@@ -27,10 +27,10 @@ import (
 	"ringwave/cmd/internal/config"
 	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/keystream"
-	"ringwave/radio/intake"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
 	"ringwave/phy/trial"
+	"ringwave/radio/intake"
 )
 
 // The files of a folder of curves: the JSON is what a rerun goes on from.

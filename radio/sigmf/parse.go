@@ -11,8 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"ringwave/radio/intake"
 	"ringwave/radio"
+	"ringwave/radio/intake"
 )
 
 const (

@@ -11,8 +11,8 @@ import (
 	"io/fs"
 	"math"
 
-	"ringwave/radio/intake"
 	"ringwave/phy/gains"
+	"ringwave/radio/intake"
 )
 
 // A checkpoint is, in this order: the magic bytes, a version byte, a uint32
