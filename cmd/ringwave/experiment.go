@@ -452,13 +452,6 @@ func randomnessNote(c config.Config) string {
 // hertz as in Section IV-H of the paper.
 func airtime(bits int, bandwidthHz float64) float64 { return float64(bits) / bandwidthHz }
 
-// lipschitz bounds the Lipschitz constant L of the gradient of F = sum_i F_i
-// for logistic regression: N/4 times the mean of ||(x, 1)||^2, as the Hessian of
-// a sample's loss is at most (x, 1)(x, 1)^T/4.
-func lipschitz(set *dataset.Set, devices int) float64 {
-	return float64(devices) / 4 * meanSquareNorm(set)
-}
-
 // meanSquareNorm gives the mean of ||(x, 1)||^2 over the samples.
 func meanSquareNorm(set *dataset.Set) float64 {
 	sum := 0.0

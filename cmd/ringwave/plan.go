@@ -14,6 +14,7 @@ import (
 	"ringwave/crypto/airhe"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
+	"ringwave/learner/theory"
 )
 
 // plan is what a configuration will need and give, computed without running it.
@@ -111,7 +112,9 @@ func makePlan(ctx context.Context, s *session) (p plan, err error) {
 	}
 	p = plan{Alpha: s.channel.Alpha(), BandwidthHz: s.cfg.Link.BandwidthHz, Notes: s.notes()}
 	if s.cfg.Task.Model == "logistic" { // of others no bound is known
-		p.Lipschitz = lipschitz(s.task.train, s.cfg.Devices.Count)
+		if p.Lipschitz, err = theory.LogisticSmoothness(s.task.train, s.task.shards); err != nil {
+			return p, err
+		}
 	}
 	if s.design == nil {
 		// One analog symbol a direction, and the receiver's noise in place of eps.
@@ -264,7 +267,7 @@ func printPlan(w io.Writer, s *session, p plan) {
 	case p.Lipschitz == 0:
 		fmt.Fprintf(w, "  noise floor rho    not known: Eq. 21 needs a bound on L, and there is none for %s\n", c.Task.Model)
 	default:
-		fmt.Fprintf(w, "  noise floor rho    %.3g%s, with L <= %.3g from the training data (Eq. 21)\n", p.Rho, rhoCondition(c.Optimizer), p.Lipschitz)
+		fmt.Fprintf(w, "  noise floor rho    %.3g%s, with L <= %.3g, a quarter of the largest eigenvalue of the training data's second moments (Eq. 21)\n", p.Rho, rhoCondition(c.Optimizer), p.Lipschitz)
 	}
 	fmt.Fprintf(w, "\nCost\n")
 	printPacked(w, s, p)

@@ -70,7 +70,10 @@ func (c cellResult) rounds() int { return len(c.Loss) }
 type job struct {
 	cfg  config.Config
 	goal float64
-	what string // for errors
+	// validate says that accuracies are those on samples held out of the training set,
+	// and that the test set is not used.
+	validate bool
+	what     string // for errors
 }
 
 // cell runs a job, or gives what an earlier run of it gave.
@@ -124,6 +127,7 @@ type dataInUse struct {
 	name     string
 	fallback bool
 	warning  string // the files are not the published ones
+	tests    int    // images of the test set
 	sums     string
 }
 
@@ -138,7 +142,7 @@ func (r *reproduction) dataOf(c config.Config) (dataInUse, error) {
 	if err != nil {
 		return dataInUse{}, err
 	}
-	d := dataInUse{name: t.name, fallback: t.fallbackUsed, warning: t.unpublished()}
+	d := dataInUse{name: t.name, fallback: t.fallbackUsed, warning: t.unpublished(), tests: t.test.Len()}
 	for _, f := range t.files {
 		d.sums += f.SHA256
 	}
@@ -159,6 +163,9 @@ func (j job) key(data dataInUse) (string, error) {
 	encoded = fmt.Appendf(encoded, "\nversion %d\ndata %s %s", cellVersion, data.name, data.sums)
 	if j.goal > 0 {
 		encoded = fmt.Appendf(encoded, "\nuntil accuracy %v", j.goal)
+	}
+	if j.validate {
+		encoded = fmt.Appendf(encoded, "\nvalidation, 1 of %d", validationFolds)
 	}
 	sum := sha256.Sum256(encoded)
 	return fmt.Sprintf("%x", sum[:16]), nil
@@ -229,6 +236,11 @@ func (r *reproduction) runCell(j job, part string) (out cellResult, err error) {
 		return out, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	if j.validate {
+		if err := s.task.validated(r.seedOf("validation")); err != nil {
+			return out, err
+		}
+	}
 	t := loadTally(part, j.cfg.Optimizer.Rounds)
 	if err := s.assembleAfter(t.State); err != nil {
 		return out, err

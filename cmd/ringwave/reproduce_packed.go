@@ -226,7 +226,7 @@ func packedTable(points []packedPoint, speeds packedSpeeds) report.Table {
 				fmt.Sprint(p.sigma), fmt.Sprint(p.directions), fmt.Sprint(p.eta0), roundsText(p.plain, speeds.rounds), roundsText(p.encrypted, speeds.rounds),
 				fmt.Sprint(p.uplink), fmt.Sprintf("%.4f", 1e6*p.seconds), airtimeText(p), gainText(p.airtime(), one.airtime()),
 			},
-			Verdict: same(slices.Equal(roundsTo(p.plain), roundsTo(p.encrypted))),
+			Verdict: same(slices.Equal(roundsTo(p.plain), roundsTo(p.encrypted))), Against: report.Control,
 		})
 	}
 	return t

@@ -87,13 +87,51 @@ func TestReproduceCIFAR(t *testing.T) {
 		}
 	}
 	stated, learns := len(cifarStated()), len(cifarLearns())
-	if files := kept(t, dir, "*.json"); len(files) != 2*stated+1+2*learns {
+	if files := kept(t, dir, "*.json"); len(files) != 2*stated+1+2*learns+1 {
 		t.Errorf("%d results are kept", len(files))
 	}
+	for _, line := range strings.Split(string(readFile(t, dir, "report.md")), "\n") {
+		_, here, _ := strings.Cut(line, "80.15 %") // the paper's
+		if strings.Contains(line, "cut short") && strings.Contains(here, " %") {
+			t.Errorf("a number of runs that were cut short: %s", line)
+		}
+	}
+	wantIn(t, page, "Why the stated steps cannot learn")
 	for _, name := range []string{"fig3-sigma-10", "fig3-sigma-1", "fig3-learns-sigma-10-accuracy"} {
 		if _, err := os.Stat(filepath.Join(dir, "plots", name+".png")); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// The sums of the stated steps are computed, and the run that divides by 2 gamma_k N is
+// one that a user can repeat.
+func TestStepsTable(t *testing.T) {
+	divided := cifarDivided()
+	table := stepsTable(cifarRun{cifarSetting: divided, full: divided.rounds, plain: runsOf(divided.rounds, []float64{0.7})})
+	for k, want := range []string{"0.67", "0.033", "0.86"} {
+		if got := table.Rows[k].Cells[4]; got != want {
+			t.Errorf("%s: the sum is %s, want %s", table.Rows[k].Cells[0], got, want)
+		}
+	}
+	if got := table.Rows[2].Cells[6]; got != "70.00 %" {
+		t.Errorf("the accuracy is %s", got)
+	}
+	_, sets, _ := strings.Cut(strings.ReplaceAll(divided.overrides(), "--set ", ","), ",")
+	c, err := config.Load(cifarConfig, strings.Split(strings.ReplaceAll(sets, " ", ""), ","))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eta, gamma := stepLaws(c.Optimizer)
+	stated, _ := stepLaws(paperCIFAR().Optimizer)
+	for _, k := range []int{1, 100, 7500} {
+		want := stated.At(k) / (2 * gamma.At(k) * float64(c.Devices.Count))
+		if got := eta.At(k); math.Abs(got-want) > 1e-12*want {
+			t.Errorf("in round %d eta is %v, want %v", k, got, want)
+		}
+	}
+	if c.Channel.Std != 0 || c.Experiment.Aggregator != aggregatorNone || c.Channel.AnalogNoiseStd != 0 {
+		t.Errorf("%+v", c.Channel)
 	}
 }
 
@@ -231,9 +269,30 @@ func TestReproduceTable1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	settings := 0
 	for _, row := range table.Rows {
-		if row.Verdict != report.Same {
+		switch row.Verdict {
+		case report.Setting:
+			settings++
+		case report.Same:
+		default:
 			t.Errorf("%v", row.Cells)
+		}
+	}
+	if settings != 3 { // scheme, n and q
+		t.Errorf("%d rows are settings", settings)
+	}
+	// A setting that were not the paper's would be a difference, and a result is none.
+	for _, c := range []struct {
+		equal, setting bool
+		verdict        report.Verdict
+		against        report.Against
+	}{
+		{true, true, report.Setting, report.Nothing}, {false, true, report.Differs, report.PaperValue},
+		{true, false, report.Same, report.PaperValue}, {false, false, report.Differs, report.PaperValue},
+	} {
+		if row := table1Row(nil, c.equal, c.setting); row.Verdict != c.verdict || row.Against != c.against {
+			t.Errorf("%+v gives %v, %v", c, row.Verdict, row.Against)
 		}
 	}
 }

@@ -35,6 +35,19 @@ func (s *Set) Len() int { return len(s.Y) }
 // Row gives the Dim features of sample i, 0 <= i < Len. It shares X's memory.
 func (s *Set) Row(i int) []float64 { return s.X[i*s.Dim : (i+1)*s.Dim : (i+1)*s.Dim] }
 
+// Subset gives a copy of the samples of the given indices, in their order, each in
+// 0..Len-1.
+func (s *Set) Subset(indices []int) *Set {
+	out := &Set{
+		X: make([]float64, 0, len(indices)*s.Dim), Y: make([]uint8, 0, len(indices)),
+		Dim: s.Dim, Shape: s.Shape, Classes: s.Classes,
+	}
+	for _, i := range indices {
+		out.X, out.Y = append(out.X, s.Row(i)...), append(out.Y, s.Y[i])
+	}
+	return out
+}
+
 // Binary gives the samples of two classes, in their order, as a new set whose
 // class 0 is classes[0] and whose class 1 is classes[1]. The two must differ and
 // must each have a sample.

@@ -88,15 +88,15 @@ const paperTextRho = 1e-16
 
 // Figures gives the rows for the paper's two sets and sigma = 1 and 10, with N =
 // 10, eta_0 = gamma_0 = 0.05, +-1 directions and a model of the given L and
-// dimension d, both above 0: MNIST's logistic regression has d = 785, and L <= N/4
-// (mean ||x||^2 + 1).
+// dimension d, both above 0: MNIST's logistic regression has d = 785, and L of
+// LogisticSmoothness.
 //
 // By the formula the variance doubles from n = 4096 to 8192. The first of the
 // paper's own values halves, the second is the same for both; none of the three
 // agrees with another, and none with the formula.
-func Figures(lipschitz float64, dim int) ([]Figure, error) {
-	if !(lipschitz > 0) || math.IsInf(lipschitz, 0) || dim < 1 {
-		return nil, fmt.Errorf("the paper's figures: L is %v and d %d; allowed is above 0 and finite, and 1 or more", lipschitz, dim)
+func Figures(smoothness float64, dim int) ([]Figure, error) {
+	if !(smoothness > 0) || math.IsInf(smoothness, 0) || dim < 1 {
+		return nil, fmt.Errorf("the paper's figures: L is %v and d %d; allowed is above 0 and finite, and 1 or more", smoothness, dim)
 	}
 	const step, b1 = 0.05, 1
 	var rows []Figure
@@ -117,11 +117,11 @@ func Figures(lipschitz float64, dim int) ([]Figure, error) {
 				v := s.of[params.N] * row.Omega * row.Omega
 				row.Stated = append(row.Stated, Stated{s.where, v, v / row.Variance})
 			}
-			row.Rho = xmkckks.NoiseFloor(lipschitz, b1, float64(dim), row.Variance, step, step)
+			row.Rho = xmkckks.NoiseFloor(smoothness, b1, float64(dim), row.Variance, step, step)
 			row.RhoUnit = xmkckks.NoiseFloor(1, b1, 1, row.Variance, step, step)
 			row.TableRho, row.TextRho = paperTableRho[params.N], paperTextRho
 			row.TableFactor = row.TableRho / paperStated[len(paperStated)-1].of[params.N]
-			row.Factor = xmkckks.NoiseFloor(lipschitz, b1, float64(dim), 1, step, step)
+			row.Factor = xmkckks.NoiseFloor(smoothness, b1, float64(dim), 1, step, step)
 			rows = append(rows, row)
 		}
 	}

@@ -177,9 +177,8 @@ const ridgeWeight = 0.1
 // NewLogistic gives logistic regression with regularisation: model.Logistic plus
 // lambda/2 ||theta||^2. Its minimum is found by Newton's method.
 //
-// The Hessian of a sample's loss is at most (x, 1)(x, 1)^T/4 + lambda, so that
-// b = max_i mean(||x||^2 + 1)/4 + lambda and L is the sum over the devices in
-// place of the maximum.
+// L and b are those of LogisticSmoothness, of all devices together and of the worst of
+// them alone, and lambda for each device.
 func NewLogistic(seed keystream.Seed) (*Problem, error) {
 	const features = problemDim - 1
 	logistic, err := model.NewLogistic(features)
@@ -197,14 +196,16 @@ func NewLogistic(seed keystream.Seed) (*Problem, error) {
 		Name: "logistic", Dim: problemDim, Devices: problemDevices, Batch: problemBatch, Start: start,
 		model: m, set: set, shards: shards,
 	}
-	for _, shard := range shards {
-		b := ridgeWeight
-		for _, i := range shard {
-			x := set.Row(i)
-			b += (floats.Dot(x, x) + 1) / 4 / problemSamples
+	if p.Smoothness, err = LogisticSmoothness(set, shards); err != nil {
+		return nil, fmt.Errorf("the logistic test problem: %w", err)
+	}
+	p.Smoothness += problemDevices * ridgeWeight
+	for i := range shards {
+		b, err := LogisticSmoothness(set, shards[i:i+1])
+		if err != nil {
+			return nil, fmt.Errorf("the logistic test problem: %w", err)
 		}
-		p.HessianBound = max(p.HessianBound, b)
-		p.Smoothness += b
+		p.HessianBound = max(p.HessianBound, b+ridgeWeight)
 	}
 	p.addGradient = func(dst, theta []float64) {
 		for i := range set.Len() {

@@ -52,7 +52,8 @@ type PartialSum struct {
 // Condition is one sum of step sizes, what the analysis asks of it, and what it
 // does.
 type Condition struct {
-	// Sum is how the paper writes it, By the statement that asks for it.
+	// Sum is how the paper writes it, By the statement that asks for it of these laws;
+	// empty where none does: nothing is then asked, and Holds means nothing.
 	Sum, By string
 	// MustDiverge says that it is asked to grow without bound; otherwise to stay
 	// finite.
@@ -76,21 +77,14 @@ type Condition struct {
 
 // String gives the verdict in a sentence, with the sums that it rests on.
 func (c Condition) String() string {
-	asked, does := "finite", fmt.Sprintf("tends to %.6g", c.Limit)
-	if c.MustDiverge {
-		asked = "infinite"
-	}
+	does := fmt.Sprintf("tends to %.6g", c.Limit)
 	switch {
 	case c.Logarithmic:
 		does = "grows like log K without bound"
 	case c.Growth > 0:
 		does = fmt.Sprintf("grows like K^%.3g without bound", c.Growth)
 	}
-	verdict := "holds"
-	if !c.Holds {
-		verdict = "VIOLATED"
-	}
-	s := fmt.Sprintf("%s (%s asks for %s): %s, %s", c.Sum, c.By, asked, verdict, does)
+	s := fmt.Sprintf("%s (%s): %s", c.Sum, c.asked(), does)
 	for i, p := range c.Computed {
 		sep := ", "
 		if i == 0 {
@@ -99,6 +93,21 @@ func (c Condition) String() string {
 		s += fmt.Sprintf("%s%.6g at K = %d", sep, p.Sum, p.Rounds)
 	}
 	return s
+}
+
+// asked says who asks for what, and whether it is so.
+func (c Condition) asked() string {
+	if c.By == "" {
+		return "nothing is asked of it here"
+	}
+	what, verdict := "finite", "holds"
+	if c.MustDiverge {
+		what = "infinite"
+	}
+	if !c.Holds {
+		verdict = "VIOLATED"
+	}
+	return fmt.Sprintf("%s asks for %s: %s", c.By, what, verdict)
 }
 
 // computedRounds are the horizons of the sums that are computed.
@@ -135,7 +144,8 @@ func PowerConditions(eta, gamma learner.PowerLaw) []Condition {
 // and gamma_k = gamma_0 K^(-1/4) in each of K rounds. No run has infinitely many
 // rounds then: a sum counts as finite if it stays bounded as the horizon K grows.
 // Sum eta_k^2 = eta_0^2 sqrt(K) does not, in the same proportion as sum eta_k
-// gamma_k = eta_0 gamma_0 sqrt(K); that is why Theorem 2 has a floor rho.
+// gamma_k = eta_0 gamma_0 sqrt(K); that is why Theorem 2 has a floor rho. Theorem 1 is
+// about one law for all rounds and asks nothing of this one.
 func HorizonConditions(eta0, gamma0 float64) []Condition {
 	conditions := make([]Condition, sumCount)
 	for i, t := range terms {
@@ -146,12 +156,27 @@ func HorizonConditions(eta0, gamma0 float64) []Condition {
 			c.Limit = math.Pow(eta0, t.eta) * math.Pow(gamma0, t.gamma)
 		}
 		c.Holds = c.Finite != t.diverges
+		if i == sumNoise {
+			c.By, c.Holds = "", false
+		}
 		conditions[i] = c
 	}
 	addComputed(conditions, func(k int) (learner.StepLaw, learner.StepLaw) {
 		return learner.HorizonLaw{X0: eta0, K: k}, learner.HorizonLaw{X0: gamma0, K: k}
 	})
 	return conditions
+}
+
+// DescentTime gives 2 b_1 N sum over k = 1..K of eta_k gamma_k. By Lemma 1 a round moves
+// theta by c_1 eta gamma times grad F in the mean, with F = N times the mean of the
+// devices' losses: so long gradient descent on that mean goes on, in units of a step of
+// size 1.
+func DescentTime(eta, gamma learner.StepLaw, b1 float64, devices, rounds int) float64 {
+	var s sums
+	for k := 1; k <= rounds; k++ {
+		s.add(eta.At(k), gamma.At(k))
+	}
+	return 2 * b1 * float64(devices) * s[sumProgress]
 }
 
 // addComputed sums the laws of each horizon round by round.

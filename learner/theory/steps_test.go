@@ -62,8 +62,12 @@ func TestHorizonLaw(t *testing.T) {
 	conditions := HorizonConditions(eta0, gamma0)
 	for i, c := range conditions {
 		t.Log(c)
-		if c.Holds != (i != sumNoise) {
-			t.Errorf("%s: holds is %v", c.Sum, c.Holds)
+		if i != sumNoise && (!c.Holds || c.By != "Assumption 3.3") {
+			t.Errorf("%s: holds is %v, which %q asks for", c.Sum, c.Holds, c.By)
+		}
+		// Theorem 1 is not about this law, and nothing that it asks for is violated.
+		if text := c.String(); strings.Contains(text, "VIOLATED") || strings.Contains(text, "Theorem 1") {
+			t.Errorf("the condition reads %q", text)
 		}
 	}
 	for i, p := range conditions[sumNoise].Computed {
@@ -72,4 +76,18 @@ func TestHorizonLaw(t *testing.T) {
 		near(t, "sum eta gamma^3", conditions[sumBias].Computed[i].Sum, conditions[sumBias].Limit, 1e-9)
 		near(t, "sum eta^2 gamma^2", conditions[sumVariance].Computed[i].Sum, conditions[sumVariance].Limit, 1e-9)
 	}
+}
+
+// TestDescentTime has the stated steps' values: the sum of (1+k)^-3/4 is 13.46 over 400
+// rounds and 32.78 over 7,500 (four times the fourth root of K+1, plus zeta(3/4) - 1).
+func TestDescentTime(t *testing.T) {
+	for _, c := range []struct {
+		eta0, gamma0 float64
+		rounds       int
+		want         float64
+	}{{0.05, 0.05, 400, 0.673}, {0.005, 0.01, 7500, 0.0328}} {
+		got := DescentTime(learner.PowerLaw{X0: c.eta0, P: 0.5}, learner.PowerLaw{X0: c.gamma0, P: 0.25}, 1, 10, c.rounds)
+		near(t, "the sum of 2 N eta gamma", got, c.want, 2e-3)
+	}
+	near(t, "with other directions", DescentTime(learner.HorizonLaw{X0: 1, K: 16}, learner.HorizonLaw{X0: 1, K: 16}, 3, 2, 16), 2*3*2*4, 1e-12)
 }

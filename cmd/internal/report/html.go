@@ -22,6 +22,7 @@ type view struct {
 	Title    string
 	Lead     []string
 	Summary  bool
+	Tally    []string
 	Sections []sectionView
 }
 
@@ -94,7 +95,9 @@ func (t Table) numeric(column int) bool {
 }
 
 // Class names a verdict for the page's style.
-func (v Verdict) Class() string { return [...]string{"none", "same", "differs", "missing"}[v] }
+func (v Verdict) Class() string {
+	return [...]string{"none", "same", "differs", "missing", "missing", "undecided", "missing"}[v]
+}
 
 // HTML gives the report as one page; dir is the folder that the pictures lie in, which
 // become part of the page.
@@ -102,7 +105,7 @@ func (r Report) HTML(dir string) ([]byte, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	v := view{Title: r.Title, Lead: r.Lead, Summary: r.summarised()}
+	v := view{Title: r.Title, Lead: r.Lead, Summary: r.summarised(), Tally: r.Tally()}
 	for k, s := range r.Sections {
 		sv := sectionView{ID: fmt.Sprintf("s%d", k+1), Title: s.Title, Findings: s.Findings}
 		for _, b := range s.Blocks {

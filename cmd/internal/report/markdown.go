@@ -34,6 +34,10 @@ func (r Report) Markdown() ([]byte, error) {
 // writeSummary puts the findings of all sections into one table, with links.
 func (r Report) writeSummary(b *strings.Builder) {
 	b.WriteString("\n## Summary\n\n")
+	if tally := r.Tally(); len(tally) > 0 {
+		writeBlock(b, List(tally))
+		b.WriteString("\n")
+	}
 	writeRow(b, []string{"section", "figure", "paper", "here", "verdict"})
 	fmt.Fprintf(b, "|%s\n", strings.Repeat("---|", 5))
 	for _, s := range r.Sections {

@@ -9,6 +9,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -18,12 +19,17 @@ import (
 // Verdict is how two figures compare.
 type Verdict int
 
-// The verdicts. None is for what is not compared.
+// The verdicts. None is for what is not compared, Setting for what this program was set
+// to because the paper says so, CutShort for what a shorter run than the paper's cannot
+// say, Undecided for what too few runs cannot.
 const (
 	None Verdict = iota
 	Same
 	Differs
 	Missing
+	CutShort
+	Undecided
+	Setting
 )
 
 // String gives the word that a reader sees.
@@ -35,9 +41,28 @@ func (v Verdict) String() string {
 		return "different"
 	case Missing:
 		return "not run"
+	case CutShort:
+		return "cut short"
+	case Undecided:
+		return "undecided"
+	case Setting:
+		return "setting"
 	}
 	return ""
 }
+
+// Against is what a row's figure was compared with.
+type Against int
+
+// What a verdict may rest on: a value of the paper, a statement of it or of theory that
+// has no value, such as that a bound holds, or another figure of the same program. A
+// row without a verdict, or with Setting, compares nothing.
+const (
+	Nothing Against = iota
+	PaperValue
+	Statement
+	Control
+)
 
 // Report is the whole. Texts are plain, without markup of any kind.
 type Report struct {
@@ -63,7 +88,7 @@ type Finding struct {
 }
 
 // Mark gives a sign for the verdict, for those who look rather than read.
-func (v Verdict) Mark() string { return [...]string{"", "✓", "✗", "–"}[v] }
+func (v Verdict) Mark() string { return [...]string{"", "✓", "✗", "–", "–", "?", "="}[v] }
 
 // marked gives sign and word.
 func (v Verdict) marked() string { return strings.TrimSpace(v.Mark() + " " + v.String()) }
@@ -94,10 +119,12 @@ type Table struct {
 	Rows    []Row
 }
 
-// Row is a table's, with what its figures come to and why.
+// Row is a table's, with what its figures come to, what they were compared with, and
+// why.
 type Row struct {
 	Cells   []string
 	Verdict Verdict
+	Against Against
 	Why     string
 }
 
@@ -120,7 +147,8 @@ func (t Table) argued() bool {
 	return slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Why != "" })
 }
 
-// check finds rows of the wrong length: a programmer's slip that a reader would see.
+// check finds rows of the wrong length, and verdicts of which it is not said what they
+// rest on: a programmer's slips that a reader would see.
 func (r Report) check() error {
 	titles := map[string]bool{}
 	for _, s := range r.Sections {
@@ -129,13 +157,9 @@ func (r Report) check() error {
 		}
 		titles[s.Title] = true
 		for _, b := range s.Blocks {
-			t, ok := b.(Table)
-			if !ok {
-				continue
-			}
-			for k, row := range t.Rows {
-				if len(row.Cells) != len(t.Head) {
-					return fmt.Errorf("section %q, table %q: row %d has %d cells under %d heads", s.Title, t.Caption, k+1, len(row.Cells), len(t.Head))
+			if t, ok := b.(Table); ok {
+				if err := t.check(); err != nil {
+					return fmt.Errorf("section %q, table %q: %w", s.Title, t.Caption, err)
 				}
 			}
 		}
@@ -143,19 +167,80 @@ func (r Report) check() error {
 	return nil
 }
 
-// Counts gives how many rows have each verdict.
-func (r Report) Counts() map[Verdict]int {
-	counts := map[Verdict]int{}
+func (t Table) check() error {
+	for k, row := range t.Rows {
+		if len(row.Cells) != len(t.Head) {
+			return fmt.Errorf("row %d has %d cells under %d heads", k+1, len(row.Cells), len(t.Head))
+		}
+		if compares := row.Verdict != None && row.Verdict != Setting; compares != (row.Against != Nothing) {
+			return fmt.Errorf("row %d has the verdict %q, which rests on %d", k+1, row.Verdict, row.Against)
+		}
+	}
+	return nil
+}
+
+// Counts gives how many rows have each verdict, by what it rests on.
+func (r Report) Counts() map[Against]map[Verdict]int {
+	counts := map[Against]map[Verdict]int{Nothing: {}, PaperValue: {}, Statement: {}, Control: {}}
 	for _, s := range r.Sections {
 		for _, b := range s.Blocks {
 			if t, ok := b.(Table); ok {
 				for _, row := range t.Rows {
-					counts[row.Verdict]++
+					counts[row.Against][row.Verdict]++
 				}
 			}
 		}
 	}
 	return counts
+}
+
+// Tally says in sentences what the tables' rows were compared with, and what came of it.
+func (r Report) Tally() []string {
+	counts := r.Counts()
+	var out []string
+	for _, kind := range []struct {
+		against    Against
+		one, other string
+	}{
+		{PaperValue, "row has a value of the paper, to be compared with one computed or measured here", "rows have a value of the paper, to be compared with one computed or measured here"},
+		{Statement, "row has no value of the paper, but a statement of it or of theory", "rows have no value of the paper, but a statement of it or of theory"},
+		{Control, "row has no value of the paper: one figure of this program is compared with another", "rows have no value of the paper: one figure of this program is compared with another"},
+	} {
+		if of := counts[kind.against]; len(of) > 0 {
+			out = append(out, number(sum(of), kind.one, kind.other)+": "+verdicts(of)+".")
+		}
+	}
+	if n := counts[Nothing][Setting]; n > 0 {
+		out = append(out, number(n, "row is a setting of the paper, which this program was given, and no result.", "rows are settings of the paper, which this program was given, and no results."))
+	}
+	if n := counts[Nothing][None]; n > 0 {
+		out = append(out, number(n, "row compares nothing.", "rows compare nothing."))
+	}
+	return out
+}
+
+func number(n int, one, other string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, other)
+}
+
+func sum(of map[Verdict]int) int {
+	n := 0
+	for _, k := range of {
+		n += k
+	}
+	return n
+}
+
+// verdicts lists how many there are of each.
+func verdicts(of map[Verdict]int) string {
+	var parts []string
+	for _, v := range slices.Sorted(maps.Keys(of)) {
+		parts = append(parts, fmt.Sprintf("%d %s", of[v], v))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Number writes x with so many significant digits, as a paper has it: powers of ten

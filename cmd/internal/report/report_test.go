@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -24,7 +25,7 @@ func some(t *testing.T) (Report, string) {
 		Title: "A & B <c>", Lead: []string{"Lead_in."},
 		Sections: []Section{{"One", []Finding{{"accuracy", "9 %", "8 %", Differs}, {"bytes", "1|0", "10", Same}}, []Block{
 			Paragraph("a < b"), List{"first", "sec*ond"},
-			Table{"Caption.", []string{"x", "y"}, []Row{{[]string{"1|2", "3"}, Same, ""}, {[]string{"4", "5"}, Differs, "because"}}},
+			Table{"Caption.", []string{"x", "y"}, []Row{{[]string{"1|2", "3"}, Same, PaperValue, ""}, {[]string{"4", "5"}, Differs, Control, "because"}}},
 			Table{"Plain.", []string{"x"}, []Row{{Cells: []string{"6"}}}},
 			Figure{"plots/loss", "The loss."},
 		}}},
@@ -76,6 +77,10 @@ Lead\_in.
 
 ## Summary
 
+- 1 row has a value of the paper, to be compared with one computed or measured here: 1 same.
+- 1 row has no value of the paper: one figure of this program is compared with another: 1 different.
+- 1 row compares nothing.
+
 | section | figure | paper | here | verdict |
 |---|---|---|---|---|
 | [One](#one) | accuracy | 9 % | 8 % | ✗ different |
@@ -106,8 +111,37 @@ a &lt; b
 	if string(data) != want {
 		t.Errorf("got\n%s", data)
 	}
-	if c := r.Counts(); c[Same] != 1 || c[Differs] != 1 || c[None] != 1 {
+	if c := r.Counts(); c[PaperValue][Same] != 1 || c[Control][Differs] != 1 || c[Nothing][None] != 1 {
 		t.Errorf("verdicts %v", c)
+	}
+}
+
+// What is counted as the paper's is what was compared with a value of it: no setting, no
+// control and nothing that was not run.
+func TestTally(t *testing.T) {
+	var rows []Row
+	add := func(n int, v Verdict, a Against) {
+		for range n {
+			rows = append(rows, Row{Cells: []string{"1"}, Verdict: v, Against: a})
+		}
+	}
+	add(3, Same, PaperValue)
+	add(2, Differs, PaperValue)
+	add(1, CutShort, PaperValue)
+	add(4, Same, Statement)
+	add(5, Same, Control)
+	add(6, Setting, Nothing)
+	add(7, None, Nothing)
+	r := Report{Sections: []Section{{Title: "One", Blocks: []Block{Table{"T.", []string{"x"}, rows}}}}}
+	want := []string{
+		"6 rows have a value of the paper, to be compared with one computed or measured here: 3 same, 2 different, 1 cut short.",
+		"4 rows have no value of the paper, but a statement of it or of theory: 4 same.",
+		"5 rows have no value of the paper: one figure of this program is compared with another: 5 same.",
+		"6 rows are settings of the paper, which this program was given, and no results.",
+		"7 rows compare nothing.",
+	}
+	if got := r.Tally(); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
 	}
 }
 
@@ -125,6 +159,13 @@ func TestRefusals(t *testing.T) {
 	r.Sections[0].Blocks = []Block{Table{"T.", []string{"x", "y"}, []Row{{Cells: []string{"1"}}}}}
 	if _, err := r.Markdown(); err == nil {
 		t.Error("a short row is taken")
+	}
+	for _, row := range []Row{{Verdict: Same}, {Verdict: Setting, Against: PaperValue}, {Against: Control}} {
+		row.Cells = []string{"1"}
+		r.Sections[0].Blocks = []Block{Table{"T.", []string{"x"}, []Row{row}}}
+		if _, err := r.Markdown(); err == nil {
+			t.Errorf("a row with the verdict %q that rests on %d is taken", row.Verdict, row.Against)
+		}
 	}
 }
 
