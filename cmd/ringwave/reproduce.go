@@ -47,6 +47,9 @@ the same for the same seeds.
 Results are kept in the folder's cache/ by what they were computed from: Ctrl-C and the
 same --out go on, in the middle of a run, too, and what has not changed is not run again.
 
+"--only cifar-search" chooses steps for CIFAR-10, half an hour on two free cores; no other
+form of this command does.
+
 CIFAR-10 is fetched by "ringwave data fetch cifar10"; without it its chapter says so, and
 the others go on.
 

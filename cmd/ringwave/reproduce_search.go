@@ -9,7 +9,7 @@ import (
 	"ringwave/learner/dataset"
 )
 
-// searchCommand makes the chapter that chooses the settings of cifarLearns.
+// searchCommand makes the chapter that chooses settings such as those of cifarLearns.
 const searchCommand = "ringwave reproduce --only cifar-search"
 
 // validationFolds is of how many training samples one is held out for validation.

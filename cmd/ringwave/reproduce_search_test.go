@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -125,21 +124,4 @@ func TestReproduceSearch(t *testing.T) {
 // escaped is text as Markdown has it.
 func escaped(text string) string {
 	return strings.NewReplacer("*", `\*`, "_", `\_`).Replace(text)
-}
-
-// The settings of the report are those that the search chooses.
-func TestSearchChoosesWhatIsUsed(t *testing.T) {
-	data := os.Getenv("RINGWAVE_DATA")
-	if os.Getenv("RINGWAVE_LONG") == "" || data == "" {
-		t.Skip("half an hour: set RINGWAVE_LONG=1, and RINGWAVE_DATA to a folder with CIFAR-10")
-	}
-	dir := os.Getenv("RINGWAVE_SEARCH") // of an earlier search, to go on with
-	if dir == "" {
-		dir = t.TempDir()
-	}
-	mustRun(t, "reproduce", "--only", "cifar-search", "--data", data, "--out", dir)
-	page := string(readFile(t, dir, "report.md"))
-	if n := strings.Count(page, "| chosen | ✓ same |"); n != len(cifarLearns()) {
-		t.Errorf("%d of %d settings are those that are chosen:\n%s", n, len(cifarLearns()), page)
-	}
 }
