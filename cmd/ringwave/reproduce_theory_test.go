@@ -10,8 +10,8 @@ import (
 // Beside the verdict stands by how much the bound is above what was measured.
 func TestBoundSaysHowFarOffItIs(t *testing.T) {
 	settings := []theorySetting{
-		{"one", []theoryPoint{{Rounds: 100, Minimum: 2, Bound: 480, Below: true}, {Rounds: 1000, Minimum: 1, Bound: 300, Below: true}}},
-		{"two", []theoryPoint{{Rounds: 100, Minimum: 0.01, Bound: 365, Below: true}}},
+		{"one", []theoryPoint{{Rounds: 100, Minimum: 1, HeldOut: 2, Bound: 480, Below: true}, {Rounds: 1000, Minimum: 0.5, HeldOut: 1, Bound: 300, Below: true}}},
+		{"two", []theoryPoint{{Rounds: 100, Minimum: 0.001, HeldOut: 0.01, Bound: 365, Below: true}}},
 	}
 	table := boundTable(settings[0])
 	for k, want := range []string{"240", "300"} {
