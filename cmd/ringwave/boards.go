@@ -81,8 +81,8 @@ func kindOf(i usb.Identity) kind {
 	return kind{}
 }
 
-// The oldest firmware of a HackRF that tells of losses and stops its carrier by
-// itself, and the newest that the driver knows of.
+// The oldest firmware of a HackRF that tells of losses and stops sending when samples
+// stop coming, and the newest that the driver knows of.
 const (
 	hackrfCounts hackrf.API = 0x0106
 	hackrfNewest hackrf.API = 0x0112
@@ -98,7 +98,7 @@ func boardNotes(k kind, b usb.Listed) (notes []string) {
 	}
 	switch api := hackrf.API(b.Identity.Release); {
 	case api < hackrfCounts:
-		notes = append(notes, fmt.Sprintf("its firmware has USB API %v, before %v of 2022.09: it tells of no losses and does not stop its carrier when this program dies, so that it only receives unless opened with limit_ms=0; update it: %s", api, hackrfCounts, hackrfUpdate))
+		notes = append(notes, fmt.Sprintf("its firmware has USB API %v, before %v of 2022.09: it tells of no losses and does not stop sending when samples stop coming, so that it only receives unless opened with limit_ms=0; update it: %s", api, hackrfCounts, hackrfUpdate))
 	case api > hackrfNewest:
 		notes = append(notes, fmt.Sprintf("its firmware has USB API %v, after %v, the newest that the driver was written for", api, hackrfNewest))
 	}

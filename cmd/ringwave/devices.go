@@ -48,7 +48,7 @@ which --probe was to open could not be.`,
 
 // devices prints what there is, and then fails if something of it could not be told.
 func devices(ctx context.Context, host usb.Host, uris []string, probe, asJSON bool, w io.Writer) error {
-	registry, err := newRegistry(ctx, host, radio.TransmitPermit{})
+	registry, err := newRegistry(ctx, host, radio.TransmitPermit{}, nil)
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,10 @@ func (l listing) List(_ context.Context, want func(usb.Identity) bool) (found []
 	return found, l.err
 }
 
+func (l listing) OpenBeside(context.Context, usb.Address, func(usb.Identity) bool) (usb.Controller, error) {
+	return nil, usb.ErrAccess
+}
+
 func (l listing) Open(context.Context, usb.Address) (usb.Transport, error) {
 	return nil, fmt.Errorf("opening: %w", usb.ErrDriverBound)
 }
@@ -276,7 +280,7 @@ func TestDevicesInUse(t *testing.T) {
 	a, b := virtualHackRF(t, oneSerial, 0), virtualHackRF(t, otherSerial, 0)
 	joined(t, false, a, b)
 	host := virtual.NewHost(a, b)
-	d, err := hackrf.NewOpener(context.Background(), host, radio.TransmitPermit{}).Open(t.Context(), radio.URI{Scheme: "hackrf", Name: oneSerial})
+	d, err := hackrf.NewOpener(context.Background(), host, radio.TransmitPermit{}, nil).Open(t.Context(), radio.URI{Scheme: "hackrf", Name: oneSerial})
 	if err != nil {
 		t.Fatal(err)
 	}

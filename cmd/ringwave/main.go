@@ -107,7 +107,7 @@ waves.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return bad(fmt.Errorf("%w: see %s --help", err, cmd.CommandPath()))
 	})
-	root.AddCommand(newRunCommand(), newReplayCommand(), newPlanCommand(), newCompareCommand(), newDataCommand(), newSetsCommand(), newBenchCommand(), newAttackCommand(), newCalibrateCommand(), newCurvesCommand(), newDevicesCommand(), newReproduceCommand())
+	root.AddCommand(newRunCommand(), newReplayCommand(), newPlanCommand(), newCompareCommand(), newDataCommand(), newSetsCommand(), newBenchCommand(), newAttackCommand(), newCalibrateCommand(), newCurvesCommand(), newDevicesCommand(), newReproduceCommand(), newGuardCommand())
 	return root
 }
 

@@ -298,7 +298,7 @@ func TestPackedOverBoards(t *testing.T) {
 	c := airConfig(t, devices, 2, "radio.transmitters=["+strings.Join(uris[:devices], ", ")+"]", "radio.receiver="+strings.Trim(uris[devices], `"`),
 		"radio.trigger=lock-step", fmt.Sprintf("optimizer.packed_directions=%d", directions))
 	registry := func(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error) {
-		return newRegistry(session, host, permit)
+		return newRegistry(session, host, permit, virtual.NewGuard())
 	}
 	r := newAirRun(t, t.Context(), c, noise, registry, func(i int, at radio.SampleIndex, gain complex64) error {
 		return bench.SetGain(i, devices, at, gain)

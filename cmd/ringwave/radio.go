@@ -25,9 +25,10 @@ import (
 )
 
 // newRegistry knows all devices that this program can open, those on USB through
-// host. permit is what may be sent, and nothing is any more once session has ended.
+// host. permit is what may be sent, and nothing is any more once session has ended;
+// guard watches over the boards that send, and nil will do where nothing may be sent.
 // media are places in memory.
-func newRegistry(session context.Context, host usb.Host, permit radio.TransmitPermit, media ...*loopback.Medium) (*radio.Registry, error) {
+func newRegistry(session context.Context, host usb.Host, permit radio.TransmitPermit, guard radio.Guard, media ...*loopback.Medium) (*radio.Registry, error) {
 	memory, err := loopback.NewOpener(media...)
 	if err != nil {
 		return nil, err
@@ -35,19 +36,26 @@ func newRegistry(session context.Context, host usb.Host, permit radio.TransmitPe
 	return radio.NewRegistry(map[string]radio.Opener{
 		"loopback": memory,
 		"file":     sigmf.Opener{},
-		"hackrf":   hackrf.NewOpener(session, host, permit),
+		"hackrf":   hackrf.NewOpener(session, host, permit, guard),
 		"rtlsdr":   rtlsdr.NewOpener(host),
 		"rtl_tcp":  rtltcp.NewOpener(&net.Dialer{}),
-		"pluto":    pluto.NewOpener(session, permit),
+		"pluto":    pluto.NewOpener(session, permit, guard),
 	})
 }
 
 // registryOf makes a registry of devices for a session and a permit.
 type registryOf func(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error)
 
-// systemRegistry knows the devices of this machine.
-func systemRegistry(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error) {
-	return newRegistry(session, usb.System(), permit)
+// systemRegistry gives the registry of the devices of this machine, under a guard where
+// the configuration has boards that send.
+func systemRegistry(c config.Config) registryOf {
+	return func(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error) {
+		guard, err := startGuard(session, c, permit)
+		if err != nil {
+			return nil, err
+		}
+		return newRegistry(session, usb.System(), permit, guard)
+	}
 }
 
 // permitOf gives what the user has confirmed that may be sent: signals as wide as the
@@ -145,7 +153,7 @@ func openArray(ctx context.Context, c config.Config, open registryOf) (*array.Ar
 		return nil, bad(err)
 	}
 	if open == nil {
-		open = systemRegistry
+		open = systemRegistry(c)
 	}
 	devices, err := open(ctx, permit)
 	if err != nil {

@@ -327,7 +327,7 @@ func boardsUnder(t testing.TB, ctx context.Context, devices, rounds int) (*airRu
 	}
 	c := airConfig(t, devices, rounds, more+"]", "radio.receiver="+uris[devices], "radio.trigger=lock-step")
 	registry := func(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error) {
-		return newRegistry(session, host, permit)
+		return newRegistry(session, host, permit, virtual.NewGuard())
 	}
 	r := newAirRun(t, ctx, c, noise, registry, func(i int, at radio.SampleIndex, gain complex64) error {
 		return bench.SetGain(i, devices, at, gain)

@@ -84,7 +84,7 @@ func newRig(t testing.TB, boards int, change func(*virtual.Config)) *rig {
 	session, end := context.WithCancel(context.Background())
 	r.end = end
 	t.Cleanup(end)
-	r.devices, err = radio.NewRegistry(map[string]radio.Opener{"hackrf": hackrf.NewOpener(session, virtual.NewHost(plugged...), permit)})
+	r.devices, err = radio.NewRegistry(map[string]radio.Opener{"hackrf": hackrf.NewOpener(session, virtual.NewHost(plugged...), permit, virtual.NewGuard())})
 	ok(t, err)
 	return r
 }

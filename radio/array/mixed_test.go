@@ -71,7 +71,7 @@ func plutos(t testing.TB, boards int) *rig {
 	session, end := context.WithCancel(context.Background())
 	r.end = end
 	t.Cleanup(end)
-	r.devices, err = radio.NewRegistry(map[string]radio.Opener{"pluto": pluto.NewOpener(session, permitted(t, rate))})
+	r.devices, err = radio.NewRegistry(map[string]radio.Opener{"pluto": pluto.NewOpener(session, permitted(t, rate), virtual.NewGuard())})
 	ok(t, err)
 	return r
 }
@@ -177,7 +177,7 @@ func newRTLRig(t testing.TB) *rig {
 	r.end = end
 	t.Cleanup(end)
 	r.devices, err = radio.NewRegistry(map[string]radio.Opener{
-		"hackrf": hackrf.NewOpener(session, host, permitted(t, rtlRate)), "rtlsdr": rtlsdr.NewOpener(host),
+		"hackrf": hackrf.NewOpener(session, host, permitted(t, rtlRate), virtual.NewGuard()), "rtlsdr": rtlsdr.NewOpener(host),
 	})
 	ok(t, err)
 	return r

@@ -53,6 +53,7 @@ type rig struct {
 	boards []*virtual.HackRF
 	faulty []*virtual.Faulty // the boards as they are plugged in, where things go wrong
 	host   usb.Host
+	guard  *virtual.Guard
 	opener *hackrf.Opener
 	cut    context.CancelFunc // ends the session
 }
@@ -76,7 +77,7 @@ type rigConfig struct {
 }
 
 func newRig(t testing.TB, c rigConfig) *rig {
-	r := &rig{t: t}
+	r := &rig{t: t, guard: virtual.NewGuard()}
 	cfg := virtual.Config{Clock: c.clock, Triggers: c.triggers}
 	var plugged []virtual.Board
 	for i := range c.boards {
@@ -111,7 +112,7 @@ func newRig(t testing.TB, c rigConfig) *rig {
 	session, cut := context.WithCancel(context.Background())
 	t.Cleanup(cut)
 	r.cut = cut
-	r.opener = hackrf.NewOpener(session, r.host, permit)
+	r.opener = hackrf.NewOpener(session, r.host, permit, r.guard)
 	return r
 }
 

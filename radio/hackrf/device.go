@@ -24,11 +24,13 @@ type Device struct {
 	api       API
 	opts      options
 	permit    radio.TransmitPermit
+	guard     radio.Guard
 	session   context.Context
 	info      radio.Info
 	flush     int // bytes that push samples through the board's buffers
 
-	epochs atomic.Uint64 // the last one given out
+	epochs  atomic.Uint64 // the last one given out
+	maybeOn atomic.Bool   // the board could not be switched off
 
 	// mu guards what follows. It is held over requests that belong together, and
 	// taken before the lock of a stream.
@@ -44,6 +46,8 @@ type Device struct {
 	bias     bool
 	clock    string
 	trigger  string
+	// watch is the guard's, from the first transmitter on; nil before.
+	watch radio.Watch
 }
 
 // stream is a receiver or transmitter, as its device sees it.
@@ -57,9 +61,9 @@ type stream interface {
 	disturbed(from, to counted)
 }
 
-func newDevice(t usb.Transport, board usb.Listed, opts options, permit radio.TransmitPermit, session context.Context) *Device {
+func newDevice(t usb.Transport, board usb.Listed, opts options, o *Opener) *Device {
 	return &Device{
-		transport: t, board: board, api: API(board.Identity.Release), opts: opts, permit: permit, session: session,
+		transport: t, board: board, api: API(board.Identity.Release), opts: opts, permit: o.permit, guard: o.guard, session: o.session,
 		flush: flushBytes, gains: maps.Clone(opts.gains), bias: opts.bias, clock: opts.clock, trigger: opts.trigger,
 	}
 }
@@ -171,11 +175,14 @@ func (d *Device) identify() error {
 		Model:    model(d.board.Identity.Product, id[0]),
 		Serial:   d.board.Serial,
 		Firmware: fmt.Sprintf("%s (USB interface %v)", printable(version[:n]), d.api),
-		Notes:    []string{"this driver was tested against an emulated board and was never tried on a real one"},
+		Notes: []string{
+			"this driver was tested against an emulated board and was never tried on a real one",
+			"if the host hangs, or this program and its guard are killed at once, while it transmits, the board sends no samples for longer than limit_ms but leaves its transmit chain on: what leaks of its oscillator goes on until it is unplugged, loses its power or is switched off",
+		},
 	}
 	if d.api < apiM0 {
 		d.info.Notes = append(d.info.Notes,
-			fmt.Sprintf("firmware with USB interface %v does not tell of lost samples, of the clock input, nor does it stop its carrier when this program dies: update it to 2022.09 or later", d.api))
+			fmt.Sprintf("firmware with USB interface %v does not tell of lost samples, of the clock input, nor does it stop sending when samples stop coming: update it to 2022.09 or later", d.api))
 		return nil
 	}
 	r, err := d.ask(boardRevision, 0, 0, 1)
@@ -221,6 +228,9 @@ func (d *Device) Close() error {
 	if s != nil {
 		err = s.Close()
 	}
+	if d.watch != nil && !d.maybeOn.Load() {
+		d.watch.Release()
+	}
 	return errors.Join(err, d.transport.Close())
 }
 
@@ -239,8 +249,9 @@ func (d *Device) OpenReceiver(context.Context) (radio.Receiver, error) {
 
 // OpenTransmitter gives the stream of what the board sends: radio.Idler,
 // radio.Pacer unless feed=strict, radio.LossChecker and radio.ClipCounter. It fails
-// with radio.ErrNotPermitted where frequency or gains are not permitted.
-func (d *Device) OpenTransmitter(context.Context) (radio.Transmitter, error) {
+// with radio.ErrNotPermitted where frequency or gains are not permitted, and with
+// radio.ErrNoGuard or radio.ErrGuard where no guard watches over the board.
+func (d *Device) OpenTransmitter(ctx context.Context) (radio.Transmitter, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.free(); err != nil {
@@ -250,8 +261,11 @@ func (d *Device) OpenTransmitter(context.Context) (radio.Transmitter, error) {
 		return nil, err
 	}
 	if d.api < apiM0 && d.opts.limit > 0 {
-		return nil, fmt.Errorf("%w: with USB interface %v it does not stop its carrier when this program dies, which needs %v; update it, or open %s with limit_ms=0 and watch it",
+		return nil, fmt.Errorf("%w: with USB interface %v it does not stop sending when samples stop coming, which needs %v; update it, or open %s with limit_ms=0 and watch it",
 			ErrOldFirmware, d.api, apiM0, d.info.URI)
+	}
+	if err := d.watchOver(ctx); err != nil {
+		return nil, err
 	}
 	t := newSender(d)
 	d.stream = t
@@ -259,6 +273,18 @@ func (d *Device) OpenTransmitter(context.Context) (radio.Transmitter, error) {
 		return t, nil
 	}
 	return paced{t}, nil
+}
+
+// watchOver has the guard watch over the board. The lock is held.
+func (d *Device) watchOver(ctx context.Context) (err error) {
+	switch {
+	case d.guard == nil:
+		return radio.ErrNoGuard
+	case d.watch != nil:
+		return d.watch.Err()
+	}
+	d.watch, err = d.guard.Watch(ctx, watched(d.board), d.opts.still)
+	return err
 }
 
 // free says why no stream can be opened. The lock is held.
@@ -339,9 +365,11 @@ func (d *Device) ask(r request, value, index uint16, n int) ([]byte, error) {
 func (d *Device) off() (err error) {
 	for range offAttempts {
 		if err = d.send(setMode, modeOff, 0, nil); err == nil || gone(err) {
+			d.maybeOn.Store(false)
 			return err
 		}
 	}
+	d.maybeOn.Store(true)
 	return fmt.Errorf("%w (%w)", ErrCarrier, err)
 }
 

@@ -47,9 +47,19 @@
 // # What keeps the carrier off
 //
 // Nothing is sent without a radio.TransmitPermit for the frequency and the sum of
-// the gains. A board is switched off when it is opened, with all transmit gains at
-// their least. Before each transmission it gets an underrun limit, after which it
-// switches itself off if the program has died. The driver switches it off when the
-// stream is closed, when it fails, when the session's context ends, and when a
-// panic takes the feeding goroutine down.
+// the gains, and without a radio.Guard that watches over the board. A board is switched
+// off when it is opened, with all transmit gains at their least. The driver switches it
+// off when the stream is closed, when it fails, when the session's context ends, when the
+// guard is lost, and when a panic takes the feeding goroutine down. However else the
+// program ends, or when it stands still for longer than limit_ms, the guard switches it
+// off (see Switch).
+//
+// Before each transmission the board gets an underrun limit. It is no more than a help:
+// after it (firmware of 2022.09 and later) the board sends no samples, but its transmit
+// chain stays on, mixer, amplifier and what leaks of the oscillator, until it is put into
+// another mode; and there is no limit at all before the first 32 KiB have come, or while it
+// waits for a trigger. That is what remains where nothing is left to switch it off: where
+// the host hangs, or program and guard are killed at once. A host that is switched off
+// takes the board's power away with it, unless a hub with power of its own is between
+// them.
 package hackrf

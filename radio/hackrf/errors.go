@@ -14,8 +14,8 @@ var (
 	// ErrOldFirmware: the board's firmware lacks what was asked for.
 	ErrOldFirmware = errors.New("the board's firmware is too old")
 	// ErrUnderrunLimit: the board got no samples for longer than its limit and has
-	// switched its carrier off.
-	ErrUnderrunLimit = errors.New("the board got no samples for longer than its underrun limit and has switched its carrier off")
+	// stopped sending any. The driver then switches its transmit chain off.
+	ErrUnderrunLimit = errors.New("the board got no samples for longer than its underrun limit and has stopped sending")
 	// ErrOverrunLimit: as above for a board that was not read, and stopped.
 	ErrOverrunLimit = errors.New("the board was not read for longer than its overrun limit and has stopped")
 	// ErrNoClock: the reference clock is not there.

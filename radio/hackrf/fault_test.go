@@ -221,7 +221,7 @@ func TestCarrierStays(t *testing.T) {
 	leaks(t)
 	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
 	var on atomic.Bool
-	r.opener = hackrf.NewOpener(context.Background(), stubborn{r.host, &on}, anything(t))
+	r.opener = hackrf.NewOpener(context.Background(), stubborn{r.host, &on}, anything(t), r.guard)
 	tx := transmitter(t, r.open(0, "rate_hz=2e6"+brief))
 	start(t, tx)
 	on.Store(true)

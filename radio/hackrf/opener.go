@@ -36,20 +36,24 @@ import (
 //	poll_ms         time between two questions for losses, 250 unless given
 //	deadline_ms     time without a sample after which a stream fails, 1000 unless
 //	                given, 0 for none
-//	limit_ms        time without a sample after which the board itself stops
-//	                transmitting, 200 unless given, 0 for none
+//	limit_ms        time without a sample after which the board itself sends none
+//	                any more, and for which the program may stand still before its
+//	                guard switches the board off: 200 and 1000 unless given, 0 for
+//	                neither
 //	control_ms      time that a control request may take, 1000 unless given
 type Opener struct {
 	session context.Context
 	host    usb.Host
 	permit  radio.TransmitPermit
+	guard   radio.Guard
 }
 
 // NewOpener makes an opener of the boards of a host. When session ends, whatever
 // the boards transmit is cut off at once and their carriers go off. permit is what
-// the user has confirmed that may be sent; its zero value is for receiving.
-func NewOpener(session context.Context, host usb.Host, permit radio.TransmitPermit) *Opener {
-	return &Opener{session, host, permit}
+// the user has confirmed that may be sent, and guard watches over the boards that do;
+// their zero values are for receiving.
+func NewOpener(session context.Context, host usb.Host, permit radio.TransmitPermit, guard radio.Guard) *Opener {
+	return &Opener{session, host, permit, guard}
 }
 
 // List gives the boards that are plugged in.
@@ -74,7 +78,7 @@ func (o *Opener) Open(ctx context.Context, u radio.URI) (radio.Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening device %q: %w", u, err)
 	}
-	d := newDevice(t, board, opts, o.permit, o.session)
+	d := newDevice(t, board, opts, o)
 	if err := d.setUp(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening device %q: %w", u, err), t.Close())
 	}

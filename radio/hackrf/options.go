@@ -37,6 +37,7 @@ type options struct {
 	poll     time.Duration
 	deadline time.Duration // 0 for none
 	limit    time.Duration // of underruns, 0 for none
+	still    time.Duration // how long the program may stand still, 0 for ever
 	control  time.Duration // of a control request
 }
 
@@ -74,6 +75,7 @@ func parseOptions(u radio.URI) (options, error) {
 		poll:     p.Milliseconds("poll_ms", 250*time.Millisecond, 1, 60_000),
 		deadline: p.Milliseconds("deadline_ms", time.Second, 0, 600_000),
 		limit:    p.Milliseconds("limit_ms", 200*time.Millisecond, 0, 10_000),
+		still:    p.Milliseconds("limit_ms", time.Second, 0, 10_000),
 		// Generous, because leaving transmission may wait for buffers to drain.
 		control: p.Milliseconds("control_ms", time.Second, 1, 60_000),
 	}

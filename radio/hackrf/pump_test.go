@@ -58,7 +58,7 @@ func TestPanicInPump(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &scripted{write: func([]byte) error { panic("a bug") }}
-	d := newDevice(s, usb.Listed{Identity: usb.Identity{Release: 0x0106}}, opts, radio.TransmitPermit{}, context.Background())
+	d := newDevice(s, usb.Listed{Identity: usb.Identity{Release: 0x0106}}, opts, &Opener{session: context.Background()})
 	tx := newSender(d)
 	tx.out, tx.state = s, radio.Running
 	d.stream = tx
@@ -69,7 +69,7 @@ func TestPanicInPump(t *testing.T) {
 				t.Error("the panic was hidden")
 			}
 		}()
-		tx.pump(func() bool { return true })
+		tx.pump(func() bool { return true }, func() bool { return true })
 	}()
 	if !slices.Equal(s.modes, []uint16{modeOff}) {
 		t.Errorf("modes %v after a panic", s.modes)

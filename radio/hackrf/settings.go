@@ -500,8 +500,8 @@ func (d *Device) arm(ctx context.Context, dir radio.Direction) error {
 	return d.setLimit(dir)
 }
 
-// setLimit bounds shortfalls: of a transmitter so that a dead host stops the
-// carrier, of a receiver not at all, whatever someone set before.
+// setLimit bounds shortfalls: of a transmitter so that samples end with a dead host, of
+// a receiver not at all, whatever someone set before.
 func (d *Device) setLimit(dir radio.Direction) error {
 	if d.api < apiM0 {
 		return nil

@@ -216,7 +216,7 @@ func TestFind(t *testing.T) {
 	ok(t, err)
 	t.Cleanup(func() { ok(t, bench.Close()) })
 	host := virtual.NewHost(a, b, c)
-	opener := hackrf.NewOpener(context.Background(), host, radio.TransmitPermit{})
+	opener := hackrf.NewOpener(context.Background(), host, radio.TransmitPermit{}, nil)
 	registry, err := radio.NewRegistry(map[string]radio.Opener{"hackrf": opener})
 	ok(t, err)
 	ctx := limited(t)
@@ -243,11 +243,11 @@ func TestFind(t *testing.T) {
 		}
 		ok(t, d.Close())
 	}
-	empty := hackrf.NewOpener(ctx, virtual.NewHost(), radio.TransmitPermit{})
+	empty := hackrf.NewOpener(ctx, virtual.NewHost(), radio.TransmitPermit{}, nil)
 	if _, err := empty.Open(ctx, radio.URI{Scheme: "hackrf"}); err == nil || !strings.Contains(err.Error(), "no HackRF is plugged in") {
 		t.Error(err)
 	}
-	none := hackrf.NewOpener(ctx, usb.System(), radio.TransmitPermit{})
+	none := hackrf.NewOpener(ctx, usb.System(), radio.TransmitPermit{}, nil)
 	if _, err := none.Open(ctx, radio.URI{Scheme: "hackrf", Name: "no such board"}); err == nil {
 		t.Error("opened a board that nobody has")
 	}
@@ -271,7 +271,7 @@ func (h renamed) List(ctx context.Context, want func(usb.Identity) bool) ([]usb.
 func TestFindByCase(t *testing.T) {
 	serials := []string{"RunningFromRAM", serial(1), "00000000000000000000000000000ABC"}
 	r := newRig(t, rigConfig{boards: len(serials)})
-	opener := hackrf.NewOpener(context.Background(), renamed{r.host, serials}, radio.TransmitPermit{})
+	opener := hackrf.NewOpener(context.Background(), renamed{r.host, serials}, radio.TransmitPermit{}, nil)
 	registry, err := radio.NewRegistry(map[string]radio.Opener{"hackrf": opener})
 	ok(t, err)
 	ctx := limited(t)

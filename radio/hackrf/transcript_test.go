@@ -66,7 +66,7 @@ func theirs(t *testing.T, api uint16, args []string) []string {
 	ok(t, cmd.Start())
 	if slices.Contains(args, "-H") {
 		until(t, "the board to be armed", b.Armed, func() {})
-		d, err := hackrf.NewOpener(context.Background(), virtual.NewHost(other), radio.TransmitPermit{}).Open(ctx, radio.URI{Scheme: "hackrf"})
+		d, err := hackrf.NewOpener(context.Background(), virtual.NewHost(other), radio.TransmitPermit{}, nil).Open(ctx, radio.URI{Scheme: "hackrf"})
 		ok(t, err)
 		start(t, receiver(t, d.(*hackrf.Device))) // which triggers the other
 		defer d.Close()

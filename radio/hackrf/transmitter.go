@@ -109,6 +109,9 @@ func (t *sender) begin(ctx context.Context) error {
 	if d.session.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrSessionOver, context.Cause(d.session))
 	}
+	if err := d.watch.Err(); err != nil {
+		return err
+	}
 	if err := d.arm(ctx, radio.Transmit); err != nil {
 		return err
 	}
@@ -116,13 +119,17 @@ func (t *sender) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.send(setMode, modeTransmit, 0, nil); err != nil {
+	err = d.send(setMode, modeTransmit, 0, nil)
+	if err == nil { // the program may have been stopped just before
+		err = d.watch.Err()
+	}
+	if err != nil {
 		return errors.Join(err, d.off(), out.Close())
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.out, t.state = out, d.startState()
-	go t.pump(context.AfterFunc(d.session, t.overTheSession))
+	go t.pump(context.AfterFunc(d.session, t.overTheSession), context.AfterFunc(d.watch.Living(), t.unguarded))
 	t.watch.Add(1)
 	go func() {
 		defer t.watch.Done()
@@ -134,6 +141,9 @@ func (t *sender) begin(ctx context.Context) error {
 func (t *sender) overTheSession() {
 	t.fail(fmt.Errorf("%w: %w", ErrSessionOver, context.Cause(t.d.session)))
 }
+
+// unguarded ends the stream when the guard can no longer be relied on.
+func (t *sender) unguarded() { t.fail(t.d.watch.Err()) }
 
 func (t *sender) State() radio.State {
 	t.mu.Lock()
@@ -331,9 +341,10 @@ func (t *sender) fail(err error) error {
 
 // pump feeds the board until the stream is cut, fails or is done. However it ends,
 // even in a panic, the carrier is off behind it.
-func (t *sender) pump(forgetSession func() bool) {
+func (t *sender) pump(forgetSession, forgetGuard func() bool) {
 	defer close(t.pumped)
 	defer forgetSession()
+	defer forgetGuard()
 	defer t.switchOff()
 	buf := make([]byte, t.d.opts.transfer)
 	if t.queue.strict {

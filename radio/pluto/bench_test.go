@@ -17,6 +17,7 @@ import (
 	"ringwave/radio"
 	"ringwave/radio/loopback"
 	"ringwave/radio/pluto"
+	"ringwave/radio/virtual"
 	"ringwave/radio/virtual/iiod"
 )
 
@@ -137,7 +138,7 @@ func open(t *testing.T, ctx context.Context, permit radio.TransmitPermit, addres
 	t.Helper()
 	u, err := radio.ParseURI("pluto:" + address + "?" + params)
 	ok(t, err)
-	d, err := pluto.NewOpener(ctx, permit).Open(t.Context(), u)
+	d, err := pluto.NewOpener(ctx, permit, virtual.NewGuard()).Open(t.Context(), u)
 	ok(t, err)
 	t.Cleanup(func() { ok(t, d.Close()) })
 	return d.(*pluto.Device)

@@ -37,11 +37,13 @@ type Device struct {
 	opts    options
 	board   *board
 	permit  radio.TransmitPermit
+	guard   radio.Guard
 	session context.Context
 	info    radio.Info
 	limits  [2]limits
 
-	epochs atomic.Uint64 // the last one given out
+	epochs  atomic.Uint64 // the last one given out
+	maybeOn atomic.Bool   // the board could not be switched off
 
 	// turn holds a token that whoever talks to control has taken.
 	turn    chan struct{}
@@ -57,6 +59,7 @@ type Device struct {
 	rx       *receiver    // the open one, or nil
 	tx       *transmitter // the open one, or nil
 	rxGainOK bool         // the receive gain is in manual mode
+	watch    radio.Watch  // the guard's, from the first transmitter on; nil before
 }
 
 // limits are what the board allows in one direction.
@@ -91,8 +94,8 @@ var customary = [2]limits{
 
 var directions = [2]radio.Direction{radio.Receive, radio.Transmit}
 
-func open(ctx context.Context, u radio.URI, opts options, permit radio.TransmitPermit, session context.Context) (*Device, error) {
-	d := &Device{opts: opts, permit: permit, session: session, turn: make(chan struct{}, 1)}
+func open(ctx context.Context, u radio.URI, opts options, o *Opener) (*Device, error) {
+	d := &Device{opts: opts, permit: o.permit, guard: o.guard, session: o.session, turn: make(chan struct{}, 1)}
 	l, version, b, err := d.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -144,7 +147,7 @@ func (d *Device) describe(u radio.URI, version string) {
 		Firmware: strings.TrimSpace(d.board.firmware + " (iiod " + version + ")"),
 		Notes: []string{
 			"this driver was never tried on real hardware, only with Debian's iiod and an emulated board",
-			"if the program dies while it transmits, the board stops the samples but leaves its oscillator and attenuator as they are: what leaks through goes on",
+			"if the host hangs or dies, or this program and its guard are killed at once, while it transmits, samples end but the board leaves its oscillator and attenuator as they are: what leaks through goes on until it is unplugged, loses its power or is switched off",
 			"the network over USB carries a few million samples a second in all",
 		},
 	}
@@ -697,9 +700,11 @@ func (d *Device) powerdown() (a attribute, ok bool) {
 func (d *Device) off() (err error) {
 	for range offAttempts {
 		if err = d.tryOff(); err == nil {
+			d.maybeOn.Store(false)
 			return nil
 		}
 	}
+	d.maybeOn.Store(true)
 	return fmt.Errorf("%w (%w)", ErrCarrier, err)
 }
 
@@ -753,6 +758,27 @@ func (d *Device) on(ctx context.Context) error {
 	}
 	_, err = d.set(ctx, d.board.path[radio.Transmit], stage, strconv.FormatFloat(float64(g), 'f', -1, 64))
 	return err
+}
+
+// watchOver has the guard watch over the board. It is called with changing held.
+func (d *Device) watchOver(ctx context.Context) error {
+	d.mu.Lock()
+	w := d.watch
+	d.mu.Unlock()
+	switch {
+	case d.guard == nil:
+		return radio.ErrNoGuard
+	case w != nil:
+		return w.Err()
+	}
+	w, err := d.guard.Watch(ctx, d.opts.watched(), d.opts.still)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.watch = w
+	return nil
 }
 
 // stream makes a connection for samples.
@@ -825,7 +851,11 @@ func (d *Device) Close() error {
 		return errors.Join(errs...)
 	}
 	d.closed = true
+	guarded := d.watch
 	d.mu.Unlock()
+	if guarded != nil && !d.maybeOn.Load() {
+		guarded.Release()
+	}
 	d.turn <- struct{}{}
 	defer func() { <-d.turn }()
 	if d.control != nil {

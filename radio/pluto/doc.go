@@ -48,14 +48,18 @@
 //
 // # What keeps the carrier off
 //
-// Nothing is sent without a radio.TransmitPermit for the frequency and the gain.
-// When a transmitter is opened the board is set to its greatest attenuation, its
-// oscillator is switched off and so are the tones of its synthesizer, which sends
-// by itself when no samples come. All this is undone when the stream starts, but for
-// the tones, and done again when it is closed, when it fails, when the session ends
-// and when a panic takes the feeding goroutine down.
+// Nothing is sent without a radio.TransmitPermit for the frequency and the gain, and
+// without a radio.Guard that watches over the board. When a transmitter is opened the
+// board is set to its greatest attenuation, its oscillator is switched off and so are the
+// tones of its synthesizer, which sends by itself when no samples come. All this is undone
+// when the stream starts, but for the tones, and done again when it is closed, when it
+// fails, when the session ends, when the guard is lost and when a panic takes the feeding
+// goroutine down. However else the program ends, or when it stands still for longer than
+// limit_ms, the guard does it (see Switch).
 //
-// If the program dies, iiod sees the connection end and stops the samples. Nothing
-// on the board then switches the oscillator off or the attenuator up: what leaks
-// through goes on until someone else opens the board or unplugs it. Info says so.
+// Where nothing is left to do it, because the host hangs or dies, or program and guard are
+// killed at once, samples end with the blocks that the board holds, but nothing on the
+// board switches the oscillator off or the attenuator up: what leaks through goes on until
+// someone opens the board, or unplugs it. A board with power of its own goes on when its
+// host has none. Info says so.
 package pluto

@@ -15,6 +15,7 @@ import (
 	"ringwave/radio"
 	"ringwave/radio/loopback"
 	"ringwave/radio/pluto"
+	"ringwave/radio/virtual"
 )
 
 // fault is what a wire does to what the board sends.
@@ -204,7 +205,7 @@ func faultRun(t *testing.T, seed uint64) {
 
 	u, err := radio.ParseURI("pluto:" + w.ln.Addr().String() + "?" + ideal + "&block=1024&hold=on&deadline_ms=150")
 	ok(t, err)
-	dev, err := pluto.NewOpener(t.Context(), everything(t)).Open(t.Context(), u)
+	dev, err := pluto.NewOpener(t.Context(), everything(t), virtual.NewGuard()).Open(t.Context(), u)
 	if !check(err) {
 		return
 	}
@@ -306,7 +307,7 @@ func TestNoBoard(t *testing.T) {
 		}()
 		u, err := radio.ParseURI("pluto:" + ln.Addr().String() + "?deadline_ms=100")
 		ok(t, err)
-		if _, err := pluto.NewOpener(t.Context(), radio.TransmitPermit{}).Open(t.Context(), u); !errors.Is(err, c.want) {
+		if _, err := pluto.NewOpener(t.Context(), radio.TransmitPermit{}, nil).Open(t.Context(), u); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 		ok(t, ln.Close())
@@ -317,7 +318,7 @@ func TestNoBoard(t *testing.T) {
 	ok(t, ln.Close())
 	u, err := radio.ParseURI("pluto:" + ln.Addr().String())
 	ok(t, err)
-	if _, err := pluto.NewOpener(t.Context(), radio.TransmitPermit{}).Open(t.Context(), u); !errors.Is(err, pluto.ErrUnreachable) {
+	if _, err := pluto.NewOpener(t.Context(), radio.TransmitPermit{}, nil).Open(t.Context(), u); !errors.Is(err, pluto.ErrUnreachable) {
 		t.Error(err)
 	}
 }

@@ -40,6 +40,7 @@ type options struct {
 	hold     bool
 	window   int           // samples
 	deadline time.Duration // 0 for none
+	still    time.Duration // how long the program may stand still, 0 for ever
 }
 
 // The least and the most of what can be chosen.
@@ -58,7 +59,7 @@ const blockTime = 20 * time.Millisecond
 
 // allowedParams are the parameters of a URI.
 var allowedParams = []string{"freq_hz", "rate_hz", "filter_hz", "rx_gain", "tx_gain",
-	"feed", "block", "blocks", "ring", "hold", "window", "deadline_ms"}
+	"feed", "block", "blocks", "ring", "hold", "window", "deadline_ms", "limit_ms"}
 
 // given reads a number that the board keeps its own of where it is not there: nil then.
 func given(p *radio.Settings, key string, least, most float64) *float64 {
@@ -83,6 +84,7 @@ func parseOptions(u radio.URI) (options, error) {
 		ring:     p.Whole("ring", 64, 1, maxRing, 1),
 		window:   p.Whole("window", 1<<22, minWindow, maxWindow, 1),
 		deadline: p.Milliseconds("deadline_ms", 5*time.Second, 0, 600_000),
+		still:    p.Milliseconds("limit_ms", time.Second, 0, 10_000),
 	}
 	if f := given(p, "filter_hz", 1, 100e6); f != nil {
 		o.filter = radio.Hertz(*f)
@@ -143,16 +145,20 @@ func (o options) blockSamples(rate radio.Hertz) int {
 //	window          samples that may wait for the board when transmitting, 4194304
 //	deadline_ms     time without an answer after which a request or a stream fails,
 //	                5000 unless given, 0 for none
+//	limit_ms        time for which the program may stand still before its guard
+//	                switches the transmitter off, 1000 unless given, 0 for ever
 type Opener struct {
 	session context.Context
 	permit  radio.TransmitPermit
+	guard   radio.Guard
 }
 
 // NewOpener makes an opener. When session ends, whatever the boards transmit is cut
 // off at once and their carriers go off. permit is what the user has confirmed that
-// may be sent; its zero value is for receiving.
-func NewOpener(session context.Context, permit radio.TransmitPermit) *Opener {
-	return &Opener{session, permit}
+// may be sent, and guard watches over the boards that do; their zero values are for
+// receiving.
+func NewOpener(session context.Context, permit radio.TransmitPermit, guard radio.Guard) *Opener {
+	return &Opener{session, permit, guard}
 }
 
 // Open connects to a board and gives it the URI's settings. It leaves what transmits
@@ -162,7 +168,7 @@ func (o *Opener) Open(ctx context.Context, u radio.URI) (radio.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := open(ctx, u, opts, o.permit, o.session)
+	d, err := open(ctx, u, opts, o)
 	if err != nil {
 		return nil, fmt.Errorf("opening device %q: %w", u, err)
 	}

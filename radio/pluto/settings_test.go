@@ -12,6 +12,7 @@ import (
 	"ringwave/radio"
 	"ringwave/radio/loopback"
 	"ringwave/radio/pluto"
+	"ringwave/radio/virtual"
 	"ringwave/radio/virtual/iiod"
 )
 
@@ -48,7 +49,7 @@ func TestSettings(t *testing.T) {
 	}
 	text := radio.Describe(d).String()
 	for _, want := range []string{
-		"PlutoSDR", "serial 104473541196000f1b00010102030405", "never tried on real hardware", "if the program dies",
+		"PlutoSDR", "serial 104473541196000f1b00010102030405", "never tried on real hardware", "this program and its guard are killed at once",
 		"transmit gain hardwaregain: -20.25 dB (-89.75 dB to 0 dB in steps of 0.25 dB)", "receive antenna: C_N (of A_BALANCED,", "counted by the host",
 	} {
 		if !strings.Contains(text, want) {
@@ -87,7 +88,7 @@ func TestBadSettings(t *testing.T) {
 	} {
 		u, err := radio.ParseURI(uri)
 		ok(t, err)
-		if _, err := pluto.NewOpener(t.Context(), everything(t)).Open(t.Context(), u); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := pluto.NewOpener(t.Context(), everything(t), virtual.NewGuard()).Open(t.Context(), u); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", uri, err, want)
 		}
 	}
@@ -113,7 +114,7 @@ func TestPermit(t *testing.T) {
 	}
 	u, err := radio.ParseURI("pluto:" + b.address + "?tx_gain=-29")
 	ok(t, err)
-	if _, err := pluto.NewOpener(t.Context(), narrow).Open(t.Context(), u); !errors.Is(err, radio.ErrNotPermitted) {
+	if _, err := pluto.NewOpener(t.Context(), narrow, virtual.NewGuard()).Open(t.Context(), u); !errors.Is(err, radio.ErrNotPermitted) {
 		t.Errorf("too much gain in the URI: %v", err)
 	}
 	d := open(t, t.Context(), narrow, b.address, "freq_hz=868.5e6")

@@ -53,7 +53,7 @@ type transmitter struct {
 	rate    radio.Hertz // since Start
 	link    *link
 	ended   chan struct{}
-	unwatch func() // ends watching the session
+	unwatch func() // ends watching the session and the guard
 	closer  sync.Once
 	result  error
 
@@ -67,8 +67,9 @@ type transmitter struct {
 }
 
 // OpenTransmitter gives a stream that is Ready; radio.ErrBusy while another is open,
-// radio.ErrNotPermitted where the board's frequency or gain is not permitted. It
-// switches off whatever the board transmits.
+// radio.ErrNotPermitted where the board's frequency or gain is not permitted;
+// radio.ErrNoGuard or radio.ErrGuard where no guard watches over the board. It switches
+// off whatever the board transmits.
 func (d *Device) OpenTransmitter(ctx context.Context) (radio.Transmitter, error) {
 	d.changing.Lock()
 	defer d.changing.Unlock()
@@ -82,6 +83,9 @@ func (d *Device) OpenTransmitter(ctx context.Context) (radio.Transmitter, error)
 		return nil, radio.ErrBusy
 	}
 	if err := d.permit.Frequency(d.Frequency(radio.Transmit)); err != nil {
+		return nil, fmt.Errorf("opening the transmitter of %s: %w", d.info.URI, err)
+	}
+	if err := d.watchOver(ctx); err != nil {
 		return nil, fmt.Errorf("opening the transmitter of %s: %w", d.info.URI, err)
 	}
 	if err := d.off(); err != nil {
@@ -134,6 +138,12 @@ func (t *transmitter) begin(ctx context.Context) error {
 	// Neither frequency nor gain may change between the look and the switch.
 	d.changing.Lock()
 	defer d.changing.Unlock()
+	d.mu.Lock()
+	guard := d.watch
+	d.mu.Unlock()
+	if err := guard.Err(); err != nil {
+		return err
+	}
 	l, err := d.stream(ctx, radio.Transmit)
 	if err != nil {
 		return err
@@ -151,13 +161,20 @@ func (t *transmitter) begin(ctx context.Context) error {
 		return radio.ErrClosed
 	}
 	t.link, t.ended = l, make(chan struct{})
-	t.unwatch = watch(d.session, func() {
+	forgetSession := watch(d.session, func() {
 		t.cut(fmt.Errorf("transmitting with %s: %w: %w", d.info.URI, ErrSessionOver, context.Cause(d.session)))
 	})
+	forgetGuard := watch(guard.Living(), func() {
+		t.cut(fmt.Errorf("transmitting with %s: %w", d.info.URI, guard.Err()))
+	})
+	t.unwatch = func() { forgetSession(); forgetGuard() }
 	t.mu.Unlock()
 	// The board has samples from before its carrier is on until after it is off.
 	go t.pump()
-	err = t.powered(ctx, func(ctx context.Context) error { return d.on(ctx) })
+	err = t.powered(ctx, func(ctx context.Context) error {
+		// Again behind it: the program may have been stopped just before.
+		return errors.Join(d.on(ctx), guard.Err())
+	})
 	if err != nil {
 		t.cut(err)
 	}

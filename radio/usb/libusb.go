@@ -120,7 +120,27 @@ func (libusb) Open(ctx context.Context, at Address) (Transport, error) {
 	return t, nil
 }
 
-// board is a Transport.
+// OpenBeside opens the board at an address without its interface. Linux lets any program
+// that may open a board make control requests to it as a whole.
+func (libusb) OpenBeside(ctx context.Context, at Address, want func(Identity) bool) (Controller, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c, err := start()
+	if err != nil {
+		return nil, err
+	}
+	b := &board{context: c}
+	if b.device, err = openAt(c, at); err == nil && !want(identity(b.device.Desc)) {
+		err = ErrUnplugged
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the board at %v: %w", at, err), b.Close())
+	}
+	return b, nil
+}
+
+// board is a Transport, or without an interface a Controller alone.
 type board struct {
 	context *gousb.Context
 	device  *gousb.Device

@@ -15,3 +15,7 @@ func (noHost) List(context.Context, func(Identity) bool) ([]Listed, error) {
 }
 
 func (noHost) Open(context.Context, Address) (Transport, error) { return nil, ErrNoUSBBuild }
+
+func (noHost) OpenBeside(context.Context, Address, func(Identity) bool) (Controller, error) {
+	return nil, ErrNoUSBBuild
+}

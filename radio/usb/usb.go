@@ -47,6 +47,10 @@ type Host interface {
 	// Open opens the board, takes a kernel driver off it, sets configuration 1
 	// and claims interface 0.
 	Open(ctx context.Context, at Address) (Transport, error)
+	// OpenBeside opens the board for control requests alone, which another program may
+	// have open: it claims and changes nothing. It fails with ErrUnplugged where no board
+	// that want asks for is at the address.
+	OpenBeside(ctx context.Context, at Address, want func(Identity) bool) (Controller, error)
 }
 
 // Setup is the head of a control request (USB 2.0, section 9.3).
@@ -69,22 +73,26 @@ const (
 	MaxControlData       = 4096 // of one control request, in bytes, by usbfs
 )
 
-// Transport is one open board. It is safe for use by several goroutines; requests
-// follow each other.
+// Controller is a board that takes control requests. It is safe for use by several
+// goroutines; requests follow each other.
 //
 // Errors are of the kinds of this package where one fits, by errors.Is.
-type Transport interface {
+type Controller interface {
 	// Control makes a control request. data is sent, or filled where s has
 	// DirectionIn; n is the number of bytes that went. A timeout of 0 or less is
 	// refused: nothing may wait for ever.
 	Control(s Setup, data []byte, timeout time.Duration) (n int, err error)
+	// Close gives the board back. A second Close does nothing.
+	Close() error
+}
+
+// Transport is one open board: a Controller, whose Close ends the streams, too.
+type Transport interface {
+	Controller
 	// OpenIn queues transfers on a bulk endpoint to the host.
 	OpenIn(c InConfig) (InStream, error)
 	// OpenOut makes ready a bulk endpoint from the host.
 	OpenOut(c OutConfig) (OutStream, error)
-	// Close ends the streams and gives the board back. A second Close does
-	// nothing.
-	Close() error
 }
 
 // InConfig describes a stream to the host.

@@ -273,6 +273,19 @@ func (b *Bench) Index() int64 {
 	return b.index
 }
 
+// Carriers gives the places of the boards whose transmit chains are on, with samples or
+// without.
+func (b *Bench) Carriers() (places []int) {
+	b.lock()
+	defer b.unlock()
+	for _, m := range b.members {
+		if m.radio.Activity().Carrier {
+			places = append(places, m.index)
+		}
+	}
+	return places
+}
+
 // lock locks and brings time up to now.
 func (b *Bench) lock() {
 	b.mu.Lock()

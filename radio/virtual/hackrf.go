@@ -63,6 +63,10 @@ type HackRFConfig struct {
 // Sweeping, the flash, the Opera Cake and what only a HackRF Pro has are refused by
 // a stall.
 //
+// A board in ModeTransmit has its transmit chain on, whether samples come or not, until it
+// is put into another mode: from before its ring is full, while it waits for a trigger,
+// and also after its underrun limit, which ends samples only. See Carrier.
+//
 // Where public descriptions leave a choice, it is what asks most of a driver: a
 // trigger's edge is lost on a board that is not yet armed, or has not yet filled
 // its ring; and data of less than a full block of 16 KiB are never sent.
@@ -210,6 +214,16 @@ func (h *HackRF) Settings() Settings {
 	return h.settings
 }
 
+// Carrier tells whether the transmit chain is on: the oscillator leaks to the antenna then,
+// with samples and without.
+func (h *HackRF) Carrier() bool {
+	h.seat.Lock()
+	defer h.seat.Unlock()
+	return h.carrier()
+}
+
+func (h *HackRF) carrier() bool { return h.settings.Mode == ModeTransmit && !h.unplugged }
+
 // Transcript gives the control requests so far, refused ones too.
 func (h *HackRF) Transcript() []Request {
 	h.seat.Lock()
@@ -226,7 +240,7 @@ func (h *HackRF) ClearTranscript() {
 
 // Activity tells whether samples go.
 func (h *HackRF) Activity() Activity {
-	a := Activity{Stream: h.stream.number, Tuning: h.registers.tuning, Rate: h.settings.Rate, Frequency: h.settings.Frequency}
+	a := Activity{Stream: h.stream.number, Tuning: h.registers.tuning, Rate: h.settings.Rate, Frequency: h.settings.Frequency, Carrier: h.carrier()}
 	if !h.stream.flows() {
 		return a
 	}

@@ -259,7 +259,9 @@ func (st *stream) piece(n int64) (k int64, lost bool) {
 	return min(n, l.end-st.seen), true
 }
 
-// shortfall counts n bytes that had no room, or were not there.
+// shortfall counts n bytes that had no room, or were not there. At the limit the
+// converter's processor goes idle; the other knows nothing of it, so that the mode and the
+// transmit chain stay.
 func (st *stream) shortfall(n int64) {
 	if st.short == 0 {
 		st.m0.Shortfalls++

@@ -59,8 +59,7 @@ func (h *Host) List(ctx context.Context, want func(usb.Identity) bool) ([]usb.Li
 	defer h.mu.Unlock()
 	var found []usb.Listed
 	for i, b := range h.boards {
-		d := b.Descriptors()
-		id := usb.Identity{Vendor: d.Vendor(), Product: d.Product(), Release: d.Release()}
+		d, id := b.Descriptors(), identity(b)
 		if !plugged(b) || !want(id) {
 			continue
 		}
@@ -83,17 +82,48 @@ func (h *Host) Open(ctx context.Context, at usb.Address) (usb.Transport, error) 
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	i := at.Device - 1
-	if at.Bus != 1 || i < 0 || i >= len(h.boards) || !plugged(h.boards[i]) {
-		return nil, fmt.Errorf("opening the board at %v: %w", at, ErrUnplugged)
+	t, err := h.reach(at)
+	if err != nil {
+		return nil, err
 	}
 	if h.open[at] != nil {
 		return nil, fmt.Errorf("opening the board at %v: %w", at, usb.ErrInUse)
 	}
-	t := &transport{host: h, at: at, board: h.boards[i]}
-	t.ctx, t.cancel = context.WithCancel(context.Background())
 	h.open[at] = t
 	return t, nil
+}
+
+// OpenBeside opens a board for control requests, who else has it open or not.
+func (h *Host) OpenBeside(ctx context.Context, at usb.Address, want func(usb.Identity) bool) (usb.Controller, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t, err := h.reach(at)
+	if err != nil {
+		return nil, err
+	}
+	if !want(identity(t.board)) {
+		return nil, fmt.Errorf("opening the board at %v: %w", at, ErrUnplugged)
+	}
+	return t, nil
+}
+
+// reach gives a way to the board at an address. The lock is held.
+func (h *Host) reach(at usb.Address) (*transport, error) {
+	i := at.Device - 1
+	if at.Bus != 1 || i < 0 || i >= len(h.boards) || !plugged(h.boards[i]) {
+		return nil, fmt.Errorf("opening the board at %v: %w", at, ErrUnplugged)
+	}
+	t := &transport{host: h, at: at, board: h.boards[i]}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	return t, nil
+}
+
+func identity(b Board) usb.Identity {
+	d := b.Descriptors()
+	return usb.Identity{Vendor: d.Vendor(), Product: d.Product(), Release: d.Release()}
 }
 
 // transport is an open board.
@@ -198,7 +228,9 @@ func (t *transport) Close() error {
 	t.control.Wait()
 	t.host.mu.Lock()
 	defer t.host.mu.Unlock()
-	delete(t.host.open, t.at)
+	if t.host.open[t.at] == t {
+		delete(t.host.open, t.at)
+	}
 	return errors.Join(errs...)
 }
 

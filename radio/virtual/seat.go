@@ -34,9 +34,11 @@ const (
 	Transmitting
 )
 
-// Activity is what a board does at a time. Only Mode matters while it is Off.
+// Activity is what a board does at a time. Only Mode and Carrier matter while it is Off.
 type Activity struct {
 	Mode Mode
+	// Carrier says that the transmit chain is on, samples or none.
+	Carrier bool
 	// Stream and Tuning count starts and retunes, each of which leaves a new
 	// phase.
 	Stream, Tuning uint64

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ringwave/cmd/internal/config"
+	"ringwave/radio"
+	"ringwave/radio/guard"
+	"ringwave/radio/hackrf"
+	"ringwave/radio/pluto"
+	"ringwave/radio/usb"
+)
+
+// guardCommand is the name of the command that startGuard starts.
+const guardCommand = "guard"
+
+func newGuardCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    guardCommand,
+		Short:  "Switch boards off for a program that no longer can",
+		Hidden: true, // the program itself starts it
+		Long: `Watch over the boards that another ringwave sends with, which starts this and talks to
+it over standard input and output, and switch them off when it ends or stands still.`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			guard.Ignore()
+			return guard.Serve(cmd.InOrStdin(), cmd.OutOrStdout(), openSwitch, cmd.ErrOrStderr())
+		},
+	}
+}
+
+// openSwitch opens a guard's way to a board.
+func openSwitch(ctx context.Context, u radio.URI) (guard.Switch, error) {
+	switch u.Scheme {
+	case driverHackRF:
+		return hackrf.OpenSwitch(ctx, usb.System(), u)
+	case driverPluto:
+		return pluto.OpenSwitch(ctx, u)
+	}
+	return nil, fmt.Errorf("device %q: allowed are boards of %s and %s", u, driverHackRF, driverPluto)
+}
+
+// startGuard starts the guard of a configuration's boards, in another process; nil where
+// nothing may be sent, or by no board. It ends after ctx, when no board needs it.
+func startGuard(ctx context.Context, c config.Config, permit radio.TransmitPermit) (radio.Guard, error) {
+	sends := func(uri string) bool {
+		scheme, _, _ := strings.Cut(uri, ":")
+		return scheme == driverHackRF || scheme == driverPluto
+	}
+	if !permit.Allowed() || !slices.ContainsFunc(c.Radio.Transmitters, sends) {
+		return nil, nil
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("looking for the program that is the guard of the carriers: %w", err)
+	}
+	g, err := guard.Start(ctx, program, guardCommand)
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
+}

@@ -1,0 +1,73 @@
+package virtual
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"ringwave/radio"
+)
+
+// Guard is a radio.Guard of emulated boards that are in the same process as the program
+// that sends with them: they end with it, so that there is nothing to switch off. It is
+// for these alone. It can be lost, as a real one can.
+type Guard struct {
+	living context.Context
+	lose   context.CancelCauseFunc
+
+	mu      sync.Mutex
+	watched []string
+}
+
+// NewGuard makes a guard.
+func NewGuard() *Guard {
+	g := &Guard{}
+	g.living, g.lose = context.WithCancelCause(context.Background())
+	return g
+}
+
+// Lose has programs lose the guard, for a reason.
+func (g *Guard) Lose(why string) {
+	g.lose(fmt.Errorf("%w cannot be relied on: %s", radio.ErrGuard, why))
+}
+
+// Watched gives the URIs of the boards that are watched, in the order in which they came.
+func (g *Guard) Watched() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.watched)
+}
+
+// Watch implements radio.Guard.
+func (g *Guard) Watch(ctx context.Context, board radio.URI, _ time.Duration) (radio.Watch, error) {
+	if g.living.Err() != nil {
+		return nil, context.Cause(g.living)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.watched = append(g.watched, board.String())
+	return &watch{g, board.String()}, nil
+}
+
+// watch is a radio.Watch.
+type watch struct {
+	g   *Guard
+	uri string
+}
+
+func (w *watch) Living() context.Context { return w.g.living }
+
+func (w *watch) Err() error { return context.Cause(w.g.living) }
+
+func (w *watch) Release() {
+	w.g.mu.Lock()
+	defer w.g.mu.Unlock()
+	if i := slices.Index(w.g.watched, w.uri); i >= 0 {
+		w.g.watched = slices.Delete(w.g.watched, i, i+1)
+	}
+}
