@@ -17,6 +17,7 @@ import (
 	"ringwave/cmd/internal/config"
 	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/keystream"
+	"ringwave/radio"
 )
 
 // The files of a calibration's folder, beside config.toml, plots and recordings.
@@ -314,15 +315,16 @@ func (k *calibrator) measure(ctx context.Context, stderr io.Writer) error {
 		p.report(len(k.blocks))
 		return nil
 	})
+	err = lostGuard(k.bench.guarded, err)
 	// Carriers go off before what is heard is looked at, which takes its time.
-	if err := errors.Join(k.bench.stop(), k.bench.close()); err != nil {
-		return err
+	if ended := errors.Join(k.bench.stop(), k.bench.close()); ended != nil && !errors.Is(err, radio.ErrGuard) {
+		return ended
 	}
 	if err != nil && ctx.Err() != nil {
 		err = ctx.Err()
 	}
 	var unheard *sounder.NotHeardError
-	if errors.As(err, &unheard) {
+	if errors.As(err, &unheard) && !errors.Is(err, radio.ErrGuard) {
 		return bad(k.bench.explain(unheard, k.cfg.Calibration))
 	}
 	return errors.Join(err, k.table.Sync())

@@ -41,6 +41,7 @@ type soundedBench struct {
 	radios   *array.Array     // nil but for radios
 	recorder *recorder        // nil unless recorded
 	closing  []func() error
+	guarded  func() error // says why the radios' guard is lost, once it is; nil without radios
 }
 
 // soundingConfig gives the soundings of a configuration, without streams.
@@ -185,11 +186,11 @@ func (b *soundedBench) simulate(c config.Config, root keystream.Seed) error {
 
 // connect opens radios.
 func (b *soundedBench) connect(ctx context.Context, c config.Config, devices registryOf, patience time.Duration) error {
-	a, err := openArray(ctx, c, devices)
+	a, guarded, err := openArray(ctx, c, devices)
 	if err != nil {
 		return err
 	}
-	b.radios = a
+	b.radios, b.guarded = a, guarded
 	b.closing = append(b.closing, a.Close)
 	if err := a.Start(ctx); err != nil {
 		return err

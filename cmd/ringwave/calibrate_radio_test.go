@@ -549,7 +549,7 @@ func TestRunByACalibrationOverRadios(t *testing.T) {
 // turnTwice opens and closes the boards' streams, which gives them new phases.
 func (b *airBench) turnTwice(t testing.TB) {
 	t.Helper()
-	a, err := openArray(t.Context(), b.config(t), b.registry)
+	a, _, err := openArray(t.Context(), b.config(t), b.registry)
 	if err != nil {
 		t.Fatal(err)
 	}

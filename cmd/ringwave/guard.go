@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -46,9 +47,17 @@ func openSwitch(ctx context.Context, u radio.URI) (guard.Switch, error) {
 	return nil, fmt.Errorf("device %q: allowed are boards of %s and %s", u, driverHackRF, driverPluto)
 }
 
+// lostGuard puts first of an error that the guard was lost, if it was.
+func lostGuard(guarded func() error, err error) error {
+	if err == nil || guarded == nil || guarded() == nil || errors.Is(err, radio.ErrGuard) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", guarded(), err)
+}
+
 // startGuard starts the guard of a configuration's boards, in another process; nil where
 // nothing may be sent, or by no board. It ends after ctx, when no board needs it.
-func startGuard(ctx context.Context, c config.Config, permit radio.TransmitPermit) (radio.Guard, error) {
+func startGuard(ctx context.Context, c config.Config, permit radio.TransmitPermit) (*guard.Client, error) {
 	sends := func(uri string) bool {
 		scheme, _, _ := strings.Cut(uri, ":")
 		return scheme == driverHackRF || scheme == driverPluto
@@ -60,9 +69,5 @@ func startGuard(ctx context.Context, c config.Config, permit radio.TransmitPermi
 	if err != nil {
 		return nil, fmt.Errorf("looking for the program that is the guard of the carriers: %w", err)
 	}
-	g, err := guard.Start(ctx, program, guardCommand)
-	if err != nil {
-		return nil, err
-	}
-	return g, nil
+	return guard.Start(ctx, program, guardCommand)
 }

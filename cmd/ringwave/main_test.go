@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -30,15 +31,28 @@ const (
 	childArgs = "RINGWAVE_TEST_ARGS"
 	killAt    = "RINGWAVE_TEST_KILL_AT"
 	killFile  = "RINGWAVE_TEST_KILL_FILE"
+	// panics says that SIGUSR1 is to be a panic in a goroutine of its own.
+	panics = "RINGWAVE_TEST_PANIC"
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == guardCommand { // of a child that sends
+		main()
+	}
 	args := os.Getenv(childArgs)
 	if args == "" {
 		os.Exit(m.Run())
 	}
 	if at, err := strconv.ParseInt(os.Getenv(killAt), 10, 64); err == nil {
 		go killSelf(filepath.Join(os.Getenv("RINGWAVE_TEST_DIR"), cmp.Or(os.Getenv(killFile), runfolder.MetricsName)), at)
+	}
+	if os.Getenv(panics) != "" {
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, syscall.SIGUSR1)
+		go func() {
+			<-c
+			panic("a bug in a pool")
+		}()
 	}
 	os.Args = append(os.Args[:1:1], strings.Split(args, "\n")...)
 	main()

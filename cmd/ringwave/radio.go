@@ -46,18 +46,6 @@ func newRegistry(session context.Context, host usb.Host, permit radio.TransmitPe
 // registryOf makes a registry of devices for a session and a permit.
 type registryOf func(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error)
 
-// systemRegistry gives the registry of the devices of this machine, under a guard where
-// the configuration has boards that send.
-func systemRegistry(c config.Config) registryOf {
-	return func(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error) {
-		guard, err := startGuard(session, c, permit)
-		if err != nil {
-			return nil, err
-		}
-		return newRegistry(session, usb.System(), permit, guard)
-	}
-}
-
 // permitOf gives what the user has confirmed that may be sent: signals as wide as the
 // sample rate.
 func permitOf(c config.Config) (radio.TransmitPermit, error) {
@@ -127,7 +115,8 @@ func (s *session) connect(ctx context.Context) error {
 		return nil
 	}
 	ctx, s.carriersOff = context.WithCancelCause(ctx)
-	a, err := openArray(ctx, s.cfg, s.devices)
+	a, guarded, err := openArray(ctx, s.cfg, s.devices)
+	s.guarded = guarded
 	if err != nil {
 		return err // a caller closes the session
 	}
@@ -146,21 +135,35 @@ func (s *session) connect(ctx context.Context) error {
 }
 
 // openArray opens the radios of a configuration, as far as the user permits; open nil
-// stands for those of this machine.
-func openArray(ctx context.Context, c config.Config, open registryOf) (*array.Array, error) {
+// stands for those of this machine, under a guard. guarded says why that is lost, once it
+// is, which any of the radios may fail by first.
+func openArray(ctx context.Context, c config.Config, open registryOf) (a *array.Array, guarded func() error, err error) {
 	permit, err := permitOf(c)
 	if err != nil {
-		return nil, bad(err)
+		return nil, nil, bad(err)
 	}
+	guarded = func() error { return nil }
 	if open == nil {
-		open = systemRegistry(c)
+		g, err := startGuard(ctx, c, permit)
+		if err != nil {
+			return nil, nil, err
+		}
+		if g != nil {
+			guarded = g.Err
+		}
+		open = func(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error) {
+			if g == nil {
+				return newRegistry(session, usb.System(), permit, nil)
+			}
+			return newRegistry(session, usb.System(), permit, g)
+		}
 	}
 	devices, err := open(ctx, permit)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	a, err := array.Open(ctx, devices, arrayConfig(c))
-	return a, bad(err)
+	a, err = array.Open(ctx, devices, arrayConfig(c))
+	return a, guarded, bad(err)
 }
 
 // radioNotes are the sentences that radios ask for, each once.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,6 +36,7 @@ const (
 
 // scene is an emulated bench on which the program runs.
 type scene struct {
+	bench        *virtual.Bench
 	bus          *usbfs.Bus
 	transmitters []*virtual.HackRF // at 001/001 and 001/002
 	receiver     *virtual.HackRF
@@ -44,6 +46,12 @@ type scene struct {
 // newScene plugs in two transmitters and a receiver that hears them, with trigger
 // wires and 10 MHz.
 func newScene(t testing.TB) *scene {
+	t.Helper()
+	return newSceneWith(t, func(b *virtual.HackRF) virtual.Board { return b })
+}
+
+// newSceneWith is newScene with something between the first board and its plug.
+func newSceneWith(t testing.TB, between func(*virtual.HackRF) virtual.Board) *scene {
 	t.Helper()
 	s := &scene{}
 	cfg := virtual.Config{
@@ -69,7 +77,7 @@ func newScene(t testing.TB) *scene {
 			t.Error(err)
 		}
 	})
-	s.bus = plugged(t, s.transmitters[0], s.transmitters[1])
+	s.bench, s.bus = bench, plugged(t, between(s.transmitters[0]), s.transmitters[1])
 	if s.receiverAt, err = s.bus.Plug(s.receiver); err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +108,12 @@ type running struct {
 // start starts a run over the boards of the scene, which goes on for ever.
 func (s *scene) start(t testing.TB, program string, more ...string) *running {
 	t.Helper()
+	return s.startAs(t, func(args []string) *exec.Cmd { return exec.Command(program, args...) }, more...)
+}
+
+// startAs is start with a command that is made of the program's arguments.
+func (s *scene) startAs(t testing.TB, command func(args []string) *exec.Cmd, more ...string) *running {
+	t.Helper()
 	r := &running{folder: filepath.Join(t.TempDir(), "run")}
 	uri := func(i int) string {
 		return fmt.Sprintf("hackrf:%s?limit_ms=%d", safetySerial(i), safetyLimit.Milliseconds())
@@ -115,8 +129,8 @@ func (s *scene) start(t testing.TB, program string, more ...string) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.cmd = exec.Command(program, args...)
-	r.cmd.Env = append(os.Environ(), env...)
+	r.cmd = command(args)
+	r.cmd.Env = append(append(os.Environ(), r.cmd.Env...), env...)
 	r.cmd.Stdout, r.cmd.Stderr = &r.output, &r.output
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -128,8 +142,18 @@ func (s *scene) start(t testing.TB, program string, more ...string) *running {
 	return r
 }
 
-// end waits for the program and wants an exit status, -1 for that of SIGKILL.
+// end waits for the program and its guard, and wants an exit status, -1 for that of a
+// signal.
 func (r *running) end(t testing.TB, status int) {
+	t.Helper()
+	r.ended(t)
+	if got := r.cmd.ProcessState.ExitCode(); got != status {
+		t.Errorf("status %d, want %d: %s", got, status, &r.output)
+	}
+}
+
+// ended waits for the program and its guard, which has its output, too.
+func (r *running) ended(t testing.TB) {
 	t.Helper()
 	ended := make(chan struct{})
 	go func() {
@@ -141,9 +165,31 @@ func (r *running) end(t testing.TB, status int) {
 	case <-time.After(patience):
 		t.Fatalf("the program has not ended after %v", patience)
 	}
-	if got := r.cmd.ProcessState.ExitCode(); got != status {
-		t.Errorf("status %d, want %d: %s", got, status, &r.output)
+}
+
+// guard gives the process of the program's guard.
+func (r *running) guard(t testing.TB) int {
+	t.Helper()
+	pid := r.cmd.Process.Pid
+	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		t.Fatal(err)
 	}
+	// Which thread has started it is no matter of the kernel's documentation.
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range threads {
+		if more, err := os.ReadFile(name); err == nil && len(list) == 0 {
+			list = more
+		}
+	}
+	guard, err := strconv.Atoi(strings.TrimSpace(string(list)))
+	if err != nil {
+		t.Fatalf("the program's children are %q", list)
+	}
+	return guard
 }
 
 func (r *running) signal(t testing.TB, s os.Signal) {
@@ -153,7 +199,7 @@ func (r *running) signal(t testing.TB, s os.Signal) {
 	}
 }
 
-// transmits tells whether a board's carrier is on.
+// transmits tells whether a board sends samples.
 func transmits(b *virtual.HackRF) bool {
 	return b.Settings().Mode == virtual.ModeTransmit && b.M0().Active == virtual.M0TXRun
 }
@@ -208,8 +254,25 @@ func (s *scene) switchedOff(t testing.TB, since []uint32, within radio.SampleCou
 	}
 }
 
-// stoppedByLimit wants that transmitters stop by themselves, whose host has died: when
-// what was on its way to them is sent and the limit is over, in samples of their own.
+// carriersOff waits until the transmit chains of all boards are off, samples or none.
+func (s *scene) carriersOff(t testing.TB) {
+	t.Helper()
+	until(t, "the carriers to go off", func() bool { return len(s.bench.Carriers()) == 0 })
+}
+
+// forget forgets what the transmitters were asked for.
+func (s *scene) forget() {
+	for _, b := range s.transmitters {
+		b.ClearTranscript()
+	}
+}
+
+// fell is what a guard says whose program has ended.
+const fell = "ringwave guard: the program has ended without switching them off: switched off hackrf:"
+
+// stoppedByLimit wants that transmitters stop sending samples by themselves, whose host
+// has died with its guard: when what was on its way to them is sent and the limit is over,
+// in samples of their own. Their transmit chains stay on.
 func (s *scene) stoppedByLimit(t testing.TB) {
 	t.Helper()
 	const (
@@ -224,8 +287,8 @@ func (s *scene) stoppedByLimit(t testing.TB) {
 	})
 	for i, b := range s.transmitters {
 		m := b.M0()
-		if m.Active != virtual.M0Idle || m.Error != virtual.M0TXTimeout {
-			t.Errorf("transmitter %d: %+v", i, m)
+		if m.Active != virtual.M0Idle || m.Error != virtual.M0TXTimeout || !b.Carrier() {
+			t.Errorf("transmitter %d: carrier %v, %+v", i, b.Carrier(), m)
 		}
 		if sent := m.M0Count - dead[i]; sent > queued+rings {
 			t.Errorf("transmitter %d sent %d bytes after its host's death; allowed are %d", i, sent, queued+rings)
@@ -254,27 +317,6 @@ func TestCarriers(t *testing.T) {
 		r.end(t, exitInterrupted)
 		s.switchedOff(t, since, prompt)
 		wantAll(t, r.output.String(), "ringwave run --resume "+r.folder)
-	})
-	// The program has no time to switch anything off: the boards do it.
-	t.Run("killed", func(t *testing.T) {
-		s := newScene(t)
-		r := s.start(t, program)
-		s.onAir(t, r)
-		r.signal(t, syscall.SIGKILL)
-		r.end(t, -1)
-		s.stoppedByLimit(t)
-	})
-	// SIGQUIT ends a program as a panic in any of its goroutines does: at once, and
-	// without clean-up. (One in the goroutine that feeds a board switches it off: see
-	// package hackrf's TestPanicInPump.)
-	t.Run("crashed", func(t *testing.T) {
-		s := newScene(t)
-		r := s.start(t, program)
-		s.onAir(t, r)
-		r.signal(t, syscall.SIGQUIT)
-		r.end(t, 2)
-		wantAll(t, r.output.String(), "goroutine")
-		s.stoppedByLimit(t)
 	})
 	t.Run("receiver lost", func(t *testing.T) {
 		s := newScene(t)
@@ -331,5 +373,168 @@ func TestCarriers(t *testing.T) {
 		}
 		r.signal(t, os.Interrupt)
 		r.end(t, exitInterrupted)
+	})
+}
+
+// Whatever ends the program, the guard switches the boards off, which has no time to do it
+// itself: in the middle of a transmission, before a board has enough to begin, and while one
+// waits for its trigger, where there is no limit of the board's own.
+func TestCarriersOfTheDead(t *testing.T) {
+	program := buildProgram(t)
+	dies := func(t *testing.T, s *scene, r *running, by os.Signal) {
+		t.Helper()
+		r.signal(t, by)
+		r.ended(t)
+		s.carriersOff(t)
+		wantAll(t, r.output.String(), fell)
+		for i, b := range s.transmitters {
+			if amp := b.Settings().Gains.Amp; amp {
+				t.Errorf("transmitter %d's amplifier is on", i)
+			}
+		}
+	}
+	// All that end a Go program and that it does not catch, or cannot.
+	for _, by := range []syscall.Signal{
+		syscall.SIGKILL, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE,
+		syscall.SIGILL, syscall.SIGTRAP, syscall.SIGSYS, syscall.SIGSTKFLT,
+	} {
+		t.Run(by.String(), func(t *testing.T) {
+			s := newScene(t)
+			r := s.start(t, program)
+			s.onAir(t, r)
+			dies(t, s, r, by)
+		})
+	}
+	t.Run("a panic in a goroutine", func(t *testing.T) {
+		s := newScene(t)
+		r := s.startAs(t, func(args []string) *exec.Cmd {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = []string{childArgs + "=" + strings.Join(args, "\n"), panics + "=1"}
+			return cmd
+		})
+		s.onAir(t, r)
+		dies(t, s, r, syscall.SIGUSR1)
+		wantAll(t, r.output.String(), "panic: a bug in a pool")
+	})
+	t.Run("before it has begun", func(t *testing.T) {
+		s := newSceneWith(t, func(b *virtual.HackRF) virtual.Board {
+			f := virtual.NewFaulty(b)
+			if err := f.OnTransfer(0x02, 1, virtual.Hang); err != nil {
+				t.Fatal(err)
+			}
+			return f
+		})
+		r := s.start(t, program)
+		first := s.transmitters[0]
+		until(t, "a board that waits for samples", func() bool { return first.Carrier() && first.M0().Active == virtual.M0TXStart })
+		dies(t, s, r, syscall.SIGKILL)
+		if n := first.M0().M0Count; n != 0 {
+			t.Errorf("it has sent %d bytes", n)
+		}
+	})
+	t.Run("armed", func(t *testing.T) {
+		s := newScene(t)
+		if err := s.bench.CutTrigger(virtual.Wire{From: 0, To: 1}); err != nil {
+			t.Fatal(err)
+		}
+		r := s.start(t, program)
+		until(t, "a board that waits for its trigger", s.transmitters[1].Armed)
+		dies(t, s, r, syscall.SIGKILL)
+	})
+}
+
+// A program that stands still for longer than the limit has its boards switched off, and
+// sends nothing when it goes on.
+func TestCarriersOfTheStopped(t *testing.T) {
+	program := buildProgram(t)
+	for _, by := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGTSTP} {
+		t.Run(by.String(), func(t *testing.T) {
+			s := newScene(t)
+			r := s.startAs(t, func(args []string) *exec.Cmd {
+				cmd := exec.Command(program, args...)
+				// SIGTSTP stops none that is in an orphaned process group.
+				cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+				return cmd
+			})
+			s.onAir(t, r)
+			r.signal(t, by)
+			s.carriersOff(t)
+			s.forget()
+			since := s.sent()
+			r.signal(t, syscall.SIGCONT)
+			r.end(t, exitFailure)
+			wantAll(t, r.output.String(), "ringwave guard: the program gave no sign of life for 1s: switched off hackrf:",
+				radio.ErrGuard.Error()+" cannot be relied on", "ringwave run --resume "+r.folder)
+			neverSent(t, s.transmitters...)
+			for i, b := range s.transmitters {
+				if n := b.M0().M0Count; n != since[i] {
+					t.Errorf("transmitter %d sent %d bytes on waking", i, n-since[i])
+				}
+			}
+		})
+	}
+}
+
+// Without a living guard the program sends nothing, and says why.
+func TestCarriersWithoutGuard(t *testing.T) {
+	program := buildProgram(t)
+	t.Run("killed", func(t *testing.T) {
+		s := newScene(t)
+		r := s.start(t, program)
+		s.onAir(t, r)
+		since := s.sent()
+		if err := syscall.Kill(r.guard(t), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		r.end(t, exitFailure)
+		s.switchedOff(t, since, safetyRate.Samples(2*time.Second))
+		wantAll(t, r.output.String(), radio.ErrGuard.Error()+" cannot be relied on: it has ended")
+	})
+	t.Run("stopped", func(t *testing.T) {
+		s := newScene(t)
+		r := s.start(t, program)
+		s.onAir(t, r)
+		guard := r.guard(t)
+		if err := syscall.Kill(guard, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		s.carriersOff(t)
+		if err := syscall.Kill(guard, syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		r.end(t, exitFailure)
+		wantAll(t, r.output.String(), radio.ErrGuard.Error()+" cannot be relied on: it has not answered for")
+	})
+	// The program's own file is gone, so that it cannot be started once more.
+	t.Run("cannot start", func(t *testing.T) {
+		s := newScene(t)
+		own := filepath.Join(t.TempDir(), "ringwave")
+		if err := os.Link(program, own); err != nil {
+			t.Fatal(err)
+		}
+		r := s.startAs(t, func(args []string) *exec.Cmd {
+			return exec.Command("/bin/sh", append([]string{"-c", `exec 9<"$0"; rm "$0"; exec /proc/self/fd/9 "$@"`, own}, args...)...)
+		})
+		r.ended(t)
+		if r.cmd.ProcessState.Success() {
+			t.Errorf("it runs: %s", &r.output)
+		}
+		wantAll(t, r.output.String(), radio.ErrGuard.Error()+" did not start")
+		neverSent(t, append(s.transmitters, s.receiver)...)
+	})
+	// This is what remains where both are gone: samples end, carriers do not.
+	t.Run("both killed", func(t *testing.T) {
+		s := newScene(t)
+		r := s.start(t, program)
+		s.onAir(t, r)
+		guard := r.guard(t)
+		r.signal(t, syscall.SIGSTOP) // or it switches them off
+		for _, pid := range []int{guard, r.cmd.Process.Pid} {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.end(t, -1)
+		s.stoppedByLimit(t)
 	})
 }

@@ -22,6 +22,7 @@ import (
 	"ringwave/learner"
 	"ringwave/phy"
 	"ringwave/phy/channel"
+	"ringwave/radio"
 )
 
 // journalName is the run folder's record of decryption shares.
@@ -57,6 +58,8 @@ type session struct {
 	patience time.Duration
 	// carriersOff cuts off what radios still have to send; nil without radios.
 	carriersOff context.CancelCauseFunc
+	// guarded says why the radios' guard is lost, once it is; nil without radios.
+	guarded func() error
 
 	before time.Duration // spent in earlier sittings
 	began  time.Time
@@ -447,7 +450,8 @@ func (s *session) train(ctx context.Context, report func(r learner.Record)) (err
 			}
 			return unusable{fmt.Sprintf("%v%s", err, s.smallerSteps())}
 		}
-		if errors.Is(err, phy.ErrStalled) {
+		err = lostGuard(s.guarded, err)
+		if errors.Is(err, phy.ErrStalled) && !errors.Is(err, radio.ErrGuard) {
 			return s.stoodStill(err)
 		}
 		if err != nil {

@@ -106,8 +106,9 @@ func (c *Client) lost(why string) {
 	c.lose(fmt.Errorf("%w cannot be relied on: %s", radio.ErrGuard, why))
 }
 
-// err gives why nothing is to be sent.
-func (c *Client) err() error {
+// Err gives why the guard can no longer be relied on, which is why nothing is to be sent;
+// nil while it can.
+func (c *Client) Err() error {
 	if c.living.Err() != nil {
 		return context.Cause(c.living)
 	}
@@ -145,7 +146,7 @@ func (c *Client) beat() {
 		case <-c.kick:
 		case <-timer.C:
 		}
-		if c.err() != nil {
+		if c.Err() != nil {
 			return
 		}
 		now := time.Since(c.began)
@@ -169,7 +170,7 @@ func (c *Client) Watch(ctx context.Context, board radio.URI, limit time.Duration
 	if err != nil {
 		return fail(err)
 	}
-	if err := c.err(); err != nil {
+	if err := c.Err(); err != nil {
 		return fail(err)
 	}
 	answer := make(chan message, 1)
@@ -248,7 +249,7 @@ type watch struct {
 }
 
 func (w *watch) Living() context.Context { return w.c.living }
-func (w *watch) Err() error              { return w.c.err() }
+func (w *watch) Err() error              { return w.c.Err() }
 
 func (w *watch) Release() {
 	w.c.mu.Lock()

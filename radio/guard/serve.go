@@ -42,9 +42,14 @@ const (
 // whenever it has, and which boards could not be. The error says what was wrong with the
 // pipe.
 func Serve(in io.Reader, out io.Writer, open Open, log io.Writer) error {
+	return serve(in, out, open, log, offPatience)
+}
+
+// serve is Serve that tries for patience to switch a board off.
+func serve(in io.Reader, out io.Writer, open Open, log io.Writer, patience time.Duration) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	g := &server{ctx: ctx, out: out, open: open, log: log, boards: map[uint64]watched{}, opened: make(chan opening)}
+	g := &server{ctx: ctx, out: out, open: open, log: log, patience: patience, boards: map[uint64]watched{}, opened: make(chan opening)}
 	defer g.closing.Wait()
 	g.say(message{verb: verbHello, number: wireVersion})
 	lines, ended := make(chan message), make(chan error, 1)
@@ -69,10 +74,11 @@ func Serve(in io.Reader, out io.Writer, open Open, log io.Writer) error {
 // server is a guard at work. Its goroutine is serve's; those that open and close ways to
 // boards touch nothing of it but opened, out and ctx.
 type server struct {
-	ctx    context.Context
-	open   Open
-	log    io.Writer
-	opened chan opening
+	ctx      context.Context
+	open     Open
+	log      io.Writer
+	patience time.Duration // with a board that does not go off
+	opened   chan opening
 	// closing counts ways that are being closed.
 	closing sync.WaitGroup
 
@@ -278,7 +284,7 @@ func (g *server) switchOff() {
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			errs[i] = persist(g.boards[n].way)
+			errs[i] = persist(g.boards[n].way, g.patience)
 		}()
 	}
 	all.Wait()
@@ -301,8 +307,8 @@ func (g *server) switchOff() {
 }
 
 // persist switches a board off, with patience.
-func persist(way Switch) (err error) {
-	for end := time.Now().Add(offPatience); ; time.Sleep(offPause) {
+func persist(way Switch, patience time.Duration) (err error) {
+	for end := time.Now().Add(patience); ; time.Sleep(offPause) {
 		if err = way.Off(); err == nil || time.Now().After(end) {
 			return err
 		}
