@@ -153,8 +153,163 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// A program that stops feeding a board that is fed strictly: the board stops by
-// itself, and the driver says so.
+// Who transmits has a guard, from before the board is switched on until it is off; without
+// one, or with one that is lost, there is no carrier.
+func TestGuard(t *testing.T) {
+	leaks(t)
+	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
+	board := r.boards[0]
+	never := func(what string) {
+		t.Helper()
+		for _, q := range board.Transcript() {
+			if q.Setup.Request == 1 && q.Setup.Value == 2 {
+				t.Errorf("%s: the board was switched to transmit", what)
+			}
+		}
+		board.ClearTranscript()
+	}
+	guarded := r.opener
+	r.opener = hackrf.NewOpener(context.Background(), r.host, anything(t), nil)
+	d := r.open(0, "rate_hz=2e6")
+	if _, err := d.OpenTransmitter(limited(t)); !errors.Is(err, radio.ErrNoGuard) {
+		t.Error(err)
+	}
+	ok(t, d.Close())
+	never("no guard")
+	r.opener = guarded
+	d = r.open(0, "rate_hz=2e6")
+	ok(t, receiver(t, d).Close())
+	if w := r.guard.Watched(); len(w) != 0 {
+		t.Errorf("who receives is watched: %q", w)
+	}
+	tx := transmitter(t, d)
+	if w, want := r.guard.Watched(), "hackrf:"+serial(0)+"?at=001%2F001"; len(w) != 1 || w[0] != want {
+		t.Errorf("watched are %q, want %s", w, want)
+	}
+	never("opened")
+	start(t, tx)
+	if !board.Carrier() {
+		t.Error("there is no carrier")
+	}
+	r.guard.Lose("a reason")
+	var err error
+	for src := make([]complex64, 100000); err == nil; {
+		_, err = tx.Write(limited(t), src, radio.TxMeta{})
+	}
+	if !errors.Is(err, radio.ErrGuard) || !strings.Contains(err.Error(), "cannot be relied on: a reason") {
+		t.Error(err)
+	}
+	if board.Carrier() {
+		t.Error("the carrier is on without a guard")
+	}
+	board.ClearTranscript()
+	_ = tx.Close() // it has failed
+	if _, err := d.OpenTransmitter(limited(t)); !errors.Is(err, radio.ErrGuard) {
+		t.Errorf("once more: %v", err)
+	}
+	ok(t, d.Close())
+	if w := r.guard.Watched(); len(w) != 0 {
+		t.Errorf("what is off is watched: %q", w)
+	}
+	if _, err := r.open(0, "").OpenTransmitter(limited(t)); !errors.Is(err, radio.ErrGuard) {
+		t.Errorf("opened anew: %v", err)
+	}
+	never("lost")
+}
+
+// A guard that is lost just before the board is switched on, as for a program that was
+// stopped there, finds it off.
+func TestGuardLostWhileStarting(t *testing.T) {
+	leaks(t)
+	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
+	r.opener = hackrf.NewOpener(context.Background(), losing{r.host, r.guard}, anything(t), r.guard)
+	tx := transmitter(t, r.open(0, "rate_hz=2e6"))
+	if err := tx.Start(limited(t)); !errors.Is(err, radio.ErrGuard) {
+		t.Error(err)
+	}
+	if n := r.boards[0].M0().M0Count; n != 0 || r.boards[0].Carrier() {
+		t.Errorf("carrier %v, %d bytes sent", r.boards[0].Carrier(), n)
+	}
+	ok(t, tx.Close())
+}
+
+// losing is a host whose guard is lost when a board is to transmit.
+type losing struct {
+	usb.Host
+	guard *virtual.Guard
+}
+
+func (l losing) Open(ctx context.Context, at usb.Address) (usb.Transport, error) {
+	t, err := l.Host.Open(ctx, at)
+	return losingBoard{t, l.guard}, err
+}
+
+type losingBoard struct {
+	usb.Transport
+	guard *virtual.Guard
+}
+
+func (b losingBoard) Control(s usb.Setup, data []byte, timeout time.Duration) (int, error) {
+	if s.Request == 1 && s.Value == 2 {
+		b.guard.Lose("stopped here")
+	}
+	return b.Transport.Control(s, data, timeout)
+}
+
+// A guard's way to a board works beside the program that has it open, in each of a
+// transmission's states, and touches nothing but the carrier and the amplifier.
+func TestSwitch(t *testing.T) {
+	leaks(t)
+	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
+	board := r.boards[0]
+	u, err := radio.ParseURI("hackrf:" + serial(0) + "?at=001/001")
+	ok(t, err)
+	way, err := hackrf.OpenSwitch(limited(t), r.host, u)
+	ok(t, err)
+	for _, c := range []struct {
+		params string
+		want   virtual.M0Mode
+	}{
+		{"feed=strict", virtual.M0TXStart}, {"trigger=trigger-in", virtual.M0TXStart}, {"tx_amp=11", virtual.M0TXRun},
+	} {
+		d := r.open(0, "rate_hz=2e6&"+c.params)
+		tx := transmitter(t, d)
+		start(t, tx)
+		until(t, "the board", func() bool { return board.M0().Active == c.want }, func() {})
+		if !board.Carrier() || len(r.bench.Carriers()) != 1 {
+			t.Errorf("%s: no carrier", c.params)
+		}
+		before := board.Settings()
+		ok(t, way.Off())
+		before.Mode, before.Gains.Amp = virtual.ModeOff, false
+		if after := board.Settings(); after != before || board.Carrier() || len(r.bench.Carriers()) != 0 {
+			t.Errorf("%s: %+v, want %+v", c.params, after, before)
+		}
+		r.cut() // what is still to be sent is no matter
+		_ = tx.Close()
+		ok(t, d.Close())
+		session, cut := context.WithCancel(context.Background())
+		t.Cleanup(cut)
+		r.cut = cut
+		r.opener = hackrf.NewOpener(session, r.host, anything(t), r.guard)
+	}
+	for _, bad := range []string{"hackrf:1", "hackrf:1?at=1", "hackrf:1?at=001/x", "hackrf:1?at=001/001&lna=8"} {
+		u, err := radio.ParseURI(bad)
+		ok(t, err)
+		if _, err := hackrf.OpenSwitch(limited(t), r.host, u); err == nil || !strings.Contains(err.Error(), "allowed") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+	u.Params.Set("at", "001/009")
+	if _, err := hackrf.OpenSwitch(limited(t), r.host, u); !errors.Is(err, usb.ErrUnplugged) {
+		t.Error(err)
+	}
+	board.Unplug()
+	ok(t, way.Off(), way.Close())
+}
+
+// A program that stops feeding a board that is fed strictly: the board stops sending by
+// itself, and keeps its transmit chain on until the driver switches it off, and says so.
 func TestUnderrunLimit(t *testing.T) {
 	leaks(t)
 	clock := &loopback.ManualClock{}
@@ -166,8 +321,14 @@ func TestUnderrunLimit(t *testing.T) {
 	ok(t, err)
 	until(t, "the carrier", func() bool { return r.boards[0].M0().Active == virtual.M0TXRun }, func() {})
 	until(t, "the board to stop", func() bool { return r.boards[0].M0().Active == virtual.M0Idle }, func() { clock.Advance(time.Millisecond); r.bench.Index() })
+	if !r.boards[0].Carrier() {
+		t.Error("the carrier went off by itself, which it does on no board")
+	}
 	if err := tx.(radio.LossChecker).CheckLoss(ctx); !errors.Is(err, hackrf.ErrUnderrunLimit) {
 		t.Error(err)
+	}
+	if r.boards[0].Carrier() {
+		t.Error("the driver has left the carrier on")
 	}
 	if _, err := tx.Write(ctx, make([]complex64, 1), radio.TxMeta{}); !errors.Is(err, hackrf.ErrUnderrunLimit) {
 		t.Error(err)
@@ -222,11 +383,17 @@ func TestCarrierStays(t *testing.T) {
 	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
 	var on atomic.Bool
 	r.opener = hackrf.NewOpener(context.Background(), stubborn{r.host, &on}, anything(t), r.guard)
-	tx := transmitter(t, r.open(0, "rate_hz=2e6"+brief))
+	d := r.open(0, "rate_hz=2e6"+brief)
+	tx := transmitter(t, d)
 	start(t, tx)
 	on.Store(true)
 	if err := tx.Close(); !errors.Is(err, hackrf.ErrCarrier) {
 		t.Error(err)
+	}
+	// The guard is to try again.
+	ok(t, d.Close())
+	if w := r.guard.Watched(); len(w) != 1 {
+		t.Errorf("what may be on is not watched: %q", w)
 	}
 }
 

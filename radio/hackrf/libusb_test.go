@@ -75,7 +75,7 @@ func TestLibusb(t *testing.T) {
 		{"Settings", TestSettings}, {"Permit", TestPermit}, {"OldFirmware", TestOldFirmware},
 		{"OpenFaults", TestOpenFaults}, {"PipeFaults", TestPipeFaults}, {"SessionEnds", TestSessionEnds},
 		{"UnderrunLimit", TestUnderrunLimit}, {"UnderrunLimitWhileWriting", TestUnderrunLimitWhileWriting},
-		{"CarrierStays", TestCarrierStays}, {"RandomFaults", func(t *testing.T) { manyFaults(t, 15, 400) }},
+		{"CarrierStays", TestCarrierStays}, {"Guard", TestGuard}, {"Switch", TestSwitch}, {"RandomFaults", func(t *testing.T) { manyFaults(t, 15, 400) }},
 	} {
 		t.Run(c.name, c.test)
 	}

@@ -125,6 +125,12 @@ func (b *bench) isOff(t *testing.T) {
 	}
 }
 
+// silent tells whether nothing can leave the board, as isOff wants it.
+func (b *bench) silent(t *testing.T) bool {
+	t.Helper()
+	return b.attribute(t, "ad9361-phy", "voltage0", "hardwaregain") == "-89.750000 dB" && b.attribute(t, "ad9361-phy", "TX_LO", "powerdown") == "1"
+}
+
 // everything permits all that a board can do.
 func everything(t *testing.T) radio.TransmitPermit {
 	t.Helper()

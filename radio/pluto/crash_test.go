@@ -145,12 +145,6 @@ func eventually(t *testing.T, what string, met func() bool) {
 	}
 }
 
-// silent tells whether nothing can leave the board, as isOff wants it.
-func (b *bench) silent(t *testing.T) bool {
-	t.Helper()
-	return b.attribute(t, "ad9361-phy", "voltage0", "hardwaregain") == "-89.750000 dB" && b.attribute(t, "ad9361-phy", "TX_LO", "powerdown") == "1"
-}
-
 // However a program ends, or when it stands still, its carrier goes off; nothing is sent
 // without the guard that sees to it.
 func TestCrash(t *testing.T) {

@@ -191,6 +191,101 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
+// Who transmits has a guard, from before the carrier is switched on until it is off; without
+// one, or with one that is lost, there is no carrier.
+func TestGuard(t *testing.T) {
+	goroutines(t)
+	b := newBench(t, loopback.Config{}, nil)
+	u, err := radio.ParseURI("pluto:" + b.address + "?" + ideal + "&block=1024")
+	ok(t, err)
+	none, err := pluto.NewOpener(t.Context(), everything(t), nil).Open(t.Context(), u)
+	ok(t, err)
+	if _, err := none.(radio.TransmitOpener).OpenTransmitter(t.Context()); !errors.Is(err, radio.ErrNoGuard) {
+		t.Error(err)
+	}
+	ok(t, none.Close())
+	g := virtual.NewGuard()
+	dev, err := pluto.NewOpener(t.Context(), everything(t), g).Open(t.Context(), u)
+	ok(t, err)
+	tx := transmitter(t, dev)
+	if w, want := g.Watched(), "pluto:"+b.address+"?deadline_ms=2000"; len(w) != 1 || w[0] != want {
+		t.Errorf("watched are %q, want %s", w, want)
+	}
+	if b.attribute(t, "ad9361-phy", "TX_LO", "powerdown") != "0" {
+		t.Error("there is no carrier")
+	}
+	g.Lose("a reason")
+	for err == nil {
+		_, err = tx.Write(t.Context(), make([]complex64, 1<<16), radio.TxMeta{})
+	}
+	if !errors.Is(err, radio.ErrGuard) || !strings.Contains(err.Error(), "cannot be relied on: a reason") {
+		t.Error(err)
+	}
+	_ = tx.Close() // it has failed
+	b.isOff(t)
+	b.take()
+	d := dev.(*pluto.Device)
+	if _, err := d.OpenTransmitter(t.Context()); !errors.Is(err, radio.ErrGuard) {
+		t.Errorf("once more: %v", err)
+	}
+	ok(t, d.Close())
+	if w := g.Watched(); len(w) != 0 {
+		t.Errorf("what is off is watched: %q", w)
+	}
+	for _, line := range b.take() {
+		if strings.Contains(line, "powerdown") && strings.HasSuffix(line, " 0") {
+			t.Errorf("without a guard: %s", line)
+		}
+	}
+	b.isOff(t)
+}
+
+// A guard that is lost while the carrier is being switched on, at each command: it is off
+// afterwards.
+func TestGuardLostWhileStarting(t *testing.T) {
+	for k := range 30 {
+		g := virtual.NewGuard()
+		left := -1 // commands until the loss; counted once the transmitter is open
+		var mu sync.Mutex
+		b := newBench(t, loopback.Config{}, func(c *iiod.Config) {
+			log := c.Log
+			c.Log = func(connection int, line string) {
+				log(connection, line)
+				mu.Lock()
+				defer mu.Unlock()
+				if left--; left == 0 {
+					g.Lose("stopped here")
+				}
+			}
+		})
+		u, err := radio.ParseURI("pluto:" + b.address + "?" + ideal + "&block=256")
+		ok(t, err)
+		d, err := pluto.NewOpener(t.Context(), everything(t), g).Open(t.Context(), u)
+		ok(t, err)
+		tx, err := d.(radio.TransmitOpener).OpenTransmitter(t.Context())
+		ok(t, err)
+		mu.Lock()
+		left = k + 1
+		mu.Unlock()
+		_ = tx.Start(t.Context()) // it may fail or not
+		mu.Lock()
+		lost := left <= 0
+		mu.Unlock()
+		if lost {
+			_, err = tx.Write(t.Context(), make([]complex64, 8), radio.TxMeta{})
+			for err == nil {
+				_, err = tx.Write(t.Context(), make([]complex64, 8), radio.TxMeta{})
+			}
+			if !b.silent(t) {
+				t.Errorf("lost at command %d, failed by %v, and the carrier is on", k, err)
+			}
+		}
+		_ = tx.Close()
+		b.isOff(t)
+		ok(t, d.Close())
+	}
+}
+
 // A stream that is closed as its session has ended has lost what was written, and says
 // nothing of it: who ended the session knows.
 func TestSessionEndsBeforeClose(t *testing.T) {
