@@ -303,21 +303,29 @@ func (s *scene) stoppedByLimit(t testing.TB) {
 // are none.
 func TestCarriers(t *testing.T) {
 	program := buildProgram(t)
+	t.Run("of the dead", func(t *testing.T) { carriersOfTheDead(t, program) })
+	t.Run("of the stopped", func(t *testing.T) { carriersOfTheStopped(t, program) })
+	t.Run("without a guard", func(t *testing.T) { carriersWithoutGuard(t, program) })
 	// A session that ends cuts off what is still to be sent: this is for the signal, and
 	// a busy machine.
 	prompt := safetyRate.Samples(2 * time.Second)
 	// A run that fails has written frames for long after that.
 	const ahead = "radio.lead_seconds=10"
-	t.Run("Ctrl-C", func(t *testing.T) {
-		s := newScene(t)
-		r := s.start(t, program)
-		s.onAir(t, r)
-		since := s.sent()
-		r.signal(t, os.Interrupt)
-		r.end(t, exitInterrupted)
-		s.switchedOff(t, since, prompt)
-		wantAll(t, r.output.String(), "ringwave run --resume "+r.folder)
-	})
+	for _, by := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(by.String(), func(t *testing.T) {
+			s := newScene(t)
+			r := s.start(t, program)
+			s.onAir(t, r)
+			since := s.sent()
+			r.signal(t, by)
+			r.end(t, exitInterrupted)
+			s.switchedOff(t, since, prompt)
+			wantAll(t, r.output.String(), "ringwave run --resume "+r.folder)
+			if strings.Contains(r.output.String(), "ringwave guard:") {
+				t.Errorf("the guard had to do it: %s", &r.output)
+			}
+		})
+	}
 	t.Run("receiver lost", func(t *testing.T) {
 		s := newScene(t)
 		r := s.start(t, program, ahead)
@@ -379,8 +387,7 @@ func TestCarriers(t *testing.T) {
 // Whatever ends the program, the guard switches the boards off, which has no time to do it
 // itself: in the middle of a transmission, before a board has enough to begin, and while one
 // waits for its trigger, where there is no limit of the board's own.
-func TestCarriersOfTheDead(t *testing.T) {
-	program := buildProgram(t)
+func carriersOfTheDead(t *testing.T, program string) {
 	dies := func(t *testing.T, s *scene, r *running, by os.Signal) {
 		t.Helper()
 		r.signal(t, by)
@@ -416,6 +423,27 @@ func TestCarriersOfTheDead(t *testing.T) {
 		dies(t, s, r, syscall.SIGUSR1)
 		wantAll(t, r.output.String(), "panic: a bug in a pool")
 	})
+	// What ends programs of a terminal, or of its group, does not end the guard.
+	t.Run("its group", func(t *testing.T) {
+		s := newScene(t)
+		r := s.startAs(t, func(args []string) *exec.Cmd {
+			cmd := exec.Command(program, args...)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			return cmd
+		})
+		s.onAir(t, r)
+		for _, by := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGTSTP} {
+			if err := syscall.Kill(r.guard(t), by); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		r.ended(t)
+		s.carriersOff(t)
+		wantAll(t, r.output.String(), fell)
+	})
 	t.Run("before it has begun", func(t *testing.T) {
 		s := newSceneWith(t, func(b *virtual.HackRF) virtual.Board {
 			f := virtual.NewFaulty(b)
@@ -445,8 +473,7 @@ func TestCarriersOfTheDead(t *testing.T) {
 
 // A program that stands still for longer than the limit has its boards switched off, and
 // sends nothing when it goes on.
-func TestCarriersOfTheStopped(t *testing.T) {
-	program := buildProgram(t)
+func carriersOfTheStopped(t *testing.T, program string) {
 	for _, by := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGTSTP} {
 		t.Run(by.String(), func(t *testing.T) {
 			s := newScene(t)
@@ -476,8 +503,7 @@ func TestCarriersOfTheStopped(t *testing.T) {
 }
 
 // Without a living guard the program sends nothing, and says why.
-func TestCarriersWithoutGuard(t *testing.T) {
-	program := buildProgram(t)
+func carriersWithoutGuard(t *testing.T, program string) {
 	t.Run("killed", func(t *testing.T) {
 		s := newScene(t)
 		r := s.start(t, program)

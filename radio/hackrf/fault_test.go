@@ -183,7 +183,7 @@ func TestGuard(t *testing.T) {
 		t.Errorf("who receives is watched: %q", w)
 	}
 	tx := transmitter(t, d)
-	if w, want := r.guard.Watched(), "hackrf:"+serial(0)+"?at=001%2F001"; len(w) != 1 || w[0] != want {
+	if w, want := r.guard.Watched(), r.watched(); len(w) != 1 || w[0] != want {
 		t.Errorf("watched are %q, want %s", w, want)
 	}
 	never("opened")
@@ -215,6 +215,14 @@ func TestGuard(t *testing.T) {
 		t.Errorf("opened anew: %v", err)
 	}
 	never("lost")
+}
+
+// watched gives the URI by which a guard finds the first board.
+func (r *rig) watched() string {
+	r.t.Helper()
+	boards, err := hackrf.List(limited(r.t), r.host)
+	ok(r.t, err)
+	return "hackrf:" + serial(0) + "?at=" + strings.ReplaceAll(boards[0].Address.String(), "/", "%2F")
 }
 
 // A guard that is lost just before the board is switched on, as for a program that was
@@ -262,7 +270,7 @@ func TestSwitch(t *testing.T) {
 	leaks(t)
 	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
 	board := r.boards[0]
-	u, err := radio.ParseURI("hackrf:" + serial(0) + "?at=001/001")
+	u, err := radio.ParseURI(r.watched())
 	ok(t, err)
 	way, err := hackrf.OpenSwitch(limited(t), r.host, u)
 	ok(t, err)
@@ -300,7 +308,7 @@ func TestSwitch(t *testing.T) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
-	u.Params.Set("at", "001/009")
+	u.Params.Set("at", "001/099")
 	if _, err := hackrf.OpenSwitch(limited(t), r.host, u); !errors.Is(err, usb.ErrUnplugged) {
 		t.Error(err)
 	}

@@ -118,7 +118,7 @@ func TestKernel(t *testing.T) {
 		{"Settings", TestSettings}, {"Permit", TestPermit}, {"OldFirmware", TestOldFirmware},
 		{"OpenFaults", TestOpenFaults}, {"PipeFaults", TestPipeFaults}, {"SessionEnds", TestSessionEnds},
 		{"UnderrunLimit", TestUnderrunLimit}, {"UnderrunLimitWhileWriting", TestUnderrunLimitWhileWriting},
-		{"CarrierStays", TestCarrierStays}, {"PluggedIn", testPluggedIn}, {"RandomFaults", testSlowFaults},
+		{"CarrierStays", TestCarrierStays}, {"Switch", TestSwitch}, {"PluggedIn", testPluggedIn}, {"RandomFaults", testSlowFaults},
 	} {
 		t.Run(c.name, c.test)
 	}
