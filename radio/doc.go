@@ -53,6 +53,9 @@
 // GainControl, AntennaControl, ClockControl, TriggerControl, TimeControl. Describe
 // prints them.
 //
+// What sends does so by a TransmitPermit, the user's word for band and gain, and under a
+// Guard, which switches a board off when the program no longer can (package guard).
+//
 // The shape owes to UHD (metadata on each read, asynchronous transmit events),
 // seify (small capabilities) and hz.tools/sdr (samples read as bytes are in io).
 package radio

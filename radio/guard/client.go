@@ -170,6 +170,9 @@ func (c *Client) Watch(ctx context.Context, board radio.URI, limit time.Duration
 	if err != nil {
 		return fail(err)
 	}
+	if n := len(board.String()); n > maxURI {
+		return nil, fmt.Errorf("having a guard watch over a board: its URI has %d bytes; allowed are %d", n, maxURI)
+	}
 	if err := c.Err(); err != nil {
 		return fail(err)
 	}

@@ -407,6 +407,24 @@ func TestStoodStill(t *testing.T) {
 	}
 }
 
+// What is too long for a line is cut where it explains, and refused where it names.
+func TestLong(t *testing.T) {
+	long := strings.Repeat("x", 2*MaxLine)
+	line := message{verb: verbFired, text: long}.String()
+	if m, err := parse(line); err != nil || len(line) != MaxLine-1 || !strings.HasPrefix(m.text, "xxx") {
+		t.Errorf("%d bytes, %v", len(line), err)
+	}
+	f := newField()
+	c := f.connect(t)
+	if _, err := c.Watch(t.Context(), radio.URI{Scheme: "test", Name: long}, 0); err == nil || !strings.Contains(err.Error(), "allowed are") {
+		t.Error(err)
+	}
+	_ = f.in.Close()
+	if log, err := f.end(t); err != nil || log != "" {
+		t.Errorf("%q, %v", log, err)
+	}
+}
+
 // FuzzLine: whatever comes is read within bounds, and what is taken is what was said.
 func FuzzLine(f *testing.F) {
 	for _, m := range []message{

@@ -14,6 +14,9 @@ import (
 // MaxLine bounds a line in bytes, its end included.
 const MaxLine = 4096
 
+// maxURI bounds a board's URI in bytes, so that its line is never cut.
+const maxURI = MaxLine / 2
+
 // maxBoards bounds the boards that a guard watches.
 const maxBoards = 256
 

@@ -225,12 +225,13 @@ func (r *rig) watched() string {
 	return "hackrf:" + serial(0) + "?at=" + strings.ReplaceAll(boards[0].Address.String(), "/", "%2F")
 }
 
-// A guard that is lost just before the board is switched on, as for a program that was
-// stopped there, finds it off.
+// A program that stood still just before the board is switched on learns it behind that,
+// before anything else tells it: the board is off again, without a sample sent.
 func TestGuardLostWhileStarting(t *testing.T) {
 	leaks(t)
 	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
-	r.opener = hackrf.NewOpener(context.Background(), losing{r.host, r.guard}, anything(t), r.guard)
+	var stood atomic.Bool
+	r.opener = hackrf.NewOpener(context.Background(), standing{r.host, &stood}, anything(t), standingGuard{&stood})
 	tx := transmitter(t, r.open(0, "rate_hz=2e6"))
 	if err := tx.Start(limited(t)); !errors.Is(err, radio.ErrGuard) {
 		t.Error(err)
@@ -241,27 +242,45 @@ func TestGuardLostWhileStarting(t *testing.T) {
 	ok(t, tx.Close())
 }
 
-// losing is a host whose guard is lost when a board is to transmit.
-type losing struct {
+// standing is a host on which a program stands still when a board is to transmit.
+type standing struct {
 	usb.Host
-	guard *virtual.Guard
+	stood *atomic.Bool
 }
 
-func (l losing) Open(ctx context.Context, at usb.Address) (usb.Transport, error) {
-	t, err := l.Host.Open(ctx, at)
-	return losingBoard{t, l.guard}, err
+func (s standing) Open(ctx context.Context, at usb.Address) (usb.Transport, error) {
+	t, err := s.Host.Open(ctx, at)
+	return standingBoard{t, s.stood}, err
 }
 
-type losingBoard struct {
+type standingBoard struct {
 	usb.Transport
-	guard *virtual.Guard
+	stood *atomic.Bool
 }
 
-func (b losingBoard) Control(s usb.Setup, data []byte, timeout time.Duration) (int, error) {
+func (b standingBoard) Control(s usb.Setup, data []byte, timeout time.Duration) (int, error) {
 	if s.Request == 1 && s.Value == 2 {
-		b.guard.Lose("stopped here")
+		b.stood.Store(true)
 	}
 	return b.Transport.Control(s, data, timeout)
+}
+
+// standingGuard is one that has not told yet that it has fired.
+type standingGuard struct{ stood *atomic.Bool }
+
+func (g standingGuard) Watch(context.Context, radio.URI, time.Duration) (radio.Watch, error) {
+	return g, nil
+}
+
+func (g standingGuard) Living() context.Context { return context.Background() }
+
+func (g standingGuard) Release() {}
+
+func (g standingGuard) Err() error {
+	if g.stood.Load() {
+		return radio.ErrGuard
+	}
+	return nil
 }
 
 // A guard's way to a board works beside the program that has it open, in each of a

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"ringwave/radio"
 	"ringwave/radio/loopback"
@@ -238,6 +240,51 @@ func TestGuard(t *testing.T) {
 		}
 	}
 	b.isOff(t)
+}
+
+// A program that stood still while the carrier is being switched on learns it behind that,
+// before anything else tells it.
+func TestStoodStillWhileStarting(t *testing.T) {
+	var stood atomic.Bool
+	b := newBench(t, loopback.Config{}, func(c *iiod.Config) {
+		log := c.Log
+		c.Log = func(connection int, line string) {
+			log(connection, line)
+			if strings.Contains(line, "powerdown") && strings.HasSuffix(line, " 0") || strings.HasPrefix(line, "WRITEBUF") {
+				stood.Store(true)
+			}
+		}
+	})
+	u, err := radio.ParseURI("pluto:" + b.address + "?" + ideal + "&block=256")
+	ok(t, err)
+	d, err := pluto.NewOpener(t.Context(), everything(t), standingGuard{&stood}).Open(t.Context(), u)
+	ok(t, err)
+	tx, err := d.(radio.TransmitOpener).OpenTransmitter(t.Context())
+	ok(t, err)
+	if err := tx.Start(t.Context()); !errors.Is(err, radio.ErrGuard) {
+		t.Error(err)
+	}
+	b.isOff(t)
+	_ = tx.Close() // it has failed
+	ok(t, d.Close())
+}
+
+// standingGuard is one that has not told yet that it has fired.
+type standingGuard struct{ stood *atomic.Bool }
+
+func (g standingGuard) Watch(context.Context, radio.URI, time.Duration) (radio.Watch, error) {
+	return g, nil
+}
+
+func (g standingGuard) Living() context.Context { return context.Background() }
+
+func (g standingGuard) Release() {}
+
+func (g standingGuard) Err() error {
+	if g.stood.Load() {
+		return radio.ErrGuard
+	}
+	return nil
 }
 
 // A guard that is lost while the carrier is being switched on, at each command: it is off
