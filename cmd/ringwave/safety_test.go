@@ -167,25 +167,22 @@ func (r *running) ended(t testing.TB) {
 	}
 }
 
-// guard gives the process of the program's guard.
+// guard gives the process of the program's guard, its one child, by whichever of its
+// threads.
 func (r *running) guard(t testing.TB) int {
 	t.Helper()
-	pid := r.cmd.Process.Pid
-	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", r.cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Which thread has started it is no matter of the kernel's documentation.
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	var list string
 	for _, name := range threads {
-		if more, err := os.ReadFile(name); err == nil && len(list) == 0 {
-			list = more
+		more, err := os.ReadFile(name)
+		if err == nil { // a thread may have ended
+			list += string(more)
 		}
 	}
-	guard, err := strconv.Atoi(strings.TrimSpace(string(list)))
+	guard, err := strconv.Atoi(strings.TrimSpace(list))
 	if err != nil {
 		t.Fatalf("the program's children are %q", list)
 	}

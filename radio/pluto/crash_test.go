@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -235,12 +236,19 @@ func crash(t *testing.T, says []string, fail string, do func(*testing.T, *bench,
 	<-ended
 }
 
-// child gives the one process that another has started.
+// child gives the one process that another has started, by whichever of its threads.
 func child(t *testing.T, parent int) int {
 	t.Helper()
-	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
 	ok(t, err)
-	pid, err := strconv.Atoi(strings.TrimSpace(string(list)))
+	var list string
+	for _, name := range threads {
+		more, err := os.ReadFile(name)
+		if err == nil { // a thread may have ended
+			list += string(more)
+		}
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(list))
 	ok(t, err)
 	return pid
 }
