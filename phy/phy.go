@@ -12,71 +12,31 @@
 package phy
 
 import (
-	"fmt"
-	"math"
-
-	"ringwave/phy/channel"
 	"ringwave/phy/frame"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 )
 
-// Transmission is one of the four uplink transmissions of a round.
-type Transmission int
-
-const (
-	TxKey   Transmission = iota // b, phase 1
-	TxC0                        // c0, phase 2
-	TxC1                        // c1, phase 2
-	TxShare                     // D, phase 3
+// Slot and Transmission are those of package slot, which cryptography names too: here
+// they are the words of an Uplink.
+type (
+	Slot         = slot.Slot
+	Transmission = slot.Transmission
 )
 
-// Transmissions is the number of transmissions of a round.
-const Transmissions = channel.Transmissions
-
-// String gives the paper's symbol of what is sent.
-func (t Transmission) String() string {
-	switch t {
-	case TxKey:
-		return "b"
-	case TxC0:
-		return "c0"
-	case TxC1:
-		return "c1"
-	case TxShare:
-		return "D"
-	}
-	return "unknown transmission"
-}
-
-// Slot names one transmission of one attempt at one round.
-type Slot struct {
-	Round, Attempt uint32
-	Transmission   Transmission
-	// Again counts how often the transmission was sent before in this attempt, the
-	// same payload under new check weights: a decryption share that was not received
-	// is never made anew. It is MaxAgain at most.
-	Again uint8
-}
-
-// The limits of a Slot: what a frame's header has room for.
+// The transmissions of a round, and the limits of a Slot.
 const (
-	MaxAttempt = math.MaxUint16
-	MaxAgain   = math.MaxUint8 / Transmissions
+	TxKey         = slot.TxKey
+	TxC0          = slot.TxC0
+	TxC1          = slot.TxC1
+	TxShare       = slot.TxShare
+	Transmissions = slot.Transmissions
+	MaxAttempt    = slot.MaxAttempt
+	MaxAgain      = slot.MaxAgain
 )
 
-// validate refuses slots that do not exist.
-func (s Slot) validate() error {
-	if s.Transmission < 0 || s.Transmission >= Transmissions {
-		return fmt.Errorf("transmission %d: a round has %d", s.Transmission, Transmissions)
-	}
-	if s.Attempt > MaxAttempt || s.Again > MaxAgain {
-		return fmt.Errorf("attempt %d, sent again %d times: allowed are %d and %d at most", s.Attempt, s.Again, MaxAttempt, MaxAgain)
-	}
-	return nil
-}
-
-// header returns the header of a frame of a valid slot.
-func (s Slot) header(run uint16, group int, repeat uint8) frame.Header {
+// headerOf returns the header of a frame of a valid slot.
+func headerOf(s Slot, run uint16, group int, repeat uint8) frame.Header {
 	return frame.Header{
 		Run: run, Round: s.Round, Attempt: uint16(s.Attempt),
 		Transmission: uint8(s.Transmission) + Transmissions*s.Again, Group: uint16(group), Repeat: repeat,

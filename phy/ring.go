@@ -114,7 +114,7 @@ func (r *Ring) checkFor(t Transmission, n int) (*frame.Check, error) {
 
 // Open begins a transmission of payloads of n coefficients.
 func (r *Ring) Open(slot Slot, n int) error {
-	if err := slot.validate(); err != nil {
+	if err := slot.Validate(); err != nil {
 		return err
 	}
 	r.slot = slot
@@ -123,7 +123,7 @@ func (r *Ring) Open(slot Slot, n int) error {
 		return err
 	}
 	r.check = check
-	r.check.Draw(r.weights.Of(slot.header(0, 0, 0)))
+	r.check.Draw(r.weights.Of(headerOf(slot, 0, 0, 0)))
 	clear(r.payload)
 	m := r.check.Len()
 	if r.sums[m] == nil {

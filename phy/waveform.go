@@ -233,7 +233,7 @@ func (w *Waveform) modulatorOf(i int) (*modem.Modulator, error) {
 
 // header returns the header of a group's frame in the slot at hand.
 func (w *Waveform) header(group int, repeat uint8) frame.Header {
-	return w.slot.header(w.cfg.Run, group, repeat)
+	return headerOf(w.slot, w.cfg.Run, group, repeat)
 }
 
 // PatternSymbols gives the length of Reception.Pattern: the groups' patterns one
@@ -294,7 +294,7 @@ func (w *Waveform) payloadFor(t Transmission, n int) (*frame.Payload, error) {
 
 // Open begins a transmission of payloads of n coefficients.
 func (w *Waveform) Open(slot Slot, n int) error {
-	if err := slot.validate(); err != nil {
+	if err := slot.Validate(); err != nil {
 		return err
 	}
 	p, err := w.payloadFor(slot.Transmission, n)

@@ -9,6 +9,7 @@ import (
 	"ringwave/crypto/keystream"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 	"ringwave/radio"
 	"ringwave/radio/loopback"
 )
@@ -106,7 +107,7 @@ func (b *simulated) open() (tx []radio.Transmitter, rx radio.Receiver, err error
 // fade sets the gains of a transmission of an attempt at a round, from index at on,
 // and its noise, by name as everything: a resumed run meets the same.
 func (b *simulated) fade(round, attempt uint32, t int, at radio.SampleIndex) error {
-	b.front.Start(round, attempt*channel.Transmissions+uint32(t))
+	b.front.Start(round, attempt*slot.Transmissions+uint32(t))
 	b.channel.Scaled(b.h, round, attempt, t)
 	for i := range b.h {
 		b.h[i] /= b.channel.Alpha()

@@ -27,7 +27,7 @@ type SecretKey [N]uint64
 // NewSecretKey draws s.
 func NewSecretKey(seed keystream.Seed) *SecretKey {
 	var s SecretKey
-	sampler.Uniform(s[:], Q, seed.Derive("s").Stream())
+	seed.Derive("s").Stream().Uniform(s[:], Q)
 	return &s
 }
 
@@ -60,7 +60,7 @@ func (x *Encryptor) EncryptAlong(message int64, round, direction uint32) Ciphert
 	var e [1]int8
 	x.a.Start(round, direction)
 	x.e.Start(round, direction)
-	sampler.Uniform(ct[:N], Q, x.a)
+	x.a.Uniform(ct[:N], Q)
 	errorLaw.Sample(e[:], x.e)
 	ct[N] = (inner(&ct, x.key) + residue(message+int64(e[0]))) % Q
 	return ct

@@ -34,7 +34,7 @@ func newWorkbench(p xmkckks.Params, public keystream.Seed) (*workbench, error) {
 	w := &workbench{params: p, ring: r, mod: mod, a: mod.NewVector(p.N)}
 	stream := public.Derive("a").Stream()
 	for j, prime := range p.Primes {
-		sampler.Uniform(w.a[j], prime, stream)
+		stream.Uniform(w.a[j], prime)
 	}
 	return w, nil
 }

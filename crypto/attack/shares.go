@@ -92,7 +92,7 @@ func (a *answers) secretFrom(truth, estimate []int64, c1 zq.Vector) []float64 {
 func someC1(w *workbench, seed keystream.Seed) zq.Vector {
 	c1, stream := w.mod.NewVector(w.params.N), seed.Derive("c1").Stream()
 	for j, p := range w.params.Primes {
-		sampler.Uniform(c1[j], p, stream)
+		stream.Uniform(c1[j], p)
 	}
 	return c1
 }

@@ -61,7 +61,7 @@ func NewCiphertext() *Ciphertext {
 func (s *Scheme) NewKeys(seed keystream.Seed) (*SecretKey, *PublicKey) {
 	secret, e := s.small(secretLaw, seed.Derive("s").Stream()), s.small(errorLaw, seed.Derive("e").Stream())
 	a := s.ring.NewPoly()
-	sampler.Uniform(a.Coeffs[0], Q, seed.Derive("a").Stream()) // as its transform
+	seed.Derive("a").Stream().Uniform(a.Coeffs[0], Q) // as its transform
 	b := s.ring.NewPoly()
 	s.ring.NTT(secret, secret)
 	s.ring.MForm(secret, secret)

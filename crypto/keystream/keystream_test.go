@@ -126,13 +126,14 @@ func TestUint64MatchesFill(t *testing.T) {
 
 func TestNothingAllocated(t *testing.T) {
 	s := FromInteger(3).Stream()
-	buf := make([]byte, 10000)
+	buf, residues := make([]byte, 10000), make([]uint64, 1000)
 	round := uint32(0)
 	if n := testing.AllocsPerRun(100, func() {
 		round++
 		s.Start(round, 0)
 		s.Fill(buf)
 		s.Uint64()
+		s.Uniform(residues, 257)
 	}); n != 0 {
 		t.Errorf("%v allocations a run", n)
 	}

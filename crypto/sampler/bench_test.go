@@ -32,16 +32,6 @@ func BenchmarkDistribution(b *testing.B) {
 	}
 }
 
-func BenchmarkUniform(b *testing.B) {
-	s := keystream.FromInteger(1).Stream()
-	dst := make([]uint64, benchDegree)
-	b.ReportAllocs()
-	for b.Loop() {
-		s.Start(0, 0)
-		Uniform(dst, 0x3ffffffffd6001, s)
-	}
-}
-
 func BenchmarkFlood(b *testing.B) {
 	for _, sigma := range []float64{1 << 55, 1 << 80} {
 		f, err := NewFlood(sigma)

@@ -104,3 +104,7 @@ func fromBig(b *big.Int) Int128 {
 	lo := new(big.Int).And(b, new(big.Int).SetUint64(math.MaxUint64))
 	return Int128{Hi: new(big.Int).Rsh(b, 64).Int64(), Lo: lo.Uint64()}
 }
+
+// Moduli: the least, one beside a power of two on either side, two of the
+// scheme's primes, the greatest prime below 2^62.
+var uniformModuli = []uint64{2, 3, 0x3ffffffffd6001, 0x7fff801, 257, 1<<62 - 57}

@@ -1,16 +1,14 @@
 // Package sampler draws the secrets and the noise of lattice cryptography.
 //
-// It takes in a keystream (crypto/keystream) and gives small integers
-// (Distribution), residues uniform modulo a prime (Uniform) and wide Gaussian
-// noise as 128-bit integers (Flood). It knows nothing of the scheme: what is
-// sampled, how often and why is its caller's affair.
+// It takes in a keystream (crypto/keystream) and gives small integers (Distribution)
+// and wide Gaussian noise as 128-bit integers (Flood). It knows nothing of the scheme:
+// what is sampled, how often and why is its caller's affair.
 //
 // All sampling is constant time: no branch and no address depends on a sampled
 // value. The only branches taken on random bits are those that throw bits away
-// (Ternary, Uniform); what is kept is independent of them. Nothing is allocated,
-// and the stack, on which random bits are buffered, is overwritten before return
-// (package secret; of Uniform, whose values are public, the buffer alone). The
-// keystream still holds its own copy: see Stream.Wipe.
+// (Ternary); what is kept is independent of them. Nothing is allocated, and the stack,
+// on which random bits are buffered, is overwritten before return (package secret).
+// The keystream still holds its own copy: see Stream.Wipe.
 package sampler
 
 import (

@@ -2,7 +2,6 @@ package sampler
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"hash"
 	"math"
@@ -48,22 +47,6 @@ func TestVectors(t *testing.T) {
 		if got := hexSum(h); got != want[d] {
 			t.Errorf("%v: hash %s, want %s", d, got, want[d])
 		}
-	}
-}
-
-func TestUniformVectors(t *testing.T) {
-	const want = "71f46faea176b1e4168b675443e9c794"
-	h := sha256.New()
-	s := keystream.FromInteger(1).Derive("vectors").Stream()
-	for _, p := range uniformModuli {
-		for _, n := range vectorLengths() {
-			x := make([]uint64, n)
-			Uniform(x, p, s)
-			binary.Write(h, binary.LittleEndian, x)
-		}
-	}
-	if got := hexSum(h); got != want {
-		t.Errorf("hash %s, want %s", got, want)
 	}
 }
 
@@ -237,7 +220,6 @@ func TestAllocations(t *testing.T) {
 	for _, d := range all {
 		check(d.String(), func() { d.Sample(small, s) })
 	}
-	check("Uniform", func() { Uniform(residues, uniformModuli[2], s) })
 	f := newFlood(t, 1<<55)
 	r, err := NewReducer(uniformModuli[2])
 	if err != nil {
@@ -247,81 +229,4 @@ func TestAllocations(t *testing.T) {
 		f.Sample(wide, s)
 		residues[0] = r.Reduce(wide[0])
 	})
-}
-
-// Moduli: the least, one beside a power of two on either side, two of the
-// scheme's primes, the greatest prime below 2^62.
-var uniformModuli = []uint64{2, 3, 0x3ffffffffd6001, 0x7fff801, 257, 1<<62 - 57}
-
-func TestUniform(t *testing.T) {
-	const n = 1 << 18
-	x := make([]uint64, n)
-	s := testStream("uniform")
-	for _, p := range append([]uint64{5, 129, 1000003}, uniformModuli...) {
-		Uniform(x, p, s)
-		cells := min(p, 64)
-		high := make([]int, cells) // by size
-		low := make([]int, cells)  // by residue modulo cells
-		pairs := make([]int, 8*8)  // neighbours, by size
-		prob := make([]float64, cells)
-		pairProb := make([]float64, 8*8)
-		eighth := make([]float64, 8)
-		for c := range cells {
-			prob[c] = part(p, c, cells)
-		}
-		for c := range uint64(8) {
-			eighth[c] = part(p, c, 8)
-		}
-		for i := range pairProb {
-			pairProb[i] = eighth[i/8] * eighth[i%8]
-		}
-		for i, v := range x {
-			if v >= p {
-				t.Fatalf("%d modulo %d", v, p)
-			}
-			high[cell(v, p, cells)]++
-			low[v%cells]++
-			if i%2 == 1 {
-				pairs[8*cell(x[i-1], p, 8)+cell(v, p, 8)]++
-			}
-		}
-		chiSquare(t, fmt.Sprintf("high part modulo %d", p), high, prob)
-		chiSquare(t, fmt.Sprintf("pairs modulo %d", p), pairs, pairProb)
-		for c := range cells {
-			prob[c] = float64((p-c+cells-1)/cells) / float64(p)
-		}
-		chiSquare(t, fmt.Sprintf("low part modulo %d", p), low, prob)
-	}
-}
-
-// cell gives floor(v cells / p), and part the share of [0, p) in cell c.
-func cell(v, p, cells uint64) uint64 {
-	hi, lo := bits.Mul64(v, cells)
-	q, _ := bits.Div64(hi, lo, p)
-	return q
-}
-
-func part(p, c, cells uint64) float64 {
-	first := func(c uint64) uint64 { // ceil(c p / cells)
-		hi, lo := bits.Mul64(c, p)
-		q, rem := bits.Div64(hi, lo, cells)
-		if rem > 0 {
-			q++
-		}
-		return q
-	}
-	return float64(first(c+1)-first(c)) / float64(p)
-}
-
-func TestUniformModulusOutOfRange(t *testing.T) {
-	for _, p := range []uint64{0, 1, 1 << 62, math.MaxUint64} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("modulus %d was taken", p)
-				}
-			}()
-			Uniform(make([]uint64, 1), p, testStream("range"))
-		}()
-	}
 }

@@ -3,7 +3,7 @@ package xmkckks
 import (
 	"math"
 
-	"ringwave/phy"
+	"ringwave/phy/slot"
 )
 
 // GainSums is what the noise budget needs of the gains: the sum of H_i^2 and the
@@ -113,16 +113,16 @@ type Budget struct {
 
 // Budget evaluates Appendix B with the samplers' own variances for the given
 // sums of gains and variances of the ring noise w_b, w_0, w_1, w_D.
-func (c *Context) Budget(sums GainSums, noiseVar [phy.Transmissions]float64) Budget {
+func (c *Context) Budget(sums GainSums, noiseVar [slot.Transmissions]float64) Budget {
 	n := float64(c.Params.N)
 	varV, varS := c.Params.Ephemeral.Variance(), c.Params.Secret.Variance()
 	return Budget{
-		A:  varV * n * (c.Params.KeyError.Variance()*sums.Q + noiseVar[phy.TxKey]*sums.S),
+		A:  varV * n * (c.Params.KeyError.Variance()*sums.Q + noiseVar[slot.TxKey]*sums.S),
 		B1: c.Params.Error0.Variance() * sums.S,
-		B2: noiseVar[phy.TxC0],
+		B2: noiseVar[slot.TxC0],
 		C1: varS * n * c.Params.Error1.Variance() * sums.Q,
-		C2: varS * n * noiseVar[phy.TxC1] * sums.S,
-		D:  noiseVar[phy.TxShare],
+		C2: varS * n * noiseVar[slot.TxC1] * sums.S,
+		D:  noiseVar[slot.TxShare],
 		E:  c.shareVar * sums.S,
 		R:  sums.S / 12,
 	}
@@ -166,12 +166,12 @@ func NoiseFloor(lipschitz, b1, b2Squared, decodedVar, eta0, gamma0 float64) floa
 // over the n of the whole one. The coefficients of the short form are some of the
 // whole one's, so that with many messages the whole one's bound holds for them where
 // it is the smaller.
-func (c *Context) sensitivity(form Form, messages, witnesses int, sums GainSums, noiseVar [phy.Transmissions]float64) float64 {
+func (c *Context) sensitivity(form Form, messages, witnesses int, sums GainSums, noiseVar [slot.Transmissions]float64) float64 {
 	n := float64(c.Params.N)
 	varV, varS := c.Params.Ephemeral.Variance(), c.Params.Secret.Variance()
 	perCoefficient := math.Sqrt(
 		n*sums.S*(varV+varS)*(c.Params.KeyError.Variance()+c.Params.Error1.Variance()) +
-			n*(varV*noiseVar[phy.TxKey]+varS*noiseVar[phy.TxC1]) +
+			n*(varV*noiseVar[slot.TxKey]+varS*noiseVar[slot.TxC1]) +
 			c.Params.Error0.Variance())
 	whole := 1.2 * math.Sqrt(n)
 	if form == Whole {

@@ -11,7 +11,7 @@ import (
 
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/sampler"
-	"ringwave/phy"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 )
 
@@ -49,7 +49,7 @@ func TestFloodingTable(t *testing.T) {
 		mu, omega := equalGains(10, x.sigma)
 		sums := ExpectedSums(mu, omega, 256)
 		c := &Context{Params: set}
-		std := FloodStd(40, 400, c.sensitivity(x.form, 1, 2, sums, [phy.Transmissions]float64{}))
+		std := FloodStd(40, 400, c.sensitivity(x.form, 1, 2, sums, [slot.Transmissions]float64{}))
 		logStd := math.Log2(std)
 		logSum := math.Log2(std * math.Sqrt(sums.S))
 		logLeast := math.Log2(std * math.Sqrt(sums.S) / 256 / 1e-3)
@@ -59,7 +59,7 @@ func TestFloodingTable(t *testing.T) {
 				t.Errorf("sigma = %v, %v: 2^%.2f, the table has 2^%.1f", x.sigma, x.form, y[0], y[1])
 			}
 		}
-		if got := floodingBits(std, 400, c.sensitivity(x.form, 1, 2, sums, [phy.Transmissions]float64{})); math.Abs(got-40) > 1e-9 {
+		if got := floodingBits(std, 400, c.sensitivity(x.form, 1, 2, sums, [slot.Transmissions]float64{})); math.Abs(got-40) > 1e-9 {
 			t.Errorf("sigma = %v, %v: %v bits, expected 40", x.sigma, x.form, got)
 		}
 	}
@@ -235,7 +235,7 @@ func TestWitnessCounts(t *testing.T) {
 // The paper's text states 6e-17 Omega^2 and 3e-17 Omega^2 for n = 4096 and 8192,
 // and 2e-16 and 4e-16 in Table II: the formula gives neither, and grows with n.
 func TestAppendixB(t *testing.T) {
-	decoded := func(n int, sigma float64, noise [phy.Transmissions]float64) float64 {
+	decoded := func(n int, sigma float64, noise [slot.Transmissions]float64) float64 {
 		p := testSet(t, "paper-4096")
 		p.N = n
 		c := &Context{Params: p}
@@ -247,7 +247,7 @@ func TestAppendixB(t *testing.T) {
 		b := c.Budget(ExpectedSums(mu, omega, 1), noise)
 		return b.Noise() / (p.Lambda() * p.Lambda()) // the paper leaves the rounding of m out
 	}
-	none := [phy.Transmissions]float64{}
+	none := [slot.Transmissions]float64{}
 	v := decoded(4096, 1, none)
 	near(t, "the decoded variance at n = 4096, sigma = 1", v, 2.7e-17, 0.02)
 	// By hand: (2/3 + 1) n sigma_e^2 (S^2 + 2 S2 - 2 S4) + 2 sigma_e^2 S.
@@ -260,7 +260,7 @@ func TestAppendixB(t *testing.T) {
 	// Every term of Eq. 25, with four different channel noises in place of one.
 	p := testSet(t, "paper-4096")
 	c := &Context{Params: p, shareVar: 7}
-	b := c.Budget(GainSums{S: 20, Q: 460}, [phy.Transmissions]float64{2, 3, 5, 11})
+	b := c.Budget(GainSums{S: 20, Q: 460}, [slot.Transmissions]float64{2, 3, 5, 11})
 	for _, x := range []struct {
 		what      string
 		got, want float64
@@ -396,7 +396,7 @@ func TestDesignRefusals(t *testing.T) {
 		"values overflow q":    {"paper-4096", func(p *Params, l *Link) { l.DeltaMax = 1e20 }, "|Delta f/mu| <= 1e+20"},
 		"values without bound": {"paper-4096", func(p *Params, l *Link) { l.DeltaMax = math.Inf(1) }, "may reach 2^+Inf, beyond q/2"},
 		"alpha too large":      {"demo-1024", func(p *Params, l *Link) { p.LogLambda = 1; l.Alpha = 256 }, "too near to q/2 = 2^26.0 (alpha = 256, 10 devices): lower alpha"},
-		"noise too large":      {"paper-4096", func(p *Params, l *Link) { l.NoiseStd[phy.TxC1] = 0x1p100 }, "six deviations of the noise may reach"},
+		"noise too large":      {"paper-4096", func(p *Params, l *Link) { l.NoiseStd[slot.TxC1] = 0x1p100 }, "six deviations of the noise may reach"},
 		"flooding too wide":    {"ringwave-4096", func(p *Params, l *Link) { p.FloodingBits = 140 }, "six deviations of the noise may reach"},
 		"flooding beyond what is sampled": {"ringwave-4096", func(p *Params, l *Link) { p.FloodingBits = 200 },
 			"need more flooding than can be sampled"},
@@ -407,8 +407,8 @@ func TestDesignRefusals(t *testing.T) {
 		"bound no number":      {"paper-4096", func(p *Params, l *Link) { l.DeltaMax = math.NaN() }, "the bound on |Delta f/mu| is NaN"},
 		"alpha 0":              {"paper-4096", func(p *Params, l *Link) { l.Alpha = 0 }, "the lattice scale alpha is 0"},
 		"alpha no number":      {"paper-4096", func(p *Params, l *Link) { l.Alpha = math.NaN() }, "the lattice scale alpha is NaN"},
-		"noise no number":      {"paper-4096", func(p *Params, l *Link) { l.NoiseStd[phy.TxC0] = math.NaN() }, "the ring noise of c0 has standard deviation NaN"},
-		"noise negative":       {"paper-4096", func(p *Params, l *Link) { l.NoiseStd[phy.TxKey] = -1 }, "the ring noise of b has standard deviation -1"},
+		"noise no number":      {"paper-4096", func(p *Params, l *Link) { l.NoiseStd[slot.TxC0] = math.NaN() }, "the ring noise of c0 has standard deviation NaN"},
+		"noise negative":       {"paper-4096", func(p *Params, l *Link) { l.NoiseStd[slot.TxKey] = -1 }, "the ring noise of b has standard deviation -1"},
 		"no devices":           {"paper-4096", func(p *Params, l *Link) { l.Mu, l.Omega = nil, nil }, "0 means and 0 second moments"},
 		"moments missing":      {"paper-4096", func(p *Params, l *Link) { l.Omega = l.Omega[:9] }, "10 means and 9 second moments"},
 		"gain no number":       {"paper-4096", func(p *Params, l *Link) { l.Omega = []float64{math.NaN()}; l.Mu = l.Mu[:1] }, "device 1"},
@@ -447,7 +447,7 @@ func TestServerChecksWitnesses(t *testing.T) {
 			p := newParty(t, c, []int64{4, -2, 7})
 			delta := []float64{0.5, 1, -0.25}
 			p.attempt(t, 0, 0, delta)
-			c0, share := p.sum[phy.TxC0], p.sum[phy.TxShare]
+			c0, share := p.sum[slot.TxC0], p.sum[slot.TxShare]
 			m, err := server.Recover(c0, share, alpha)
 			if err != nil {
 				t.Fatalf("%s, %v: %v", set.Name, form, err)
@@ -490,10 +490,10 @@ func TestWitnessesCatchChangedGains(t *testing.T) {
 		change func(p *party, h []int64) []zq.Vector // the sums of b, c0, c1 and D
 	}{
 		{"D at other gains than b", func(p *party, h []int64) []zq.Vector {
-			return []zq.Vector{p.sum[phy.TxC0], p.resum(phy.TxShare, h)}
+			return []zq.Vector{p.sum[slot.TxC0], p.resum(slot.TxShare, h)}
 		}},
 		{"c0 at other gains than c1", func(p *party, h []int64) []zq.Vector {
-			return []zq.Vector{p.resum(phy.TxC0, h), p.sum[phy.TxShare]}
+			return []zq.Vector{p.resum(slot.TxC0, h), p.sum[slot.TxShare]}
 		}},
 	} {
 		for _, set := range Sets() {
@@ -513,7 +513,7 @@ func TestWitnessesCatchChangedGains(t *testing.T) {
 }
 
 // resum superposes what was sent anew, with other gains.
-func (p *party) resum(tx phy.Transmission, gains []int64) zq.Vector {
+func (p *party) resum(tx slot.Transmission, gains []int64) zq.Vector {
 	y := p.ctx.mod.NewVector(p.sent[tx][0].Len())
 	for i, h := range gains {
 		p.ctx.mod.AddScaled(y, h, p.sent[tx][i])

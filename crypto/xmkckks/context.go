@@ -104,7 +104,7 @@ func (c *Context) drawPublic(seed keystream.Seed) polyMont {
 	a := polyNTT{c.mod.NewVector(c.Params.N)}
 	stream := seed.Stream()
 	for j, p := range c.Params.Primes {
-		sampler.Uniform(a.v[j], p, stream)
+		stream.Uniform(a.v[j], p)
 	}
 	m := polyMont{c.mod.NewVector(c.Params.N)}
 	c.toMont(m, a)

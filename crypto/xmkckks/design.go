@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"ringwave/phy"
+	"ringwave/phy/slot"
 )
 
 // Link is what a run's design must know of the channel and of the messages.
@@ -18,7 +18,7 @@ type Link struct {
 	// finest that it may find.
 	Alpha float64
 	// NoiseStd is sigma_w of each transmission, before rounding.
-	NoiseStd [phy.Transmissions]float64
+	NoiseStd [slot.Transmissions]float64
 	// DeltaMax bounds |Delta f_i / mu_i|: a device clips what exceeds it.
 	DeltaMax float64
 	// Messages is P, the number of messages of one ciphertext; 0 stands for 1.
@@ -53,14 +53,14 @@ func (l Link) validate() error {
 	}
 	for t, std := range l.NoiseStd {
 		if !(std >= 0) {
-			return fmt.Errorf("the ring noise of %v has standard deviation %v: it must be 0 or more", phy.Transmission(t), std)
+			return fmt.Errorf("the ring noise of %v has standard deviation %v: it must be 0 or more", slot.Transmission(t), std)
 		}
 	}
 	return nil
 }
 
 // noiseVar gives the variances of the rounded ring noise.
-func (l Link) noiseVar() (v [phy.Transmissions]float64) {
+func (l Link) noiseVar() (v [slot.Transmissions]float64) {
 	for t, s := range l.NoiseStd {
 		v[t] = RoundedVariance(s)
 	}

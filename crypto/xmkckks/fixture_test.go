@@ -7,7 +7,7 @@ import (
 
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/sampler"
-	"ringwave/phy"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 )
 
@@ -26,9 +26,9 @@ type party struct {
 	key     *AggregatedKey
 	c1      *AggregatedC1
 	// sum holds what the server receives in each transmission.
-	sum [phy.Transmissions]zq.Vector
+	sum [slot.Transmissions]zq.Vector
 	// sent holds what the devices sent, in the same order.
-	sent [phy.Transmissions][]zq.Vector
+	sent [slot.Transmissions][]zq.Vector
 }
 
 func testSet(t testing.TB, name string) Params {
@@ -72,7 +72,7 @@ func newParty(t testing.TB, c *Context, gains []int64) *party {
 }
 
 // superpose gives sum H_i x_i of copies of x, and keeps the copies.
-func (p *party) superpose(tx phy.Transmission, x []zq.Vector) zq.Vector {
+func (p *party) superpose(tx slot.Transmission, x []zq.Vector) zq.Vector {
 	p.sent[tx] = nil
 	p.sum[tx] = p.ctx.mod.NewVector(x[0].Len())
 	for i, h := range p.gains {
@@ -92,7 +92,7 @@ func (p *party) attempt(t testing.TB, round, attempt uint32, delta []float64) {
 	for i, d := range p.devices {
 		b[i] = d.PublicKey()
 	}
-	p.ctx.SetKey(p.key, p.superpose(phy.TxKey, b))
+	p.ctx.SetKey(p.key, p.superpose(slot.TxKey, b))
 	for i, d := range p.devices {
 		if err := d.Prepare(round, attempt); err != nil {
 			t.Fatal(err)
@@ -102,15 +102,15 @@ func (p *party) attempt(t testing.TB, round, attempt uint32, delta []float64) {
 		}
 		c0[i], c1[i] = d.Ciphertext()
 	}
-	p.superpose(phy.TxC0, c0)
-	p.ctx.SetC1(p.c1, p.superpose(phy.TxC1, c1))
+	p.superpose(slot.TxC0, c0)
+	p.ctx.SetC1(p.c1, p.superpose(slot.TxC1, c1))
 	for i, d := range p.devices {
 		var err error
 		if share[i], err = d.Share(p.c1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.superpose(phy.TxShare, share)
+	p.superpose(slot.TxShare, share)
 }
 
 // flooded gives e*_j of coefficient k, which the device still holds.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"ringwave/crypto/keystream"
-	"ringwave/phy"
+	"ringwave/phy/slot"
 )
 
 // refused checks that err is the wanted refusal and that its text says why.
@@ -270,7 +270,7 @@ func TestShareStays(t *testing.T) {
 		p := newParty(t, testContext(t, smallSet(t, 64), form, 1), []int64{3, -2})
 		p.attempt(t, 7, 1, []float64{0.5, -0.25})
 		for i, d := range p.devices {
-			if !d.share.Equal(p.sent[phy.TxShare][i]) {
+			if !d.share.Equal(p.sent[slot.TxShare][i]) {
 				t.Errorf("%v: device %d's share is another", form, i+1)
 			}
 			refused(t, d.Prepare(7, 2), ErrOrder, "has given its decryption share")
@@ -278,7 +278,7 @@ func TestShareStays(t *testing.T) {
 			refused(t, err, ErrOrder, "without fresh randomness")
 			_, err = d.Share(p.c1)
 			refused(t, err, ErrOrder, "or twice")
-			if !d.share.Equal(p.sent[phy.TxShare][i]) {
+			if !d.share.Equal(p.sent[slot.TxShare][i]) {
 				t.Errorf("%v: refusals have changed device %d's share", form, i+1)
 			}
 		}

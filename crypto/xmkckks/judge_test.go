@@ -13,7 +13,7 @@ import (
 	"github.com/tuneinsight/lattigo/v5/utils/sampling"
 
 	"ringwave/crypto/keystream"
-	"ringwave/phy"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 )
 
@@ -131,7 +131,7 @@ func judgeSet(t *testing.T, set Params, most int64) {
 	c := testContext(t, set, Whole, 0)
 	p := newParty(t, c, gains)
 	p.attempt(t, 0, 0, delta)
-	judged := judge(t, set, p.aggregatedSecret(), p.sum[phy.TxC0], p.sum[phy.TxC1])
+	judged := judge(t, set, p.aggregatedSecret(), p.sum[slot.TxC0], p.sum[slot.TxC1])
 
 	q := modulus(set.Primes)
 	message := new(big.Int)
@@ -139,7 +139,7 @@ func judgeSet(t *testing.T, set Params, most int64) {
 		message.Add(message, new(big.Int).Mul(big.NewInt(h), rounded(delta[i], set.LogLambda)))
 	}
 	sums := SumsOf(scaled)
-	b := c.Budget(sums, [phy.Transmissions]float64{})
+	b := c.Budget(sums, [slot.Transmissions]float64{})
 	// What the judge sees holds no e*; the message is exact.
 	std := math.Sqrt(b.A + b.B1 + b.C1)
 	fits := 7*std < float(q)/4
@@ -151,7 +151,7 @@ func judgeSet(t *testing.T, set Params, most int64) {
 	var worst, worstFlood, square float64
 	for k := range set.N {
 		got := lift(set.Primes, judged, k)
-		server := new(big.Int).Add(lift(set.Primes, p.sum[phy.TxC0], k), lift(set.Primes, p.sum[phy.TxShare], k))
+		server := new(big.Int).Add(lift(set.Primes, p.sum[slot.TxC0], k), lift(set.Primes, p.sum[slot.TxShare], k))
 		difference := centre(new(big.Int).Sub(server, got), q)
 		want := new(big.Int)
 		for i, d := range p.devices {
@@ -201,10 +201,10 @@ func TestShortFormIsPartOfWhole(t *testing.T) {
 			for attempt := range uint32(3) {
 				whole.attempt(t, attempt, attempt, delta)
 				short.attempt(t, attempt, attempt, delta)
-				for _, tx := range []phy.Transmission{phy.TxKey, phy.TxC0, phy.TxC1, phy.TxShare} {
+				for _, tx := range []slot.Transmission{slot.TxKey, slot.TxC0, slot.TxC1, slot.TxShare} {
 					for i := range gains {
 						s, w := short.sent[tx][i], whole.sent[tx][i]
-						if tx == phy.TxC0 || tx == phy.TxShare {
+						if tx == slot.TxC0 || tx == slot.TxShare {
 							if s.Len() != 1+witnesses {
 								t.Fatalf("%v of the short form has %d coefficients, expected %d", tx, s.Len(), 1+witnesses)
 							}

@@ -9,7 +9,7 @@ import (
 	"math"
 	"testing"
 
-	"ringwave/phy"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 )
 
@@ -89,12 +89,12 @@ func hashRounds(t *testing.T, set Params, form Form) string {
 				d.shared = false
 			}
 			p.attempt(t, round, attempt, delta)
-			for _, tx := range []phy.Transmission{phy.TxKey, phy.TxC0, phy.TxC1, phy.TxShare} {
+			for _, tx := range []slot.Transmission{slot.TxKey, slot.TxC0, slot.TxC1, slot.TxShare} {
 				for _, v := range p.sent[tx] {
 					writeVector(h, v)
 				}
 			}
-			m, err := server.Recover(p.sum[phy.TxC0], p.sum[phy.TxShare], alpha)
+			m, err := server.Recover(p.sum[slot.TxC0], p.sum[slot.TxShare], alpha)
 			if err != nil {
 				t.Fatal(err)
 			}

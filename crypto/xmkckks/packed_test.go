@@ -12,7 +12,7 @@ import (
 
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/sampler"
-	"ringwave/phy"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 )
 
@@ -33,7 +33,7 @@ func (p *party) attemptPacked(t *testing.T, round, attempt uint32, delta [][]flo
 	for i, d := range p.devices {
 		b[i] = d.PublicKey()
 	}
-	p.ctx.SetKey(p.key, p.superpose(phy.TxKey, b))
+	p.ctx.SetKey(p.key, p.superpose(slot.TxKey, b))
 	for i, d := range p.devices {
 		allowed(t, d.Prepare(round, attempt))
 		if _, err := d.EncryptPacked(p.key, delta[i]); err != nil {
@@ -41,15 +41,15 @@ func (p *party) attemptPacked(t *testing.T, round, attempt uint32, delta [][]flo
 		}
 		c0[i], c1[i] = d.Ciphertext()
 	}
-	p.superpose(phy.TxC0, c0)
-	p.ctx.SetC1(p.c1, p.superpose(phy.TxC1, c1))
+	p.superpose(slot.TxC0, c0)
+	p.ctx.SetC1(p.c1, p.superpose(slot.TxC1, c1))
 	for i, d := range p.devices {
 		var err error
 		if share[i], err = d.Share(p.c1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.superpose(phy.TxShare, share)
+	p.superpose(slot.TxShare, share)
 }
 
 // packedDeltas draws messages in (-1, 1), device by device.
@@ -77,15 +77,15 @@ func TestJudgeAgreesOnPackedMessages(t *testing.T) {
 				p := newParty(t, c, gains)
 				delta := packedDeltas(rand.New(keystream.FromInteger(12).Stream()), 3, messages)
 				p.attemptPacked(t, 3, 1, delta)
-				judged := judge(t, set, p.aggregatedSecret(), p.sum[phy.TxC0], p.sum[phy.TxC1])
+				judged := judge(t, set, p.aggregatedSecret(), p.sum[slot.TxC0], p.sum[slot.TxC1])
 
 				q := modulus(set.Primes)
-				b := c.Budget(SumsOf(scaled), [phy.Transmissions]float64{})
+				b := c.Budget(SumsOf(scaled), [slot.Transmissions]float64{})
 				std := math.Sqrt(b.A + b.B1 + b.C1)
 				worst := 0.0
 				for k := range set.N {
 					got := lift(set.Primes, judged, k)
-					server := new(big.Int).Add(lift(set.Primes, p.sum[phy.TxC0], k), lift(set.Primes, p.sum[phy.TxShare], k))
+					server := new(big.Int).Add(lift(set.Primes, p.sum[slot.TxC0], k), lift(set.Primes, p.sum[slot.TxShare], k))
 					want := new(big.Int)
 					for i, d := range p.devices {
 						want.Add(want, new(big.Int).Mul(big.NewInt(gains[i]), d.flooded(k)))
@@ -129,14 +129,14 @@ func TestPackedShortFormIsPartOfWhole(t *testing.T) {
 				for tx, sent := range short.sent {
 					for i, s := range sent {
 						w := whole.sent[tx][i]
-						if tx := phy.Transmission(tx); tx == phy.TxC0 || tx == phy.TxShare {
+						if tx := slot.Transmission(tx); tx == slot.TxC0 || tx == slot.TxShare {
 							if s.Len() != messages+witnesses {
 								t.Fatalf("%v has %d coefficients, expected %d", tx, s.Len(), messages+witnesses)
 							}
 							w = firstCoefficients(w, s.Len())
 						}
 						if !s.Equal(w) {
-							t.Errorf("%s, P = %d, attempt %d: %v of device %d differs between the forms", set.Name, messages, attempt, phy.Transmission(tx), i+1)
+							t.Errorf("%s, P = %d, attempt %d: %v of device %d differs between the forms", set.Name, messages, attempt, slot.Transmission(tx), i+1)
 						}
 					}
 				}
@@ -189,7 +189,7 @@ func TestOnePackedMessageIsTheOldOne(t *testing.T) {
 		for tx := range a.sent {
 			for i := range a.sent[tx] {
 				if !a.sent[tx][i].Equal(b.sent[tx][i]) {
-					t.Errorf("%s: %v of device %d differs", name, phy.Transmission(tx), i+1)
+					t.Errorf("%s: %v of device %d differs", name, slot.Transmission(tx), i+1)
 				}
 			}
 		}
@@ -220,7 +220,7 @@ func TestServerRecoversPackedMessages(t *testing.T) {
 			p := newParty(t, c, gains)
 			delta := packedDeltas(rand.New(keystream.FromInteger(14).Stream()), 3, messages)
 			p.attemptPacked(t, 0, 0, delta)
-			c0, share := p.sum[phy.TxC0], p.sum[phy.TxShare]
+			c0, share := p.sum[slot.TxC0], p.sum[slot.TxShare]
 			m := make([]float64, messages)
 			if err := server.RecoverPacked(m, c0, share, alpha); err != nil {
 				t.Fatalf("%s, %v: %v", set.Name, form, err)
@@ -246,7 +246,7 @@ func TestServerRecoversPackedMessages(t *testing.T) {
 					t.Errorf("%s, %v: witness %d broken: %v", set.Name, form, k, err)
 				}
 			}
-			if err := server.RecoverPacked(m, c0, p.resum(phy.TxShare, []int64{4, -2, 6}), alpha); !errors.Is(err, ErrWitness) {
+			if err := server.RecoverPacked(m, c0, p.resum(slot.TxShare, []int64{4, -2, 6}), alpha); !errors.Is(err, ErrWitness) {
 				t.Errorf("%s, %v: D at other gains: %v", set.Name, form, err)
 			}
 			if fmt.Sprint(m) != fmt.Sprint(before) {

@@ -8,7 +8,7 @@ import (
 
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/sampler"
-	"ringwave/phy"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 )
 
@@ -167,29 +167,29 @@ func TestDeviceAgainstSchoolbook(t *testing.T) {
 			p := newParty(t, c, []int64{7, -3, 500})
 			for round := range uint32(3) {
 				p.attempt(t, round, 0, delta)
-				keySum, c1Sum := bigVector(set.Primes, p.sum[phy.TxKey]), bigVector(set.Primes, p.sum[phy.TxC1])
+				keySum, c1Sum := bigVector(set.Primes, p.sum[slot.TxKey]), bigVector(set.Primes, p.sum[slot.TxC1])
 				for i, d := range p.devices {
 					s, v := bigSmall(d.s), bigSmall(d.v)
 					b := schoolbook(s, a)
 					for _, x := range b {
 						x.Neg(x)
 					}
-					checkVector(t, "b", set.Primes, p.sent[phy.TxKey][i], addBig(b, bigSmall(keyError(d))))
+					checkVector(t, "b", set.Primes, p.sent[slot.TxKey][i], addBig(b, bigSmall(keyError(d))))
 
 					c0 := schoolbook(v, keySum)
 					for k, e := range d.e0 {
 						c0[k].Add(c0[k], big.NewInt(int64(e)))
 					}
 					c0[0].Add(c0[0], rounded(delta[i], set.LogLambda))
-					checkVector(t, "c0", set.Primes, p.sent[phy.TxC0][i], c0)
+					checkVector(t, "c0", set.Primes, p.sent[slot.TxC0][i], c0)
 
-					checkVector(t, "c1", set.Primes, p.sent[phy.TxC1][i], addBig(schoolbook(v, a), bigSmall(d.e1)))
+					checkVector(t, "c1", set.Primes, p.sent[slot.TxC1][i], addBig(schoolbook(v, a), bigSmall(d.e1)))
 
 					share := schoolbook(s, c1Sum)
 					for k := range c.Revealed() {
 						share[k].Add(share[k], d.flooded(k))
 					}
-					checkVector(t, "D", set.Primes, p.sent[phy.TxShare][i], share)
+					checkVector(t, "D", set.Primes, p.sent[slot.TxShare][i], share)
 				}
 			}
 		}

@@ -22,9 +22,6 @@ const (
 	AfterCiphertext
 )
 
-// Transmissions is the number of transmissions of a round: b, c0, c1 and D.
-const Transmissions = 4
-
 // MaxLatticeBits bounds f: a gain of 2^10 on a lattice of 2^-24 still leaves
 // exact products with what is superposed.
 const MaxLatticeBits = 24

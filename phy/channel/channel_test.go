@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/integrate/quad"
 
 	"ringwave/crypto/keystream"
+	"ringwave/phy/slot"
 )
 
 func newChannel(t *testing.T, cfg Config) *Channel {
@@ -82,7 +83,7 @@ func TestGainsLieOnTheLatticeAndLastForTheRound(t *testing.T) {
 				t.Fatalf("round %d: H_%d = %v is no integer", round, i, h)
 			}
 		}
-		for phase := 1; phase < Transmissions; phase++ {
+		for phase := 1; phase < slot.Transmissions; phase++ {
 			c.Scaled(later, round, 3, phase)
 			if first[0] != later[0] || first[1] != later[1] {
 				t.Fatalf("round %d: gains changed within the round", round)
@@ -105,11 +106,11 @@ func TestGainsLieOnTheLatticeAndLastForTheRound(t *testing.T) {
 func TestDrift(t *testing.T) {
 	for at := AfterKey; at <= AfterCiphertext; at++ {
 		c := newChannel(t, Config{Devices: []Fading{Gaussian{1, 1}}, LatticeBits: 8, DriftAt: at, DriftStd: 1, DriftProbability: 1})
-		var h [Transmissions][1]float64
+		var h [slot.Transmissions][1]float64
 		for p := range h {
 			c.Scaled(h[p][:], 4, 0, p)
 		}
-		for p := 1; p < Transmissions; p++ {
+		for p := 1; p < slot.Transmissions; p++ {
 			if changed := h[p] != h[p-1]; changed != (p == int(at)) {
 				t.Errorf("drift at boundary %d: transmission %d changed: %v", at, p, changed)
 			}

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"ringwave/crypto/keystream"
-	"ringwave/crypto/sampler"
 	"ringwave/phy/zq"
 )
 
@@ -143,7 +142,7 @@ func (c *Check) Draw(stream *keystream.Stream) {
 func (c *Check) drawUniform(rows [][]uint64, stream *keystream.Stream) {
 	primes := c.mod.Primes()
 	for i, row := range rows {
-		sampler.Uniform(row, primes[i%len(primes)], stream)
+		stream.Uniform(row, primes[i%len(primes)])
 	}
 }
 

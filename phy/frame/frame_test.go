@@ -7,7 +7,6 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"ringwave/crypto/keystream"
-	"ringwave/crypto/sampler"
 	"ringwave/phy/zq"
 )
 
@@ -104,7 +103,7 @@ func checkOf(t testing.TB, m *zq.Modulus, n int, noise float64) *Check {
 func randomVector(m *zq.Modulus, n int, s *keystream.Stream) zq.Vector {
 	v := m.NewVector(n)
 	for j, p := range m.Primes() {
-		sampler.Uniform(v[j], p, s)
+		s.Uniform(v[j], p)
 	}
 	return v
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"ringwave/crypto/keystream"
-	"ringwave/crypto/sampler"
 	"ringwave/phy/digit"
 	"ringwave/phy/zq"
 )
@@ -124,8 +123,8 @@ func (p *Payload) Draw(stream *keystream.Stream, again bool) {
 			continue
 		}
 		for j, prime := range p.mod.Primes() {
-			sampler.Uniform(b.mask.z[j], prime, stream)
-			sampler.Uniform(b.mask.rho[j], prime, stream)
+			stream.Uniform(b.mask.z[j], prime)
+			stream.Uniform(b.mask.rho[j], prime)
 		}
 	}
 }

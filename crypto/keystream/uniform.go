@@ -1,23 +1,22 @@
-package sampler
+package keystream
 
 import (
 	"encoding/binary"
 	"math/bits"
-
-	"ringwave/crypto/keystream"
 )
 
 // Uniform fills dst with independent residues uniform on [0, p), 2 <= p < 2^62,
 // exactly: words of the bit length of p are drawn until one is below p, fewer
-// than two on average.
-func Uniform(dst []uint64, p uint64, s *keystream.Stream) {
+// than two on average. No branch and no address depends on a residue that is kept.
+// Residues count as public: only the buffer is overwritten, not the stack.
+func (s *Stream) Uniform(dst []uint64, p uint64) {
 	if p < 2 || p >= 1<<62 {
-		panic("sampler: a modulus outside [2, 2^62)")
+		panic("keystream: a modulus outside [2, 2^62)")
 	}
 	mask := uint64(1)<<bits.Len64(p-1) - 1
-	var block [blockSize]byte
+	var block [512]byte
 	for len(dst) > 0 {
-		words := min(len(dst), blockSize/8)
+		words := min(len(dst), len(block)/8)
 		s.Fill(block[:8*words])
 		kept := 0 // at most one for each word before this one: below len(dst)
 		for i := range words {
