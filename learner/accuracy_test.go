@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"ringwave/crypto/aggregate"
 	"ringwave/crypto/keystream"
 	"ringwave/learner/dataset"
 )
@@ -27,8 +28,8 @@ func stepped(n int, right func(i int) bool) *dataset.Set {
 // skipping carries nothing, so that the model stays as it was restored.
 type skipping struct{}
 
-func (skipping) Aggregate(context.Context, int, []float64) (Outcome, error) {
-	return Outcome{Skipped: true, Attempts: 1}, nil
+func (skipping) Aggregate(context.Context, int, [][]float64) (aggregate.Outcome, error) {
+	return aggregate.Outcome{Skipped: true, Attempts: 1}, nil
 }
 
 // The logit of theta = (4, -2) is -2 at the feature 0 and 2 at 1: it predicts the
@@ -71,9 +72,7 @@ func TestAccuracyByHand(t *testing.T) {
 	}
 	final("by differences, at the end", differences.Final())
 
-	gradients := newGradientTrainer(t, cfg, task, &scripted{outcome: func(int, [][]float64) (GradientOutcome, error) {
-		return GradientOutcome{Skipped: true}, nil
-	}})
+	gradients := newGradientTrainer(t, cfg, task, skipping{})
 	if err := gradients.Restore(state); err != nil {
 		t.Fatal(err)
 	}

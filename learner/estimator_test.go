@@ -44,20 +44,20 @@ func TestEstimatorUnbiased(t *testing.T) {
 			t.Fatal(err)
 		}
 		stream := seed.Derive("directions").Stream()
-		phi, mean, delta := make([]float64, d), make([]float64, d), make([]float64, devices)
+		phi, mean, delta := make([]float64, d), make([]float64, d), make([][]float64, devices)
 		var power float64
 		for k := 1; k <= rounds; k++ {
 			stream.Start(uint32(k), 0)
 			directions.Draw(phi, rand.New(stream))
 			for i := range delta {
-				delta[i] = 2 * gamma * floats.Dot(slopes[i], phi)
+				delta[i] = []float64{2 * gamma * floats.Dot(slopes[i], phi)}
 			}
 			out, err := a.Aggregate(t.Context(), k, delta)
 			if err != nil {
 				t.Fatal(err)
 			}
-			floats.AddScaled(mean, out.M/rounds, phi)
-			power += out.M * out.M * floats.Dot(phi, phi) / rounds
+			floats.AddScaled(mean, out.M[0]/rounds, phi)
+			power += out.M[0] * out.M[0] * floats.Dot(phi, phi) / rounds
 		}
 		expected := (power - floats.Dot(want, want)) / rounds
 		distance := floats.Distance(mean, want, 2)
@@ -175,31 +175,31 @@ func TestEZOFL(t *testing.T) {
 	// within five of its deviations, sqrt(2/n)/4.
 	const n = 4000
 	var square float64
-	var sixth Outcome
+	var sixth float64
 	for k := 1; k <= n; k++ {
-		out, err := a.Aggregate(t.Context(), k, []float64{3, 5})
+		out, err := a.Aggregate(t.Context(), k, [][]float64{{3}, {5}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := gains.Gains(k)
-		if want := 3./2*h[0] - 5./4*h[1]; math.Abs(out.Ideal-want) > 1e-14 {
-			t.Fatalf("round %d: the sum is %v, want %v", k, out.Ideal, want)
+		h, truth := gains.Gains(k), a.Truth()
+		if want := 3./2*h[0] - 5./4*h[1]; math.Abs(truth.Ideal[0]-want) > 1e-14 {
+			t.Fatalf("round %d: the sum is %v, want %v", k, truth.Ideal[0], want)
 		}
-		if out.Attempts != 1 || out.Skipped || out.EpsStd != 0.5 {
+		if out.Attempts != 1 || out.Skipped || truth.EpsStd != 0.5 {
 			t.Fatalf("round %d gave %+v", k, out)
 		}
-		square += (out.M - out.Ideal) * (out.M - out.Ideal) / n
+		square += (out.M[0] - truth.Ideal[0]) * (out.M[0] - truth.Ideal[0]) / n
 		if k == 6 {
-			sixth = out
+			sixth = out.M[0]
 		}
 	}
 	if math.Abs(square-0.25) > 5*math.Sqrt(2./n)/4 {
 		t.Errorf("the noise has mean square %v, want 0.25", square)
 	}
-	if again, _ := a.Aggregate(t.Context(), 6, []float64{3, 5}); again != sixth {
+	if again, _ := a.Aggregate(t.Context(), 6, [][]float64{{3}, {5}}); again.M[0] != sixth {
 		t.Error("the same round gave another outcome")
 	}
-	if _, err := a.Aggregate(t.Context(), 1, []float64{3}); err == nil || !strings.Contains(err.Error(), "round 1 has 1 scalars, 2 gains and 2 channel means") {
+	if _, err := a.Aggregate(t.Context(), 1, [][]float64{{3}}); err == nil || !strings.Contains(err.Error(), "round 1 has values of 1 devices, 2 gains and 2 channel means") {
 		t.Errorf("got %v", err)
 	}
 	for _, c := range []struct {

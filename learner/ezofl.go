@@ -6,36 +6,29 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"ringwave/crypto/aggregate"
 	"ringwave/crypto/keystream"
 )
 
-// Gains gives the channel coefficients of each round.
-type Gains interface {
-	// Gains gives h_{i,k} of all devices i in round k, k >= 1: the same values
-	// whenever it is asked for the same round. The slice may be reused by the
-	// next call.
-	Gains(round int) (h []float64)
-}
-
 // EZOFL is aggregation without encryption: Y_k of Eq. 4, the sum over devices of
 // (Delta f_{i,k}/mu_i) h_{i,k} plus receiver noise n_k ~ N(0, sigma_n^2). It
-// stands for M_k, as the paper's non-encrypted baseline. It is a Packer, for one
+// stands for M_k, as the paper's non-encrypted baseline. It is Simulated, and for one
 // goroutine.
 type EZOFL struct {
-	gains  Gains
+	gains  aggregate.Gains
 	mu     []float64
 	sigmaN float64
 	stream *keystream.Stream
 	rnd    *rand.Rand
 
-	scalars []Scalar
+	y, ideal []float64 // of the last round
 }
 
 // NewEZOFL gives the aggregator for len(mu) devices. Each mu_i, the mean of
 // h_{i,k}, is finite and not 0; sigmaN, the deviation of n_k in the unit of
 // Delta f, is finite and 0 or more. The noise of round k depends on the seed and
 // k alone.
-func NewEZOFL(gains Gains, mu []float64, sigmaN float64, seed keystream.Seed) (*EZOFL, error) {
+func NewEZOFL(gains aggregate.Gains, mu []float64, sigmaN float64, seed keystream.Seed) (*EZOFL, error) {
 	if len(mu) == 0 {
 		return nil, fmt.Errorf("ezofl: mu has no value; allowed is one a device")
 	}
@@ -57,38 +50,33 @@ func NewEZOFL(gains Gains, mu []float64, sigmaN float64, seed keystream.Seed) (*
 	}, nil
 }
 
-// Aggregate gives M = Y_k. Ideal is Y_k without n_k and EpsStd is sigma_n.
-func (a *EZOFL) Aggregate(ctx context.Context, k int, delta []float64) (Outcome, error) {
-	out, err := a.AggregatePacked(ctx, k, [][]float64{delta})
-	if err != nil {
-		return Outcome{}, err
-	}
-	s := out.Scalars[0]
-	return Outcome{M: s.M, Ideal: s.Ideal, EpsStd: s.EpsStd, Attempts: out.Attempts}, nil
-}
-
-// AggregatePacked gives Y_k along each direction: one symbol after another over the same
-// gains h_{i,k}, each with receiver noise n_k of its own.
-func (a *EZOFL) AggregatePacked(ctx context.Context, k int, delta [][]float64) (PackedOutcome, error) {
+// Aggregate gives M = Y_k: of several values one symbol after another over the same gains
+// h_{i,k}, each with receiver noise n_k of its own.
+func (a *EZOFL) Aggregate(ctx context.Context, k int, values [][]float64) (aggregate.Outcome, error) {
 	if err := ctx.Err(); err != nil {
-		return PackedOutcome{}, err
+		return aggregate.Outcome{}, err
 	}
 	h := a.gains.Gains(k)
-	for _, along := range delta {
-		if len(along) != len(a.mu) || len(h) != len(a.mu) {
-			return PackedOutcome{}, fmt.Errorf("ezofl: round %d has %d scalars, %d gains and %d channel means; allowed is one of each a device",
-				k, len(along), len(h), len(a.mu))
-		}
+	if len(values) != len(a.mu) || len(h) != len(a.mu) {
+		return aggregate.Outcome{}, fmt.Errorf("ezofl: round %d has values of %d devices, %d gains and %d channel means; allowed is one of each a device",
+			k, len(values), len(h), len(a.mu))
+	}
+	width, err := aggregate.Width(values)
+	if err != nil {
+		return aggregate.Outcome{}, fmt.Errorf("ezofl: round %d: %w", k, err)
 	}
 	a.stream.Start(uint32(k), 0)
-	a.scalars = a.scalars[:0]
-	for _, along := range delta {
+	a.y, a.ideal = a.y[:0], a.ideal[:0]
+	for p := range width {
 		var ideal float64
-		for i, d := range along {
-			ideal += d / a.mu[i] * h[i]
+		for i, v := range values {
+			ideal += v[p] / a.mu[i] * h[i]
 		}
-		y := ideal + a.sigmaN*a.rnd.NormFloat64()
-		a.scalars = append(a.scalars, Scalar{M: y, Ideal: ideal, EpsStd: a.sigmaN})
+		a.ideal = append(a.ideal, ideal)
+		a.y = append(a.y, ideal+a.sigmaN*a.rnd.NormFloat64())
 	}
-	return PackedOutcome{Scalars: a.scalars, Attempts: 1}, nil
+	return aggregate.Outcome{M: a.y, Attempts: 1}, nil
 }
+
+// Truth returns Y_k without n_k, and sigma_n.
+func (a *EZOFL) Truth() aggregate.Truth { return aggregate.Truth{Ideal: a.ideal, EpsStd: a.sigmaN} }

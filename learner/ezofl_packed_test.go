@@ -38,35 +38,37 @@ func TestEZOFLCarriesPackedDirections(t *testing.T) {
 	rnd := rand.New(keystream.FromInteger(4).Stream())
 	var square, product [directions]float64
 	for k := 1; k <= rounds; k++ {
-		delta := make([][]float64, directions)
-		for p := range delta {
-			for range devices {
-				delta[p] = append(delta[p], rnd.NormFloat64())
+		delta, first := make([][]float64, devices), make([][]float64, devices)
+		for i := range delta {
+			for range directions {
+				delta[i] = append(delta[i], rnd.NormFloat64())
 			}
+			first[i] = delta[i][:1]
 		}
-		out, err := packed.AggregatePacked(context.Background(), k, delta)
+		out, err := packed.Aggregate(context.Background(), k, delta)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := one.Aggregate(context.Background(), k, delta[0])
+		want, err := one.Aggregate(context.Background(), k, first)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := out.Scalars[0]; s.M != want.M || s.Ideal != want.Ideal || s.EpsStd != want.EpsStd || out.Attempts != 1 {
-			t.Fatalf("round %d: %+v, one direction gives %+v", k, s, want)
+		truth, wanted := packed.Truth(), one.Truth()
+		if out.M[0] != want.M[0] || truth.Ideal[0] != wanted.Ideal[0] || wanted.EpsStd != sigma || truth.EpsStd != sigma || out.Attempts != 1 {
+			t.Fatalf("round %d: %+v of %+v, one direction gives %+v of %+v", k, out, truth, want, wanted)
 		}
 		h := gains.Gains(k)
-		for p, s := range out.Scalars {
+		for p, m := range out.M {
 			ideal := 0.0
 			for i := range h {
-				ideal += h[i] * delta[p][i] / mu[i]
+				ideal += h[i] * delta[i][p] / mu[i]
 			}
-			if math.Abs(s.Ideal-ideal) > 1e-12 || s.EpsStd != sigma {
-				t.Errorf("round %d, direction %d: %+v, want %v", k, p, s, ideal)
+			if math.Abs(truth.Ideal[p]-ideal) > 1e-12 {
+				t.Errorf("round %d, direction %d: %v, want %v", k, p, truth.Ideal[p], ideal)
 			}
-			eps := (s.M - s.Ideal) / sigma
+			eps := (m - truth.Ideal[p]) / sigma
 			square[p] += eps * eps / rounds
-			product[p] += eps * (out.Scalars[0].M - out.Scalars[0].Ideal) / sigma / rounds
+			product[p] += eps * (out.M[0] - truth.Ideal[0]) / sigma / rounds
 		}
 	}
 	for p := range square {
@@ -77,7 +79,7 @@ func TestEZOFLCarriesPackedDirections(t *testing.T) {
 			t.Errorf("direction %d has some of the first one's noise: %.4f", p, product[p])
 		}
 	}
-	if _, err := packed.AggregatePacked(context.Background(), 1, [][]float64{{1, 2, 3}, {1}}); err == nil || !strings.Contains(err.Error(), "has 1 scalars, 3 gains") {
+	if _, err := packed.Aggregate(context.Background(), 1, [][]float64{{1, 2}, {1}, {1, 2}}); err == nil || !strings.Contains(err.Error(), "device 2 has 1 values and device 1 has 2") {
 		t.Error(err)
 	}
 }

@@ -9,55 +9,9 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"ringwave/crypto/aggregate"
 	"ringwave/learner/model"
 )
-
-// GradientAggregator turns the devices' gradients into the one vector that all
-// of them get back: what Aggregator is for scalars. Systems that send whole
-// gradients are GradientAggregators; the paper's protocol is none.
-type GradientAggregator interface {
-	// AggregateGradients runs round k, 1 <= k <= K, with gradients[i] the gradient
-	// of f_i at theta_k, of length d. It must not keep or change them. An error ends
-	// the run; a round that merely failed is an Outcome with Skipped set.
-	//
-	// The outcome should depend on k and the gradients alone.
-	AggregateGradients(ctx context.Context, k int, gradients [][]float64) (GradientOutcome, error)
-}
-
-// GradientOutcome is what one round of aggregating gradients gave.
-type GradientOutcome struct {
-	// Sum is the aggregated gradient, of length d: about Ideal. It may be reused by
-	// the next round.
-	Sum []float64
-	// Ideal is what Sum would be without error, sum_i grad f_i, computed by the
-	// harness. No device and no server knows it.
-	Ideal []float64
-	// MSE is the mean over the d components of (Sum - Ideal)^2; PredictedMSE its
-	// expectation given the channel.
-	MSE, PredictedMSE float64
-	// Clipped counts the components, over all devices, that were out of range and
-	// were cut to it.
-	Clipped int
-	// Skipped says that there is no Sum and the model must not change.
-	Skipped bool
-}
-
-// GradientRecord is what happened in one round of a GradientTrainer. In its
-// Record M, MIdeal and Eps are 0, for no scalar is sent, and EpsStdPredicted is
-// the root of PredictedMSE.
-type GradientRecord struct {
-	Record
-	// MSE and PredictedMSE are those of the GradientOutcome.
-	MSE, PredictedMSE float64
-}
-
-// GradientTask is a Task whose uplink carries gradients.
-type GradientTask struct {
-	// Task holds everything else. Its Aggregator is not looked at.
-	Task
-	// Gradients runs the uplink.
-	Gradients GradientAggregator
-}
 
 // GradientTrainer trains by federated gradient descent:
 //
@@ -70,30 +24,25 @@ type GradientTask struct {
 // whatever the number of goroutines, and is for one goroutine.
 type GradientTrainer struct {
 	inner     *Trainer
-	gradients GradientAggregator
 	grad      [][]float64
 	perDevice func(w model.Worker, i int)
 }
 
-// NewGradientTrainer gives a trainer before its first round. The directions of
-// the config are not used. The model must have gradients: see
-// model.GradientWorker.
-func NewGradientTrainer(cfg Config, task GradientTask) (*GradientTrainer, error) {
-	if task.Gradients == nil {
-		return nil, errors.New("setting up training by gradients: the task lacks its aggregator of gradients")
-	}
+// NewGradientTrainer gives a trainer before its first round. The task's Aggregator
+// carries gradients. The directions of the config are not used. The model must have
+// gradients: see model.GradientWorker.
+func NewGradientTrainer(cfg Config, task Task) (*GradientTrainer, error) {
 	if cfg.Packed > 1 {
 		return nil, fmt.Errorf("setting up training by gradients: %d packed directions; allowed is 1, as a gradient has none", cfg.Packed)
 	}
-	task.Aggregator = noScalars{}
-	inner, err := New(cfg, task.Task)
+	inner, err := New(cfg, task)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := inner.pool.workers[0].(model.GradientWorker); !ok {
 		return nil, errors.New("setting up training by gradients: the model has no gradient, only losses; allowed is logistic regression")
 	}
-	t := &GradientTrainer{inner: inner, gradients: task.Gradients}
+	t := &GradientTrainer{inner: inner}
 	for range inner.devices {
 		t.grad = append(t.grad, make([]float64, task.Model.Dim()))
 	}
@@ -105,33 +54,26 @@ func NewGradientTrainer(cfg Config, task GradientTask) (*GradientTrainer, error)
 	return t, nil
 }
 
-// noScalars is the aggregator of a Trainer that never aggregates scalars.
-type noScalars struct{}
-
-func (noScalars) Aggregate(context.Context, int, []float64) (Outcome, error) {
-	return Outcome{}, errors.New("a trainer by gradients was asked to aggregate scalars")
-}
-
 // Step runs the next round, with the guarantees of Trainer.Step.
-func (t *GradientTrainer) Step(ctx context.Context) (GradientRecord, error) {
+func (t *GradientTrainer) Step(ctx context.Context) (Record, error) {
 	if err := ctx.Err(); err != nil {
-		return GradientRecord{}, err
+		return Record{}, err
 	}
 	in := t.inner
 	if in.Done() {
-		return GradientRecord{}, ErrDone
+		return Record{}, ErrDone
 	}
 	k := in.state.Round + 1
-	record := GradientRecord{Record: Record{Round: k, Eta: in.cfg.Eta.At(k), Gamma: in.cfg.Gamma.At(k)}}
-	if err := t.compute(k, &record.Record); err != nil {
-		return GradientRecord{}, fmt.Errorf("round %d: %w", k, err)
+	record := Record{Round: k, Eta: in.cfg.Eta.At(k), Gamma: in.cfg.Gamma.At(k)}
+	if err := t.compute(k, &record); err != nil {
+		return Record{}, fmt.Errorf("round %d: %w", k, err)
 	}
-	out, err := t.gradients.AggregateGradients(context.WithoutCancel(ctx), k, t.grad)
+	out, err := in.task.Aggregator.Aggregate(ctx, k, t.grad)
 	if err != nil {
-		return GradientRecord{}, fmt.Errorf("round %d: aggregating: %w", k, err)
+		return Record{}, fmt.Errorf("round %d: aggregating: %w", k, err)
 	}
 	if err := t.update(out, &record); err != nil {
-		return GradientRecord{}, fmt.Errorf("round %d: %w", k, err)
+		return Record{}, fmt.Errorf("round %d: %w", k, err)
 	}
 	if in.evaluates(k) {
 		record.Evaluated = true
@@ -155,26 +97,38 @@ func (t *GradientTrainer) compute(k int, record *Record) error {
 	return nil
 }
 
-// update makes the step, unless the round was skipped, and counts what happened.
-func (t *GradientTrainer) update(out GradientOutcome, record *GradientRecord) error {
+// update makes the step, unless the round was skipped, and notes and counts what
+// happened.
+func (t *GradientTrainer) update(out aggregate.Outcome, record *Record) error {
 	in := t.inner
-	record.Attempts, record.Skipped, record.Clipped = 1, out.Skipped, out.Clipped
+	record.Attempts, record.Skipped, record.Clipped = out.Attempts, out.Skipped, out.Clipped
 	if !out.Skipped {
-		if len(out.Sum) != len(in.state.Theta) {
-			return fmt.Errorf("the aggregated gradient has %d components; allowed is %d, the model's", len(out.Sum), len(in.state.Theta))
+		if len(out.M) != len(in.state.Theta) {
+			return fmt.Errorf("the aggregated gradient has %d components; allowed is %d, the model's", len(out.M), len(in.state.Theta))
 		}
-		if slices.ContainsFunc(out.Sum, func(x float64) bool { return !isFinite(x) }) {
+		if slices.ContainsFunc(out.M, func(x float64) bool { return !isFinite(x) }) {
 			return fmt.Errorf("the aggregated gradient has a component that is no finite number: %w", ErrDiverged)
 		}
-		record.MSE, record.PredictedMSE = out.MSE, out.PredictedMSE
-		record.EpsStdPredicted = math.Sqrt(out.PredictedMSE)
-		floats.AddScaled(in.state.Theta, -2*record.Eta*record.Gamma, out.Sum)
-	} else {
-		in.state.Skipped++
+		record.fillGradient(out, in.task.Aggregator)
+		floats.AddScaled(in.state.Theta, -2*record.Eta*record.Gamma, out.M)
 	}
-	in.state.Clipped += out.Clipped
-	in.state.Round++
+	in.count(out)
 	return nil
+}
+
+// fillGradient writes how far the aggregated gradient is from the true sum.
+func (r *Record) fillGradient(out aggregate.Outcome, a Aggregator) {
+	r.M, r.MIdeal, r.Eps, r.EpsStdPredicted = math.NaN(), math.NaN(), math.NaN(), math.NaN()
+	truth, known := truthOf(a)
+	if !known {
+		return
+	}
+	mse := 0.0
+	for j, x := range out.M {
+		e := x - truth.Ideal[j]
+		mse += e * e / float64(len(out.M))
+	}
+	r.Eps, r.EpsStdPredicted = math.Sqrt(mse), truth.EpsStd
 }
 
 // Done says whether all K rounds have been run.
@@ -190,18 +144,21 @@ func (t *GradientTrainer) Restore(s State) error { return t.inner.Restore(s) }
 // Final evaluates the model as it is on all training and all test samples.
 func (t *GradientTrainer) Final() Result { return t.inner.Final() }
 
-// PlainGradients adds gradients over an ideal channel: the control of the
-// systems that encrypt them.
-type PlainGradients struct{ sum []float64 }
+// Plain adds the devices' values over an ideal channel: the control of the systems that
+// encrypt them.
+type Plain struct{ sum []float64 }
 
-// AggregateGradients gives the sum, without error.
-func (a *PlainGradients) AggregateGradients(_ context.Context, _ int, gradients [][]float64) (GradientOutcome, error) {
-	if len(gradients) == 0 {
-		return GradientOutcome{}, errors.New("adding gradients: there are 0; allowed is one a device")
+// Aggregate gives the sums, without error.
+func (a *Plain) Aggregate(_ context.Context, _ int, values [][]float64) (aggregate.Outcome, error) {
+	if _, err := aggregate.Width(values); err != nil {
+		return aggregate.Outcome{}, fmt.Errorf("adding: %w", err)
 	}
-	a.sum = append(a.sum[:0], gradients[0]...)
-	for _, g := range gradients[1:] {
-		floats.Add(a.sum, g)
+	a.sum = append(a.sum[:0], values[0]...)
+	for _, v := range values[1:] {
+		floats.Add(a.sum, v)
 	}
-	return GradientOutcome{Sum: a.sum, Ideal: a.sum}, nil
+	return aggregate.Outcome{M: a.sum, Attempts: 1}, nil
 }
+
+// Truth returns that there is no error.
+func (a *Plain) Truth() aggregate.Truth { return aggregate.Truth{Ideal: a.sum} }

@@ -28,17 +28,6 @@ func (g *gaussianGains) Gains(round int) []float64 {
 	return g.h
 }
 
-// noiseless aggregates over a channel of gain mu without noise.
-type noiseless struct{}
-
-func (noiseless) Aggregate(_ context.Context, _ int, delta []float64) (Outcome, error) {
-	var sum float64
-	for _, d := range delta {
-		sum += d
-	}
-	return Outcome{M: sum, Ideal: sum, Attempts: 1}, nil
-}
-
 func newEZOFL(t testing.TB, devices int, sigma, sigmaN float64, seed keystream.Seed) *EZOFL {
 	t.Helper()
 	mu := make([]float64, devices)

@@ -11,7 +11,7 @@ import (
 func TestLearnsStrokes(t *testing.T) {
 	train, test := strokes(t, 2000, 1000)
 	cfg := paperConfig()
-	trainer := newTrainer(t, cfg, newTask(t, train, test, 10, noiseless{}, keystream.FromInteger(1)))
+	trainer := newTrainer(t, cfg, newTask(t, train, test, 10, &Plain{}, keystream.FromInteger(1)))
 	runAll(t, trainer)
 	final := trainer.Final()
 	t.Logf("test accuracy on strokes %.2f %%, training loss %.4f", 100*final.TestAccuracy, final.TrainLoss)

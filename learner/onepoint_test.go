@@ -10,6 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"ringwave/crypto/aggregate"
 	"ringwave/crypto/keystream"
 )
 
@@ -44,9 +45,9 @@ func TestOnePointEstimator(t *testing.T) {
 // recorder keeps the scalars of the last round.
 type recorder struct{ delta []float64 }
 
-func (r *recorder) Aggregate(_ context.Context, _ int, delta []float64) (Outcome, error) {
-	r.delta = slices.Clone(delta)
-	return Outcome{Attempts: 1}, nil
+func (r *recorder) Aggregate(_ context.Context, _ int, delta [][]float64) (aggregate.Outcome, error) {
+	r.delta = slices.Concat(delta...)
+	return aggregate.Outcome{M: make([]float64, 1), Attempts: 1}, nil
 }
 
 // TestOnePointTrainer: from the model 0 a small step leaves every loss near log 2, where
@@ -80,13 +81,13 @@ type constantly struct {
 	wrong int
 }
 
-func (c *constantly) Aggregate(_ context.Context, _ int, delta []float64) (Outcome, error) {
-	for _, x := range delta {
+func (c *constantly) Aggregate(_ context.Context, _ int, delta [][]float64) (aggregate.Outcome, error) {
+	for _, x := range slices.Concat(delta...) {
 		if !isFinite(x) {
 			c.wrong++
 		}
 	}
-	return Outcome{M: c.m, Attempts: 1}, nil
+	return aggregate.Outcome{M: []float64{c.m}, Attempts: 1}, nil
 }
 
 // TestOverflow: where it is allowed, losses beyond the largest number end no run, and

@@ -9,23 +9,22 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"ringwave/crypto/aggregate"
 	"ringwave/crypto/keystream"
 )
 
-// packedNoiseless is noiseless for several directions. It keeps what it was given.
-type packedNoiseless struct {
-	noiseless
+// watched is Plain, and keeps what it was given.
+type watched struct {
+	Plain
 	seen [][]float64
 }
 
-func (a *packedNoiseless) AggregatePacked(_ context.Context, _ int, delta [][]float64) (PackedOutcome, error) {
-	out := PackedOutcome{Attempts: 1}
-	a.seen = a.seen[:0]
-	for _, row := range delta {
-		out.Scalars = append(out.Scalars, Scalar{M: floats.Sum(row), Ideal: floats.Sum(row)})
-		a.seen = append(a.seen, slices.Clone(row))
+func (a *watched) Aggregate(ctx context.Context, k int, values [][]float64) (aggregate.Outcome, error) {
+	a.seen = nil
+	for _, v := range values {
+		a.seen = append(a.seen, slices.Clone(v))
 	}
-	return out, nil
+	return a.Plain.Aggregate(ctx, k, values)
 }
 
 // The step of packed directions is the mean of the steps that each of them alone would
@@ -34,7 +33,7 @@ func TestPackedStepIsTheMean(t *testing.T) {
 	train, test := strokes(t, 60, 30)
 	cfg := paperConfig()
 	cfg.BatchSize, cfg.Packed = 4, 3
-	task := newTask(t, train, test, 3, &packedNoiseless{}, keystream.FromInteger(3))
+	task := newTask(t, train, test, 3, &watched{}, keystream.FromInteger(3))
 	packed := newTrainer(t, cfg, task)
 	cfg.Packed = 1
 	single := newTrainer(t, cfg, task)
@@ -55,8 +54,12 @@ func TestPackedStepIsTheMean(t *testing.T) {
 			continue
 		}
 		want := slices.Clone(start.Theta)
-		for p, row := range packed.delta {
-			floats.AddScaled(want, -record.Eta*floats.Sum(row)/3, packed.phi[p])
+		for p, phi := range packed.phi {
+			sum := 0.0
+			for _, own := range packed.delta {
+				sum += own[p]
+			}
+			floats.AddScaled(want, -record.Eta*sum/3, phi)
 		}
 		if got := packed.State().Theta; floats.Distance(got, want, math.Inf(1)) > 1e-15 {
 			t.Fatal("the step is not the mean of the directions' steps")
@@ -76,7 +79,7 @@ func TestPackedVariance(t *testing.T) {
 		cfg.Rounds, cfg.BatchSize, cfg.Packed = rounds, 60, packed
 		// The model hardly moves: the gradient stays what it is.
 		cfg.Eta, cfg.Gamma = PowerLaw{X0: 1e-9}, PowerLaw{X0: 1e-3}
-		tr := newTrainer(t, cfg, newTask(t, train, test, 1, &packedNoiseless{}, keystream.FromInteger(4)))
+		tr := newTrainer(t, cfg, newTask(t, train, test, 1, &watched{}, keystream.FromInteger(4)))
 		var sum float64
 		mean := make([]float64, train.Dim+1)
 		before := tr.State().Theta
@@ -109,7 +112,7 @@ func TestPairLoss(t *testing.T) {
 	for _, packed := range []int{1, 4} {
 		cfg := paperConfig()
 		cfg.BatchSize, cfg.Packed = 4, packed
-		task := newTask(t, train, test, 3, &packedNoiseless{}, keystream.FromInteger(5))
+		task := newTask(t, train, test, 3, &watched{}, keystream.FromInteger(5))
 		exact := newTrainer(t, cfg, task)
 		cfg.PairLoss = true
 		pairs := newTrainer(t, cfg, task)
@@ -145,28 +148,28 @@ func TestClip(t *testing.T) {
 	train, test := strokes(t, 60, 30)
 	cfg := paperConfig()
 	cfg.BatchSize, cfg.Packed = 4, 2
-	a := &packedNoiseless{}
+	a := &watched{}
 	free := newTrainer(t, cfg, newTask(t, train, test, 3, a, keystream.FromInteger(6)))
 	if _, err := free.Step(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	was := a.seen
 	a.seen = nil
-	cfg.Clip = (math.Abs(was[0][0]) + math.Abs(was[1][2])) / 2
+	cfg.Clip = (math.Abs(was[0][0]) + math.Abs(was[2][1])) / 2
 	bound := newTrainer(t, cfg, newTask(t, train, test, 3, a, keystream.FromInteger(6)))
 	record, err := bound.Step(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	cut := 0
-	for p, row := range was {
-		for i, x := range row {
+	for i, own := range was {
+		for p, x := range own {
 			want := max(-cfg.Clip, min(x, cfg.Clip))
 			if want != x {
 				cut++
 			}
-			if a.seen[p][i] != want {
-				t.Errorf("direction %d, device %d sends %v of %v, bound %v", p, i, a.seen[p][i], x, cfg.Clip)
+			if a.seen[i][p] != want {
+				t.Errorf("direction %d, device %d sends %v of %v, bound %v", p, i, a.seen[i][p], x, cfg.Clip)
 			}
 		}
 	}
@@ -186,7 +189,7 @@ func TestPackedRefusals(t *testing.T) {
 		a      Aggregator
 		want   string
 	}{
-		{-1, &packedNoiseless{}, "-1"}, {MaxPacked + 1, &packedNoiseless{}, "65537"}, {2, noiseless{}, "one scalar a round"},
+		{-1, &watched{}, "-1"}, {MaxPacked + 1, &watched{}, "65537"}, {2, nil, "aggregator"},
 	} {
 		cfg := paperConfig()
 		cfg.Packed = c.packed

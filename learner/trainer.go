@@ -11,6 +11,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
+	"ringwave/crypto/aggregate"
 	"ringwave/crypto/keystream"
 	"ringwave/learner/dataset"
 	"ringwave/learner/model"
@@ -37,8 +38,7 @@ type Config struct {
 	Directions Directions
 	// Packed is P, the number of directions of a round, whose scalars travel together;
 	// 0 is 1, the paper's. The step is along their mean, so that its expectation is that
-	// of one direction with the same laws. More than 1 needs an Aggregator that is a
-	// Packer.
+	// of one direction with the same laws.
 	Packed int
 	// PairLoss says that Record.TrainLoss is the mean of the losses at theta +- gamma
 	// Phi, which the devices have anyway, in place of the loss at theta: a third of the
@@ -96,7 +96,10 @@ type Record struct {
 	TestLoss, TestAccuracy float64
 	// M is M_k, MIdeal its value without epsilon_k, Eps = M - MIdeal, and
 	// EpsStdPredicted the predicted deviation of Eps. All are 0 in a skipped
-	// round. Of packed directions they are those of the first.
+	// round. Of packed directions they are those of the first. But for M they are NaN
+	// unless the Aggregator is Simulated and knows them. Where gradients are
+	// aggregated, M and MIdeal are NaN, and Eps is the root of the mean over the
+	// components of their squared error.
 	M, MIdeal, Eps, EpsStdPredicted float64
 	// Attempts and Skipped are those of the Outcome. Clipped adds to the Outcome's the
 	// scalars that Config.Clip has cut.
@@ -104,7 +107,7 @@ type Record struct {
 	Skipped  bool
 	Clipped  int
 	// EpsSquare is the mean over the directions of (eps_k / its predicted deviation)^2,
-	// which has expectation 1; 0 where none is predicted.
+	// which has expectation 1; 0 where none is predicted or known.
 	EpsSquare float64
 	// Overflowed counts the scalars, over devices and directions, that were no finite
 	// number, with Config.Overflow.
@@ -149,9 +152,7 @@ type Trainer struct {
 	gamma float64 // of the round that is run
 
 	devices []*device
-	delta   [][]float64 // of each direction, each device
-	packer  Packer      // if there is more than one direction
-	one     [1]Scalar
+	delta   [][]float64 // of each device, along each direction
 	pool    *pool
 	// perDevice runs one device's part of the round; it is made once so that a
 	// round need not allocate it.
@@ -167,10 +168,6 @@ func New(cfg Config, task Task) (*Trainer, error) {
 		return nil, fmt.Errorf("setting up training: %w", err)
 	}
 	cfg.Packed = max(cfg.Packed, 1)
-	packer, ok := task.Aggregator.(Packer)
-	if cfg.Packed > 1 && !ok {
-		return nil, fmt.Errorf("setting up training: %d packed directions, and the aggregator carries one scalar a round", cfg.Packed)
-	}
 	directions := task.Seed.Derive("directions").Stream()
 	t := &Trainer{
 		cfg:        cfg,
@@ -178,14 +175,13 @@ func New(cfg Config, task Task) (*Trainer, error) {
 		state:      State{Theta: make([]float64, task.Model.Dim())},
 		directions: directions,
 		rnd:        rand.New(directions),
-		packer:     packer,
 		pool:       newPool(task.Model, cfg.workers()),
 	}
 	for range cfg.Packed {
 		t.phi = append(t.phi, make([]float64, task.Model.Dim()))
-		t.delta = append(t.delta, make([]float64, len(task.Shards)))
 	}
 	for i, shard := range task.Shards {
+		t.delta = append(t.delta, make([]float64, cfg.Packed))
 		t.devices = append(t.devices, newDevice(task.Seed.Derive("batches", uint64(i)), shard, cfg.BatchSize, cfg.Packed))
 	}
 	t.perDevice = func(w model.Worker, i int) {
@@ -274,9 +270,8 @@ func checkSet(name string, set *dataset.Set, m model.Model) error {
 }
 
 // Step runs the next round. It gives ctx's error, and does nothing, if ctx has
-// ended before the round starts; a round that has started is finished, and the
-// Aggregator gets a context that does not end. After an error the trainer is as
-// it was before the call. After round K the error is ErrDone; where a loss or
+// ended before the round starts; the Aggregator gets ctx, and may give its error later.
+// After an error the trainer is as it was before the call. After round K the error is ErrDone; where a loss or
 // M_k is no finite number it wraps ErrDiverged.
 func (t *Trainer) Step(ctx context.Context) (Record, error) {
 	if err := ctx.Err(); err != nil {
@@ -290,12 +285,12 @@ func (t *Trainer) Step(ctx context.Context) (Record, error) {
 	if err := t.scalars(&record); err != nil {
 		return Record{}, fmt.Errorf("round %d: %w", k, err)
 	}
-	out, err := t.aggregate(context.WithoutCancel(ctx), k)
+	out, err := t.aggregate(ctx, k)
 	if err != nil {
 		return Record{}, fmt.Errorf("round %d: %w", k, err)
 	}
 	out.Clipped += record.Clipped
-	record.fill(out)
+	record.fill(out, t.task.Aggregator)
 	t.update(out, record.Eta)
 	if t.evaluates(k) {
 		record.Evaluated = true
@@ -316,17 +311,18 @@ func (t *Trainer) scalars(r *Record) error {
 	t.pool.run(len(t.devices), t.perDevice)
 	var sum float64
 	for i, d := range t.devices {
-		for p, delta := range t.delta {
-			delta[i] = t.cfg.Estimator.scalar(d.plus[p], d.minus[p])
-			if !isFinite(delta[i]) {
+		delta := t.delta[i]
+		for p := range delta {
+			delta[p] = t.cfg.Estimator.scalar(d.plus[p], d.minus[p])
+			if !isFinite(delta[p]) {
 				if !t.cfg.Overflow {
-					return fmt.Errorf("device %d: %s is %v: %w", i+1, t.cfg.Estimator.symbol(), delta[i], ErrDiverged)
+					return fmt.Errorf("device %d: %s is %v: %w", i+1, t.cfg.Estimator.symbol(), delta[p], ErrDiverged)
 				}
-				delta[i] = overflowed(delta[i], 0)
+				delta[p] = overflowed(delta[p], 0)
 				r.Overflowed++
 			}
-			if clip := t.cfg.Clip; clip > 0 && math.Abs(delta[i]) > clip {
-				delta[i] = math.Copysign(clip, delta[i])
+			if clip := t.cfg.Clip; clip > 0 && math.Abs(delta[p]) > clip {
+				delta[p] = math.Copysign(clip, delta[p])
 				r.Clipped++
 			}
 		}
@@ -340,32 +336,23 @@ func (t *Trainer) scalars(r *Record) error {
 }
 
 // aggregate carries t.delta to the server and M_k, one a direction, back.
-func (t *Trainer) aggregate(ctx context.Context, k int) (PackedOutcome, error) {
-	out, err := t.carry(ctx, k)
+func (t *Trainer) aggregate(ctx context.Context, k int) (aggregate.Outcome, error) {
+	out, err := t.task.Aggregator.Aggregate(ctx, k, t.delta)
 	if err != nil {
 		return out, fmt.Errorf("aggregating: %w", err)
 	}
 	if out.Skipped {
 		return out, nil
 	}
-	if len(out.Scalars) != len(t.phi) {
-		return out, fmt.Errorf("aggregating: %d values of M for %d directions", len(out.Scalars), len(t.phi))
+	if len(out.M) != len(t.phi) {
+		return out, fmt.Errorf("aggregating: %d values of M for %d directions", len(out.M), len(t.phi))
 	}
-	for _, s := range out.Scalars {
-		if !isFinite(s.M) {
-			return out, fmt.Errorf("the aggregated M is %v: %w", s.M, ErrDiverged)
+	for _, m := range out.M {
+		if !isFinite(m) {
+			return out, fmt.Errorf("the aggregated M is %v: %w", m, ErrDiverged)
 		}
 	}
 	return out, nil
-}
-
-func (t *Trainer) carry(ctx context.Context, k int) (PackedOutcome, error) {
-	if len(t.phi) > 1 {
-		return t.packer.AggregatePacked(ctx, k, t.delta)
-	}
-	out, err := t.task.Aggregator.Aggregate(ctx, k, t.delta[0])
-	t.one[0] = Scalar{out.M, out.Ideal, out.EpsStd}
-	return PackedOutcome{Scalars: t.one[:], Attempts: out.Attempts, Skipped: out.Skipped, Clipped: out.Clipped}, err
 }
 
 // overflowed gives x within the finite numbers, and what stands for one that is none.
@@ -379,33 +366,46 @@ func overflowed(x, none float64) float64 {
 // update makes the step theta_{k+1} = theta_k - eta_k g_k with g_k = Phi_k M_k
 // (Eq. 18), of packed directions their mean, unless the round was skipped, and counts
 // what happened.
-func (t *Trainer) update(out PackedOutcome, eta float64) {
-	t.state.Round++
-	if out.Attempts > 1 {
-		t.state.Repeated++
-	}
-	t.state.Clipped += out.Clipped
+func (t *Trainer) update(out aggregate.Outcome, eta float64) {
+	t.count(out)
 	if out.Skipped {
-		t.state.Skipped++
 		return
 	}
-	for p, s := range out.Scalars {
-		floats.AddScaled(t.state.Theta, -eta/float64(len(t.phi))*s.M, t.phi[p])
+	for p, m := range out.M {
+		floats.AddScaled(t.state.Theta, -eta/float64(len(t.phi))*m, t.phi[p])
 	}
 }
 
-func (r *Record) fill(out PackedOutcome) {
+// count counts a round and what happened in it.
+func (t *Trainer) count(out aggregate.Outcome) {
+	t.state.Round++
+	t.state.Clipped += out.Clipped
+	if out.Attempts > 1 {
+		t.state.Repeated++
+	}
+	if out.Skipped {
+		t.state.Skipped++
+	}
+}
+
+// fill writes what a round gave, and what is known beside it.
+func (r *Record) fill(out aggregate.Outcome, a Aggregator) {
 	r.Attempts, r.Skipped, r.Clipped = out.Attempts, out.Skipped, out.Clipped
 	if out.Skipped {
 		return
 	}
-	s := out.Scalars[0]
-	r.M, r.MIdeal, r.Eps, r.EpsStdPredicted = s.M, s.Ideal, s.M-s.Ideal, s.EpsStd
-	for _, s := range out.Scalars {
-		if s.EpsStd > 0 {
-			x := (s.M - s.Ideal) / s.EpsStd
-			r.EpsSquare += x * x / float64(len(out.Scalars))
-		}
+	r.M, r.MIdeal, r.Eps, r.EpsStdPredicted = out.M[0], math.NaN(), math.NaN(), math.NaN()
+	truth, known := truthOf(a)
+	if !known {
+		return
+	}
+	r.MIdeal, r.Eps, r.EpsStdPredicted = truth.Ideal[0], out.M[0]-truth.Ideal[0], truth.EpsStd
+	if !(truth.EpsStd > 0) {
+		return
+	}
+	for p, ideal := range truth.Ideal {
+		x := (out.M[p] - ideal) / truth.EpsStd
+		r.EpsSquare += x * x / float64(len(out.M))
 	}
 }
 

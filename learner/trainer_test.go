@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"ringwave/crypto/aggregate"
 	"ringwave/crypto/keystream"
 )
 
@@ -26,10 +27,10 @@ func smallRun(t testing.TB, workers int, directions Directions) *Trainer {
 }
 
 // uneven skips every fifth round, repeats every third and clips every fourth.
-type uneven struct{ Aggregator }
+type uneven struct{ Simulated }
 
-func (u uneven) Aggregate(ctx context.Context, k int, delta []float64) (Outcome, error) {
-	out, err := u.Aggregator.Aggregate(ctx, k, delta)
+func (u uneven) Aggregate(ctx context.Context, k int, delta [][]float64) (aggregate.Outcome, error) {
+	out, err := u.Simulated.Aggregate(ctx, k, delta)
 	if k%3 == 0 {
 		out.Attempts += 2
 	}
@@ -37,7 +38,7 @@ func (u uneven) Aggregate(ctx context.Context, k int, delta []float64) (Outcome,
 		out.Clipped = 3
 	}
 	if k%5 == 0 {
-		out.Skipped, out.M = true, math.NaN()
+		out.Skipped, out.M = true, nil
 	}
 	return out, err
 }
@@ -135,7 +136,7 @@ func TestStepByHand(t *testing.T) {
 	seed := keystream.FromInteger(8)
 	cfg := paperConfig()
 	cfg.BatchSize = 1000 // every device takes its whole shard
-	task := newTask(t, train, test, 3, noiseless{}, seed)
+	task := newTask(t, train, test, 3, &Plain{}, seed)
 	trainer := newTrainer(t, cfg, task)
 	start := trainer.State()
 	for j := range start.Theta {
@@ -191,25 +192,34 @@ type watch struct {
 	during func(ctx context.Context) error
 }
 
-func (w watch) Aggregate(ctx context.Context, _ int, _ []float64) (Outcome, error) {
-	return Outcome{M: 1, Attempts: 1}, w.during(ctx)
+func (w watch) Aggregate(ctx context.Context, _ int, _ [][]float64) (aggregate.Outcome, error) {
+	return aggregate.Outcome{M: []float64{1}, Attempts: 1}, w.during(ctx)
 }
 
 func TestCancel(t *testing.T) {
 	train, test := strokes(t, 60, 30)
-	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), keystream.Seed{}, "kept"))
+	ctx, cancel := context.WithCancel(t.Context())
+	waits := true
 	task := newTask(t, train, test, 3, watch{func(inner context.Context) error {
 		cancel()
-		if inner.Err() != nil || inner.Value(keystream.Seed{}) != "kept" {
-			t.Error("the aggregator's context ends, or lacks the values")
+		if !waits {
+			return nil
 		}
-		return nil
+		<-inner.Done() // it is ctx, or this waits for ever
+		return inner.Err()
 	}}, keystream.FromInteger(1))
 	trainer := newTrainer(t, paperConfig(), task)
-	if r, err := trainer.Step(ctx); err != nil || r.Round != 1 {
-		t.Errorf("a started round gave %v", err)
-	}
 	before := trainer.State()
+	if _, err := trainer.Step(ctx); !errors.Is(err, context.Canceled) || !reflect.DeepEqual(trainer.State(), before) {
+		t.Errorf("a round that was broken off gave %v, or changed the state", err)
+	}
+	waits = false
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	if r, err := trainer.Step(ctx); err != nil || r.Round != 1 {
+		t.Errorf("a round that was not broken off gave %v", err)
+	}
+	before = trainer.State()
 	if _, err := trainer.Step(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want a cancelled context", err)
 	}
@@ -239,8 +249,8 @@ func TestStepErrors(t *testing.T) {
 
 type constant float64
 
-func (c constant) Aggregate(context.Context, int, []float64) (Outcome, error) {
-	return Outcome{M: float64(c), Attempts: 1}, nil
+func (c constant) Aggregate(context.Context, int, [][]float64) (aggregate.Outcome, error) {
+	return aggregate.Outcome{M: []float64{float64(c)}, Attempts: 1}, nil
 }
 
 func TestDivergence(t *testing.T) {
@@ -263,7 +273,7 @@ func TestDivergence(t *testing.T) {
 
 func TestNewErrors(t *testing.T) {
 	train, test := strokes(t, 60, 30)
-	task := newTask(t, train, test, 3, noiseless{}, keystream.FromInteger(1))
+	task := newTask(t, train, test, 3, &Plain{}, keystream.FromInteger(1))
 	for want, spoil := range map[string]func(c *Config, task *Task){
 		"the number of rounds is 0; allowed is 1":       func(c *Config, _ *Task) { c.Rounds = 0 },
 		"the batch size is 0; allowed is 1 or more":     func(c *Config, _ *Task) { c.BatchSize = 0 },
@@ -334,7 +344,7 @@ func TestAllocations(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		cfg := paperConfig()
 		cfg.Workers, cfg.BatchSize = workers, 20
-		trainer := newTrainer(t, cfg, newTask(t, train, test, 7, noiseless{}, keystream.FromInteger(1)))
+		trainer := newTrainer(t, cfg, newTask(t, train, test, 7, &Plain{}, keystream.FromInteger(1)))
 		allocs := testing.AllocsPerRun(50, func() {
 			if _, err := trainer.Step(context.Background()); err != nil {
 				t.Fatal(err)
@@ -355,7 +365,7 @@ func BenchmarkStep(b *testing.B) {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
 			cfg := paperConfig()
 			cfg.Rounds, cfg.Workers = math.MaxInt32, workers
-			trainer := newTrainer(b, cfg, newTask(b, train, test, 10, noiseless{}, keystream.FromInteger(1)))
+			trainer := newTrainer(b, cfg, newTask(b, train, test, 10, &Plain{}, keystream.FromInteger(1)))
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := trainer.Step(context.Background()); err != nil {

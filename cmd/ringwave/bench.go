@@ -88,7 +88,10 @@ func benchRound(ctx context.Context, set string, devices, rounds int) (benchPoin
 		return benchPoint{}, err
 	}
 	defer p.close()
-	delta := make([]float64, devices)
+	delta := make([][]float64, devices)
+	for i := range delta {
+		delta[i] = make([]float64, 1)
+	}
 	var times []float64
 	for k := 1; k <= rounds+1; k++ { // the first warms up
 		if ctx.Err() != nil {

@@ -30,7 +30,7 @@ func withPacked(p int, args ...string) []string {
 
 // packedSession makes a session of P directions and its aggregator. P is set past the
 // configuration's own checks, which know more than an aggregator does.
-func packedSession(t *testing.T, path string, p int, set ...string) (*session, learner.Packer) {
+func packedSession(t *testing.T, path string, p int, set ...string) (*session, learner.Simulated) {
 	t.Helper()
 	c, err := config.Load(path, append([]string{"task.dataset=strokes", "task.strokes_train=600", "task.strokes_test=300"}, set...))
 	if err != nil {
@@ -46,19 +46,15 @@ func packedSession(t *testing.T, path string, p int, set ...string) (*session, l
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.close() })
-	packer, ok := a.(learner.Packer)
-	if !ok {
-		t.Fatalf("%s carries one direction only", c.Experiment.Aggregator)
-	}
-	return s, packer
+	return s, a
 }
 
 // packedDelta draws Delta f of every device along every direction, within (-most, most).
 func packedDelta(rnd *rand.Rand, directions, devices int, most float64) [][]float64 {
-	delta := make([][]float64, directions)
-	for p := range delta {
-		for range devices {
-			delta[p] = append(delta[p], most*(2*rnd.Float64()-1))
+	delta := make([][]float64, devices)
+	for range directions {
+		for i := range delta {
+			delta[i] = append(delta[i], most*(2*rnd.Float64()-1))
 		}
 	}
 	return delta
@@ -87,8 +83,7 @@ func weightsOf(t *testing.T, s *session, k int) []float64 {
 }
 
 // Through every aggregator that carries scalars, over the same gains, each of P = 5 M_p
-// is the sum of the weighted Delta f_p within six predicted deviations, and the first
-// one, of a round of one direction, is the same to the bit by either call.
+// is the sum of the weighted Delta f_p within six predicted deviations.
 func TestEveryAggregatorCarriesPackedDirections(t *testing.T) {
 	noData(t)
 	const directions, rounds = 5, 4
@@ -102,46 +97,29 @@ func TestEveryAggregatorCarriesPackedDirections(t *testing.T) {
 		worst := 0.0
 		for k := 1; k <= rounds; k++ {
 			delta := packedDelta(rnd, directions, 4, 0.5)
-			out, err := packer.AggregatePacked(t.Context(), k, delta)
+			out, err := packer.Aggregate(t.Context(), k, delta)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if out.Skipped || out.Attempts != 1 || out.Clipped != 0 || len(out.Scalars) != directions {
+			if out.Skipped || out.Attempts != 1 || out.Clipped != 0 || len(out.M) != directions {
 				t.Fatalf("%s, round %d: %+v", name, k, out)
 			}
-			weights := weightsOf(t, s, k)
-			for p, x := range out.Scalars {
+			weights, truth := weightsOf(t, s, k), packer.Truth()
+			for p, m := range out.M {
 				want := 0.0
 				for i, w := range weights {
-					want += w * delta[p][i]
+					want += w * delta[i][p]
 				}
-				if math.Abs(x.Ideal-want) > 1e-9 {
-					t.Errorf("%s, round %d, direction %d aims at %v, want %v", name, k, p, x.Ideal, want)
+				if math.Abs(truth.Ideal[p]-want) > 1e-9 {
+					t.Errorf("%s, round %d, direction %d aims at %v, want %v", name, k, p, truth.Ideal[p], want)
 				}
-				worst = max(worst, math.Abs(x.M-want)/x.EpsStd)
-				if !(math.Abs(x.M-want) <= 6*x.EpsStd) {
-					t.Errorf("%s, round %d, direction %d: M = %v, want %v within six times %v", name, k, p, x.M, want, x.EpsStd)
+				worst = max(worst, math.Abs(m-want)/truth.EpsStd)
+				if !(math.Abs(m-want) <= 6*truth.EpsStd) {
+					t.Errorf("%s, round %d, direction %d: M = %v, want %v within six times %v", name, k, p, m, want, truth.EpsStd)
 				}
 			}
 		}
 		t.Logf("%s: at most %.2f deviations", name, worst)
-
-		_, one := packedSession(t, fig4Config, 1, set...)
-		_, packed := packedSession(t, fig4Config, 1, set...)
-		for k := 1; k <= rounds; k++ {
-			delta := packedDelta(rnd, 1, 4, 0.5)
-			a, err := one.Aggregate(t.Context(), k, delta[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := packed.AggregatePacked(t.Context(), k, delta)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := (learner.Scalar{M: a.M, Ideal: a.Ideal, EpsStd: a.EpsStd}); got != b.Scalars[0] || a.Attempts != b.Attempts || a.Clipped != b.Clipped {
-				t.Errorf("%s, round %d: %+v, packed %+v", name, k, a, b)
-			}
-		}
 	}
 }
 
@@ -155,17 +133,17 @@ func TestPackedDigitalAndNoneAgree(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(4, 4))
 	for k := 1; k <= 10; k++ {
 		delta := packedDelta(rnd, 6, 4, 0.9)
-		a, err := digital.AggregatePacked(t.Context(), k, delta)
+		a, err := digital.Aggregate(t.Context(), k, delta)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := none.AggregatePacked(t.Context(), k, delta)
+		b, err := none.Aggregate(t.Context(), k, delta)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for p := range delta {
-			if d := a.Scalars[p].M - b.Scalars[p].M; !(math.Abs(d) <= 6*a.Scalars[p].EpsStd+1e-12) {
-				t.Errorf("round %d, direction %d: digital %+v, none %+v", k, p, a.Scalars[p], b.Scalars[p])
+		for p := range a.M {
+			if d := a.M[p] - b.M[p]; !(math.Abs(d) <= 6*digital.Truth().EpsStd+1e-12) {
+				t.Errorf("round %d, direction %d: digital %v, none %v", k, p, a.M[p], b.M[p])
 			}
 		}
 	}
@@ -176,7 +154,7 @@ func TestPackedClippingIsCounted(t *testing.T) {
 	noData(t)
 	for _, name := range []string{aggregatorXMK, aggregatorDigital, aggregatorAirHE, aggregatorZF} {
 		s, packer := packedSession(t, fig4Config, 3, "experiment.aggregator="+name, "devices.count=2", "encryption.delta_max=0.5")
-		out, err := packer.AggregatePacked(t.Context(), 1, [][]float64{{0.6, 0.1}, {-0.7, 0.8}, {0.4, -0.4}})
+		out, err := packer.Aggregate(t.Context(), 1, [][]float64{{0.6, -0.7, 0.4}, {0.1, 0.8, -0.4}})
 		if err != nil || out.Clipped != 3 {
 			t.Errorf("%s: %+v, %v; three messages are beyond %v", name, out, err, s.cfg.Encryption.DeltaMax)
 		}

@@ -221,7 +221,7 @@ func (p *plan) measure(ctx context.Context, s *session) error {
 	square := 0.0
 	for k := range min(plannedRounds, s.cfg.Optimizer.Rounds) {
 		began := time.Now()
-		record, err := s.trainer.Step(ctx)
+		record, err := s.step(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
 				return errInterrupted

@@ -7,6 +7,7 @@ import (
 
 	"ringwave/cmd/internal/config"
 	"ringwave/cmd/internal/runfolder"
+	"ringwave/crypto/aggregate"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/round"
 	"ringwave/crypto/xmkckks"
@@ -25,7 +26,7 @@ type protocol struct {
 	link    simulatedLink
 	mu      []float64
 	scaled  []float64
-	scalars []learner.Scalar // of the last round
+	known   aggregate.Truth // of the last round
 
 	epochRounds int
 	baseEpoch   uint32 // of the round firstRound
@@ -192,54 +193,38 @@ func (p *protocol) enterEpoch(k int) error {
 	return nil
 }
 
-// ideal gives the noiseless M of the gains in p.scaled.
-func (p *protocol) ideal(delta []float64, alpha float64) float64 {
+// ideal gives the noiseless M of a direction, of the gains in p.scaled.
+func (p *protocol) ideal(delta [][]float64, direction int, alpha float64) float64 {
 	sum := 0.0
 	for i, h := range p.scaled {
-		sum += h / alpha * (delta[i] / p.mu[i])
+		sum += h / alpha * (delta[i][direction] / p.mu[i])
 	}
 	return sum
 }
 
-// score sets m beside its noiseless value, direction by direction. The deviation of eps
-// is the same for all of them.
-func (p *protocol) score(m []float64, delta [][]float64, alpha, std float64) []learner.Scalar {
-	p.scalars = p.scalars[:0]
-	for d, x := range m {
-		p.scalars = append(p.scalars, learner.Scalar{M: x, Ideal: p.ideal(delta[d], alpha), EpsStd: std})
+// learn writes down the noiseless M of each direction, of the gains in p.scaled, and the
+// deviation of eps, which is the same for all.
+func (p *protocol) learn(delta [][]float64, alpha, std float64) {
+	p.known.Ideal, p.known.EpsStd = p.known.Ideal[:0], std
+	for d := range delta[0] {
+		p.known.Ideal = append(p.known.Ideal, p.ideal(delta, d, alpha))
 	}
-	return p.scalars
 }
 
-// single gives a packed round of one direction as an unpacked one.
-func single(out learner.PackedOutcome, err error) (learner.Outcome, error) {
-	if err != nil {
-		return learner.Outcome{}, err
-	}
-	one := learner.Outcome{Attempts: out.Attempts, Skipped: out.Skipped, Clipped: out.Clipped}
-	if !out.Skipped {
-		s := out.Scalars[0]
-		one.M, one.Ideal, one.EpsStd = s.M, s.Ideal, s.EpsStd
-	}
-	return one, nil
-}
+// Truth returns what the gains of the last round tell: learner.Simulated.
+func (p *protocol) Truth() aggregate.Truth { return p.known }
 
 // Aggregate carries round k: learner.Aggregator.
-func (p *protocol) Aggregate(ctx context.Context, k int, delta []float64) (learner.Outcome, error) {
-	return single(p.AggregatePacked(ctx, k, [][]float64{delta}))
-}
-
-// AggregatePacked carries round k: learner.Packer.
-func (p *protocol) AggregatePacked(_ context.Context, k int, delta [][]float64) (learner.PackedOutcome, error) {
+func (p *protocol) Aggregate(_ context.Context, k int, delta [][]float64) (aggregate.Outcome, error) {
 	if err := p.enterEpoch(k); err != nil {
-		return learner.PackedOutcome{}, err
+		return aggregate.Outcome{}, err
 	}
-	out, err := p.engine.RunPacked(uint32(k), delta)
+	out, err := p.engine.Run(uint32(k), delta)
 	if err != nil {
-		return learner.PackedOutcome{}, err
+		return aggregate.Outcome{}, err
 	}
 	if err := p.link.endRound(); err != nil {
-		return learner.PackedOutcome{}, err
+		return aggregate.Outcome{}, err
 	}
 	for _, f := range out.Failures {
 		p.failed(k, f)
@@ -248,13 +233,11 @@ func (p *protocol) AggregatePacked(_ context.Context, k int, delta [][]float64) 
 		w.endRound(k, out.Failures)
 	}
 	if out.Skipped {
-		return learner.PackedOutcome{Attempts: out.Attempts, Skipped: true}, nil
+		return aggregate.Outcome{Attempts: out.Attempts, Skipped: true}, nil
 	}
 	p.link.truth(p.scaled, uint32(k), out.Attempt)
-	std := p.design.ConditionalStdAt(p.ctx, p.scaled, out.Alpha)
-	return learner.PackedOutcome{
-		Scalars: p.score(out.Packed, delta, out.Alpha, std), Attempts: out.Attempts, Clipped: out.Clipped,
-	}, nil
+	p.learn(delta, out.Alpha, p.design.ConditionalStdAt(p.ctx, p.scaled, out.Alpha))
+	return aggregate.Outcome{M: out.M, Attempts: out.Attempts, Clipped: out.Clipped}, nil
 }
 
 // analogGains gives the gains that the unencrypted aggregator meets: those that
@@ -264,7 +247,7 @@ type analogGains struct {
 	h       []float64
 }
 
-// Gains gives h_i = H_i/alpha of a round: learner.Gains.
+// Gains gives h_i = H_i/alpha of a round: aggregate.Gains.
 func (g *analogGains) Gains(k int) []float64 {
 	g.channel.Scaled(g.h, uint32(k), 0, 0)
 	for i := range g.h {

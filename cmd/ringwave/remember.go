@@ -11,6 +11,7 @@ import (
 
 	"ringwave/cmd/internal/config"
 	"ringwave/cmd/internal/runfolder"
+	"ringwave/crypto/aggregate"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
 )
@@ -30,57 +31,53 @@ func systemKeys(c config.Config) bool { return c.Encryption.Randomness == "syste
 // remembered is an aggregator that sends no round twice: it gives what earlier
 // processes received, and skips what they may have sent and did not receive.
 type remembered struct {
-	learner.Packer                       // sends the other rounds
-	known          int                   // the last round that metrics.csv has
-	until          int                   // the last round that is not sent
-	rows           map[int]runfolder.Row // received after the checkpoint
-	values         map[int][]float64     // M of every direction, if there are several
-	messages       *runfolder.Messages   // keeps them; nil for one direction
-	sync           bool                  // brings them to disk
+	learner.Simulated                       // sends the other rounds
+	known             int                   // the last round that metrics.csv has
+	until             int                   // the last round that is not sent
+	rows              map[int]runfolder.Row // received after the checkpoint
+	values            map[int][]float64     // M of every direction, if there are several
+	messages          *runfolder.Messages   // keeps them; nil for one direction
+	sync              bool                  // brings them to disk
 
-	scalars []learner.Scalar
+	recalled bool // the last round was
+}
+
+// Truth returns what is known of the last round; of a recalled one nothing is.
+func (r *remembered) Truth() aggregate.Truth {
+	if r.recalled {
+		return aggregate.Truth{}
+	}
+	return r.Simulated.Truth()
 }
 
 // Aggregate carries round k: learner.Aggregator.
-func (r *remembered) Aggregate(ctx context.Context, k int, delta []float64) (learner.Outcome, error) {
-	return single(r.AggregatePacked(ctx, k, [][]float64{delta}))
-}
-
-// AggregatePacked carries round k: learner.Packer.
-func (r *remembered) AggregatePacked(ctx context.Context, k int, delta [][]float64) (learner.PackedOutcome, error) {
-	if k <= r.until {
+func (r *remembered) Aggregate(ctx context.Context, k int, delta [][]float64) (aggregate.Outcome, error) {
+	if r.recalled = k <= r.until; r.recalled {
 		return r.recall(k), nil
 	}
-	out, err := r.Packer.AggregatePacked(ctx, k, delta)
+	out, err := r.Simulated.Aggregate(ctx, k, delta)
 	if err != nil || out.Skipped || r.messages == nil {
 		return out, err
 	}
-	return out, r.keep(k, out.Scalars)
+	return out, r.keep(k, out.M)
 }
 
 // recall gives a round as it was, with what training needs of it. A round that is not
 // known counts as skipped, in no attempt.
-func (r *remembered) recall(k int) learner.PackedOutcome {
+func (r *remembered) recall(k int) aggregate.Outcome {
 	row, known := r.rows[k]
 	if !known || row.Skipped {
-		return learner.PackedOutcome{Attempts: row.Attempts, Skipped: true}
+		return aggregate.Outcome{Attempts: row.Attempts, Skipped: true}
 	}
-	r.scalars = append(r.scalars[:0], learner.Scalar{M: row.M})
+	values := []float64{row.M}
 	if r.messages != nil {
-		r.scalars = r.scalars[:0]
-		for _, m := range r.values[k] {
-			r.scalars = append(r.scalars, learner.Scalar{M: m})
-		}
+		values = r.values[k]
 	}
-	return learner.PackedOutcome{Scalars: r.scalars, Attempts: row.Attempts}
+	return aggregate.Outcome{M: values, Attempts: row.Attempts}
 }
 
 // keep writes down M of every direction, before metrics.csv says that there is one.
-func (r *remembered) keep(k int, scalars []learner.Scalar) error {
-	var values []float64
-	for _, s := range scalars {
-		values = append(values, s.M)
-	}
+func (r *remembered) keep(k int, values []float64) error {
 	if err := r.messages.Add(k, values); err != nil || !r.sync {
 		return err
 	}
@@ -237,7 +234,7 @@ func (s *session) openJournal(from *runfolder.Checkpoint) (epoch uint32, first i
 func (s *session) recall(from *runfolder.Checkpoint) error {
 	clipped := from.Clipped
 	for range s.remembered.known - from.Round {
-		record, err := s.trainer.Step(s.onAir)
+		record, err := s.step(s.onAir)
 		if errors.Is(err, context.Canceled) {
 			return errInterrupted
 		}

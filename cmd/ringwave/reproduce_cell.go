@@ -248,7 +248,7 @@ func (r *reproduction) runCell(j job, part string) (out cellResult, err error) {
 	before := t.Result.Seconds
 	kept := began
 	for !s.trainer.Done() && t.Result.Reached == 0 {
-		record, err := s.trainer.Step(r.ctx)
+		record, err := s.step(r.ctx)
 		if diverged(err) {
 			t.Result.Diverged = true
 			break

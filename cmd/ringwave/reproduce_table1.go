@@ -12,6 +12,7 @@ import (
 	"ringwave/crypto/airhe"
 	"ringwave/crypto/heairfed"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner"
 )
 
 // systemFacts is a column of Table I.
@@ -184,23 +185,18 @@ func (r *reproduction) trySystem(aggregator string, pilotStd float64) (out tryou
 // carrier gives what carries a round of the session's system, values[i] being those of
 // device i, and how many values a device has in a round.
 func (s *session) carrier() (carry func(ctx context.Context, k int, values [][]float64) (sum []float64, spread float64, err error), payload int, err error) {
+	var a learner.Simulated
+	payload = 1
 	if s.cfg.Experiment.Aggregator == aggregatorHEAirFed {
-		dim := s.task.model.Dim()
-		a, err := newHEAirFed(s.cfg, s.root, gainsOf(s.channel), dim)
-		return func(ctx context.Context, k int, values [][]float64) ([]float64, float64, error) {
-			out, err := a.AggregateGradients(ctx, k, values)
-			return append([]float64(nil), out.Sum...), math.Sqrt(out.PredictedMSE), err
-		}, dim, err
+		payload = s.task.model.Dim()
+		a, err = newHEAirFed(s.cfg, s.root, gainsOf(s.channel), payload)
+	} else {
+		a, err = s.aggregator(xmkckks.NewLedger(sharesPerKey(s.cfg)), 0, 1)
 	}
-	a, err := s.aggregator(xmkckks.NewLedger(sharesPerKey(s.cfg)), 0, 1)
 	return func(ctx context.Context, k int, values [][]float64) ([]float64, float64, error) {
-		delta := make([]float64, len(values))
-		for i, v := range values {
-			delta[i] = v[0]
-		}
-		out, err := a.Aggregate(ctx, k, delta)
-		return []float64{out.M}, out.EpsStd, err
-	}, 1, err
+		out, err := a.Aggregate(ctx, k, values)
+		return append([]float64(nil), out.M...), a.Truth().EpsStd, err
+	}, payload, err
 }
 
 // equal tells whether two trials gave the same to the bit.

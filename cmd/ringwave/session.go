@@ -149,7 +149,7 @@ func (s *session) assembleGradients() error {
 
 // aggregator makes what experiment.aggregator names. Here another system is added, with
 // its name in config.Aggregators.
-func (s *session) aggregator(guard xmkckks.Guard, baseEpoch uint32, firstRound int) (learner.Aggregator, error) {
+func (s *session) aggregator(guard xmkckks.Guard, baseEpoch uint32, firstRound int) (learner.Simulated, error) {
 	if s.cfg.Experiment.Aggregator == aggregatorAirHE {
 		a, err := newAirHE(s.cfg, s.root, gainsOf(s.channel))
 		if err != nil {
@@ -170,17 +170,17 @@ func (s *session) aggregator(guard xmkckks.Guard, baseEpoch uint32, firstRound i
 		return nil, err
 	}
 	s.protocol = p
-	var packer learner.Packer = p
+	var system learner.Simulated = p
 	if runsUnchecked(s.cfg) {
 		if s.mismatched, err = newMismatched(s.cfg, p); err != nil {
 			return nil, err
 		}
-		packer = s.mismatched
+		system = s.mismatched
 	}
 	if s.remembered == nil {
-		return packer, nil
+		return system, nil
 	}
-	s.remembered.Packer = packer
+	s.remembered.Simulated = system
 	return s.remembered, nil
 }
 
@@ -419,6 +419,18 @@ func (s *session) checkpoint() error {
 
 func (s *session) seconds() float64 { return (s.before + time.Since(s.began)).Seconds() }
 
+// step runs the next round. In memory a round that has begun is finished, so that no
+// decryption share was given for nothing; over radios ctx breaks it off.
+func (s *session) step(ctx context.Context) (learner.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return learner.Record{}, err
+	}
+	if !s.cfg.OverRadios() {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return s.trainer.Step(ctx)
+}
+
 // train runs the rounds that are left. On a cancelled context it stops between
 // two rounds and gives errInterrupted; either way the last round is saved.
 func (s *session) train(ctx context.Context, report func(r learner.Record)) (err error) {
@@ -431,7 +443,7 @@ func (s *session) train(ctx context.Context, report func(r learner.Record)) (err
 		return err
 	}
 	for !s.trainer.Done() {
-		record, err := s.trainer.Step(ctx)
+		record, err := s.step(ctx)
 		if err != nil && ctx.Err() != nil && s.cfg.OverRadios() {
 			// Carriers go off at once, and the round at hand with them.
 			s.log.Info("the round was broken off", "error", err)

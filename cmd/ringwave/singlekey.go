@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"ringwave/cmd/internal/config"
+	"ringwave/crypto/aggregate"
 	"ringwave/crypto/airhe"
 	"ringwave/crypto/heairfed"
 	"ringwave/crypto/keystream"
@@ -25,7 +26,7 @@ func sharesKey(c config.Config) bool {
 	return a == aggregatorHEAirFed || a == aggregatorAirHE
 }
 
-// trainer is a training loop: learner.Trainer, or gradientTrainer.
+// trainer is a training loop: learner.Trainer, or learner.GradientTrainer.
 type trainer interface {
 	Step(ctx context.Context) (learner.Record, error)
 	Done() bool
@@ -34,25 +35,15 @@ type trainer interface {
 	Final() learner.Result
 }
 
-// gradientTrainer trains by gradients. Of its records M is missing, and Eps is the root
-// of the mean squared error of the gradient's components.
-type gradientTrainer struct{ *learner.GradientTrainer }
-
-// Step runs the next round.
-func (t gradientTrainer) Step(ctx context.Context) (learner.Record, error) {
-	r, err := t.GradientTrainer.Step(ctx)
-	r.M, r.MIdeal, r.Eps = math.NaN(), math.NaN(), math.Sqrt(r.MSE)
-	return r.Record, err
-}
-
 // gradientTrainer makes the training loop around an aggregator of gradients.
-func (t *task) gradientTrainer(c config.Config, a learner.GradientAggregator, root keystream.Seed) (trainer, error) {
+func (t *task) gradientTrainer(c config.Config, a learner.Aggregator, root keystream.Seed) (trainer, error) {
 	cfg, task, err := t.learning(c, root)
 	if err != nil {
 		return nil, err
 	}
-	inner, err := learner.NewGradientTrainer(cfg, learner.GradientTask{Task: task, Gradients: a})
-	return gradientTrainer{inner}, bad(err)
+	task.Aggregator = a
+	trainer, err := learner.NewGradientTrainer(cfg, task)
+	return trainer, bad(err)
 }
 
 // symbolNoise gives the deviation of the receiver noise against a device of gain 1 at
@@ -60,7 +51,7 @@ func (t *task) gradientTrainer(c config.Config, a learner.GradientAggregator, ro
 func symbolNoise(l config.Link) float64 { return math.Pow(10, -l.SNRdB/20) }
 
 // newHEAirFed makes the uplink of gradients of dim components.
-func newHEAirFed(c config.Config, root keystream.Seed, gains learner.Gains, dim int) (*heairfed.Aggregator, error) {
+func newHEAirFed(c config.Config, root keystream.Seed, gains aggregate.Gains, dim int) (*heairfed.Aggregator, error) {
 	fading, err := heairfed.ParseFading(c.Channel.AntennaFading)
 	if err != nil {
 		return nil, bad(err)
@@ -79,7 +70,7 @@ func heairfedFacts(c config.Config, a *heairfed.Aggregator) string {
 }
 
 // newAirHE makes the uplink of scalars under one key.
-func newAirHE(c config.Config, root keystream.Seed, gains learner.Gains) (*airhe.Aggregator, error) {
+func newAirHE(c config.Config, root keystream.Seed, gains aggregate.Gains) (*airhe.Aggregator, error) {
 	a, err := airhe.New(airhe.Config{
 		Devices: c.Devices.Count, DeltaMax: c.Encryption.DeltaMax,
 		PilotStd: c.Channel.PilotStd, NoiseStd: symbolNoise(c.Link),

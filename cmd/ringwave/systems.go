@@ -8,6 +8,7 @@ import (
 
 	"ringwave/cmd/internal/config"
 	"ringwave/cmd/internal/runfolder"
+	"ringwave/crypto/aggregate"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/mismatch"
 	"ringwave/crypto/xmkckks"
@@ -102,24 +103,19 @@ func newMismatched(c config.Config, p *protocol) (*mismatched, error) {
 }
 
 // Aggregate carries round k: learner.Aggregator.
-func (m *mismatched) Aggregate(ctx context.Context, k int, delta []float64) (learner.Outcome, error) {
-	return single(m.AggregatePacked(ctx, k, [][]float64{delta}))
-}
-
-// AggregatePacked carries round k: learner.Packer.
-func (m *mismatched) AggregatePacked(_ context.Context, k int, delta [][]float64) (learner.PackedOutcome, error) {
+func (m *mismatched) Aggregate(_ context.Context, k int, delta [][]float64) (aggregate.Outcome, error) {
 	if err := m.enterEpoch(k); err != nil {
-		return learner.PackedOutcome{}, err
+		return aggregate.Outcome{}, err
 	}
-	out, err := m.engine.RunPacked(uint32(k), delta)
+	out, err := m.engine.Run(uint32(k), delta)
 	if err != nil {
-		return learner.PackedOutcome{}, err
+		return aggregate.Outcome{}, err
 	}
 	if out.Refusal != nil {
 		m.failed(k, *out.Refusal)
 	}
-	std := m.predict(k, out.Alpha)
-	return learner.PackedOutcome{Scalars: m.score(out.Packed, delta, out.Alpha, std), Attempts: 1, Clipped: out.Clipped}, nil
+	m.learn(delta, out.Alpha, m.predict(k, out.Alpha))
+	return aggregate.Outcome{M: out.M, Attempts: 1, Clipped: out.Clipped}, nil
 }
 
 // predict gives the deviation of eps_k given the gains of round k, which it leaves in

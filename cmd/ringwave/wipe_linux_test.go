@@ -35,7 +35,7 @@ func TestRunLeavesNoSeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for k := 1; k <= 5; k++ {
-		if _, err := p.Aggregate(context.Background(), k, []float64{0.1, 0.2, 0.3}); err != nil {
+		if _, err := p.Aggregate(context.Background(), k, [][]float64{{0.1}, {0.2}, {0.3}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"ringwave/crypto/aggregate"
 	"ringwave/crypto/keystream"
-	"ringwave/learner"
 )
 
 // Config is what an Aggregator is made for.
@@ -42,12 +42,11 @@ func (c Config) check() error {
 	return nil
 }
 
-// Aggregator is the uplink of AirHE, with devices and server in one process: a
-// learner.Packer. A round's outcome depends on the seed, the round and the
-// scalars alone. It is for one goroutine.
+// Aggregator is the uplink of AirHE, with devices and server in one process. A round's
+// outcome depends on the seed, the round and the scalars alone. It is for one goroutine.
 type Aggregator struct {
 	cfg   Config
-	gains learner.Gains
+	gains aggregate.Gains
 	key   *SecretKey
 	scale float64
 
@@ -57,14 +56,15 @@ type Aggregator struct {
 	pilotStream, noiseStream *keystream.Stream
 
 	weights []float64
-	scalars []learner.Scalar
+	m       []float64 // of the last round
+	truth   aggregate.Truth
 	y       [Elements][Digits]float64
 	law     law
 }
 
 // New gives the aggregator. All that it draws comes from seed: the common key,
 // each device's encryption, pilot errors and receiver noise.
-func New(cfg Config, gains learner.Gains, seed keystream.Seed) (*Aggregator, error) {
+func New(cfg Config, gains aggregate.Gains, seed keystream.Seed) (*Aggregator, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
@@ -87,66 +87,59 @@ func (a *Aggregator) Scale() float64 { return a.scale }
 // device, pilots not counted, from all devices at once.
 func (a *Aggregator) Symbols() int { return Elements * Digits }
 
-// Aggregate runs round k. Ideal is sum_i Delta f_i: the channel is meant to be
-// gone. EpsStd is the deviation of M from it that the gains of the round make
-// expect: see predicted.
-func (a *Aggregator) Aggregate(ctx context.Context, k int, delta []float64) (learner.Outcome, error) {
-	out, err := a.AggregatePacked(ctx, k, [][]float64{delta})
-	if err != nil {
-		return learner.Outcome{}, err
-	}
-	s := out.Scalars[0]
-	return learner.Outcome{M: s.M, Ideal: s.Ideal, EpsStd: s.EpsStd, Attempts: out.Attempts, Clipped: out.Clipped}, nil
-}
-
-// AggregatePacked is Aggregate for scalars along several directions: a ciphertext for
-// each, one after another over the same gains, with the same pilots, and with
-// encryption randomness and receiver noise of its own.
-func (a *Aggregator) AggregatePacked(ctx context.Context, k int, delta [][]float64) (learner.PackedOutcome, error) {
+// Aggregate runs round k. Each of a device's values has a ciphertext, one after another
+// over the same gains, with the same pilots, and with encryption randomness and receiver
+// noise of its own.
+func (a *Aggregator) Aggregate(ctx context.Context, k int, values [][]float64) (aggregate.Outcome, error) {
 	if err := ctx.Err(); err != nil {
-		return learner.PackedOutcome{}, err
+		return aggregate.Outcome{}, err
 	}
 	h := a.gains.Gains(k)
-	for _, along := range delta {
-		if len(along) != a.cfg.Devices || len(h) != a.cfg.Devices {
-			return learner.PackedOutcome{}, fmt.Errorf("airhe: round %d has %d scalars and %d gains; allowed is %d of each",
-				k, len(along), len(h), a.cfg.Devices)
-		}
+	if len(values) != a.cfg.Devices || len(h) != a.cfg.Devices {
+		return aggregate.Outcome{}, fmt.Errorf("airhe: round %d has values of %d devices and %d gains; allowed is %d of each",
+			k, len(values), len(h), a.cfg.Devices)
+	}
+	width, err := aggregate.Width(values)
+	if err != nil {
+		return aggregate.Outcome{}, fmt.Errorf("airhe: round %d: %w", k, err)
 	}
 	a.equalise(uint32(k), h)
-	std := a.predicted()
-	out := learner.PackedOutcome{Attempts: 1}
-	a.scalars = a.scalars[:0]
-	for p, along := range delta {
-		s, clipped, err := a.along(uint32(k), uint32(p), along)
+	out := aggregate.Outcome{M: a.m[:0], Attempts: 1}
+	a.truth = aggregate.Truth{Ideal: a.truth.Ideal[:0], EpsStd: a.predicted()}
+	for p := range uint32(width) {
+		m, ideal, clipped, err := a.carry(uint32(k), p, values)
 		if err != nil {
-			return learner.PackedOutcome{}, err
+			return aggregate.Outcome{}, err
 		}
-		s.EpsStd = std
-		a.scalars, out.Clipped = append(a.scalars, s), out.Clipped+clipped
+		out.M, out.Clipped = append(out.M, m), out.Clipped+clipped
+		a.truth.Ideal = append(a.truth.Ideal, ideal)
 	}
-	out.Scalars = a.scalars
+	a.m = out.M
 	return out, nil
 }
 
-// along carries the scalars of one direction, and tells how many were cut.
-func (a *Aggregator) along(k, direction uint32, delta []float64) (s learner.Scalar, clipped int, err error) {
+// Truth returns sum_i Delta f_i of the last round, as the channel is meant to be gone,
+// and the deviation of M from it that the round's gains make expect: see predicted.
+func (a *Aggregator) Truth() aggregate.Truth { return a.truth }
+
+// carry carries value p of all devices, and tells their sum and how many were cut.
+func (a *Aggregator) carry(k, p uint32, values [][]float64) (m, ideal float64, clipped int, err error) {
 	a.y = [Elements][Digits]float64{}
-	for i, d := range delta {
+	for i := range values {
+		d := values[i][p]
 		if math.IsNaN(d) {
-			return s, 0, fmt.Errorf("airhe: in round %d the scalar of device %d is no number", k, i+1)
+			return 0, 0, 0, fmt.Errorf("airhe: in round %d the scalar of device %d is no number", k, i+1)
 		}
-		s.Ideal += d
+		ideal += d
 		if math.Abs(d) > a.cfg.DeltaMax {
 			d = math.Copysign(a.cfg.DeltaMax, d)
 			clipped++
 		}
-		ct := a.devices[i].EncryptAlong(int64(math.Round(a.scale*d)), k, direction)
+		ct := a.devices[i].EncryptAlong(int64(math.Round(a.scale*d)), k, p)
 		a.transmit(&ct, a.weights[i])
 	}
-	sum := a.receive(k, direction)
-	s.M = float64(Decrypt(&sum, a.key)) / a.scale
-	return s, clipped, nil
+	sum := a.receive(k, p)
+	return float64(Decrypt(&sum, a.key)) / a.scale, ideal, clipped, nil
 }
 
 // equalise sets the weight h_i/h^_i that a device's channel has left after it has

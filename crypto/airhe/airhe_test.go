@@ -109,20 +109,21 @@ func TestErrorIsPredicted(t *testing.T) {
 	} {
 		a := newAggregator(t, Config{test.devices, 1, test.pilot, test.noise}, test.sigma)
 		rnd := rand.New(keystream.FromInteger(4).Stream())
-		delta := make([]float64, test.devices)
+		delta := make([][]float64, test.devices)
 		const rounds = 2000
 		square, predicted, wrong := 0.0, 0.0, 0
 		for k := 1; k <= rounds; k++ {
 			for i := range delta {
-				delta[i] = (2*rnd.Float64() - 1) / 20
+				delta[i] = []float64{(2*rnd.Float64() - 1) / 20}
 			}
 			out, err := a.Aggregate(context.Background(), k, delta)
 			if err != nil {
 				t.Fatal(err)
 			}
-			e := out.M - out.Ideal
+			truth := a.Truth()
+			e := out.M[0] - truth.Ideal[0]
 			square += e * e / rounds
-			predicted += out.EpsStd * out.EpsStd / rounds
+			predicted += truth.EpsStd * truth.EpsStd / rounds
 			if math.Abs(e) > 7*math.Sqrt(float64(test.devices)*(errorLaw.Variance()+1./12))/a.Scale() {
 				wrong++
 			}
@@ -177,18 +178,18 @@ func TestHeadroom(t *testing.T) {
 		if left := Q/2 - n/2 - a.Scale()*2*n; math.Abs(left/std-6) > 1e-6 {
 			t.Errorf("%d devices: %v deviations are left below q/2, expected 6", devices, left/std)
 		}
-		delta := make([]float64, devices)
+		delta := make([][]float64, devices)
 		wrapped := 0
 		const rounds = 400
 		for k := 1; k <= rounds; k++ {
 			for i := range delta {
-				delta[i] = float64(2 - k%2*4)
+				delta[i] = []float64{float64(2 - k%2*4)}
 			}
 			out, err := a.Aggregate(t.Context(), k, delta)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if math.Abs(out.M-out.Ideal) > (6*std+n/2)/a.Scale() {
+			if math.Abs(out.M[0]-a.Truth().Ideal[0]) > (6*std+n/2)/a.Scale() {
 				wrapped++
 			}
 		}
@@ -200,12 +201,12 @@ func TestHeadroom(t *testing.T) {
 
 func TestClippingAndRefusals(t *testing.T) {
 	a := newAggregator(t, Config{2, 0.5, 0, 0}, 0)
-	out, err := a.Aggregate(context.Background(), 1, []float64{3, -0.25})
-	if err != nil || out.Clipped != 1 || out.Ideal != 2.75 || math.Abs(out.M-0.25) > 6*out.EpsStd {
+	out, err := a.Aggregate(context.Background(), 1, [][]float64{{3}, {-0.25}})
+	if err != nil || out.Clipped != 1 || a.Truth().Ideal[0] != 2.75 || math.Abs(out.M[0]-0.25) > 6*a.Truth().EpsStd {
 		t.Errorf("%+v, %v", out, err)
 	}
-	for want, delta := range map[string][]float64{
-		"has 1 scalars": {1}, "device 2 is no number": {1, math.NaN()},
+	for want, delta := range map[string][][]float64{
+		"has values of 1 devices": {{1}}, "device 2 is no number": {{1}, {math.NaN()}}, "device 1 has no value": {{}, {}},
 	} {
 		if _, err := a.Aggregate(context.Background(), 1, delta); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)
@@ -230,7 +231,7 @@ func TestClippingAndRefusals(t *testing.T) {
 // A round's outcome depends on the round and the scalars alone.
 func TestRoundsAreIndependent(t *testing.T) {
 	cfg := Config{3, 1, 0.1, 0.1}
-	delta := []float64{0.1, 0.2, 0.3}
+	delta := [][]float64{{0.1}, {0.2}, {0.3}}
 	run := func(rounds ...int) (m float64) {
 		a := newAggregator(t, cfg, 1)
 		for _, k := range rounds {
@@ -238,7 +239,7 @@ func TestRoundsAreIndependent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m = out.M
+			m = out.M[0]
 		}
 		return m
 	}

@@ -4,7 +4,7 @@
 // each device estimates and inverts.
 //
 // It takes in the devices' scalars and the channel coefficients of a round, and
-// gives the aggregated scalar: a learner.Aggregator. It knows nothing of
+// gives the aggregated scalar (package aggregate). It knows nothing of
 // training. Of several scalars a device and round each has a ciphertext of its own, one
 // after another: a ciphertext of LWE holds one message.
 //

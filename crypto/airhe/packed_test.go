@@ -22,34 +22,38 @@ func TestPackedDirections(t *testing.T) {
 	var square, product [directions]float64
 	predicted := 0.0
 	for k := 1; k <= rounds; k++ {
-		delta := make([][]float64, directions)
+		delta, first := make([][]float64, devices), make([][]float64, devices)
 		ideal := make([]float64, directions)
-		for p := range delta {
-			for range devices {
+		for p := range ideal {
+			for i := range delta {
 				d := (2*rnd.Float64() - 1) / 2
-				delta[p], ideal[p] = append(delta[p], d), ideal[p]+d
+				delta[i], ideal[p] = append(delta[i], d), ideal[p]+d
 			}
 		}
-		out, err := packed.AggregatePacked(context.Background(), k, delta)
+		for i := range delta {
+			first[i] = delta[i][:1]
+		}
+		out, err := packed.Aggregate(context.Background(), k, delta)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := one.Aggregate(context.Background(), k, delta[0])
+		want, err := one.Aggregate(context.Background(), k, first)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := out.Scalars[0]; s.M != want.M || s.Ideal != want.Ideal || s.EpsStd != want.EpsStd || out.Attempts != want.Attempts {
-			t.Fatalf("round %d: %+v, one direction gives %+v", k, s, want)
+		truth, wanted := packed.Truth(), one.Truth()
+		if out.M[0] != want.M[0] || truth.Ideal[0] != wanted.Ideal[0] || truth.EpsStd != wanted.EpsStd || out.Attempts != want.Attempts {
+			t.Fatalf("round %d: %+v of %+v, one direction gives %+v of %+v", k, out, truth, want, wanted)
 		}
-		for p, s := range out.Scalars {
-			if math.Abs(s.Ideal-ideal[p]) > 1e-12 || s.EpsStd != want.EpsStd {
-				t.Errorf("round %d, direction %d: %+v, want %v", k, p, s, ideal[p])
+		for p, m := range out.M {
+			if math.Abs(truth.Ideal[p]-ideal[p]) > 1e-12 {
+				t.Errorf("round %d, direction %d: %v, want %v", k, p, truth.Ideal[p], ideal[p])
 			}
-			eps := s.M - s.Ideal
+			eps := m - truth.Ideal[p]
 			square[p] += eps * eps / rounds
-			product[p] += eps * (out.Scalars[0].M - out.Scalars[0].Ideal) / rounds
+			product[p] += eps * (out.M[0] - truth.Ideal[0]) / rounds
 		}
-		predicted += want.EpsStd * want.EpsStd / rounds
+		predicted += truth.EpsStd * truth.EpsStd / rounds
 	}
 	for p := range square {
 		t.Logf("direction %d: %.4f of the predicted variance, correlation with the first %.4f", p, square[p]/predicted, product[p]/predicted)
@@ -64,14 +68,14 @@ func TestPackedDirections(t *testing.T) {
 
 func TestPackedClippingAndRefusals(t *testing.T) {
 	a := newAggregator(t, Config{2, 0.5, 0, 0}, 0)
-	out, err := a.AggregatePacked(context.Background(), 1, [][]float64{{3, -0.25}, {-2, 2}, {0.1, 0.2}})
-	if err != nil || out.Clipped != 3 || len(out.Scalars) != 3 || math.Abs(out.Scalars[1].M) > 6*out.Scalars[1].EpsStd {
+	out, err := a.Aggregate(context.Background(), 1, [][]float64{{3, -2, 0.1}, {-0.25, 2, 0.2}})
+	if err != nil || out.Clipped != 3 || len(out.M) != 3 || math.Abs(out.M[1]) > 6*a.Truth().EpsStd {
 		t.Errorf("%+v, %v", out, err)
 	}
 	for want, delta := range map[string][][]float64{
-		"has 1 scalars": {{1, 1}, {1}}, "device 2 is no number": {{1, 1}, {1, math.NaN()}},
+		"device 2 has 1 values": {{1, 1}, {1}}, "device 2 is no number": {{1, 1}, {1, math.NaN()}},
 	} {
-		if _, err := a.AggregatePacked(context.Background(), 2, delta); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := a.Aggregate(context.Background(), 2, delta); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}

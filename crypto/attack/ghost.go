@@ -209,7 +209,10 @@ func (h *haunted) haunt(ctx context.Context, target phy.Transmission, x float64,
 		}
 		h.ghost.target = target
 		h.ghost.adds = func(v zq.Vector) { h.ctx.Modulus().AddInt(v, 0, int64(sign*x)) }
-		delta := scalars(rnd, ghostDevices)
+		var delta [][]float64
+		for _, d := range scalars(rnd, ghostDevices) {
+			delta = append(delta, []float64{d})
+		}
 		o, err := h.engine.Run(h.next, delta)
 		h.next++
 		if err != nil {
@@ -222,9 +225,9 @@ func (h *haunted) haunt(ctx context.Context, target phy.Transmission, x float64,
 			}
 		} else {
 			out.accepted++
-			shift = o.M
+			shift = o.M[0]
 			for _, d := range delta {
-				shift -= d
+				shift -= d[0]
 			}
 		}
 		out.shifts = append(out.shifts, shift)

@@ -6,8 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"ringwave/crypto/aggregate"
 	"ringwave/crypto/keystream"
-	"ringwave/learner"
 )
 
 // Fading is how the server's antennas hear a device.
@@ -87,12 +87,12 @@ func (c Config) check() error {
 	return nil
 }
 
-// Aggregator is the uplink of HEAirFed, with devices and server in one process: a
-// learner.GradientAggregator. A round's outcome depends on the seed, the round
-// and the gradients alone. It is for one goroutine.
+// Aggregator is the uplink of HEAirFed, with devices and server in one process. A round's
+// outcome depends on the seed, the round and the gradients alone. It is for one
+// goroutine.
 type Aggregator struct {
 	cfg    Config
-	gains  learner.Gains
+	gains  aggregate.Gains
 	scheme *Scheme
 	secret *SecretKey
 	delta  float64
@@ -109,11 +109,12 @@ type Aggregator struct {
 	ct           *Ciphertext
 	y0, y1       []float64
 	sum, ideal   []float64
+	std          float64 // predicted for a component of the last round
 }
 
 // New gives the aggregator. All that it draws comes from seed: keys, each
 // device's encryption, phases, fading, pilot errors and receiver noise.
-func New(cfg Config, gains learner.Gains, seed keystream.Seed) (*Aggregator, error) {
+func New(cfg Config, gains aggregate.Gains, seed keystream.Seed) (*Aggregator, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
@@ -169,38 +170,37 @@ func (a *Aggregator) Ciphertexts() int { return (a.cfg.Dim + N - 1) / N }
 // counted: n a ciphertext, from all devices at once.
 func (a *Aggregator) Symbols() int { return N * a.Ciphertexts() }
 
-// AggregateGradients runs round k.
-func (a *Aggregator) AggregateGradients(ctx context.Context, k int, gradients [][]float64) (learner.GradientOutcome, error) {
+// Aggregate runs round k, gradients[i] being that of device i.
+func (a *Aggregator) Aggregate(ctx context.Context, k int, gradients [][]float64) (aggregate.Outcome, error) {
 	if err := ctx.Err(); err != nil {
-		return learner.GradientOutcome{}, err
+		return aggregate.Outcome{}, err
 	}
 	h := a.gains.Gains(k)
 	if len(gradients) != a.cfg.Devices || len(h) != a.cfg.Devices {
-		return learner.GradientOutcome{}, fmt.Errorf("heairfed: round %d has %d gradients and %d gains; allowed is %d of each",
+		return aggregate.Outcome{}, fmt.Errorf("heairfed: round %d has %d gradients and %d gains; allowed is %d of each",
 			k, len(gradients), len(h), a.cfg.Devices)
 	}
 	for i, g := range gradients {
 		if len(g) != a.cfg.Dim {
-			return learner.GradientOutcome{}, fmt.Errorf("heairfed: in round %d the gradient of device %d has %d components; allowed is %d",
+			return aggregate.Outcome{}, fmt.Errorf("heairfed: in round %d the gradient of device %d has %d components; allowed is %d",
 				k, i+1, len(g), a.cfg.Dim)
 		}
 	}
 	a.drawChannel(uint32(k), h)
 	w, least := beamform(a.known)
 	weights := a.weights(w)
-	var out learner.GradientOutcome
+	out := aggregate.Outcome{M: a.sum, Attempts: 1}
 	clear(a.ideal)
 	for part := range a.Ciphertexts() {
 		out.Clipped += a.carry(uint32(k), uint32(part), gradients, weights, least)
 	}
-	for j := range a.sum {
-		e := a.sum[j] - a.ideal[j]
-		out.MSE += e * e / float64(len(a.sum))
-	}
-	out.Sum, out.Ideal = a.sum, a.ideal
-	out.PredictedMSE = a.predicted(weights, least)
+	a.std = math.Sqrt(a.predicted(weights, least))
 	return out, nil
 }
+
+// Truth returns the sum of the last round's gradients, and the root of the squared error
+// of a component that the round's channel makes expect.
+func (a *Aggregator) Truth() aggregate.Truth { return aggregate.Truth{Ideal: a.ideal, EpsStd: a.std} }
 
 // drawChannel sets the channel of a round and what pilots tell of it.
 func (a *Aggregator) drawChannel(k uint32, h []float64) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"ringwave/crypto/aggregate"
 	"ringwave/crypto/keystream"
 	"ringwave/learner"
 	"ringwave/learner/dataset"
@@ -71,12 +72,14 @@ func TestErrorIsPredicted(t *testing.T) {
 			a := newAggregator(t, cfg, 0.3)
 			ratio, rms, rounds := 0.0, 0.0, 20
 			for k := 1; k <= rounds; k++ {
-				out, err := a.AggregateGradients(context.Background(), k, randomGradients(uint64(k), cfg.Devices, cfg.Dim))
+				out, err := a.Aggregate(context.Background(), k, randomGradients(uint64(k), cfg.Devices, cfg.Dim))
 				if err != nil {
 					t.Fatal(err)
 				}
-				ratio += out.MSE / out.PredictedMSE / float64(rounds)
-				rms += out.MSE / float64(rounds)
+				truth := a.Truth()
+				mse := squaredError(out, truth)
+				ratio += mse / (truth.EpsStd * truth.EpsStd) / float64(rounds)
+				rms += mse / float64(rounds)
 			}
 			t.Logf("deviation of a component %.3g, squared error %.3f of the predicted", math.Sqrt(rms), ratio)
 			if math.Abs(ratio-1) > 0.06 {
@@ -84,6 +87,15 @@ func TestErrorIsPredicted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// squaredError gives the mean over the components.
+func squaredError(out aggregate.Outcome, truth aggregate.Truth) float64 {
+	sum := 0.0
+	for j, x := range out.M {
+		sum += (x - truth.Ideal[j]) * (x - truth.Ideal[j])
+	}
+	return sum / float64(len(out.M))
 }
 
 // Several ciphertexts, the last one not full, carry what one does.
@@ -95,18 +107,18 @@ func TestLongGradient(t *testing.T) {
 	}
 	g := randomGradients(1, 3, cfg.Dim)
 	g[0][cfg.Dim-1], g[1][0] = 2, -1.5
-	out, err := a.AggregateGradients(context.Background(), 1, g)
+	out, err := a.Aggregate(context.Background(), 1, g)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if out.Clipped != 2 {
 		t.Errorf("%d components clipped, expected 2", out.Clipped)
 	}
-	limit := 8 * math.Sqrt(out.PredictedMSE)
-	for j, x := range out.Sum {
+	limit := 8 * a.Truth().EpsStd
+	for j, x := range out.M {
 		ideal := g[0][j] + g[1][j] + g[2][j]
-		if math.Abs(ideal-out.Ideal[j]) > 1e-15 {
-			t.Fatalf("component %d: Ideal is %v, expected %v", j, out.Ideal[j], ideal)
+		if math.Abs(ideal-a.Truth().Ideal[j]) > 1e-15 {
+			t.Fatalf("component %d: Ideal is %v, expected %v", j, a.Truth().Ideal[j], ideal)
 		}
 		switch j { // those that were clipped to +-1
 		case 0:
@@ -127,11 +139,11 @@ func TestRoundsAreIndependent(t *testing.T) {
 	run := func(rounds ...int) (sum []float64) {
 		a := newAggregator(t, cfg, 1)
 		for _, k := range rounds {
-			out, err := a.AggregateGradients(context.Background(), k, g)
+			out, err := a.Aggregate(context.Background(), k, g)
 			if err != nil {
 				t.Fatal(err)
 			}
-			sum = slices.Clone(out.Sum)
+			sum = slices.Clone(out.M)
 		}
 		return sum
 	}
@@ -153,7 +165,7 @@ func TestChannelOfEachRound(t *testing.T) {
 		a := newAggregator(t, cfg, 0.3)
 		var unit, pilots [rounds]array
 		for k := range rounds {
-			if _, err := a.AggregateGradients(t.Context(), k+1, [][]float64{{0.1}, {0.2}, {0.3}}); err != nil {
+			if _, err := a.Aggregate(t.Context(), k+1, [][]float64{{0.1}, {0.2}, {0.3}}); err != nil {
 				t.Fatal(err)
 			}
 			h := a.gains.Gains(k + 1)
@@ -239,14 +251,14 @@ func TestHeadroom(t *testing.T) {
 					g[i] = append(g[i], cfg.Clip*float64(1-j%2*2))
 				}
 			}
-			out, err := a.AggregateGradients(t.Context(), 1, g)
+			out, err := a.Aggregate(t.Context(), 1, g)
 			if err != nil {
 				t.Fatal(err)
 			}
-			limit := 8 * math.Sqrt(out.PredictedMSE)
+			limit := 8 * a.Truth().EpsStd
 			wrapped := 0
-			for j, x := range out.Sum {
-				if math.Abs(x-out.Ideal[j]) > limit {
+			for j, x := range out.M {
+				if math.Abs(x-a.Truth().Ideal[j]) > limit {
 					wrapped++
 				}
 			}
@@ -342,7 +354,7 @@ func TestRefusals(t *testing.T) {
 		"has 1 gradients":           {{1, 2, 3}},
 		"device 2 has 2 components": {{1, 2, 3}, {1, 2}},
 	} {
-		if _, err := a.AggregateGradients(context.Background(), 1, g); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := a.Aggregate(context.Background(), 1, g); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
@@ -359,8 +371,8 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := dead.AggregateGradients(context.Background(), 1, [][]float64{{1, 2, 3}, {1, 2, 3}})
-	if err != nil || math.IsNaN(out.MSE) || math.IsNaN(out.PredictedMSE) {
+	out, err := dead.Aggregate(context.Background(), 1, [][]float64{{1, 2, 3}, {1, 2, 3}})
+	if err != nil || math.IsNaN(squaredError(out, dead.Truth())) || math.IsNaN(dead.Truth().EpsStd) {
 		t.Errorf("no channel: %v, %v", out, err)
 	}
 }
@@ -389,13 +401,12 @@ func TestTraining(t *testing.T) {
 	for j := range train.Len() {
 		shards[j%devices] = append(shards[j%devices], j)
 	}
-	final := func(a learner.GradientAggregator) learner.Result {
+	final := func(a learner.Aggregator) learner.Result {
 		cfg := learner.Config{
 			Rounds: 60, BatchSize: 64, Eta: learner.PowerLaw{X0: 0.5, P: 0.5}, Gamma: learner.PowerLaw{X0: 0.5, P: 0.25},
 		}
-		tr, err := learner.NewGradientTrainer(cfg, learner.GradientTask{
-			Task:      learner.Task{Model: m, Train: train, Test: test, Shards: shards, Seed: keystream.FromInteger(4)},
-			Gradients: a,
+		tr, err := learner.NewGradientTrainer(cfg, learner.Task{
+			Model: m, Train: train, Test: test, Shards: shards, Aggregator: a, Seed: keystream.FromInteger(4),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -408,7 +419,7 @@ func TestTraining(t *testing.T) {
 		return tr.Final()
 	}
 	cfg := Config{Devices: devices, Dim: m.Dim(), Antennas: 8, Fading: Rayleigh, Clip: 1}
-	plain, encrypted := final(&learner.PlainGradients{}), final(newAggregator(t, cfg, 0.3))
+	plain, encrypted := final(&learner.Plain{}), final(newAggregator(t, cfg, 0.3))
 	cfg.PilotStd = 0.1
 	broken := final(newAggregator(t, cfg, 0.3))
 	t.Logf("accuracy plain %.3f, encrypted %.3f, with pilot errors of 0.1 %.3f", plain.TestAccuracy, encrypted.TestAccuracy, broken.TestAccuracy)

@@ -3,7 +3,7 @@
 // all devices share, added over the air by receive beamforming.
 //
 // It takes in the devices' gradients and the channel coefficients of a round, and
-// gives the aggregated gradient with its error: a learner.GradientAggregator. It
+// gives the aggregated gradient with its error (package aggregate). It
 // knows nothing of models, of training, or of rings other than its own.
 //
 // Of HEAirFed the paper says this much: single-key CKKS with n = 4096 and

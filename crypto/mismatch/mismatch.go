@@ -36,11 +36,10 @@ type Config struct {
 
 // Outcome is what became of a round.
 type Outcome struct {
-	// M is what was decoded of the first message, and Alpha the scale by which.
-	M, Alpha float64
-	// Packed holds what was decoded of every message of the ciphertext, Packed[0] = M.
-	// The next round writes over it.
-	Packed []float64
+	// M holds what was decoded of every message of the ciphertext, and Alpha is the scale
+	// by which. The next round writes over M.
+	M     []float64
+	Alpha float64
 	// Clipped counts the messages, over all devices, that exceeded DeltaMax.
 	Clipped int
 	// Refusal is the first check by which crypto/round would have declared the round
@@ -56,7 +55,7 @@ type Engine struct {
 	c1      *xmkckks.AggregatedC1
 	rx      [phy.Transmissions]phy.Reception
 	clipped []int
-	packed  []float64 // M of each message
+	m       []float64 // M of each message
 	checked []float64 // the same, as crypto/round would have it
 
 	keyEpoch uint32 // of the aggregated key
@@ -71,7 +70,7 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, key: cfg.Context.NewAggregatedKey(), c1: cfg.Context.NewAggregatedC1(),
 		clipped: make([]int, len(cfg.Devices)),
-		packed:  make([]float64, cfg.Context.Messages), checked: make([]float64, cfg.Context.Messages),
+		m:       make([]float64, cfg.Context.Messages), checked: make([]float64, cfg.Context.Messages),
 	}
 	for t := range e.rx {
 		n := cfg.Context.Params.N
@@ -84,22 +83,11 @@ func New(cfg Config) (*Engine, error) {
 }
 
 // Run carries round k through its four phases, once and whatever comes of it. delta[i]
-// is Delta f_{i,k}. It is for a context of one message a ciphertext. An error means that
-// the run cannot go on.
-func (e *Engine) Run(k uint32, delta []float64) (Outcome, error) {
-	return e.RunPacked(k, [][]float64{delta})
-}
-
-// RunPacked is Run for the context's P messages a ciphertext: delta[p][i] is Delta
-// f_{i,k} along direction p.
-func (e *Engine) RunPacked(k uint32, delta [][]float64) (Outcome, error) {
-	if len(delta) != e.cfg.Context.Messages {
-		return Outcome{}, fmt.Errorf("round %d: scalars along %d directions where a ciphertext carries %d", k, len(delta), e.cfg.Context.Messages)
-	}
-	for _, along := range delta {
-		if len(along) != len(e.cfg.Devices) {
-			return Outcome{}, fmt.Errorf("round %d: %d values of Delta f for %d devices", k, len(along), len(e.cfg.Devices))
-		}
+// is Delta f_{i,k} along each of the context's P directions, one a message of the
+// ciphertext. An error means that the run cannot go on.
+func (e *Engine) Run(k uint32, delta [][]float64) (Outcome, error) {
+	if err := round.CheckScalars(e.cfg.Context, len(e.cfg.Devices), delta); err != nil {
+		return Outcome{}, fmt.Errorf("round %d: %w", k, err)
 	}
 	out, err := e.run(k, delta)
 	if err != nil {
@@ -119,12 +107,8 @@ func (e *Engine) run(k uint32, delta [][]float64) (out Outcome, err error) {
 	}
 	// Phase 2: c~0 and c~1 (Eqs. 11 and 12).
 	err = e.transmit(k, phy.TxC0, func(i int) error {
-		own := make([]float64, len(delta))
-		for p := range delta {
-			own[p] = delta[p][i]
-		}
 		var err error
-		if e.clipped[i], err = devices[i].EncryptPacked(e.key, own); err != nil {
+		if e.clipped[i], err = devices[i].EncryptPacked(e.key, delta[i]); err != nil {
 			return err
 		}
 		c0, _ := devices[i].Ciphertext()
@@ -194,11 +178,11 @@ func (e *Engine) transmit(k uint32, t phy.Transmission, send func(i int) error) 
 // decode forms M_k (Eq. 17) of whatever was received.
 func (e *Engine) decode() Outcome {
 	c0, share := &e.rx[phy.TxC0], &e.rx[phy.TxShare]
-	e.cfg.Server.Coefficients(e.packed, c0.Y, share.Y)
-	for p := range e.packed {
-		e.packed[p] /= c0.Alpha * e.cfg.Context.Params.Lambda()
+	e.cfg.Server.Coefficients(e.m, c0.Y, share.Y)
+	for p := range e.m {
+		e.m[p] /= c0.Alpha * e.cfg.Context.Params.Lambda()
 	}
-	out := Outcome{Alpha: c0.Alpha, M: e.packed[0], Packed: e.packed}
+	out := Outcome{M: e.m, Alpha: c0.Alpha}
 	for _, c := range e.clipped {
 		out.Clipped += c
 	}

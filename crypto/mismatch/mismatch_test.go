@@ -3,6 +3,7 @@ package mismatch
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,19 +82,22 @@ func newBench(t testing.TB, p xmkckks.Params, gains phy.Gains, keyRound uint32) 
 	return b
 }
 
-func (b *bench) deltas() []float64 {
-	d := make([]float64, len(b.devices))
-	for i := range d {
-		d[i] = b.rnd.Float64() - 0.5
+// deltas draws Delta f of every device along every direction.
+func (b *bench) deltas() [][]float64 {
+	d := make([][]float64, len(b.devices))
+	for range b.ctx.Messages {
+		for i := range d {
+			d[i] = append(d[i], b.rnd.Float64()-0.5)
+		}
 	}
 	return d
 }
 
-// ideal gives sum_i g_i Delta f_i.
-func ideal(g, delta []float64) float64 {
+// ideal gives sum_i g_i Delta f_i along direction p.
+func ideal(g []float64, delta [][]float64, p int) float64 {
 	m := 0.0
 	for i := range g {
-		m += g[i] * delta[i]
+		m += g[i] * delta[i][p]
 	}
 	return m
 }
@@ -134,7 +138,7 @@ func TestWithoutMismatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want.Skipped || got.M != want.M || got.Alpha != want.Alpha || got.Refusal != nil {
+		if want.Skipped || !slices.Equal(got.M, want.M) || got.Alpha != want.Alpha || got.Refusal != nil {
 			t.Fatalf("round %d: %+v, want %+v", k+1, got, want)
 		}
 	}
@@ -167,7 +171,7 @@ func TestResidualOfRealGains(t *testing.T) {
 			if f := out.Refusal; f == nil || f.Check != round.LinearCheck || f.Transmission != phy.TxKey {
 				t.Fatalf("crypto/round would have said %v of round %d", f, k+1)
 			}
-			eps := out.M - ideal(g, delta)
+			eps := out.M[0] - ideal(g, delta, 0)
 			square += eps * eps / rounds
 		}
 		want := r.DecodedStd(p, 1, 0)
@@ -191,7 +195,7 @@ func TestStaleKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want, err := b.round.Run(1, delta); err != nil || first.M != want.M || first.Refusal != nil {
+	if want, err := b.round.Run(1, delta); err != nil || first.M[0] != want.M[0] || first.Refusal != nil {
 		t.Errorf("in the keys' own round: %+v, want %+v (%v)", first, want, err)
 	}
 	before, now := make([]float64, 4), make([]float64, 4)
@@ -214,7 +218,7 @@ func TestStaleKey(t *testing.T) {
 		if std := Stale(p, before, now).DecodedStd(p, ch.Alpha(), 0); math.Abs(std/(unit/math.Sqrt(12))-1) > 1e-9 {
 			t.Fatalf("round %d: the predicted deviation is %v, want %v", k, std, unit/math.Sqrt(12))
 		}
-		x := out.M / unit
+		x := out.M[0] / unit
 		if math.Abs(x) > 0.5 {
 			t.Fatalf("round %d: M is %v q/(alpha Lambda)", k, x)
 		}
@@ -235,8 +239,8 @@ func TestStaleKeyOfEqualGains(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := ideal([]float64{1, 1, 1, 1}, delta); math.Abs(out.M-want) > 1e-6 || out.Refusal != nil {
-			t.Errorf("round %d: M is %v, want %v (%v)", k+1, out.M, want, out.Refusal)
+		if want := ideal([]float64{1, 1, 1, 1}, delta, 0); math.Abs(out.M[0]-want) > 1e-6 || out.Refusal != nil {
+			t.Errorf("round %d: M is %v, want %v (%v)", k+1, out.M[0], want, out.Refusal)
 		}
 	}
 }
@@ -252,8 +256,8 @@ func TestNewEpochHasItsOwnStaleKey(t *testing.T) {
 				}
 			}
 		}
-		out, err := b.engine.Run(k+1, make([]float64, 4))
-		if err != nil || math.Abs(out.M) > 1e-6 {
+		out, err := b.engine.Run(k+1, [][]float64{{0}, {0}, {0}, {0}})
+		if err != nil || math.Abs(out.M[0]) > 1e-6 {
 			t.Errorf("round %d: %+v (%v)", k+1, out, err)
 		}
 	}
@@ -285,7 +289,7 @@ func TestPreEqualisationFails(t *testing.T) {
 					t.Fatal(err)
 				}
 				gains.Scaled(g, k+1, 0, 0)
-				eps := out.M - ideal(g, delta)
+				eps := out.M[0] - ideal(g, delta, 0)
 				if math.Abs(eps) < 1e6 || out.Refusal == nil {
 					t.Errorf("sigma %v, %v, round %d: eps is %v", sigma, method, k+1, eps)
 				}
@@ -318,8 +322,8 @@ func TestPerfectPilotsDecode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := ideal(g, delta); math.Abs(out.M-want) > 1e-6 || out.Refusal != nil {
-			t.Errorf("round %d: M is %v, want %v (%v)", k+1, out.M, want, out.Refusal)
+		if want := ideal(g, delta, 0); math.Abs(out.M[0]-want) > 1e-6 || out.Refusal != nil {
+			t.Errorf("round %d: M is %v, want %v (%v)", k+1, out.M[0], want, out.Refusal)
 		}
 	}
 }
@@ -356,16 +360,16 @@ func TestWrappedStd(t *testing.T) {
 
 func TestBadInput(t *testing.T) {
 	b := newBench(t, tiny(t), lattice(t, 2, 1), 0)
-	if _, err := b.engine.Run(1, []float64{1}); err == nil || !strings.Contains(err.Error(), "1 values of Delta f for 2 devices") {
+	if _, err := b.engine.Run(1, [][]float64{{1}}); err == nil || !strings.Contains(err.Error(), "scalars of 1 devices where there are 2") {
 		t.Errorf("one scalar for two devices: %v", err)
 	}
 	if _, err := New(Config{Context: b.ctx}); err == nil {
 		t.Error("an engine without devices")
 	}
-	if _, err := b.engine.Run(3, []float64{1, 1}); err != nil {
+	if _, err := b.engine.Run(3, [][]float64{{1}, {1}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.engine.Run(2, []float64{1, 1}); err == nil {
+	if _, err := b.engine.Run(2, [][]float64{{1}, {1}}); err == nil {
 		t.Error("round 2 after round 3")
 	}
 }

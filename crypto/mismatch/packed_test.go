@@ -12,15 +12,6 @@ import (
 	"ringwave/phy"
 )
 
-// packed draws Delta f of every device along every direction.
-func (b *bench) packed() [][]float64 {
-	d := make([][]float64, b.ctx.Messages)
-	for p := range d {
-		d[p] = b.deltas()
-	}
-	return d
-}
-
 // packedBench is newBench for P messages.
 func packedBench(t testing.TB, gains phy.Gains, messages int) *bench {
 	t.Helper()
@@ -74,28 +65,28 @@ func TestPackedWithoutMismatch(t *testing.T) {
 	for _, messages := range []int{1, 4} {
 		b := packedBench(t, lattice(t, 3, 1), messages)
 		for k := range uint32(20) {
-			delta := b.packed()
-			got, err := b.engine.RunPacked(k+1, delta)
+			delta := b.deltas()
+			got, err := b.engine.Run(k+1, delta)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := b.round.RunPacked(k+1, delta)
+			want, err := b.round.Run(k+1, delta)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want.Skipped || !slices.Equal(got.Packed, want.Packed) || got.M != want.M || got.Refusal != nil {
+			if want.Skipped || !slices.Equal(got.M, want.M) || got.Refusal != nil {
 				t.Fatalf("P = %d, round %d: %+v, want %+v", messages, k+1, got, want)
 			}
 		}
 	}
 	b := packedBench(t, lattice(t, 3, 1), 2)
-	if out, err := b.engine.RunPacked(1, [][]float64{{2, 0, -3}, {0, 5, 0}}); err != nil || out.Clipped != 3 {
+	if out, err := b.engine.Run(1, [][]float64{{2, 0}, {0, 5}, {-3, 0}}); err != nil || out.Clipped != 3 {
 		t.Errorf("%+v, %v: three messages are beyond 1", out, err)
 	}
-	if _, err := b.engine.RunPacked(2, [][]float64{{0, 0, 0}}); err == nil || !strings.Contains(err.Error(), "along 1 directions where a ciphertext carries 2") {
+	if _, err := b.engine.Run(2, [][]float64{{0}, {0}, {0}}); err == nil || !strings.Contains(err.Error(), "along 1 directions where a ciphertext carries 2") {
 		t.Error(err)
 	}
-	if _, err := b.engine.RunPacked(2, [][]float64{{0, 0, 0}, {0, 0}}); err == nil || !strings.Contains(err.Error(), "2 values of Delta f for 3 devices") {
+	if _, err := b.engine.Run(2, [][]float64{{0, 0}, {0, 0}}); err == nil || !strings.Contains(err.Error(), "scalars of 2 devices where there are 3") {
 		t.Error(err)
 	}
 }
@@ -114,13 +105,13 @@ func TestPackedResidual(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			delta := b.packed()
-			out, err := b.engine.RunPacked(k+1, delta)
+			delta := b.deltas()
+			out, err := b.engine.Run(k+1, delta)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for p, m := range out.Packed {
-				eps := m - ideal(g, delta[p])
+			for p, m := range out.M {
+				eps := m - ideal(g, delta, p)
 				square[p] += eps * eps / rounds
 			}
 		}

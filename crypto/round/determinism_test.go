@@ -59,7 +59,8 @@ func TestDeterminism(t *testing.T) {
 						t.Fatal(err)
 					}
 					retries += out.Attempts - 1
-					write([]uint64{math.Float64bits(out.M), uint64(out.Attempts), uint64(out.Attempt)})
+					write(out.M)
+					write([]uint64{uint64(out.Attempts), uint64(out.Attempt)})
 					write(out.Skipped)
 				}
 				if retries == 0 {

@@ -219,7 +219,7 @@ func TestOtherGainsInPhase2(t *testing.T) {
 				for k := range uint32(rounds) {
 					delta := b.deltas()
 					for i := range delta {
-						delta[i] = math.Copysign(0.25+math.Abs(delta[i])/2, delta[i])
+						delta[i][0] = math.Copysign(0.25+math.Abs(delta[i][0])/2, delta[i][0])
 					}
 					out, err := b.engine.Run(k, delta)
 					if err != nil {
@@ -241,11 +241,11 @@ func TestOtherGainsInPhase2(t *testing.T) {
 					s1, s2 := xmkckks.SumsOf(h1).S, xmkckks.SumsOf(h2).S
 					budget := b.ctx.Budget(xmkckks.GainSums{S: max(s1, s2), Q: s1 * s2}, [phy.Transmissions]float64{})
 					bound := 6 * b.ctx.DecodedStd(budget, b.channel.Alpha())
-					if off := math.Abs(out.M - b.ideal(h2, delta)); off > bound {
-						t.Errorf("round %d: M = %v is %v off phase 2's weighting, six deviations are %v", k, out.M, off, bound)
+					if off := math.Abs(out.M[0] - b.ideal(h2, delta, 0)); off > bound {
+						t.Errorf("round %d: M = %v is %v off phase 2's weighting, six deviations are %v", k, out.M[0], off, bound)
 					}
-					if off := math.Abs(out.M - b.ideal(h1, delta)); off <= bound {
-						t.Errorf("round %d: M = %v is only %v off phase 1's weighting", k, out.M, off)
+					if off := math.Abs(out.M[0] - b.ideal(h1, delta, 0)); off <= bound {
+						t.Errorf("round %d: M = %v is only %v off phase 1's weighting", k, out.M[0], off)
 					}
 				}
 				t.Logf("%s: %d rounds", t.Name(), rounds)
@@ -288,7 +288,7 @@ func TestNoFalseAlarms(t *testing.T) {
 					continue
 				}
 				h := b.gains(k)
-				if eps, std := out.M-b.ideal(h, delta), b.design.ConditionalStd(b.ctx, h); math.Abs(eps) > 6*std {
+				if eps, std := out.M[0]-b.ideal(h, delta, 0), b.design.ConditionalStd(b.ctx, h); math.Abs(eps) > 6*std {
 					t.Errorf("round %d: eps = %v, six deviations are %v", k, eps, 6*std)
 				}
 			}

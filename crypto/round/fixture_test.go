@@ -116,20 +116,13 @@ func newBench(t testing.TB, s setup) *bench {
 	return b
 }
 
-// deltas draws one Delta f a device, in (-1/2, 1/2).
-func (b *bench) deltas() []float64 {
-	d := make([]float64, len(b.devices))
-	for i := range d {
-		d[i] = b.rnd.Float64() - 0.5
-	}
-	return d
-}
-
-// packed draws Delta f of every device along every direction.
-func (b *bench) packed() [][]float64 {
-	d := make([][]float64, b.ctx.Messages)
-	for p := range d {
-		d[p] = b.deltas()
+// deltas draws Delta f of every device along every direction, in (-1/2, 1/2).
+func (b *bench) deltas() [][]float64 {
+	d := make([][]float64, len(b.devices))
+	for range b.ctx.Messages {
+		for i := range d {
+			d[i] = append(d[i], b.rnd.Float64()-0.5)
+		}
 	}
 	return d
 }
@@ -141,11 +134,11 @@ func (b *bench) gains(k uint32) []float64 {
 	return h
 }
 
-// ideal gives sum (H_i/alpha)(Delta_i/mu_i), mu = 1.
-func (b *bench) ideal(h, delta []float64) float64 {
+// ideal gives sum (H_i/alpha)(Delta_i/mu_i) along direction p, mu = 1.
+func (b *bench) ideal(h []float64, delta [][]float64, p int) float64 {
 	m := 0.0
 	for i := range h {
-		m += h[i] / b.channel.Alpha() * delta[i]
+		m += h[i] / b.channel.Alpha() * delta[i][p]
 	}
 	return m
 }

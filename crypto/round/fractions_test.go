@@ -73,7 +73,7 @@ func TestFractions(t *testing.T) {
 		}
 		if !out.Skipped {
 			wrong++
-			t.Errorf("%s: gains %v were accepted: M = %g, sent %g", b.ctx.Params.Name, f.scaled, out.M, b.ideal(f.scaled, delta))
+			t.Errorf("%s: gains %v were accepted: M = %v, sent %g", b.ctx.Params.Name, f.scaled, out.M, b.ideal(f.scaled, delta, 0))
 		}
 		for i := range f.scaled {
 			f.scaled[i] = float64(1 + rnd.Int64N(3)*(1-2*rnd.Int64N(2)))
@@ -88,7 +88,7 @@ func TestFractions(t *testing.T) {
 			continue
 		}
 		read++
-		if eps, std := out.M-b.ideal(f.scaled, delta), b.design.ConditionalStdAt(b.ctx, f.scaled, out.Alpha); math.Abs(eps) > 8*std {
+		if eps, std := out.M[0]-b.ideal(f.scaled, delta, 0), b.design.ConditionalStdAt(b.ctx, f.scaled, out.Alpha); math.Abs(eps) > 8*std {
 			t.Errorf("%s: gains %v: eps = %g, its deviation %g", b.ctx.Params.Name, f.scaled, eps, std)
 		}
 	}

@@ -38,8 +38,8 @@ func packedRatios(t *testing.T, b *bench, n trials) (each []ratio, products rati
 		}
 		squares, product := make([]float64, len(each)), 0.0
 		for done := 0; done < n.keyRounds; k++ {
-			delta := b.packed()
-			out, err := b.engine.RunPacked(k, delta)
+			delta := b.deltas()
+			out, err := b.engine.Run(k, delta)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,11 +52,11 @@ func packedRatios(t *testing.T, b *bench, n trials) (each []ratio, products rati
 			}
 			h, before := b.gains(k), 0.0
 			std := b.design.ConditionalStd(b.ctx, h)
-			for p, m := range out.Packed {
-				eps := (m - b.ideal(h, delta[p])) / std
+			for p, m := range out.M {
+				eps := (m - b.ideal(h, delta, p)) / std
 				squares[p] += eps * eps
 				if p > 0 {
-					product += eps * before / float64(len(out.Packed)-1)
+					product += eps * before / float64(len(out.M)-1)
 				}
 				before = eps
 			}
@@ -137,8 +137,7 @@ func TestNoiseOfAsManyMessagesAsFit(t *testing.T) {
 	}
 }
 
-// The forms give the same M of every message bit for bit, ring noise and all; and one
-// message in a packed round is that of Run.
+// The forms give the same M of every message bit for bit, ring noise and all.
 func TestPackedFormsAgree(t *testing.T) {
 	for _, messages := range []int{1, 4, 40} {
 		c := noiseCase{"lean-2048", 3, 2}
@@ -147,26 +146,18 @@ func TestPackedFormsAgree(t *testing.T) {
 		whole := newBench(t, s)
 		s.form = xmkckks.Short
 		short := newBench(t, s)
-		run := newBench(t, s)
 		for k := range uint32(20) {
-			delta := whole.packed()
-			a, err := whole.engine.RunPacked(k, delta)
+			delta := whole.deltas()
+			a, err := whole.engine.Run(k, delta)
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, err := short.engine.RunPacked(k, delta)
+			b, err := short.engine.Run(k, delta)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a.Skipped || !slices.Equal(a.Packed, b.Packed) || a.M != a.Packed[0] {
-				t.Errorf("P = %d, round %d: M = %v in the whole form, %v in the short one", messages, k, a.Packed, b.Packed)
-			}
-			if messages > 1 {
-				continue
-			}
-			one, err := run.engine.Run(k, delta[0])
-			if err != nil || one.M != b.M || len(one.Packed) != 1 {
-				t.Errorf("round %d: M = %v by Run, %v packed, %v", k, one.M, b.M, err)
+			if a.Skipped || len(a.M) != messages || !slices.Equal(a.M, b.M) {
+				t.Errorf("P = %d, round %d: M = %v in the whole form, %v in the short one", messages, k, a.M, b.M)
 			}
 		}
 	}
@@ -193,11 +184,11 @@ func TestFaultsAreFoundBehindMessages(t *testing.T) {
 					s.wrap = tapped(after...)
 					b := newBench(t, s)
 					for k := range uint32(11) {
-						out, err := b.engine.RunPacked(k, b.packed())
+						out, err := b.engine.Run(k, b.deltas())
 						if err != nil {
 							t.Fatal(err)
 						}
-						if k > 0 && (!out.Skipped || out.Packed != nil || out.Failures[0] != want) {
+						if k > 0 && (!out.Skipped || out.M != nil || out.Failures[0] != want) {
 							t.Errorf("round %d: %+v, want %v", k, out, want)
 						}
 					}
@@ -215,11 +206,11 @@ func TestPackedRoundAllocatesNothing(t *testing.T) {
 				params: params(t, "ringwave-4096-100"), form: form, messages: messages, devices: 3, sigma: 1, f: 8,
 				guard: xmkckks.NewLedger(100), seed: 41,
 			})
-			delta := b.packed()
+			delta := b.deltas()
 			k := uint32(0)
 			allocs := testing.AllocsPerRun(1, func() {
 				for range 20 {
-					if out, err := b.engine.RunPacked(k, delta); err != nil || out.Skipped {
+					if out, err := b.engine.Run(k, delta); err != nil || out.Skipped {
 						t.Fatalf("round %d: %v, %v", k, out.Failures, err)
 					}
 					k++
@@ -251,12 +242,12 @@ func TestPackedDeterminism(t *testing.T) {
 		})
 		retries := 0
 		for k := range uint32(20) {
-			out, err := b.engine.RunPacked(k, b.packed())
+			out, err := b.engine.Run(k, b.deltas())
 			if err != nil {
 				t.Fatal(err)
 			}
 			retries += out.Attempts - 1
-			_ = binary.Write(digest, binary.LittleEndian, out.Packed)
+			_ = binary.Write(digest, binary.LittleEndian, out.M)
 		}
 		if retries == 0 {
 			t.Error("no retry: the run shows too little")
@@ -277,29 +268,28 @@ func TestPackedDeterminism(t *testing.T) {
 // no round of P messages is refused.
 func TestPackedClippingAndRefusals(t *testing.T) {
 	b := newBench(t, setup{params: params(t, "lean-2048"), form: xmkckks.Short, messages: 3, devices: 2, f: 2, seed: 13})
-	out, err := b.engine.RunPacked(1, [][]float64{{0.5, 2}, {-3, 4}, {0.25, -0.75}})
+	out, err := b.engine.Run(1, [][]float64{{0.5, -3, 0.25}, {2, 4, -0.75}})
 	if err != nil || out.Skipped || out.Clipped != 3 {
 		t.Fatalf("%+v, %v: three messages are beyond 1", out, err)
 	}
 	for p, want := range []float64{1.5, 0, -0.5} {
-		if got := out.Packed[p]; math.Abs(got-want) > 1e-3 {
+		if got := out.M[p]; math.Abs(got-want) > 1e-3 {
 			t.Errorf("message %d is %v, expected %v", p, got, want)
 		}
 	}
 	for want, delta := range map[string][][]float64{
-		"scalars along 2 directions where a ciphertext carries 3": {{1, 1}, {1, 1}},
-		"scalars along 4 directions":                              {{1, 1}, {1, 1}, {1, 1}, {1, 1}},
-		"1 values of Delta f for 2 devices":                       {{1, 1}, {1}, {1, 1}},
+		"device 2 has scalars along 2 directions where a ciphertext carries 3": {{1, 1, 1}, {1, 1}},
+		"device 1 has scalars along 4 directions":                              {{1, 1, 1, 1}, {1, 1, 1, 1}},
+		"device 1 has scalars along 0 directions":                              {nil, {1, 1, 1}},
+		"scalars of 1 devices where there are 2":                               {{1, 1, 1}},
+		"scalars of 3 devices where there are 2":                               {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
 	} {
-		if _, err := b.engine.RunPacked(2, delta); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := b.engine.Run(2, delta); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
-	if _, err := b.engine.Run(2, []float64{1, 1}); err == nil || !strings.Contains(err.Error(), "along 1 directions") {
-		t.Errorf("Run with three messages: %v", err)
-	}
 	// The next good round is carried: a refusal spends nothing.
-	if out, err := b.engine.RunPacked(2, [][]float64{{0, 0}, {0, 0}, {0, 0}}); err != nil || out.Skipped || out.Clipped != 0 {
+	if out, err := b.engine.Run(2, [][]float64{{0, 0, 0}, {0, 0, 0}}); err != nil || out.Skipped || out.Clipped != 0 {
 		t.Errorf("%+v, %v", out, err)
 	}
 }

@@ -55,7 +55,7 @@ func (b *bench) drifts(k, attempt uint32) bool {
 // checkOutcome compares an outcome with the drift: the round ends at the first
 // attempt without one, every attempt before it is a recorded failure of the
 // given kind, and M has the weights h of that attempt.
-func (b *bench) checkOutcome(t *testing.T, k uint32, limit int, out Outcome, delta []float64, failed Failure) {
+func (b *bench) checkOutcome(t *testing.T, k uint32, limit int, out Outcome, delta [][]float64, failed Failure) {
 	t.Helper()
 	want := 0
 	for want < limit && b.drifts(k, uint32(want)) {
@@ -71,7 +71,7 @@ func (b *bench) checkOutcome(t *testing.T, k uint32, limit int, out Outcome, del
 		}
 	}
 	if want == limit {
-		if !out.Skipped || out.Attempts != limit || out.M != 0 {
+		if !out.Skipped || out.Attempts != limit || out.M != nil {
 			t.Errorf("round %d: skipped %v, %d attempts, M = %v; want a skipped round without M", k, out.Skipped, out.Attempts, out.M)
 		}
 		return
@@ -81,7 +81,7 @@ func (b *bench) checkOutcome(t *testing.T, k uint32, limit int, out Outcome, del
 	}
 	h := make([]float64, len(b.devices))
 	b.channel.Scaled(h, k, out.Attempt, 0)
-	if eps, std := out.M-b.ideal(h, delta), b.design.ConditionalStd(b.ctx, h); math.Abs(eps) > 6*std {
+	if eps, std := out.M[0]-b.ideal(h, delta, 0), b.design.ConditionalStd(b.ctx, h); math.Abs(eps) > 6*std {
 		t.Errorf("round %d: eps = %v, six deviations are %v", k, eps, 6*std)
 	}
 }
@@ -370,7 +370,7 @@ func TestShareIsSentAgain(t *testing.T) {
 				}
 				h := make([]float64, devices)
 				b.channel.Scaled(h, k, out.Attempt, 0)
-				if eps, std := out.M-b.ideal(h, delta), b.design.ConditionalStd(b.ctx, h); int(out.Attempt) != x.attempt || math.Abs(eps) > 6*std {
+				if eps, std := out.M[0]-b.ideal(h, delta, 0), b.design.ConditionalStd(b.ctx, h); int(out.Attempt) != x.attempt || math.Abs(eps) > 6*std {
 					t.Errorf("round %d: attempt %d, eps = %v, six deviations are %v", k, out.Attempt, eps, 6*std)
 				}
 			}

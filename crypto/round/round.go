@@ -77,11 +77,9 @@ func (f Failure) String() string {
 
 // Outcome is what became of a round.
 type Outcome struct {
-	// M is M_k of the first message, if the round was not skipped.
-	M float64
-	// Packed holds M_k of every message of the ciphertext, Packed[0] = M. It is nil if
-	// the round was skipped, and the next round writes over it.
-	Packed []float64
+	// M holds M_k of every message of the ciphertext. It is nil if the round was
+	// skipped, and the next round writes over it.
+	M []float64
 	// Alpha is the lattice scale by which M was decoded.
 	Alpha float64
 	// Attempt is the attempt that succeeded, counted from 0.
@@ -126,11 +124,10 @@ type Engine struct {
 	slot    phy.Slot
 	shared  bool        // the devices were asked for their shares of this round
 	shares  []zq.Vector // of each device, once it has given it
-	delta   [][]float64 // delta[i][p], device by device
+	delta   [][]float64 // the caller's, nil between rounds
 	clipped []int       // messages of each device
 	errs    []error
-	one     [1][]float64 // the scalars of Run
-	packed  []float64    // M of each message
+	m       []float64 // M of each message
 	sendKey, sendC0, sendC1, sendShare, sendAgain,
 	prepare func(i int)
 }
@@ -153,11 +150,8 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, pool: newPool(min(cfg.Workers, n)),
 		key: cfg.Context.NewAggregatedKey(), c1: cfg.Context.NewAggregatedC1(),
-		shares: make([]zq.Vector, n), delta: make([][]float64, n), clipped: make([]int, n), errs: make([]error, n),
-		packed: make([]float64, cfg.Context.Messages),
-	}
-	for i := range e.delta {
-		e.delta[i] = make([]float64, cfg.Context.Messages)
+		shares: make([]zq.Vector, n), clipped: make([]int, n), errs: make([]error, n),
+		m: make([]float64, cfg.Context.Messages),
 	}
 	m, symbols := cfg.Context.Modulus(), cfg.Uplink.PatternSymbols()
 	for t := range e.rx {
@@ -168,15 +162,8 @@ func New(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// Close stops the engine's goroutines and overwrites the scalars of the last round, of
-// which it keeps a copy. It leaves the devices as they are.
-func (e *Engine) Close() {
-	e.pool.close()
-	e.one[0] = nil
-	for _, scalars := range e.delta {
-		clear(scalars)
-	}
-}
+// Close stops the engine's goroutines. It leaves the devices as they are.
+func (e *Engine) Close() { e.pool.close() }
 
 // length gives the number of coefficients of a transmission.
 func (e *Engine) length(t phy.Transmission) int {
@@ -191,20 +178,15 @@ func (e *Engine) length(t phy.Transmission) int {
 // attempts. Afterwards there is one set of shares and no other: it is sent again bit
 // for bit as long as D is not received, and what then fails is skipped. A fresh
 // encryption of the same Delta f under other gains would tell it to the server.
-// delta[i] is Delta f_{i,k}. It is for a context of one message a ciphertext. An error
-// means that the run cannot go on.
-func (e *Engine) Run(k uint32, delta []float64) (Outcome, error) {
-	e.one[0] = delta
-	return e.RunPacked(k, e.one[:])
-}
-
-// RunPacked is Run for the context's P messages a ciphertext: delta[p][i] is Delta
-// f_{i,k} along direction p. All of them go through the same attempts, and fail
-// together.
-func (e *Engine) RunPacked(k uint32, delta [][]float64) (Outcome, error) {
-	if err := e.take(delta); err != nil {
+// delta[i] is Delta f_{i,k} along each of the context's P directions, one a message of
+// the ciphertext: all of them go through the same attempts, and fail together. The engine
+// keeps no copy. An error means that the run cannot go on.
+func (e *Engine) Run(k uint32, delta [][]float64) (Outcome, error) {
+	if err := CheckScalars(e.cfg.Context, len(e.cfg.Devices), delta); err != nil {
 		return Outcome{}, fmt.Errorf("round %d: %w", k, err)
 	}
+	e.delta = delta
+	defer func() { e.delta = nil }()
 	var out Outcome
 	e.slot, e.shared = phy.Slot{Round: k}, false
 	for number := range uint32(e.cfg.Attempts) {
@@ -214,8 +196,7 @@ func (e *Engine) RunPacked(k uint32, delta [][]float64) (Outcome, error) {
 		}
 		out.Attempts++
 		if failure.Check == 0 {
-			out.M, out.Packed = e.packed[0], e.packed
-			out.Attempt, out.Alpha = e.slot.Attempt, e.rx[phy.TxKey].Alpha
+			out.M, out.Attempt, out.Alpha = e.m, e.slot.Attempt, e.rx[phy.TxKey].Alpha
 			out.Clipped = e.countClipped()
 			return out, nil
 		}
@@ -228,24 +209,22 @@ func (e *Engine) RunPacked(k uint32, delta [][]float64) (Outcome, error) {
 	return out, nil
 }
 
-// take lays a round's scalars out device by device.
-func (e *Engine) take(delta [][]float64) error {
-	if len(delta) != e.cfg.Context.Messages {
-		return fmt.Errorf("scalars along %d directions where a ciphertext carries %d", len(delta), e.cfg.Context.Messages)
+// CheckScalars reports what is wrong with the scalars of a round of so many devices:
+// each has one a message of the context's ciphertexts.
+func CheckScalars(c *xmkckks.Context, devices int, delta [][]float64) error {
+	if len(delta) != devices {
+		return fmt.Errorf("scalars of %d devices where there are %d", len(delta), devices)
 	}
-	for p, along := range delta {
-		if len(along) != len(e.cfg.Devices) {
-			return fmt.Errorf("%d values of Delta f for %d devices", len(along), len(e.cfg.Devices))
-		}
-		for i, d := range along {
-			e.delta[i][p] = d
+	for i, own := range delta {
+		if len(own) != c.Messages {
+			return fmt.Errorf("device %d has scalars along %d directions where a ciphertext carries %d", i+1, len(own), c.Messages)
 		}
 	}
 	return nil
 }
 
 // attempt makes the next attempt at a round, counted from 0, or sends D again if the
-// shares are given. It leaves M in e.packed. A zero Failure means success.
+// shares are given. It leaves M in e.m. A zero Failure means success.
 func (e *Engine) attempt(number uint32) (Failure, error) {
 	if e.shared {
 		e.slot.Again++
@@ -289,7 +268,7 @@ func (e *Engine) finish(send func(i int)) (f Failure, err error) {
 		return f, err
 	}
 	// Phase 4: M_k (Eq. 17).
-	err = e.cfg.Server.RecoverPacked(e.packed, e.rx[phy.TxC0].Y, e.rx[phy.TxShare].Y, e.rx[phy.TxKey].Alpha)
+	err = e.cfg.Server.RecoverPacked(e.m, e.rx[phy.TxC0].Y, e.rx[phy.TxShare].Y, e.rx[phy.TxKey].Alpha)
 	if errors.Is(err, xmkckks.ErrWitness) {
 		return Failure{Attempt: e.slot.Attempt, Again: e.slot.Again, Check: Witness, Transmission: phy.TxShare}, nil
 	}

@@ -2,7 +2,6 @@ package round
 
 import (
 	"math"
-	"slices"
 	"testing"
 
 	"ringwave/crypto/xmkckks"
@@ -29,8 +28,8 @@ func TestRecovery(t *testing.T) {
 						t.Fatalf("round %d: %v", k, out.Failures)
 					}
 					h := b.gains(k)
-					eps, std := out.M-b.ideal(h, delta), b.design.ConditionalStd(b.ctx, h)
-					if math.Abs(eps) > 6*std+math.Abs(out.M)*0x1p-50 {
+					eps, std := out.M[0]-b.ideal(h, delta, 0), b.design.ConditionalStd(b.ctx, h)
+					if math.Abs(eps) > 6*std+math.Abs(out.M[0])*0x1p-50 {
 						t.Errorf("round %d: eps = %v, six deviations are %v", k, eps, 6*std)
 					}
 				}
@@ -39,22 +38,14 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// What devices train on is not left in the engine.
-func TestCloseForgetsScalars(t *testing.T) {
+// What devices train on is not left in the engine, which has no copy of its own.
+func TestEngineForgetsScalars(t *testing.T) {
 	set, _ := xmkckks.Lookup("demo-1024")
 	b := newBench(t, setup{params: set, form: xmkckks.Short, devices: 3, f: 2, seed: 1})
-	e, err := New(Config{Context: b.ctx, Devices: b.devices, Server: b.server, Uplink: b.engine.cfg.Uplink, Attempts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.Run(0, b.deltas()); err != nil {
-		t.Fatal(err)
-	}
-	if slices.ContainsFunc(e.delta, func(x []float64) bool { return x[0] == 0 }) {
-		t.Fatal("the engine keeps its scalars elsewhere")
-	}
-	e.Close()
-	if slices.ContainsFunc(e.delta, func(x []float64) bool { return x[0] != 0 }) || e.one[0] != nil {
-		t.Errorf("after Close the engine holds %v, %v", e.delta, e.one)
+	for k, delta := range [][][]float64{b.deltas(), {{1}}} { // one is refused
+		_, err := b.engine.Run(uint32(k), delta)
+		if (err != nil) != (k == 1) || b.engine.delta != nil {
+			t.Errorf("after round %d (%v) the engine holds %v", k, err, b.engine.delta)
+		}
 	}
 }

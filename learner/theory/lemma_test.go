@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"ringwave/crypto/aggregate"
 	"ringwave/crypto/keystream"
 	"ringwave/learner"
 )
@@ -75,7 +76,7 @@ func TestLemma1Notices(t *testing.T) {
 	}
 }
 
-func drawLemma(t *testing.T, p *Problem, c Constants, theta []float64, gamma float64, draws int, seed keystream.Seed, mu []float64, gains learner.Gains, noise float64) LemmaCheck {
+func drawLemma(t *testing.T, p *Problem, c Constants, theta []float64, gamma float64, draws int, seed keystream.Seed, mu []float64, gains aggregate.Gains, noise float64) LemmaCheck {
 	t.Helper()
 	a, err := learner.NewEZOFL(gains, mu, noise, seed)
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"ringwave/crypto/aggregate"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/round"
 	"ringwave/crypto/xmkckks"
-	"ringwave/learner"
 	"ringwave/phy"
 	"ringwave/phy/channel"
 )
@@ -34,6 +34,7 @@ type link struct {
 	mu, omega []float64
 	root      keystream.Seed
 	scaled    []float64
+	truth     aggregate.Truth // of the last round
 }
 
 // newLink makes the link of one run. deltaMax bounds |Delta f/mu|; rounds is how
@@ -67,15 +68,19 @@ func newLink(u Uplink, devices int, deltaMax float64, rounds int, root keystream
 	return l, err
 }
 
-// ideal reads the gains of a round and gives sum_i (h_i/mu_i) Delta f_i, with the
+// learn reads the gains of a round into the truth: sum_i (h_i/mu_i) Delta f_i, and the
 // deviation of epsilon given these gains.
-func (l *link) ideal(k int, delta []float64) (sum, std float64) {
+func (l *link) learn(k int, delta [][]float64) {
 	l.channel.Scaled(l.scaled, uint32(k), 0, int(phy.TxC0))
+	sum := 0.0
 	for i, h := range l.scaled {
-		sum += h / l.channel.Alpha() * (delta[i] / l.mu[i])
+		sum += h / l.channel.Alpha() * (delta[i][0] / l.mu[i])
 	}
-	return sum, l.design.ConditionalStd(l.ctx, l.scaled)
+	l.truth = aggregate.Truth{Ideal: []float64{sum}, EpsStd: l.design.ConditionalStd(l.ctx, l.scaled)}
 }
+
+// Truth returns what the harness knows of the last round: learner.Simulated.
+func (l *link) Truth() aggregate.Truth { return l.truth }
 
 // statistics is the link without the ring: the same gains, and noise of the
 // deviation that the budget predicts given these gains.
@@ -91,10 +96,10 @@ func newStatistics(l *link) *statistics {
 }
 
 // Aggregate draws M_k: learner.Aggregator.
-func (a *statistics) Aggregate(_ context.Context, k int, delta []float64) (learner.Outcome, error) {
-	sum, std := a.ideal(k, delta)
+func (a *statistics) Aggregate(_ context.Context, k int, delta [][]float64) (aggregate.Outcome, error) {
+	a.learn(k, delta)
 	a.stream.Start(uint32(k), 0)
-	return learner.Outcome{M: sum + std*a.rnd.NormFloat64(), Ideal: sum, EpsStd: std, Attempts: 1}, nil
+	return aggregate.Outcome{M: []float64{a.truth.Ideal[0] + a.truth.EpsStd*a.rnd.NormFloat64()}, Attempts: 1}, nil
 }
 
 // ring is the link as it is: the protocol's four phases over ring elements.
@@ -142,14 +147,14 @@ var errVoidRound = errors.New("the checks found a round void, although no fault 
 
 // Aggregate carries round k: learner.Aggregator. No round may fail here: the gains
 // are on a lattice and nothing disturbs them.
-func (r *ring) Aggregate(_ context.Context, k int, delta []float64) (learner.Outcome, error) {
+func (r *ring) Aggregate(_ context.Context, k int, delta [][]float64) (aggregate.Outcome, error) {
 	out, err := r.engine.Run(uint32(k), delta)
 	if err != nil {
-		return learner.Outcome{}, err
+		return aggregate.Outcome{}, err
 	}
 	if out.Skipped {
-		return learner.Outcome{}, fmt.Errorf("%w: %v", errVoidRound, out.Failures)
+		return aggregate.Outcome{}, fmt.Errorf("%w: %v", errVoidRound, out.Failures)
 	}
-	sum, std := r.ideal(k, delta)
-	return learner.Outcome{M: out.M, Ideal: sum, EpsStd: std, Attempts: out.Attempts, Clipped: out.Clipped}, nil
+	r.learn(k, delta)
+	return aggregate.Outcome{M: out.M, Attempts: out.Attempts, Clipped: out.Clipped}, nil
 }
