@@ -150,7 +150,7 @@ func TestSlotsHaveLimits(t *testing.T) {
 	wave := newWaveform(t, newAir(t, 1, scene{}), m, nil)
 	for _, s := range []Slot{{Attempt: MaxAttempt + 1}, {Again: MaxAgain + 1}, {Transmission: Transmissions}, {Transmission: -1}} {
 		for _, u := range []Uplink{ring, wave} {
-			if err := u.Open(s, 4); err == nil {
+			if err := u.Open(t.Context(), s, 4); err == nil {
 				t.Errorf("%T opened %+v", u, s)
 			}
 		}

@@ -12,6 +12,8 @@
 package phy
 
 import (
+	"context"
+
 	"ringwave/phy/frame"
 	"ringwave/phy/slot"
 	"ringwave/phy/zq"
@@ -60,16 +62,18 @@ type Reception struct {
 }
 
 // Uplink carries the transmissions of a round, one after the other: Open, one
-// Transmit a device, Receive.
+// Transmit a device, Receive. Where it waits for a radio it ends with ctx's error once
+// ctx has ended.
 type Uplink interface {
-	// Open begins a transmission whose payloads have n coefficients.
-	Open(slot Slot, n int) error
-	// Transmit sends x from device i, counted from 0. It may be called by
-	// several goroutines for different devices. x must stay unchanged until
+	// Open begins a transmission whose payloads have n coefficients. It may have to
+	// begin streams anew.
+	Open(ctx context.Context, slot Slot, n int) error
+	// Transmit takes x of device i, counted from 0, and waits for nothing. It may be
+	// called by several goroutines for different devices. x must stay unchanged until
 	// Receive returns.
 	Transmit(i int, x zq.Vector) error
 	// Receive writes the superposition of all that was transmitted since Open.
-	Receive(rx *Reception) error
+	Receive(ctx context.Context, rx *Reception) error
 	// PatternSymbols gives the length of Reception.Pattern.
 	PatternSymbols() int
 }

@@ -1,6 +1,7 @@
 package phy
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -112,8 +113,9 @@ func (r *Ring) checkFor(t Transmission, n int) (*frame.Check, error) {
 	return c, nil
 }
 
-// Open begins a transmission of payloads of n coefficients.
-func (r *Ring) Open(slot Slot, n int) error {
+// Open begins a transmission of payloads of n coefficients. Like Receive it waits for
+// nothing.
+func (r *Ring) Open(_ context.Context, slot Slot, n int) error {
 	if err := slot.Validate(); err != nil {
 		return err
 	}
@@ -148,7 +150,7 @@ func (r *Ring) Transmit(i int, x zq.Vector) error {
 }
 
 // Receive superposes what the devices sent.
-func (r *Ring) Receive(rx *Reception) error {
+func (r *Ring) Receive(_ context.Context, rx *Reception) error {
 	for i, x := range r.payload {
 		if x == nil {
 			return fmt.Errorf("device %d sent no %v in round %d", i+1, r.slot.Transmission, r.slot.Round)

@@ -49,7 +49,7 @@ func randomPayloads(m *zq.Modulus, devices, n int, rnd *rand.Rand) []zq.Vector {
 
 func send(t testing.TB, r *Ring, slot Slot, x []zq.Vector, rx *Reception) {
 	t.Helper()
-	if err := r.Open(slot, x[0].Len()); err != nil {
+	if err := r.Open(t.Context(), slot, x[0].Len()); err != nil {
 		t.Fatal(err)
 	}
 	for i := range x {
@@ -57,7 +57,7 @@ func send(t testing.TB, r *Ring, slot Slot, x []zq.Vector, rx *Reception) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.Receive(rx); err != nil {
+	if err := r.Receive(t.Context(), rx); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -167,7 +167,7 @@ func TestHugeContinuousGainsAreRefused(t *testing.T) {
 	r, ch := newRing(t, m, channel.Config{Devices: gaussian3}, [Transmissions]float64{})
 	r.cfg.Gains = hugeGains{ch}
 	rx := Reception{Y: m.NewVector(1), Pattern: make([]int64, r.PatternSymbols())}
-	if err := r.Open(Slot{}, 1); err != nil {
+	if err := r.Open(t.Context(), Slot{}, 1); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
@@ -175,7 +175,7 @@ func TestHugeContinuousGainsAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.Receive(&rx); err == nil || !strings.Contains(err.Error(), "2^25") {
+	if err := r.Receive(t.Context(), &rx); err == nil || !strings.Contains(err.Error(), "2^25") {
 		t.Errorf("gains of 2^25: %v", err)
 	}
 }
@@ -184,13 +184,13 @@ func TestMissingDevice(t *testing.T) {
 	m := newModulus(t, 0x7fff801)
 	r, _ := newRing(t, m, channel.Config{Devices: gaussian3}, [Transmissions]float64{})
 	rx := Reception{Y: m.NewVector(5), Pattern: make([]int64, r.PatternSymbols())}
-	if err := r.Open(Slot{}, 5); err != nil {
+	if err := r.Open(t.Context(), Slot{}, 5); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Transmit(0, m.NewVector(5)); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Receive(&rx); err == nil {
+	if err := r.Receive(t.Context(), &rx); err == nil {
 		t.Error("a round without device 2 was received")
 	}
 	if err := r.Transmit(3, m.NewVector(5)); err == nil {

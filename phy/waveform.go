@@ -1,6 +1,7 @@
 package phy
 
 import (
+	"context"
 	"fmt"
 	"math/cmplx"
 
@@ -293,7 +294,7 @@ func (w *Waveform) payloadFor(t Transmission, n int) (*frame.Payload, error) {
 }
 
 // Open begins a transmission of payloads of n coefficients.
-func (w *Waveform) Open(slot Slot, n int) error {
+func (w *Waveform) Open(ctx context.Context, slot Slot, n int) error {
 	if err := slot.Validate(); err != nil {
 		return err
 	}
@@ -310,7 +311,7 @@ func (w *Waveform) Open(slot Slot, n int) error {
 		}
 	}
 	if slot.Transmission == TxKey || !w.opened {
-		if err := w.recount(); err != nil {
+		if err := w.recount(ctx); err != nil {
 			return err
 		}
 		w.opened = true
@@ -330,8 +331,9 @@ func (w *Waveform) Open(slot Slot, n int) error {
 }
 
 // Receive sends the groups' frames one after the other, receives them, and joins
-// their integers.
-func (w *Waveform) Receive(rx *Reception) error {
+// their integers. A frame that was written when ctx ends may still be sent: taking
+// carriers off is for who opened the radios.
+func (w *Waveform) Receive(ctx context.Context, rx *Reception) error {
 	for i, d := range w.devices {
 		if !d.sent && w.cfg.Transmitters != nil {
 			return fmt.Errorf("device %d sent no %v in round %d", i+1, w.slot.Transmission, w.slot.Round)
@@ -346,7 +348,7 @@ func (w *Waveform) Receive(rx *Reception) error {
 	w.report = WaveformReport{Quality: 1}
 	rx.CheckPassed, rx.Reason = true, ""
 	for number, g := range w.groups {
-		ok, err := w.receiveGroup(number, g)
+		ok, err := w.receiveGroup(ctx, number, g)
 		if err != nil {
 			return err
 		}
@@ -360,7 +362,7 @@ func (w *Waveform) Receive(rx *Reception) error {
 }
 
 // receiveGroup sends a group's frame until it is read, and tells whether it was.
-func (w *Waveform) receiveGroup(number int, g *group) (bool, error) {
+func (w *Waveform) receiveGroup(ctx context.Context, number int, g *group) (bool, error) {
 	if g.y.Len() != w.payload.Len() {
 		g.y = w.cfg.Modulus.NewVector(w.payload.Len())
 	}
@@ -371,7 +373,7 @@ func (w *Waveform) receiveGroup(number int, g *group) (bool, error) {
 			w.report.Repeated++
 		}
 		w.drawWeights(g, number, uint8(repeat))
-		at, err := w.exchange(number, g, uint8(repeat))
+		at, err := w.exchange(ctx, number, g, uint8(repeat))
 		if err != nil {
 			return false, err
 		}

@@ -73,7 +73,7 @@ func BenchmarkWaveformTransmit(b *testing.B) {
 			m := newModulus(b, leanPrime)
 			w := newWaveform(b, newAir(b, 1, scene{bits: 0}), m, func(c *WaveformConfig) { c.Modem = pulse.cfg })
 			x := randomPayloads(m, 1, leanLengths[TxKey], rand.New(rand.NewPCG(1, 1)))
-			if err := w.Open(Slot{}, leanLengths[TxKey]); err != nil {
+			if err := w.Open(b.Context(), Slot{}, leanLengths[TxKey]); err != nil {
 				b.Fatal(err)
 			}
 			chain := func() {

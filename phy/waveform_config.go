@@ -1,6 +1,7 @@
 package phy
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/cmplx"
@@ -100,11 +101,11 @@ type WaveformConfig struct {
 	// again. It is called before an attempt once a transmitter has lost count of its
 	// samples, and with it the time that it shares with others. nil leaves every
 	// attempt from then on void, unless there is one device.
-	Restart func() (transmitters []radio.Transmitter, receiver radio.Receiver, err error)
+	Restart func(ctx context.Context) (transmitters []radio.Transmitter, receiver radio.Receiver, err error)
 	// Remeasure, if not nil, is called after Restart, whose streams have new phases: it
 	// gives trims and advances for them, and the transmitters' index from which on it
 	// has sent nothing. With ErrAgain both are called once more, a few times at most.
-	Remeasure func() (trims []Trim, advance []modem.Samples, start radio.SampleIndex, err error)
+	Remeasure func(ctx context.Context) (trims []Trim, advance []modem.Samples, start radio.SampleIndex, err error)
 	// SenderEpochs, for a link that only listens, gives the present tuning epochs of
 	// those who send, as a recording has kept them; nil, or a nil slice, where they
 	// are not known.

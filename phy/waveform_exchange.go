@@ -1,6 +1,7 @@
 package phy
 
 import (
+	"context"
 	"fmt"
 
 	"ringwave/phy/frame"
@@ -32,22 +33,22 @@ func (w *Waveform) Seek(at radio.SampleIndex) { w.cursor, w.next, w.sought = at,
 
 // exchange sends one frame of a group and captures what the receiver hears. It
 // gives the receiver's index of the capture's first sample.
-func (w *Waveform) exchange(number int, g *group, repeat uint8) (at radio.SampleIndex, err error) {
+func (w *Waveform) exchange(ctx context.Context, number int, g *group, repeat uint8) (at radio.SampleIndex, err error) {
 	w.untraced = false
 	if w.cfg.Transmitters == nil {
 		at = w.cursor
 	} else {
 		w.modulate(number, g, repeat)
-		if at, err = w.send(g); err != nil {
+		if at, err = w.send(ctx, g); err != nil {
 			return 0, err
 		}
 		at += w.offset
 	}
-	meta, err := w.hear(at, w.window(g, w.payload))
+	meta, err := w.hear(ctx, at, w.window(g, w.payload))
 	if err != nil {
 		return 0, fmt.Errorf("receiving %v: %w", w.slot.Transmission, err)
 	}
-	if err := w.askForLosses(); err != nil {
+	if err := w.askForLosses(ctx); err != nil {
 		return 0, fmt.Errorf("receiving %v: %w", w.slot.Transmission, err)
 	}
 	w.checkEpochs(meta)
@@ -61,9 +62,9 @@ func (w *Waveform) exchange(number int, g *group, repeat uint8) (at radio.Sample
 
 // hear captures a frame that is due at the receiver's index at, guard time included.
 // Where the index is not known for sure, it looks for it around.
-func (w *Waveform) hear(at radio.SampleIndex, window int) (radio.Meta, error) {
+func (w *Waveform) hear(ctx context.Context, at radio.SampleIndex, window int) (radio.Meta, error) {
 	margin := w.margin()
-	if err := w.skip(at - margin); err != nil {
+	if err := w.skip(ctx, at-margin); err != nil {
 		return radio.Meta{}, err
 	}
 	size := window + 2*int(margin)
@@ -71,7 +72,7 @@ func (w *Waveform) hear(at radio.SampleIndex, window int) (radio.Meta, error) {
 		w.buffer = make([]complex64, size)
 	}
 	w.capture = w.buffer[:size]
-	meta, err := w.listen(at - margin)
+	meta, err := w.listen(ctx, at-margin)
 	if err == nil && margin > 0 {
 		w.trace(&meta, at, window)
 	}
@@ -82,13 +83,13 @@ func (w *Waveform) hear(at radio.SampleIndex, window int) (radio.Meta, error) {
 const skipped = 1 << 14
 
 // skip throws away what comes before index due.
-func (w *Waveform) skip(due radio.SampleIndex) error {
+func (w *Waveform) skip(ctx context.Context, due radio.SampleIndex) error {
 	for w.cfg.Transmitters != nil && w.next < due {
 		if w.waste == nil {
 			w.waste = make([]complex64, skipped)
 		}
 		size := min(radio.SampleIndex(skipped), due-w.next)
-		n, meta, err := w.readUntil(w.waste[:size], due)
+		n, meta, err := w.readUntil(ctx, w.waste[:size], due)
 		if n > 0 {
 			w.next = meta.Index(n-1) + 1
 			w.noteLoss(meta)
@@ -109,7 +110,7 @@ func (w *Waveform) skip(due radio.SampleIndex) error {
 // does it wait there for what comes after a loss: nobody sends it before this frame
 // is done with. The capture begins with the first sample that was not lost; from the next loss
 // on it is marked as lost.
-func (w *Waveform) listen(at radio.SampleIndex) (meta radio.Meta, err error) {
+func (w *Waveform) listen(ctx context.Context, at radio.SampleIndex) (meta radio.Meta, err error) {
 	// A receiver that cannot end its reads at an index steps over a loss and fills its
 	// block behind it. Blocks no longer than the guard time keep it within what the
 	// transmitters have promised, unless the loss ends beyond.
@@ -126,7 +127,7 @@ func (w *Waveform) listen(at radio.SampleIndex) (meta radio.Meta, err error) {
 	}
 	for n < len(w.capture) && next < end {
 		size := min(most, len(w.capture)-n, int(end-next))
-		k, m, err := w.readUntil(w.capture[n:n+size], until)
+		k, m, err := w.readUntil(ctx, w.capture[n:n+size], until)
 		if err != nil {
 			return meta, err
 		}

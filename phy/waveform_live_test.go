@@ -202,7 +202,7 @@ func TestWaveformEvents(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			restarts := 0
 			b, pacers := newLive(t, nil)
-			b.w.cfg.Restart = func() ([]radio.Transmitter, radio.Receiver, error) {
+			b.w.cfg.Restart = func(context.Context) ([]radio.Transmitter, radio.Receiver, error) {
 				restarts++
 				b.w.cfg.Start = *pacers[0].now // the medium goes on where it was
 				return b.w.cfg.Transmitters, b.w.cfg.Receiver, nil
@@ -243,8 +243,8 @@ func TestWaveformLostCount(t *testing.T) {
 		}
 	}
 	gone := errors.New("gone")
-	b.w.cfg.Restart = func() ([]radio.Transmitter, radio.Receiver, error) { return nil, nil, gone }
-	if err := b.w.Open(Slot{Round: 2}, 10); !errors.Is(err, gone) || !strings.Contains(err.Error(), "device 1") {
+	b.w.cfg.Restart = func(context.Context) ([]radio.Transmitter, radio.Receiver, error) { return nil, nil, gone }
+	if err := b.w.Open(t.Context(), Slot{Round: 2}, 10); !errors.Is(err, gone) || !strings.Contains(err.Error(), "device 1") {
 		t.Error(err)
 	}
 }
@@ -281,7 +281,7 @@ func TestWaveformAsksForLosses(t *testing.T) {
 		t.Errorf("good = %v, %v: %q", v.good, v.failed, v.reason)
 	}
 	source.err = radio.ErrClosed
-	if err := b.w.Open(Slot{Round: 2}, 10); !errors.Is(err, radio.ErrClosed) {
+	if err := b.w.Open(t.Context(), Slot{Round: 2}, 10); !errors.Is(err, radio.ErrClosed) {
 		t.Error(err)
 	}
 }
@@ -293,7 +293,7 @@ func TestWaveformStandsStill(t *testing.T) {
 		c.Receiver = &shifted{Receiver: c.Receiver, offset: -200_000}
 		c.Reach, c.Patience = 1000, time.Second
 	})
-	err := b.once(100)
+	err := b.once(t.Context(), 100)
 	if !errors.Is(err, ErrStalled) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "more than the 1000 samples within which it is looked for") {
 		t.Error(err)
 	}
@@ -301,7 +301,7 @@ func TestWaveformStandsStill(t *testing.T) {
 		c.Transmitters[1] = full{c.Transmitters[1]}
 		c.Patience = time.Second
 	})
-	if err := b.once(100); !errors.Is(err, ErrStalled) || !strings.Contains(err.Error(), "device 2 sends") || !strings.Contains(err.Error(), "a whole frame must find room") {
+	if err := b.once(t.Context(), 100); !errors.Is(err, ErrStalled) || !strings.Contains(err.Error(), "device 2 sends") || !strings.Contains(err.Error(), "a whole frame must find room") {
 		t.Error(err)
 	}
 }
@@ -336,14 +336,54 @@ func TestWaveformLosesATransmitter(t *testing.T) {
 		c.Transmitters[1] = &lost{c.Transmitters[1].(*pacing), gone}
 		c.OnFrame = func(Observation) error { read++; return nil }
 	})
-	if err := b.once(2000); !errors.Is(err, gone) || !strings.Contains(err.Error(), "device 2") || read != 0 {
+	if err := b.once(t.Context(), 2000); !errors.Is(err, gone) || !strings.Contains(err.Error(), "device 2") || read != 0 {
 		t.Errorf("%v, after %d frames", err, read)
 	}
 }
 
+// Who waits for a radio is released by the context, patient or not, and not told that the
+// radios stand still; what a new stream is opened with ends with it, too.
+func TestWaveformEndsWithItsContext(t *testing.T) {
+	for _, patience := range []time.Duration{0, time.Hour} {
+		ctx, cancel := context.WithCancel(t.Context())
+		b := newBench(t, func(c *WaveformConfig) {
+			c.Receiver, c.Patience = ending{c.Receiver, cancel}, patience
+		})
+		if err := b.once(ctx, 100); !errors.Is(err, context.Canceled) || errors.Is(err, ErrStalled) {
+			t.Errorf("patience %v: %v", patience, err)
+		}
+	}
+	b, pacers := newLive(t, nil)
+	pacers[0].events = []radio.Event{{Kind: radio.Underrun}}
+	if v := b.round(t, 0); v.good {
+		t.Fatal("a lost count was not seen")
+	}
+	b.w.cfg.Restart = func(ctx context.Context) ([]radio.Transmitter, radio.Receiver, error) {
+		return nil, nil, ctx.Err()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.w.Open(ctx, Slot{Round: 1}, 10); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// ending is a receiver of which the run's context ends while it waits.
+type ending struct {
+	radio.Receiver
+	end func()
+}
+
+func (e ending) Read(ctx context.Context, _ []complex64) (int, radio.Meta, error) {
+	if e.end(); ctx.Err() == nil {
+		return 0, radio.Meta{}, errors.New("this waits under another context")
+	}
+	return 0, radio.Meta{}, ctx.Err()
+}
+
 // once sends n zeros from each device, in the first transmission of a round.
-func (b *bench) once(n int) error {
-	if err := b.w.Open(Slot{}, n); err != nil {
+func (b *bench) once(ctx context.Context, n int) error {
+	if err := b.w.Open(ctx, Slot{}, n); err != nil {
 		return err
 	}
 	for i := range b.devices {
@@ -351,5 +391,5 @@ func (b *bench) once(n int) error {
 			return err
 		}
 	}
-	return b.w.Receive(&Reception{})
+	return b.w.Receive(ctx, &Reception{})
 }

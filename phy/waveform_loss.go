@@ -10,8 +10,8 @@ import (
 
 // askForLosses asks all boards what they have lost, so that it is known before the
 // frame is judged, and takes what transmitters have to tell.
-func (w *Waveform) askForLosses() error {
-	ctx, release := w.patient()
+func (w *Waveform) askForLosses(parent context.Context) error {
+	ctx, release := w.patient(parent)
 	defer release()
 	for i, tx := range w.cfg.Transmitters {
 		if err := checkLoss(ctx, tx); err != nil {
@@ -23,7 +23,7 @@ func (w *Waveform) askForLosses() error {
 			return fmt.Errorf("asking the receiver for its losses: %w", err)
 		}
 	}
-	w.takeEvents()
+	w.takeEvents(parent)
 	return nil
 }
 
@@ -45,8 +45,8 @@ func (w *Waveform) checkPresent() {
 }
 
 // takeEvents takes what transmitters have to tell, and makes the attempt void by it.
-func (w *Waveform) takeEvents() {
-	poll, cancel := context.WithCancel(context.Background())
+func (w *Waveform) takeEvents(ctx context.Context) {
+	poll, cancel := context.WithCancel(ctx)
 	cancel() // what is there is given all the same
 	for i, tx := range w.cfg.Transmitters {
 		for {
@@ -76,15 +76,15 @@ func (w *Waveform) hearOf(i int, e radio.Event) {
 
 // recount brings transmitters that have lost count to a common one, before an
 // attempt. It leaves the reason where it cannot.
-func (w *Waveform) recount() error {
-	if err := w.askForLosses(); err != nil {
+func (w *Waveform) recount(ctx context.Context) error {
+	if err := w.askForLosses(ctx); err != nil {
 		return err
 	}
 	switch {
 	case w.uncounted == "":
 		return nil
 	case w.cfg.Restart != nil:
-		return w.restart()
+		return w.restart(ctx)
 	case len(w.cfg.Transmitters) == 1:
 		// The receiver's index is all that can differ.
 		w.uncounted = ""
@@ -101,9 +101,9 @@ var ErrAgain = errors.New("the streams must begin anew")
 const restartTries = 4
 
 // restart takes up new streams, and others while those are of no use.
-func (w *Waveform) restart() error {
+func (w *Waveform) restart(ctx context.Context) error {
 	for try := 1; ; try++ {
-		err := w.beginAnew()
+		err := w.beginAnew(ctx)
 		if try == restartTries || !errors.Is(err, ErrAgain) {
 			return err
 		}
@@ -111,8 +111,8 @@ func (w *Waveform) restart() error {
 }
 
 // beginAnew takes up new streams.
-func (w *Waveform) beginAnew() error {
-	tx, rx, err := w.cfg.Restart()
+func (w *Waveform) beginAnew(ctx context.Context) error {
+	tx, rx, err := w.cfg.Restart(ctx)
 	if err != nil {
 		return fmt.Errorf("beginning anew, as %s: %w", w.uncounted, err)
 	}
@@ -126,7 +126,7 @@ func (w *Waveform) beginAnew() error {
 	w.cursor, w.sent, w.next, w.offset = w.cfg.Start, w.cfg.Start, w.cfg.Start, 0
 	w.loseTrace()
 	w.hasTimed = false
-	if err := w.remeasure(); err != nil {
+	if err := w.remeasure(ctx); err != nil {
 		return err
 	}
 	w.uncounted = ""
@@ -134,11 +134,11 @@ func (w *Waveform) beginAnew() error {
 }
 
 // remeasure has devices make up for what new streams ask for.
-func (w *Waveform) remeasure() (err error) {
+func (w *Waveform) remeasure(ctx context.Context) (err error) {
 	if w.cfg.Remeasure == nil {
 		return nil
 	}
-	if w.cfg.Trim, w.cfg.Advance, w.cursor, err = w.cfg.Remeasure(); err != nil {
+	if w.cfg.Trim, w.cfg.Advance, w.cursor, err = w.cfg.Remeasure(ctx); err != nil {
 		return fmt.Errorf("measuring the phases of new streams: %w", err)
 	}
 	if err := w.cfg.validateTrims(); err != nil {

@@ -79,7 +79,7 @@ func (w *Waveform) modulate(number int, g *group, repeat uint8) {
 
 // send puts a group's frame behind all that was sent, and gives the transmitters'
 // index at which it begins, guard time included. Who is not in the group is silent.
-func (w *Waveform) send(g *group) (radio.SampleIndex, error) {
+func (w *Waveform) send(ctx context.Context, g *group) (radio.SampleIndex, error) {
 	w.putOff()
 	at := w.cursor
 	end := at + radio.SampleIndex(w.window(g, w.payload))
@@ -90,11 +90,11 @@ func (w *Waveform) send(g *group) (radio.SampleIndex, error) {
 	for i, tx := range w.cfg.Transmitters {
 		if i >= g.first && i < g.first+g.size {
 			meta := radio.TxMeta{Timed: true, Start: at + w.guardSamples(), BurstEnd: true}
-			if err := w.write(i, w.devices[i].samples, meta); err != nil {
+			if err := w.write(ctx, i, w.devices[i].samples, meta); err != nil {
 				return 0, fmt.Errorf("device %d sends %v: %w", i+1, w.slot.Transmission, err)
 			}
 		}
-		if err := beSilent(tx, silent); err != nil {
+		if err := beSilent(ctx, tx, silent); err != nil {
 			return 0, fmt.Errorf("device %d idles: %w", i+1, err)
 		}
 	}
@@ -103,11 +103,11 @@ func (w *Waveform) send(g *group) (radio.SampleIndex, error) {
 }
 
 // beSilent promises zeros of a transmitter that does not go on by itself.
-func beSilent(tx radio.Transmitter, until radio.SampleIndex) error {
+func beSilent(ctx context.Context, tx radio.Transmitter, until radio.SampleIndex) error {
 	if _, paced := tx.(radio.Pacer); paced {
 		return nil
 	}
-	return tx.(radio.Idler).Idle(context.Background(), until)
+	return tx.(radio.Idler).Idle(ctx, until)
 }
 
 // behind is what must be silent behind the end of a capture: what pushes it out of

@@ -144,7 +144,7 @@ func newWaveform(t testing.TB, a *air, m *zq.Modulus, change func(*WaveformConfi
 
 func sendOver(t testing.TB, u Uplink, slot Slot, x []zq.Vector, rx *Reception) {
 	t.Helper()
-	if err := u.Open(slot, x[0].Len()); err != nil {
+	if err := u.Open(t.Context(), slot, x[0].Len()); err != nil {
 		t.Fatal(err)
 	}
 	for i := range x {
@@ -152,7 +152,7 @@ func sendOver(t testing.TB, u Uplink, slot Slot, x []zq.Vector, rx *Reception) {
 			t.Fatal(err)
 		}
 	}
-	if err := u.Receive(rx); err != nil {
+	if err := u.Receive(t.Context(), rx); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -74,7 +74,7 @@ func TestPredictsTheWaveform(t *testing.T) {
 		}
 		var tally trial.Tally
 		for k := range uint32(rounds) {
-			o, err := bench.Trial(k)
+			o, err := bench.Trial(t.Context(), k)
 			if err != nil {
 				t.Fatal(err)
 			}

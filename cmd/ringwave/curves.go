@@ -524,7 +524,7 @@ func measurePoint(ctx context.Context, cfg trial.Config, blocks int, done func()
 				return
 			}
 			for k, ok := take(); ok && errs[w] == nil; k, ok = take() {
-				outcomes[k], errs[w] = b.Trial(uint32(k))
+				outcomes[k], errs[w] = b.Trial(ctx, uint32(k))
 				mu.Lock()
 				done()
 				mu.Unlock()
@@ -533,11 +533,11 @@ func measurePoint(ctx context.Context, cfg trial.Config, blocks int, done func()
 		}()
 	}
 	group.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
 	if ctx.Err() != nil {
 		return nil, errInterrupted
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	var tally trial.Tally
 	for _, o := range outcomes {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -26,13 +27,13 @@ type bothLinks struct {
 	elements, frames int
 }
 
-func (b *bothLinks) Open(slot phy.Slot, n int) error {
+func (b *bothLinks) Open(ctx context.Context, slot phy.Slot, n int) error {
 	b.slot = slot
 	b.other = phy.Reception{Y: b.ctx.Modulus().NewVector(n), Pattern: make([]int64, b.ring.PatternSymbols())}
-	if err := b.ring.Open(slot, n); err != nil {
+	if err := b.ring.Open(ctx, slot, n); err != nil {
 		return err
 	}
-	return b.waveLink.Open(slot, n)
+	return b.waveLink.Open(ctx, slot, n)
 }
 
 func (b *bothLinks) Transmit(i int, x zq.Vector) error {
@@ -42,11 +43,11 @@ func (b *bothLinks) Transmit(i int, x zq.Vector) error {
 	return b.waveLink.Transmit(i, x)
 }
 
-func (b *bothLinks) Receive(rx *phy.Reception) error {
-	if err := b.ring.Receive(&b.other); err != nil {
+func (b *bothLinks) Receive(ctx context.Context, rx *phy.Reception) error {
+	if err := b.ring.Receive(ctx, &b.other); err != nil {
 		return err
 	}
-	if err := b.waveLink.Receive(rx); err != nil {
+	if err := b.waveLink.Receive(ctx, rx); err != nil {
 		return err
 	}
 	b.frames++

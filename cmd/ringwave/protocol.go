@@ -215,11 +215,11 @@ func (p *protocol) learn(delta [][]float64, alpha, std float64) {
 func (p *protocol) Truth() aggregate.Truth { return p.known }
 
 // Aggregate carries round k: learner.Aggregator.
-func (p *protocol) Aggregate(_ context.Context, k int, delta [][]float64) (aggregate.Outcome, error) {
+func (p *protocol) Aggregate(ctx context.Context, k int, delta [][]float64) (aggregate.Outcome, error) {
 	if err := p.enterEpoch(k); err != nil {
 		return aggregate.Outcome{}, err
 	}
-	out, err := p.engine.Run(uint32(k), delta)
+	out, err := p.engine.Run(ctx, uint32(k), delta)
 	if err != nil {
 		return aggregate.Outcome{}, err
 	}

@@ -206,7 +206,7 @@ func (l *waveLink) connect(ctx context.Context, c config.Config, a *array.Array,
 	cfg.Lead = radio.SampleCount(c.Radio.LeadSeconds * float64(rate))
 	cfg.Reach = radio.SampleCount(c.Radio.SearchSeconds * float64(rate))
 	cfg.Patience = patience + rate.Duration(cfg.Lead+2*cfg.Reach)
-	start := func() ([]radio.Transmitter, radio.Receiver, error) {
+	start := func(ctx context.Context) ([]radio.Transmitter, radio.Receiver, error) {
 		if err := a.Start(ctx); err != nil {
 			return nil, nil, err
 		}
@@ -220,7 +220,7 @@ func (l *waveLink) connect(ctx context.Context, c config.Config, a *array.Array,
 	if err := l.matchRadios(c, a); err != nil {
 		return err
 	}
-	if cfg.Transmitters, cfg.Receiver, err = start(); err != nil {
+	if cfg.Transmitters, cfg.Receiver, err = start(ctx); err != nil {
 		return err
 	}
 	cfg.Restart, cfg.Flush = start, a.Flush()
@@ -259,7 +259,7 @@ func (l *waveLink) alignRadios(ctx context.Context, c config.Config, a *array.Ar
 		cfg.Trim, cfg.Advance = l.trims, k.advances(c)
 		return err
 	}
-	cfg.Remeasure = func() ([]phy.Trim, []modem.Samples, radio.SampleIndex, error) {
+	cfg.Remeasure = func(ctx context.Context) ([]phy.Trim, []modem.Samples, radio.SampleIndex, error) {
 		start, err := k.remeasure(ctx, c, a, l.transmitters, l.receiver, patience)
 		if err != nil {
 			return nil, nil, 0, err
@@ -268,11 +268,11 @@ func (l *waveLink) alignRadios(ctx context.Context, c config.Config, a *array.Ar
 		return l.trims, k.advances(c), start, err
 	}
 	for try := 1; ; try++ {
-		cfg.Trim, cfg.Advance, cfg.Start, err = cfg.Remeasure()
+		cfg.Trim, cfg.Advance, cfg.Start, err = cfg.Remeasure(ctx)
 		if try == quickTries || !errors.Is(err, phy.ErrAgain) {
 			return err
 		}
-		if cfg.Transmitters, cfg.Receiver, err = cfg.Restart(); err != nil {
+		if cfg.Transmitters, cfg.Receiver, err = cfg.Restart(ctx); err != nil {
 			return err
 		}
 	}

@@ -334,11 +334,11 @@ func (p *player) transmission(ctx context.Context, a sigmf.Annotation) error {
 		return err
 	}
 	p.link.Seek(a.First)
-	if err := p.link.Open(slot, payloadLength(p.ctx, slot.Transmission)); err != nil {
+	if err := p.link.Open(ctx, slot, payloadLength(p.ctx, slot.Transmission)); err != nil {
 		return err
 	}
 	rx := &p.reception[slot.Transmission]
-	err := p.link.Receive(rx)
+	err := p.link.Receive(ctx, rx)
 	now := verdict(rx, p.link.Report())
 	if errors.Is(err, errPast) {
 		now, err = commentVoid+errPast.Error(), nil

@@ -408,7 +408,7 @@ func (b *replayBench) round(t *testing.T, k uint32, before func(tr phy.Transmiss
 		if before != nil {
 			before(tr, b.link.Next())
 		}
-		if err := b.link.Open(phy.Slot{Round: k, Transmission: tr}, b.length(tr)); err != nil {
+		if err := b.link.Open(t.Context(), phy.Slot{Round: k, Transmission: tr}, b.length(tr)); err != nil {
 			t.Fatal(err)
 		}
 		x := b.mod.NewVector(b.length(tr))
@@ -423,7 +423,7 @@ func (b *replayBench) round(t *testing.T, k uint32, before func(tr phy.Transmiss
 			}
 		}
 		rx := phy.Reception{Y: b.mod.NewVector(b.length(tr)), Pattern: make([]int64, b.link.PatternSymbols())}
-		if err := b.link.Receive(&rx); err != nil {
+		if err := b.link.Receive(t.Context(), &rx); err != nil {
 			t.Fatal(err)
 		}
 		if rx.CheckPassed {

@@ -103,11 +103,11 @@ func newMismatched(c config.Config, p *protocol) (*mismatched, error) {
 }
 
 // Aggregate carries round k: learner.Aggregator.
-func (m *mismatched) Aggregate(_ context.Context, k int, delta [][]float64) (aggregate.Outcome, error) {
+func (m *mismatched) Aggregate(ctx context.Context, k int, delta [][]float64) (aggregate.Outcome, error) {
 	if err := m.enterEpoch(k); err != nil {
 		return aggregate.Outcome{}, err
 	}
-	out, err := m.engine.Run(uint32(k), delta)
+	out, err := m.engine.Run(ctx, uint32(k), delta)
 	if err != nil {
 		return aggregate.Outcome{}, err
 	}

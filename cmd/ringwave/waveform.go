@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -280,19 +281,19 @@ func (l *waveLink) epochs() []radio.Epoch {
 }
 
 // Open begins a transmission: phy.Uplink.
-func (l *waveLink) Open(slot phy.Slot, n int) error {
+func (l *waveLink) Open(ctx context.Context, slot phy.Slot, n int) error {
 	l.slot = slot
 	if l.recorder != nil {
 		l.atOpen = l.epochs()
 	}
-	return l.Waveform.Open(slot, n)
+	return l.Waveform.Open(ctx, slot, n)
 }
 
 // Receive receives the transmission, and says in the recording what came of it:
 // phy.Uplink.
-func (l *waveLink) Receive(rx *phy.Reception) error {
+func (l *waveLink) Receive(ctx context.Context, rx *phy.Reception) error {
 	n := note{slot: l.slot, group: -1, first: l.Waveform.Next(), transmitters: l.atOpen, label: labelTransmission}
-	if err := l.Waveform.Receive(rx); err != nil {
+	if err := l.Waveform.Receive(ctx, rx); err != nil {
 		return err
 	}
 	if l.onReception != nil {

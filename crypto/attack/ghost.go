@@ -213,7 +213,7 @@ func (h *haunted) haunt(ctx context.Context, target phy.Transmission, x float64,
 		for _, d := range scalars(rnd, ghostDevices) {
 			delta = append(delta, []float64{d})
 		}
-		o, err := h.engine.Run(h.next, delta)
+		o, err := h.engine.Run(ctx, h.next, delta)
 		h.next++
 		if err != nil {
 			return out, err

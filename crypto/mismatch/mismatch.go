@@ -12,6 +12,7 @@
 package mismatch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -84,29 +85,29 @@ func New(cfg Config) (*Engine, error) {
 
 // Run carries round k through its four phases, once and whatever comes of it. delta[i]
 // is Delta f_{i,k} along each of the context's P directions, one a message of the
-// ciphertext. An error means that the run cannot go on.
-func (e *Engine) Run(k uint32, delta [][]float64) (Outcome, error) {
+// ciphertext. An error, ctx's among them, means that the run cannot go on.
+func (e *Engine) Run(ctx context.Context, k uint32, delta [][]float64) (Outcome, error) {
 	if err := round.CheckScalars(e.cfg.Context, len(e.cfg.Devices), delta); err != nil {
 		return Outcome{}, fmt.Errorf("round %d: %w", k, err)
 	}
-	out, err := e.run(k, delta)
+	out, err := e.run(ctx, k, delta)
 	if err != nil {
 		return Outcome{}, fmt.Errorf("round %d: %w", k, err)
 	}
 	return out, nil
 }
 
-func (e *Engine) run(k uint32, delta [][]float64) (out Outcome, err error) {
+func (e *Engine) run(ctx context.Context, k uint32, delta [][]float64) (out Outcome, err error) {
 	devices := e.cfg.Devices
 	if err := e.each(func(i int) error { return devices[i].Prepare(k, 0) }); err != nil {
 		return out, err
 	}
 	// Phase 1, if it is this round's turn: b~ = sum g_i b_i (Eq. 9).
-	if err := e.aggregateKey(k); err != nil {
+	if err := e.aggregateKey(ctx, k); err != nil {
 		return out, err
 	}
 	// Phase 2: c~0 and c~1 (Eqs. 11 and 12).
-	err = e.transmit(k, phy.TxC0, func(i int) error {
+	err = e.transmit(ctx, k, phy.TxC0, func(i int) error {
 		var err error
 		if e.clipped[i], err = devices[i].EncryptPacked(e.key, delta[i]); err != nil {
 			return err
@@ -117,7 +118,7 @@ func (e *Engine) run(k uint32, delta [][]float64) (out Outcome, err error) {
 	if err != nil {
 		return out, err
 	}
-	err = e.transmit(k, phy.TxC1, func(i int) error {
+	err = e.transmit(ctx, k, phy.TxC1, func(i int) error {
 		_, c1 := devices[i].Ciphertext()
 		return e.cfg.Uplink.Transmit(i, c1)
 	})
@@ -126,7 +127,7 @@ func (e *Engine) run(k uint32, delta [][]float64) (out Outcome, err error) {
 	}
 	e.cfg.Context.SetC1(e.c1, e.rx[phy.TxC1].Y)
 	// Phase 3: D~ (Eq. 13).
-	err = e.transmit(k, phy.TxShare, func(i int) error {
+	err = e.transmit(ctx, k, phy.TxShare, func(i int) error {
 		share, err := devices[i].Share(e.c1)
 		if err != nil {
 			return err
@@ -141,7 +142,7 @@ func (e *Engine) run(k uint32, delta [][]float64) (out Outcome, err error) {
 
 // aggregateKey makes b~, unless there is one to use again. A new key epoch makes every
 // b_i another.
-func (e *Engine) aggregateKey(k uint32) error {
+func (e *Engine) aggregateKey(ctx context.Context, k uint32) error {
 	epoch := e.cfg.Devices[0].Epoch()
 	if e.cfg.KeyRound != 0 {
 		if e.hasKey && epoch == e.keyEpoch {
@@ -149,7 +150,7 @@ func (e *Engine) aggregateKey(k uint32) error {
 		}
 		k = e.cfg.KeyRound
 	}
-	err := e.transmit(k, phy.TxKey, func(i int) error {
+	err := e.transmit(ctx, k, phy.TxKey, func(i int) error {
 		return e.cfg.Uplink.Transmit(i, e.cfg.Devices[i].PublicKey())
 	})
 	if err != nil {
@@ -161,15 +162,18 @@ func (e *Engine) aggregateKey(k uint32) error {
 }
 
 // transmit carries one transmission.
-func (e *Engine) transmit(k uint32, t phy.Transmission, send func(i int) error) error {
+func (e *Engine) transmit(ctx context.Context, k uint32, t phy.Transmission, send func(i int) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	rx := &e.rx[t]
-	if err := e.cfg.Uplink.Open(phy.Slot{Round: k, Transmission: t}, rx.Y.Len()); err != nil {
+	if err := e.cfg.Uplink.Open(ctx, phy.Slot{Round: k, Transmission: t}, rx.Y.Len()); err != nil {
 		return fmt.Errorf("transmission of %v: %w", t, err)
 	}
 	if err := e.each(send); err != nil {
 		return err
 	}
-	if err := e.cfg.Uplink.Receive(rx); err != nil {
+	if err := e.cfg.Uplink.Receive(ctx, rx); err != nil {
 		return fmt.Errorf("transmission of %v: %w", t, err)
 	}
 	return nil

@@ -130,11 +130,11 @@ func TestWithoutMismatch(t *testing.T) {
 	b := newBench(t, tiny(t), lattice(t, 4, 1), 0)
 	for k := range uint32(50) {
 		delta := b.deltas()
-		got, err := b.engine.Run(k+1, delta)
+		got, err := b.engine.Run(t.Context(), k+1, delta)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := b.round.Run(k+1, delta)
+		want, err := b.round.Run(t.Context(), k+1, delta)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +164,7 @@ func TestResidualOfRealGains(t *testing.T) {
 				}
 			}
 			delta := b.deltas()
-			out, err := b.engine.Run(k+1, delta)
+			out, err := b.engine.Run(t.Context(), k+1, delta)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -191,11 +191,11 @@ func TestStaleKey(t *testing.T) {
 	p, ch := tiny(t), lattice(t, 4, 1)
 	b := newBench(t, p, ch, 1)
 	delta := b.deltas()
-	first, err := b.engine.Run(1, delta)
+	first, err := b.engine.Run(t.Context(), 1, delta)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want, err := b.round.Run(1, delta); err != nil || first.M[0] != want.M[0] || first.Refusal != nil {
+	if want, err := b.round.Run(t.Context(), 1, delta); err != nil || first.M[0] != want.M[0] || first.Refusal != nil {
 		t.Errorf("in the keys' own round: %+v, want %+v (%v)", first, want, err)
 	}
 	before, now := make([]float64, 4), make([]float64, 4)
@@ -207,7 +207,7 @@ func TestStaleKey(t *testing.T) {
 	var square float64
 	for k := uint32(2); k < 2+rounds; k++ {
 		delta := b.deltas()
-		out, err := b.engine.Run(k, delta)
+		out, err := b.engine.Run(t.Context(), k, delta)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +235,7 @@ func TestStaleKeyOfEqualGains(t *testing.T) {
 	b := newBench(t, tiny(t), lattice(t, 4, 0), 1)
 	for k := range uint32(20) {
 		delta := b.deltas()
-		out, err := b.engine.Run(k+1, delta)
+		out, err := b.engine.Run(t.Context(), k+1, delta)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +256,7 @@ func TestNewEpochHasItsOwnStaleKey(t *testing.T) {
 				}
 			}
 		}
-		out, err := b.engine.Run(k+1, [][]float64{{0}, {0}, {0}, {0}})
+		out, err := b.engine.Run(t.Context(), k+1, [][]float64{{0}, {0}, {0}, {0}})
 		if err != nil || math.Abs(out.M[0]) > 1e-6 {
 			t.Errorf("round %d: %+v (%v)", k+1, out, err)
 		}
@@ -284,7 +284,7 @@ func TestPreEqualisationFails(t *testing.T) {
 			var square, predicted float64
 			for k := range uint32(rounds) {
 				delta := b.deltas()
-				out, err := b.engine.Run(k+1, delta)
+				out, err := b.engine.Run(t.Context(), k+1, delta)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -318,7 +318,7 @@ func TestPerfectPilotsDecode(t *testing.T) {
 		delta := b.deltas()
 		g := make([]float64, 10)
 		gains.Scaled(g, k+1, 0, 0)
-		out, err := b.engine.Run(k+1, delta)
+		out, err := b.engine.Run(t.Context(), k+1, delta)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -360,16 +360,16 @@ func TestWrappedStd(t *testing.T) {
 
 func TestBadInput(t *testing.T) {
 	b := newBench(t, tiny(t), lattice(t, 2, 1), 0)
-	if _, err := b.engine.Run(1, [][]float64{{1}}); err == nil || !strings.Contains(err.Error(), "scalars of 1 devices where there are 2") {
+	if _, err := b.engine.Run(t.Context(), 1, [][]float64{{1}}); err == nil || !strings.Contains(err.Error(), "scalars of 1 devices where there are 2") {
 		t.Errorf("one scalar for two devices: %v", err)
 	}
 	if _, err := New(Config{Context: b.ctx}); err == nil {
 		t.Error("an engine without devices")
 	}
-	if _, err := b.engine.Run(3, [][]float64{{1}, {1}}); err != nil {
+	if _, err := b.engine.Run(t.Context(), 3, [][]float64{{1}, {1}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.engine.Run(2, [][]float64{{1}, {1}}); err == nil {
+	if _, err := b.engine.Run(t.Context(), 2, [][]float64{{1}, {1}}); err == nil {
 		t.Error("round 2 after round 3")
 	}
 }

@@ -66,11 +66,11 @@ func TestPackedWithoutMismatch(t *testing.T) {
 		b := packedBench(t, lattice(t, 3, 1), messages)
 		for k := range uint32(20) {
 			delta := b.deltas()
-			got, err := b.engine.Run(k+1, delta)
+			got, err := b.engine.Run(t.Context(), k+1, delta)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, err := b.round.Run(k+1, delta)
+			want, err := b.round.Run(t.Context(), k+1, delta)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,13 +80,13 @@ func TestPackedWithoutMismatch(t *testing.T) {
 		}
 	}
 	b := packedBench(t, lattice(t, 3, 1), 2)
-	if out, err := b.engine.Run(1, [][]float64{{2, 0}, {0, 5}, {-3, 0}}); err != nil || out.Clipped != 3 {
+	if out, err := b.engine.Run(t.Context(), 1, [][]float64{{2, 0}, {0, 5}, {-3, 0}}); err != nil || out.Clipped != 3 {
 		t.Errorf("%+v, %v: three messages are beyond 1", out, err)
 	}
-	if _, err := b.engine.Run(2, [][]float64{{0}, {0}, {0}}); err == nil || !strings.Contains(err.Error(), "along 1 directions where a ciphertext carries 2") {
+	if _, err := b.engine.Run(t.Context(), 2, [][]float64{{0}, {0}, {0}}); err == nil || !strings.Contains(err.Error(), "along 1 directions where a ciphertext carries 2") {
 		t.Error(err)
 	}
-	if _, err := b.engine.Run(2, [][]float64{{0, 0}, {0, 0}}); err == nil || !strings.Contains(err.Error(), "scalars of 2 devices where there are 3") {
+	if _, err := b.engine.Run(t.Context(), 2, [][]float64{{0, 0}, {0, 0}}); err == nil || !strings.Contains(err.Error(), "scalars of 2 devices where there are 3") {
 		t.Error(err)
 	}
 }
@@ -106,7 +106,7 @@ func TestPackedResidual(t *testing.T) {
 				}
 			}
 			delta := b.deltas()
-			out, err := b.engine.Run(k+1, delta)
+			out, err := b.engine.Run(t.Context(), k+1, delta)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -34,7 +34,7 @@ func TestAdmit(t *testing.T) {
 	answered := 0
 	for k := range uint32(rounds) {
 		sent, asked = nil, nil
-		out, err := b.engine.Run(k, b.deltas())
+		out, err := b.engine.Run(t.Context(), k, b.deltas())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestAdmit(t *testing.T) {
 				t.Errorf("round %d: asked about %+v", k, s)
 			}
 		}
-		reference, err := plain.engine.Run(k, plain.deltas())
+		reference, err := plain.engine.Run(t.Context(), k, plain.deltas())
 		if err != nil {
 			t.Fatal(err)
 		}

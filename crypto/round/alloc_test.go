@@ -27,7 +27,7 @@ func TestRoundAllocatesNothing(t *testing.T) {
 					k := uint32(0)
 					allocs := testing.AllocsPerRun(1, func() {
 						for range 30 {
-							out, err := b.engine.Run(k, delta)
+							out, err := b.engine.Run(t.Context(), k, delta)
 							if err != nil {
 								t.Fatal(err)
 							}

@@ -31,7 +31,7 @@ func BenchmarkRound(b *testing.B) {
 			delta := x.deltas()
 			k := uint32(0)
 			one := func() {
-				out, err := x.engine.Run(k, delta)
+				out, err := x.engine.Run(b.Context(), k, delta)
 				if err != nil {
 					b.Fatal(err)
 				}

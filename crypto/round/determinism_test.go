@@ -54,7 +54,7 @@ func TestDeterminism(t *testing.T) {
 				})
 				retries := 0
 				for k := range rounds {
-					out, err := b.engine.Run(k, b.deltas())
+					out, err := b.engine.Run(t.Context(), k, b.deltas())
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -152,7 +152,7 @@ func TestFaultsAreFound(t *testing.T) {
 					rounds := manyRounds(t, link.rounds)
 					found := 0
 					for k := range uint32(rounds + 1) {
-						out, err := b.engine.Run(k, b.deltas())
+						out, err := b.engine.Run(t.Context(), k, b.deltas())
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -221,7 +221,7 @@ func TestOtherGainsInPhase2(t *testing.T) {
 					for i := range delta {
 						delta[i][0] = math.Copysign(0.25+math.Abs(delta[i][0])/2, delta[i][0])
 					}
-					out, err := b.engine.Run(k, delta)
+					out, err := b.engine.Run(t.Context(), k, delta)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -278,7 +278,7 @@ func TestNoFalseAlarms(t *testing.T) {
 			rejected := 0
 			for k := range uint32(rounds) {
 				delta := b.deltas()
-				out, err := b.engine.Run(k, delta)
+				out, err := b.engine.Run(t.Context(), k, delta)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -67,7 +67,7 @@ func TestFractions(t *testing.T) {
 				f.scaled[i] = float64(a) / float64(d)
 			}
 		}
-		out, err := b.engine.Run(uint32(2*k), delta)
+		out, err := b.engine.Run(t.Context(), uint32(2*k), delta)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestFractions(t *testing.T) {
 			f.scaled[i] = float64(1 + rnd.Int64N(3)*(1-2*rnd.Int64N(2)))
 		}
 		f.scaled[0] = 1
-		out, err = b.engine.Run(uint32(2*k+1), delta)
+		out, err = b.engine.Run(t.Context(), uint32(2*k+1), delta)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -97,7 +97,7 @@ func measure(t *testing.T, b *bench, n trials, eps func(out Outcome, h []float64
 		sum := 0.0
 		for done := 0; done < n.keyRounds; k++ {
 			delta := b.deltas()
-			out, err := b.engine.Run(k, delta)
+			out, err := b.engine.Run(t.Context(), k, delta)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -257,11 +257,11 @@ func TestFormsAgree(t *testing.T) {
 			short := newBench(t, s)
 			for k := range uint32(20) {
 				delta := whole.deltas()
-				a, err := whole.engine.Run(k, delta)
+				a, err := whole.engine.Run(t.Context(), k, delta)
 				if err != nil {
 					t.Fatal(err)
 				}
-				b, err := short.engine.Run(k, delta)
+				b, err := short.engine.Run(t.Context(), k, delta)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -19,7 +19,7 @@ func TestNoSignal(t *testing.T) {
 	})
 	silent := 0
 	for k := range uint32(rounds) {
-		out, err := b.engine.Run(k, b.deltas())
+		out, err := b.engine.Run(t.Context(), k, b.deltas())
 		if err != nil {
 			t.Fatal(err)
 		}

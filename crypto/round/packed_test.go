@@ -39,7 +39,7 @@ func packedRatios(t *testing.T, b *bench, n trials) (each []ratio, products rati
 		squares, product := make([]float64, len(each)), 0.0
 		for done := 0; done < n.keyRounds; k++ {
 			delta := b.deltas()
-			out, err := b.engine.Run(k, delta)
+			out, err := b.engine.Run(t.Context(), k, delta)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,11 +148,11 @@ func TestPackedFormsAgree(t *testing.T) {
 		short := newBench(t, s)
 		for k := range uint32(20) {
 			delta := whole.deltas()
-			a, err := whole.engine.Run(k, delta)
+			a, err := whole.engine.Run(t.Context(), k, delta)
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, err := short.engine.Run(k, delta)
+			b, err := short.engine.Run(t.Context(), k, delta)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -184,7 +184,7 @@ func TestFaultsAreFoundBehindMessages(t *testing.T) {
 					s.wrap = tapped(after...)
 					b := newBench(t, s)
 					for k := range uint32(11) {
-						out, err := b.engine.Run(k, b.deltas())
+						out, err := b.engine.Run(t.Context(), k, b.deltas())
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -210,7 +210,7 @@ func TestPackedRoundAllocatesNothing(t *testing.T) {
 			k := uint32(0)
 			allocs := testing.AllocsPerRun(1, func() {
 				for range 20 {
-					if out, err := b.engine.Run(k, delta); err != nil || out.Skipped {
+					if out, err := b.engine.Run(t.Context(), k, delta); err != nil || out.Skipped {
 						t.Fatalf("round %d: %v, %v", k, out.Failures, err)
 					}
 					k++
@@ -242,7 +242,7 @@ func TestPackedDeterminism(t *testing.T) {
 		})
 		retries := 0
 		for k := range uint32(20) {
-			out, err := b.engine.Run(k, b.deltas())
+			out, err := b.engine.Run(t.Context(), k, b.deltas())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -268,7 +268,7 @@ func TestPackedDeterminism(t *testing.T) {
 // no round of P messages is refused.
 func TestPackedClippingAndRefusals(t *testing.T) {
 	b := newBench(t, setup{params: params(t, "lean-2048"), form: xmkckks.Short, messages: 3, devices: 2, f: 2, seed: 13})
-	out, err := b.engine.Run(1, [][]float64{{0.5, -3, 0.25}, {2, 4, -0.75}})
+	out, err := b.engine.Run(t.Context(), 1, [][]float64{{0.5, -3, 0.25}, {2, 4, -0.75}})
 	if err != nil || out.Skipped || out.Clipped != 3 {
 		t.Fatalf("%+v, %v: three messages are beyond 1", out, err)
 	}
@@ -284,12 +284,12 @@ func TestPackedClippingAndRefusals(t *testing.T) {
 		"scalars of 1 devices where there are 2":                               {{1, 1, 1}},
 		"scalars of 3 devices where there are 2":                               {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
 	} {
-		if _, err := b.engine.Run(2, delta); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := b.engine.Run(t.Context(), 2, delta); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
 	// The next good round is carried: a refusal spends nothing.
-	if out, err := b.engine.Run(2, [][]float64{{0, 0, 0}, {0, 0, 0}}); err != nil || out.Skipped || out.Clipped != 0 {
+	if out, err := b.engine.Run(t.Context(), 2, [][]float64{{0, 0, 0}, {0, 0, 0}}); err != nil || out.Skipped || out.Clipped != 0 {
 		t.Errorf("%+v, %v", out, err)
 	}
 }

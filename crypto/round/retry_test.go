@@ -1,6 +1,8 @@
 package round
 
 import (
+	"context"
+	"errors"
 	"math"
 	"slices"
 	"testing"
@@ -109,7 +111,7 @@ func TestRetry(t *testing.T) {
 			const rounds = 300
 			for k := range uint32(rounds) {
 				delta := b.deltas()
-				out, err := b.engine.Run(k, delta)
+				out, err := b.engine.Run(t.Context(), k, delta)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -159,7 +161,7 @@ func TestSkippedRound(t *testing.T) {
 	})
 	for k := range uint32(50) {
 		delta := b.deltas()
-		out, err := b.engine.Run(k, delta)
+		out, err := b.engine.Run(t.Context(), k, delta)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +215,7 @@ func TestNoShareAfterAFailedCheck(t *testing.T) {
 			b := newBench(t, s)
 			failures, all := 0, 0
 			for k := range uint32(rounds) {
-				out, err := b.engine.Run(k, b.deltas())
+				out, err := b.engine.Run(t.Context(), k, b.deltas())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -263,9 +265,9 @@ type sent struct {
 	spoil   func(slot phy.Slot, rx *phy.Reception)
 }
 
-func (l *sent) Open(slot phy.Slot, n int) error {
+func (l *sent) Open(ctx context.Context, slot phy.Slot, n int) error {
 	l.slots, l.payload = append(l.slots, slot), append(l.payload, nil)
-	return l.Uplink.Open(slot, n)
+	return l.Uplink.Open(ctx, slot, n)
 }
 
 func (l *sent) Transmit(i int, x zq.Vector) error {
@@ -278,8 +280,8 @@ func (l *sent) Transmit(i int, x zq.Vector) error {
 	return l.Uplink.Transmit(i, x)
 }
 
-func (l *sent) Receive(rx *phy.Reception) error {
-	if err := l.Uplink.Receive(rx); err != nil {
+func (l *sent) Receive(ctx context.Context, rx *phy.Reception) error {
+	if err := l.Uplink.Receive(ctx, rx); err != nil {
 		return err
 	}
 	l.spoil(l.slots[len(l.slots)-1], rx)
@@ -341,7 +343,7 @@ func TestShareIsSentAgain(t *testing.T) {
 			for k := range uint32(3) {
 				link.slots, link.payload = nil, nil
 				delta := b.deltas()
-				out, err := b.engine.Run(k, delta)
+				out, err := b.engine.Run(t.Context(), k, delta)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -389,7 +391,7 @@ func TestOtherScale(t *testing.T) {
 				}
 			}),
 		})
-		out, err := b.engine.Run(1, b.deltas())
+		out, err := b.engine.Run(t.Context(), 1, b.deltas())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -405,8 +407,30 @@ func TestSentAgainAtMost(t *testing.T) {
 		params: params(t, "lean-2048"), form: xmkckks.Short, devices: 1, f: 8, attempts: 1000, seed: 25,
 		wrap: tapped(func(slot phy.Slot, rx *phy.Reception) { rx.CheckPassed = slot.Transmission != phy.TxShare }),
 	})
-	out, err := b.engine.Run(1, b.deltas())
+	out, err := b.engine.Run(t.Context(), 1, b.deltas())
 	if err != nil || !out.Skipped || out.Attempts != phy.MaxAgain+1 || out.Failures[phy.MaxAgain].Again != phy.MaxAgain {
 		t.Errorf("%d attempts, %v", out.Attempts, err)
+	}
+}
+
+// A round ends with its context between two transmissions: no share is given then. Its
+// randomness is spent, so that it cannot be run again; the next round can.
+func TestRunEndsWithItsContext(t *testing.T) {
+	guard := newTally()
+	ctx, cancel := context.WithCancel(t.Context())
+	b := newBench(t, setup{
+		params: params(t, "lean-2048"), form: xmkckks.Short, devices: 3, sigma: 1, f: 2, guard: guard, seed: 50,
+		wrap: tapped(func(slot phy.Slot, _ *phy.Reception) {
+			if slot.Transmission == phy.TxC1 {
+				cancel()
+			}
+		}),
+	})
+	delta := b.deltas()
+	if _, err := b.engine.Run(ctx, 1, delta); !errors.Is(err, context.Canceled) || len(guard.shares) != 0 || b.engine.delta != nil {
+		t.Errorf("%v, %d shares given", err, len(guard.shares))
+	}
+	if out, err := b.engine.Run(t.Context(), 2, delta); err != nil || out.Skipped || out.Attempt != 0 {
+		t.Errorf("%+v, %v", out, err)
 	}
 }

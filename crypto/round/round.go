@@ -8,6 +8,7 @@
 package round
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -180,8 +181,10 @@ func (e *Engine) length(t phy.Transmission) int {
 // encryption of the same Delta f under other gains would tell it to the server.
 // delta[i] is Delta f_{i,k} along each of the context's P directions, one a message of
 // the ciphertext: all of them go through the same attempts, and fail together. The engine
-// keeps no copy. An error means that the run cannot go on.
-func (e *Engine) Run(k uint32, delta [][]float64) (Outcome, error) {
+// keeps no copy. An error means that the run cannot go on. It is ctx's where that ends
+// between two transmissions or while the uplink waits: the round is then lost, as devices
+// draw the randomness of an attempt once.
+func (e *Engine) Run(ctx context.Context, k uint32, delta [][]float64) (Outcome, error) {
 	if err := CheckScalars(e.cfg.Context, len(e.cfg.Devices), delta); err != nil {
 		return Outcome{}, fmt.Errorf("round %d: %w", k, err)
 	}
@@ -190,7 +193,7 @@ func (e *Engine) Run(k uint32, delta [][]float64) (Outcome, error) {
 	var out Outcome
 	e.slot, e.shared = phy.Slot{Round: k}, false
 	for number := range uint32(e.cfg.Attempts) {
-		failure, err := e.attempt(number)
+		failure, err := e.attempt(ctx, number)
 		if err != nil {
 			return Outcome{}, fmt.Errorf("round %d, attempt %d: %w", k, e.slot.Attempt, err)
 		}
@@ -225,36 +228,36 @@ func CheckScalars(c *xmkckks.Context, devices int, delta [][]float64) error {
 
 // attempt makes the next attempt at a round, counted from 0, or sends D again if the
 // shares are given. It leaves M in e.m. A zero Failure means success.
-func (e *Engine) attempt(number uint32) (Failure, error) {
+func (e *Engine) attempt(ctx context.Context, number uint32) (Failure, error) {
 	if e.shared {
 		e.slot.Again++
-		return e.finish(e.sendAgain)
+		return e.finish(ctx, e.sendAgain)
 	}
 	e.slot.Attempt = number
-	if f, err := e.encrypt(); err != nil || f.Check != 0 {
+	if f, err := e.encrypt(ctx); err != nil || f.Check != 0 {
 		return f, err
 	}
 	e.shared = true
-	return e.finish(e.sendShare)
+	return e.finish(ctx, e.sendShare)
 }
 
 // encrypt goes through phases 1 and 2. What failed its checks is not broadcast: no
 // device answers a damaged c~1.
-func (e *Engine) encrypt() (f Failure, err error) {
+func (e *Engine) encrypt(ctx context.Context) (f Failure, err error) {
 	// v a + e1 does not depend on b~: the devices compute it ahead.
 	if err := e.each(e.prepare); err != nil {
 		return f, err
 	}
 	// Phase 1: b~ = sum H_i b_i + w_b (Eq. 9).
-	if f, err = e.transmit(phy.TxKey, e.sendKey); err != nil || f.Check != 0 {
+	if f, err = e.transmit(ctx, phy.TxKey, e.sendKey); err != nil || f.Check != 0 {
 		return f, err
 	}
 	e.cfg.Context.SetKey(e.key, e.rx[phy.TxKey].Y)
 	// Phase 2: c~0 and c~1 (Eqs. 11 and 12).
-	if f, err = e.transmit(phy.TxC0, e.sendC0); err != nil || f.Check != 0 {
+	if f, err = e.transmit(ctx, phy.TxC0, e.sendC0); err != nil || f.Check != 0 {
 		return f, err
 	}
-	if f, err = e.transmit(phy.TxC1, e.sendC1); err != nil || f.Check != 0 {
+	if f, err = e.transmit(ctx, phy.TxC1, e.sendC1); err != nil || f.Check != 0 {
 		return f, err
 	}
 	e.cfg.Context.SetC1(e.c1, e.rx[phy.TxC1].Y)
@@ -262,9 +265,9 @@ func (e *Engine) encrypt() (f Failure, err error) {
 }
 
 // finish goes through phases 3 and 4 with what send gives.
-func (e *Engine) finish(send func(i int)) (f Failure, err error) {
+func (e *Engine) finish(ctx context.Context, send func(i int)) (f Failure, err error) {
 	// Phase 3: D~ = sum H_j D_j + w_D (Eq. 13).
-	if f, err = e.transmit(phy.TxShare, send); err != nil || f.Check != 0 {
+	if f, err = e.transmit(ctx, phy.TxShare, send); err != nil || f.Check != 0 {
 		return f, err
 	}
 	// Phase 4: M_k (Eq. 17).
@@ -276,16 +279,19 @@ func (e *Engine) finish(send func(i int)) (f Failure, err error) {
 }
 
 // transmit carries one transmission and judges it.
-func (e *Engine) transmit(t phy.Transmission, send func(i int)) (Failure, error) {
+func (e *Engine) transmit(ctx context.Context, t phy.Transmission, send func(i int)) (Failure, error) {
+	if err := ctx.Err(); err != nil {
+		return Failure{}, err
+	}
 	e.slot.Transmission = t
-	if err := e.cfg.Uplink.Open(e.slot, e.length(t)); err != nil {
+	if err := e.cfg.Uplink.Open(ctx, e.slot, e.length(t)); err != nil {
 		return Failure{}, fmt.Errorf("transmission of %v: %w", t, err)
 	}
 	if err := e.each(send); err != nil {
 		return Failure{}, err
 	}
 	rx := &e.rx[t]
-	if err := e.cfg.Uplink.Receive(rx); err != nil {
+	if err := e.cfg.Uplink.Receive(ctx, rx); err != nil {
 		return Failure{}, fmt.Errorf("transmission of %v: %w", t, err)
 	}
 	f := Failure{Attempt: e.slot.Attempt, Again: e.slot.Again, Transmission: t}

@@ -20,7 +20,7 @@ func TestRecovery(t *testing.T) {
 				b := newBench(t, setup{params: p, form: form, devices: 3, sigma: 1, f: f, seed: 1})
 				for k := range uint32(20) {
 					delta := b.deltas()
-					out, err := b.engine.Run(k, delta)
+					out, err := b.engine.Run(t.Context(), k, delta)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -43,7 +43,7 @@ func TestEngineForgetsScalars(t *testing.T) {
 	set, _ := xmkckks.Lookup("demo-1024")
 	b := newBench(t, setup{params: set, form: xmkckks.Short, devices: 3, f: 2, seed: 1})
 	for k, delta := range [][][]float64{b.deltas(), {{1}}} { // one is refused
-		_, err := b.engine.Run(uint32(k), delta)
+		_, err := b.engine.Run(t.Context(), uint32(k), delta)
 		if (err != nil) != (k == 1) || b.engine.delta != nil {
 			t.Errorf("after round %d (%v) the engine holds %v", k, err, b.engine.delta)
 		}

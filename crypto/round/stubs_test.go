@@ -1,6 +1,7 @@
 package round
 
 import (
+	"context"
 	"sync"
 
 	"ringwave/crypto/xmkckks"
@@ -35,13 +36,13 @@ type tap struct {
 	after func(slot phy.Slot, rx *phy.Reception)
 }
 
-func (l *tap) Open(slot phy.Slot, n int) error {
+func (l *tap) Open(ctx context.Context, slot phy.Slot, n int) error {
 	l.slot = slot
-	return l.Uplink.Open(slot, n)
+	return l.Uplink.Open(ctx, slot, n)
 }
 
-func (l *tap) Receive(rx *phy.Reception) error {
-	if err := l.Uplink.Receive(rx); err != nil {
+func (l *tap) Receive(ctx context.Context, rx *phy.Reception) error {
+	if err := l.Uplink.Receive(ctx, rx); err != nil {
 		return err
 	}
 	l.after(l.slot, rx)

@@ -147,8 +147,8 @@ var errVoidRound = errors.New("the checks found a round void, although no fault 
 
 // Aggregate carries round k: learner.Aggregator. No round may fail here: the gains
 // are on a lattice and nothing disturbs them.
-func (r *ring) Aggregate(_ context.Context, k int, delta [][]float64) (aggregate.Outcome, error) {
-	out, err := r.engine.Run(uint32(k), delta)
+func (r *ring) Aggregate(ctx context.Context, k int, delta [][]float64) (aggregate.Outcome, error) {
+	out, err := r.engine.Run(ctx, uint32(k), delta)
 	if err != nil {
 		return aggregate.Outcome{}, err
 	}

@@ -342,13 +342,13 @@ func (b *Bench) begin(slot phy.Slot, at radio.SampleIndex) error {
 
 // Trial carries out the trial of a number. An error is one of the bench and not
 // of the trial, which may well fail.
-func (b *Bench) Trial(number uint32) (Outcome, error) {
+func (b *Bench) Trial(ctx context.Context, number uint32) (Outcome, error) {
 	var out Outcome
 	if err := b.place(number); err != nil {
 		return out, err
 	}
 	for attempt := range uint32(b.cfg.Attempts) {
-		read, err := b.attempt(number, attempt, &out)
+		read, err := b.attempt(ctx, number, attempt, &out)
 		if err != nil {
 			return out, fmt.Errorf("trial %d, attempt %d: %w", number, attempt+1, err)
 		}
@@ -363,13 +363,13 @@ func (b *Bench) Trial(number uint32) (Outcome, error) {
 
 // attempt tells whether all transmissions of an attempt were read, as the judge of
 // a round has it (crypto/round): each check passed, one pattern, not all 0.
-func (b *Bench) attempt(number, attempt uint32, out *Outcome) (bool, error) {
+func (b *Bench) attempt(ctx context.Context, number, attempt uint32, out *Outcome) (bool, error) {
 	transmissions := 1
 	if b.cfg.WholeRounds {
 		transmissions = phy.Transmissions
 	}
 	for t := range phy.Transmission(transmissions) {
-		if err := b.send(phy.Slot{Round: number, Attempt: attempt, Transmission: t}); err != nil {
+		if err := b.send(ctx, phy.Slot{Round: number, Attempt: attempt, Transmission: t}); err != nil {
 			return false, err
 		}
 		if !b.rx.CheckPassed {
@@ -402,9 +402,9 @@ func (b *Bench) attempt(number, attempt uint32, out *Outcome) (bool, error) {
 }
 
 // send carries fresh random payloads.
-func (b *Bench) send(slot phy.Slot) error {
+func (b *Bench) send(ctx context.Context, slot phy.Slot) error {
 	b.data.Start(slot.Round, slot.Attempt*phy.Transmissions+uint32(slot.Transmission))
-	if err := b.wave.Open(slot, b.x[0].Len()); err != nil {
+	if err := b.wave.Open(ctx, slot, b.x[0].Len()); err != nil {
 		return err
 	}
 	for i, x := range b.x {
@@ -417,5 +417,5 @@ func (b *Bench) send(slot phy.Slot) error {
 			return err
 		}
 	}
-	return b.wave.Receive(&b.rx)
+	return b.wave.Receive(ctx, &b.rx)
 }

@@ -48,7 +48,7 @@ func newBench(t testing.TB, cfg Config) *Bench {
 
 func outcome(t testing.TB, b *Bench, number uint32) Outcome {
 	t.Helper()
-	o, err := b.Trial(number)
+	o, err := b.Trial(t.Context(), number)
 	if err != nil {
 		t.Fatal(err)
 	}
