@@ -634,11 +634,8 @@ func TestRunRefusesAnotherBenchsCalibration(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.devices, s.patience = b.registry, boardPatience
-			if err := s.create(filepath.Join(t.TempDir(), "run")); err != nil {
-				t.Fatal(err)
-			}
 			defer s.abandon()
-			err = s.connect(t.Context())
+			err = s.create(t.Context(), filepath.Join(t.TempDir(), "run"))
 			var input badInput
 			if err == nil || !errors.As(err, &input) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), c.path) {
 				t.Errorf("%v", err)
@@ -667,11 +664,8 @@ func TestQuickCalibrationOfAChangedLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.devices, s.patience = b.registry, boardPatience
-	if err := s.create(filepath.Join(t.TempDir(), "run")); err != nil {
-		t.Fatal(err)
-	}
 	defer s.abandon()
-	if err := s.connect(t.Context()); err == nil || !strings.Contains(err.Error(), "mu of device 2 is") || !strings.Contains(err.Error(), "calibrate this bench") {
+	if err := s.create(t.Context(), filepath.Join(t.TempDir(), "run")); err == nil || !strings.Contains(err.Error(), "mu of device 2 is") || !strings.Contains(err.Error(), "calibrate this bench") {
 		t.Errorf("%v", err)
 	}
 	b.silent(t)

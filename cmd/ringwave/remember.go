@@ -231,10 +231,10 @@ func (s *session) openJournal(from *runfolder.Checkpoint) (epoch uint32, first i
 
 // recall takes the trainer from the checkpoint through the rounds that metrics.csv has,
 // and saves where it then is, before anything is sent.
-func (s *session) recall(from *runfolder.Checkpoint) error {
+func (s *session) recall(ctx context.Context, from *runfolder.Checkpoint) error {
 	clipped := from.Clipped
 	for range s.remembered.known - from.Round {
-		record, err := s.step(s.onAir)
+		record, err := s.step(ctx)
 		if errors.Is(err, context.Canceled) {
 			return errInterrupted
 		}

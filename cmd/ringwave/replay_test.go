@@ -120,8 +120,7 @@ func TestReplaySharesSentAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.onAir = t.Context()
-	if err := s.create(dir); err != nil {
+	if err := s.create(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
 	spoiled, sent := 0, 0

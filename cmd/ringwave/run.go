@@ -105,8 +105,7 @@ func startRun(cmd *cobra.Command, path, out string, flags *configFlags) error {
 	if out == "" {
 		out = runfolder.DefaultDir("runs", c.Experiment.Name, time.Now())
 	}
-	s.onAir = cmd.Context()
-	if err := s.create(out); err != nil {
+	if err := s.create(cmd.Context(), out); err != nil {
 		s.abandon()
 		return err
 	}

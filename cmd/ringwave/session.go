@@ -50,9 +50,7 @@ type session struct {
 	// mismatched stands around protocol where gains do not match; nil elsewhere.
 	mismatched *mismatched
 	facts      []string // of a system with one key
-	// onAir is what radios live by: when it ends, their carriers go off. nil leaves
-	// them to train. devices knows radios; nil stands for those of this machine.
-	onAir   context.Context
+	// devices knows radios; nil stands for those of this machine.
 	devices registryOf
 	// patience is how long radios may stand still; 0 for radioPatience.
 	patience time.Duration
@@ -193,8 +191,9 @@ func (s *session) linkSecret() (keystream.Seed, error) {
 	return readLinkSecret(s.folder.Path(), s.cfg, s.root)
 }
 
-// create begins a run in a new folder.
-func (s *session) create(dir string) (err error) {
+// create begins a run in a new folder. Radios live by ctx: when it ends, their carriers
+// go off.
+func (s *session) create(ctx context.Context, dir string) (err error) {
 	if s.folder, err = runfolder.Create(dir); err != nil {
 		return place(err)
 	}
@@ -223,7 +222,7 @@ func (s *session) create(dir string) (err error) {
 	if s.metrics, err = s.folder.CreateMetrics(); err != nil {
 		return place(err)
 	}
-	if err := s.open(nil); err != nil {
+	if err := s.open(ctx, nil); err != nil {
 		return err
 	}
 	s.log.Info("started", "seed", s.cfg.Experiment.Seed, "data_set", s.task.name, "fallback_used", s.task.fallbackUsed)
@@ -236,7 +235,7 @@ func (s *session) create(dir string) (err error) {
 
 // open opens the log and the journal and assembles the rest. With a checkpoint
 // the run goes on behind it.
-func (s *session) open(from *runfolder.Checkpoint) (err error) {
+func (s *session) open(ctx context.Context, from *runfolder.Checkpoint) (err error) {
 	if s.log, err = s.folder.OpenLog(); err != nil {
 		return place(err)
 	}
@@ -257,15 +256,13 @@ func (s *session) open(from *runfolder.Checkpoint) (err error) {
 		return bad(err)
 	}
 	if from != nil {
-		if err := s.restore(from); err != nil {
+		if err := s.restore(ctx, from); err != nil {
 			return err
 		}
 	}
 	if s.protocol != nil {
-		if s.onAir != nil {
-			if err := s.connect(s.onAir); err != nil {
-				return err
-			}
+		if err := s.connect(ctx); err != nil {
+			return err
 		}
 		if err := s.protocol.link.record(s.folder.Path()); err != nil {
 			return place(err)
@@ -282,7 +279,7 @@ func (s *session) open(from *runfolder.Checkpoint) (err error) {
 }
 
 // restore takes the trainer to where the run was.
-func (s *session) restore(from *runfolder.Checkpoint) error {
+func (s *session) restore(ctx context.Context, from *runfolder.Checkpoint) error {
 	err := s.trainer.Restore(learner.State{
 		Round: from.Round, Theta: from.Theta,
 		Repeated: from.Repeated, Skipped: from.Skipped, Clipped: from.Clipped,
@@ -290,7 +287,7 @@ func (s *session) restore(from *runfolder.Checkpoint) error {
 	if err != nil || s.remembered == nil {
 		return bad(err)
 	}
-	return s.recall(from)
+	return s.recall(ctx, from)
 }
 
 func (s *session) manifest() runfolder.Manifest {
@@ -330,8 +327,7 @@ func resumeSession(ctx context.Context, dir, dataDir string) (*session, error) {
 		_ = folder.Close() // the first error counts
 		return nil, err
 	}
-	s.onAir = ctx
-	if err := s.resume(); err != nil {
+	if err := s.resume(ctx); err != nil {
 		_ = s.close()
 		return nil, err
 	}
@@ -353,7 +349,7 @@ func sessionIn(folder *runfolder.Folder, dataDir string) (*session, error) {
 }
 
 // resume goes to where the folder's checkpoint is.
-func (s *session) resume() error {
+func (s *session) resume(ctx context.Context) error {
 	folder := s.folder
 	point, err := folder.LoadCheckpoint()
 	if err != nil {
@@ -374,7 +370,7 @@ func (s *session) resume() error {
 		return place(err)
 	}
 	s.before = time.Duration(point.Seconds * float64(time.Second))
-	if err := s.open(&point); err != nil {
+	if err := s.open(ctx, &point); err != nil {
 		return err
 	}
 	at := s.trainer.State().Round
