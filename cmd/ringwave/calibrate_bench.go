@@ -85,7 +85,7 @@ func roundSeconds(c config.Config, root keystream.Seed) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	ctx, err := xmkckks.NewPackedContext(design.Params, design.Form, design.Link.Messages, design.Witnesses, root.Derive("public"))
+	ctx, err := xmkckks.NewContext(design.Params, design.Form, design.Link.Messages, design.Witnesses, root.Derive("public"))
 	if err != nil {
 		return 0, err
 	}

@@ -426,7 +426,7 @@ func TestRunKeepsItsCalibration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, err := xmkckks.NewContext(s.design.Params, s.design.Form, s.design.Witnesses, s.root.Derive("public"))
+	ctx, err := xmkckks.NewContext(s.design.Params, s.design.Form, 1, s.design.Witnesses, s.root.Derive("public"))
 	if err != nil {
 		t.Fatal(err)
 	}

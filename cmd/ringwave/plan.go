@@ -295,7 +295,7 @@ func printPacked(w io.Writer, s *session, p plan) {
 		fmt.Fprintf(w, "  packed directions  %d: %d symbols a round from all devices at once, %.4g s at %.4g Hz\n", p.Packed, p.UplinkSymbols, p.AirtimeSeconds, p.BandwidthHz)
 		return
 	}
-	one := s.design.Params.UplinkBits(s.design.Form, s.design.Witnesses)
+	one := s.design.Params.UplinkBits(s.design.Form, 1, s.design.Witnesses)
 	fmt.Fprintf(w, "  packed directions  %d in one ciphertext, %.4g times the uplink of one direction with as many witnesses", p.Packed, float64(p.UplinkBits)/float64(one))
 	if p.Waveform != nil {
 		fmt.Fprintf(w, ", %d symbols a group and attempt", p.Waveform.SymbolsPerRound)

@@ -111,7 +111,7 @@ func newLink(c config.Config, root, secret keystream.Seed, ch *channel.Channel, 
 // newProtocol makes devices, server and link, whose secret is given. The guard keeps the decryption
 // shares; the first round of this process is firstRound, with baseEpoch's keys.
 func newProtocol(c config.Config, root, secret keystream.Seed, ch *channel.Channel, k *known, design xmkckks.Design, guard xmkckks.Guard, baseEpoch uint32, firstRound int) (*protocol, error) {
-	ctx, err := xmkckks.NewPackedContext(design.Params, design.Form, design.Link.Messages, design.Witnesses, root.Derive("public"))
+	ctx, err := xmkckks.NewContext(design.Params, design.Form, design.Link.Messages, design.Witnesses, root.Derive("public"))
 	if err != nil {
 		return nil, err
 	}

@@ -199,7 +199,7 @@ func newPlayer(c config.Config, dir string) (*player, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, err := xmkckks.NewPackedContext(design.Params, design.Form, design.Link.Messages, design.Witnesses, root.Derive("public"))
+	ctx, err := xmkckks.NewContext(design.Params, design.Form, design.Link.Messages, design.Witnesses, root.Derive("public"))
 	if err != nil {
 		return nil, err
 	}

@@ -193,7 +193,7 @@ func (r *reproduction) parameters() (report.Section, error) {
 			return s, fmt.Errorf("the set %s is not there", p.set)
 		}
 		n := fmt.Sprint(set.N)
-		bytes, uplink := set.CiphertextBytes(), set.UplinkBits(xmkckks.Whole, 0)
+		bytes, uplink := set.CiphertextBytes(), set.UplinkBits(xmkckks.Whole, 1, 0)
 		why, whyExpansion := "the paper's KB are 1,024 bytes here", "the paper takes the 109 KB for 109,000 bytes here"
 		if set.N == 8192 {
 			why, whyExpansion = "the paper's KB are 1,000 bytes here, and 1,024 at n = 4096", ""

@@ -42,7 +42,7 @@ func (r *reproduction) encryptions(name string) (ours, theirs float64, n int, er
 	if !ok {
 		return 0, 0, 0, fmt.Errorf("the set %s is not there", name)
 	}
-	ctx, err := xmkckks.NewContext(set, xmkckks.Whole, 1, r.seedOf("public"))
+	ctx, err := xmkckks.NewContext(set, xmkckks.Whole, 1, 1, r.seedOf("public"))
 	if err != nil {
 		return 0, 0, 0, err
 	}
@@ -68,7 +68,7 @@ func (r *reproduction) encryptions(name string) (ours, theirs float64, n int, er
 			return 0, 0, 0, err
 		}
 		ctx.SetKey(key, device.PublicKey())
-		if _, err := device.Encrypt(key, 0.25); err != nil {
+		if _, err := device.Encrypt(key, []float64{0.25}); err != nil {
 			return 0, 0, 0, err
 		}
 		here = append(here, time.Since(began).Seconds())

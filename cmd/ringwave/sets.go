@@ -81,7 +81,7 @@ func printSet(w io.Writer, d xmkckks.Design) {
 	fmt.Fprintf(w, "  ciphertext         %d bytes, %.0f times a float64\n", p.CiphertextBytes(), p.ExpansionFactor())
 	messages := d.Link.Messages
 	fmt.Fprintf(w, "  uplink a round     %d bits a device in the %v form, witnesses %d; %d whole, %d short\n",
-		d.UplinkBits(), d.Form, d.Witnesses, p.PackedUplinkBits(xmkckks.Whole, messages, d.Witnesses), p.PackedUplinkBits(xmkckks.Short, messages, d.Witnesses))
+		d.UplinkBits(), d.Form, d.Witnesses, p.UplinkBits(xmkckks.Whole, messages, d.Witnesses), p.UplinkBits(xmkckks.Short, messages, d.Witnesses))
 }
 
 func floodingText(d xmkckks.Design) string {

@@ -226,7 +226,7 @@ func (l *waveLink) countBits(c config.Config, ctx *xmkckks.Context, m modem.Conf
 		samples += s
 	}
 	symbols := float64(samples) / float64(m.SamplesPerSymbol)
-	l.bits = int(symbols*math.Log2(float64(c.Link.Base))) - ctx.Params.PackedUplinkBits(ctx.Form, ctx.Messages, ctx.Witnesses)
+	l.bits = int(symbols*math.Log2(float64(c.Link.Base))) - ctx.Params.UplinkBits(ctx.Form, ctx.Messages, ctx.Witnesses)
 	return nil
 }
 

@@ -44,7 +44,7 @@ func newPartyOver(link xmkckks.Link, p xmkckks.Params, form xmkckks.Form, seed k
 		return nil, err
 	}
 	public := seed.Derive("public")
-	ctx, err := xmkckks.NewContext(design.Params, form, design.Witnesses, public)
+	ctx, err := xmkckks.NewContext(design.Params, form, 1, design.Witnesses, public)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (q *party) encryptAttempt(i int, round, attempt uint32, delta float64) (c0,
 	if err := q.devices[i].Prepare(round, attempt); err != nil {
 		return nil, nil, err
 	}
-	if _, err := q.devices[i].Encrypt(q.key, delta); err != nil {
+	if _, err := q.devices[i].Encrypt(q.key, []float64{delta}); err != nil {
 		return nil, nil, err
 	}
 	c0, c1 = q.devices[i].Ciphertext()
@@ -136,7 +136,9 @@ func (q *party) round(round uint32, delta []float64, heard ...func(i int, c0, c1
 		}
 		mod.AddScaled(q.sumShare, q.gains[i], share)
 	}
-	return q.server.Recover(q.sumC0, q.sumShare, q.design.Link.Alpha)
+	var m [1]float64
+	err := q.server.Recover(m[:], q.sumC0, q.sumShare, q.design.Link.Alpha)
+	return m[0], err
 }
 
 // close wipes the devices.

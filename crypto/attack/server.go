@@ -145,7 +145,7 @@ func askedAgain(p xmkckks.Params, epoch uint32, seed keystream.Seed) (words stri
 	if err := again.Prepare(1, 1); err != nil {
 		return "", false, err
 	}
-	if _, err := again.Encrypt(q.key, 0.1); err != nil {
+	if _, err := again.Encrypt(q.key, []float64{0.1}); err != nil {
 		return "", false, err
 	}
 	_, c1 := again.Ciphertext()

@@ -274,7 +274,7 @@ func answeredAfterRestart(q *party) (words string, refused bool, err error) {
 	if err := again.Prepare(1, 0); err != nil {
 		return "", false, err
 	}
-	if _, err := again.Encrypt(q.key, 0.1); err != nil {
+	if _, err := again.Encrypt(q.key, []float64{0.1}); err != nil {
 		return "", false, err
 	}
 	_, err = again.Share(q.c1)

@@ -109,7 +109,7 @@ func (e *Engine) run(ctx context.Context, k uint32, delta [][]float64) (out Outc
 	// Phase 2: c~0 and c~1 (Eqs. 11 and 12).
 	err = e.transmit(ctx, k, phy.TxC0, func(i int) error {
 		var err error
-		if e.clipped[i], err = devices[i].EncryptPacked(e.key, delta[i]); err != nil {
+		if e.clipped[i], err = devices[i].Encrypt(e.key, delta[i]); err != nil {
 			return err
 		}
 		c0, _ := devices[i].Ciphertext()
@@ -209,7 +209,7 @@ func (e *Engine) refusal() *round.Failure {
 	if !slices.ContainsFunc(key.Pattern, func(x int64) bool { return x != 0 }) {
 		return &round.Failure{Check: round.NoSignal}
 	}
-	if err := e.cfg.Server.RecoverPacked(e.checked, e.rx[phy.TxC0].Y, e.rx[phy.TxShare].Y, key.Alpha); err != nil {
+	if err := e.cfg.Server.Recover(e.checked, e.rx[phy.TxC0].Y, e.rx[phy.TxShare].Y, key.Alpha); err != nil {
 		return &round.Failure{Check: round.Witness, Transmission: phy.TxShare}
 	}
 	return nil

@@ -55,7 +55,7 @@ func newBench(t testing.TB, p xmkckks.Params, gains phy.Gains, keyRound uint32) 
 	var err error
 	b.design, err = xmkckks.NewDesign(p, p.Form, link)
 	must(err)
-	b.ctx, err = xmkckks.NewContext(p, p.Form, b.design.Witnesses, root.Derive("public"))
+	b.ctx, err = xmkckks.NewContext(p, p.Form, 1, b.design.Witnesses, root.Derive("public"))
 	must(err)
 	parts := func() (uplink phy.Uplink, devices []*xmkckks.Device) {
 		uplink, err = phy.NewRing(phy.RingConfig{

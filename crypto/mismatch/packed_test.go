@@ -23,7 +23,7 @@ func packedBench(t testing.TB, gains phy.Gains, messages int) *bench {
 	if b.design, err = xmkckks.NewDesign(tiny(t), tiny(t).Form, link); err != nil {
 		t.Fatal(err)
 	}
-	if b.ctx, err = xmkckks.NewPackedContext(tiny(t), tiny(t).Form, messages, b.design.Witnesses, root.Derive("public")); err != nil {
+	if b.ctx, err = xmkckks.NewContext(tiny(t), tiny(t).Form, messages, b.design.Witnesses, root.Derive("public")); err != nil {
 		t.Fatal(err)
 	}
 	parts := func() (phy.Uplink, []*xmkckks.Device) {

@@ -84,7 +84,7 @@ func newBench(t testing.TB, s setup) *bench {
 		Mu: mu, Omega: omega, Alpha: b.channel.Alpha(), NoiseStd: s.noise, DeltaMax: s.deltaMax, Shares: 1000, Messages: s.messages,
 	})
 	must(err)
-	b.ctx, err = xmkckks.NewPackedContext(b.design.Params, s.form, b.design.Link.Messages, b.design.Witnesses, root.Derive("public"))
+	b.ctx, err = xmkckks.NewContext(b.design.Params, s.form, b.design.Link.Messages, b.design.Witnesses, root.Derive("public"))
 	must(err)
 	var gains phy.Gains = b.channel
 	if s.gains != nil {

@@ -271,7 +271,7 @@ func (e *Engine) finish(ctx context.Context, send func(i int)) (f Failure, err e
 		return f, err
 	}
 	// Phase 4: M_k (Eq. 17).
-	err = e.cfg.Server.RecoverPacked(e.m, e.rx[phy.TxC0].Y, e.rx[phy.TxShare].Y, e.rx[phy.TxKey].Alpha)
+	err = e.cfg.Server.Recover(e.m, e.rx[phy.TxC0].Y, e.rx[phy.TxShare].Y, e.rx[phy.TxKey].Alpha)
 	if errors.Is(err, xmkckks.ErrWitness) {
 		return Failure{Attempt: e.slot.Attempt, Again: e.slot.Again, Check: Witness, Transmission: phy.TxShare}, nil
 	}
@@ -338,7 +338,7 @@ func (e *Engine) sendKeyOne(i int) {
 
 func (e *Engine) sendC0One(i int) {
 	d := e.cfg.Devices[i]
-	if e.clipped[i], e.errs[i] = d.EncryptPacked(e.key, e.delta[i]); e.errs[i] != nil {
+	if e.clipped[i], e.errs[i] = d.Encrypt(e.key, e.delta[i]); e.errs[i] != nil {
 		return
 	}
 	c0, _ := d.Ciphertext()

@@ -71,7 +71,7 @@ func newSpeed(t testing.TB, p Params) speed {
 				attempt++
 				check(d.Prepare(0, attempt))
 				c.SetKey(key, received)
-				_, err := d.Encrypt(key, 0.25)
+				_, err := d.Encrypt(key, []float64{0.25})
 				check(err)
 			}
 			continue
@@ -81,7 +81,7 @@ func newSpeed(t testing.TB, p Params) speed {
 		s.afterKey = func() {
 			d.stage = prepared // what Prepare drew serves again: only the time is looked at
 			c.SetKey(key, received)
-			_, err := d.Encrypt(key, 0.25)
+			_, err := d.Encrypt(key, []float64{0.25})
 			check(err)
 		}
 	}
@@ -156,7 +156,7 @@ func BenchmarkPhases(b *testing.B) {
 			b.Run(name+form.String()+"/Encrypt", func(b *testing.B) {
 				benchmark(b, func() {
 					d.stage = prepared
-					if _, err := d.Encrypt(key, 0.25); err != nil {
+					if _, err := d.Encrypt(key, []float64{0.25}); err != nil {
 						b.Fatal(err)
 					}
 				})

@@ -448,7 +448,7 @@ func TestServerChecksWitnesses(t *testing.T) {
 			delta := []float64{0.5, 1, -0.25}
 			p.attempt(t, 0, 0, delta)
 			c0, share := p.sum[slot.TxC0], p.sum[slot.TxShare]
-			m, err := server.Recover(c0, share, alpha)
+			m, err := recoverOne(server, c0, share, alpha)
 			if err != nil {
 				t.Fatalf("%s, %v: %v", set.Name, form, err)
 			}
@@ -468,13 +468,13 @@ func TestServerChecksWitnesses(t *testing.T) {
 				for j, prime := range c.Params.Primes {
 					broken[j][k] = (broken[j][k] + prime/2) % prime
 				}
-				if _, err := server.Recover(broken, share, alpha); !errors.Is(err, ErrWitness) || !strings.Contains(err.Error(), "coefficient") {
+				if _, err := recoverOne(server, broken, share, alpha); !errors.Is(err, ErrWitness) || !strings.Contains(err.Error(), "coefficient") {
 					t.Errorf("%s, %v: witness %d broken: %v", set.Name, form, k, err)
 				}
 			}
 			// A scale that is no number allows nothing.
 			for _, alpha := range []float64{math.NaN(), 0} {
-				if m, err := server.Recover(c0, share, alpha); !errors.Is(err, ErrWitness) {
+				if m, err := recoverOne(server, c0, share, alpha); !errors.Is(err, ErrWitness) {
 					t.Errorf("%s, %v: at alpha = %v M = %v, %v", set.Name, form, alpha, m, err)
 				}
 			}
@@ -504,7 +504,7 @@ func TestWitnessesCatchChangedGains(t *testing.T) {
 			for round := range uint32(20) {
 				p.attempt(t, round, 0, []float64{0, 0, 0})
 				sums := x.change(p, []int64{4, -2, 6})
-				if m, err := server.Recover(sums[0], sums[1], 4); !errors.Is(err, ErrWitness) {
+				if m, err := recoverOne(server, sums[0], sums[1], 4); !errors.Is(err, ErrWitness) {
 					t.Errorf("%s, %s: M = %v, %v", set.Name, x.what, m, err)
 				}
 			}

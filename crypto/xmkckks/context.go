@@ -46,17 +46,11 @@ type Context struct {
 	fingerprint Fingerprint
 }
 
-// NewContext makes the context of a parameter set for one message a ciphertext, as
-// the paper has it. The public seed gives a, uniform in R_q. Witnesses is the number
-// W of coefficients that carry no message and must decode to noise, at positions 1
-// to W.
-func NewContext(p Params, form Form, witnesses int, public keystream.Seed) (*Context, error) {
-	return NewPackedContext(p, form, 1, witnesses, public)
-}
-
-// NewPackedContext is NewContext for P messages a ciphertext, 1 or more, with the
-// witnesses behind them, at positions P to P+W-1: P + W is n at most.
-func NewPackedContext(p Params, form Form, messages, witnesses int, public keystream.Seed) (*Context, error) {
+// NewContext makes the context of a parameter set for P messages a ciphertext, 1 as the
+// paper has it or more, at positions 0 to P-1. Witnesses is the number W of coefficients
+// that carry no message and must decode to noise, at positions P to P+W-1: P + W is n at
+// most. The public seed gives a, uniform in R_q.
+func NewContext(p Params, form Form, messages, witnesses int, public keystream.Seed) (*Context, error) {
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("parameter set %s: %w", p.Name, err)
 	}

@@ -191,7 +191,7 @@ func (d *Design) Revealed() int {
 
 // UplinkBits gives the payload that a device sends in one attempt at a round.
 func (d *Design) UplinkBits() int {
-	return d.Params.PackedUplinkBits(d.Form, d.Link.Messages, d.Witnesses)
+	return d.Params.UplinkBits(d.Form, d.Link.Messages, d.Witnesses)
 }
 
 // DecodedStd gives the expected standard deviation of eps_k, the same for every

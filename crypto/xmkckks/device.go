@@ -261,20 +261,12 @@ func later(round, attempt, r, a uint32) bool {
 	return round > r || round == r && attempt > a
 }
 
-// Encrypt computes c0 = v b~ + m + e0 with m = round(Lambda Delta f/mu) at
-// coefficient 0 (Eq. 10), from what Prepare drew, and tells whether the message
-// was clipped to DeltaMax. Each Prepare serves one Encrypt: the same v for two
-// messages would give away their difference. It is for a context of one message a
-// ciphertext.
-func (d *Device) Encrypt(key *AggregatedKey, delta float64) (clipped bool, err error) {
-	n, err := d.EncryptPacked(key, []float64{delta})
-	return n > 0, err
-}
-
-// EncryptPacked is Encrypt for the context's P messages: m_p = round(Lambda
-// deltas[p]/mu) is at coefficient p. It tells how many of them were clipped. They
-// share v, as the coefficients of one encryption do.
-func (d *Device) EncryptPacked(key *AggregatedKey, deltas []float64) (clipped int, err error) {
+// Encrypt computes c0 = v b~ + m + e0 (Eq. 10) from what Prepare drew, with the context's
+// P messages: m_p = round(Lambda deltas[p]/mu) is at coefficient p. They share v, as the
+// coefficients of one encryption do. It tells how many of them were clipped to DeltaMax.
+// Each Prepare serves one Encrypt: the same v for two of them would give away their
+// difference.
+func (d *Device) Encrypt(key *AggregatedKey, deltas []float64) (clipped int, err error) {
 	if d.stage != prepared {
 		return 0, fmt.Errorf("%w: device %d encrypts without fresh randomness", ErrOrder, d.cfg.Index+1)
 	}

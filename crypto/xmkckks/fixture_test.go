@@ -42,7 +42,7 @@ func testSet(t testing.TB, name string) Params {
 
 func testContext(t testing.TB, p Params, form Form, witnesses int) *Context {
 	t.Helper()
-	c, err := NewContext(p, form, witnesses, keystream.FromInteger(1).Derive("public"))
+	c, err := NewContext(p, form, 1, witnesses, keystream.FromInteger(1).Derive("public"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func (p *party) attempt(t testing.TB, round, attempt uint32, delta []float64) {
 		if err := d.Prepare(round, attempt); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.Encrypt(p.key, delta[i]); err != nil {
+		if _, err := d.Encrypt(p.key, []float64{delta[i]}); err != nil {
 			t.Fatal(err)
 		}
 		c0[i], c1[i] = d.Ciphertext()
@@ -196,3 +196,27 @@ func smallSet(t testing.TB, n int) Params {
 
 // forms gives both forms, for loops.
 func forms() []Form { return []Form{Whole, Short} }
+
+// recoverOne is Recover of one message.
+func recoverOne(s *Server, c0, share zq.Vector, alpha float64) (float64, error) {
+	m := make([]float64, 1)
+	err := s.Recover(m, c0, share, alpha)
+	return m[0], err
+}
+
+// appendOne is AppendUpdate of one message.
+func appendOne(t testing.TB, c *Context, h Header, m float64) []byte {
+	t.Helper()
+	b, err := c.AppendUpdate(nil, h, []float64{m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// decodeOne is DecodeUpdate of one message.
+func decodeOne(c *Context, b []byte) (Header, float64, error) {
+	m := make([]float64, 1)
+	h, err := c.DecodeUpdate(b, m)
+	return h, m[0], err
+}

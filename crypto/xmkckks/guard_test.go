@@ -107,7 +107,7 @@ func TestDeviceKeepsOrder(t *testing.T) {
 			key, c1 := c.NewAggregatedKey(), c.NewAggregatedC1()
 			c.SetKey(key, d.PublicKey())
 			c.SetC1(c1, d.PublicKey())
-			encrypt := func() error { _, err := d.Encrypt(key, 0.5); return err }
+			encrypt := func() error { _, err := d.Encrypt(key, []float64{0.5}); return err }
 			share := func() error {
 				v, err := d.Share(c1)
 				if (v == nil) != (err != nil) {
@@ -222,7 +222,7 @@ func TestDeviceRefusesSameC1UnderNewLabel(t *testing.T) {
 			encrypt := func(round uint32) {
 				t.Helper()
 				allowed(t, d.Prepare(round, 0))
-				_, err := d.Encrypt(key, 0.5)
+				_, err := d.Encrypt(key, []float64{0.5})
 				allowed(t, err)
 			}
 			encrypt(0)
@@ -274,7 +274,7 @@ func TestShareStays(t *testing.T) {
 				t.Errorf("%v: device %d's share is another", form, i+1)
 			}
 			refused(t, d.Prepare(7, 2), ErrOrder, "has given its decryption share")
-			_, err := d.Encrypt(p.key, 0.5)
+			_, err := d.Encrypt(p.key, []float64{0.5})
 			refused(t, err, ErrOrder, "without fresh randomness")
 			_, err = d.Share(p.c1)
 			refused(t, err, ErrOrder, "or twice")
@@ -322,10 +322,10 @@ func TestDeviceRefusesSenselessValues(t *testing.T) {
 	key := c.NewAggregatedKey()
 	for attempt, x := range []struct {
 		delta   float64
-		clipped bool
-	}{{1.5, false}, {-1.5, false}, {1.6, true}, {-1.6, true}, {math.Inf(1), true}, {math.Inf(-1), true}, {0, false}} {
+		clipped int
+	}{{1.5, 0}, {-1.5, 0}, {1.6, 1}, {-1.6, 1}, {math.Inf(1), 1}, {math.Inf(-1), 1}, {0, 0}} {
 		allowed(t, d.Prepare(0, uint32(attempt)))
-		if clipped, err := d.Encrypt(key, x.delta); err != nil || clipped != x.clipped {
+		if clipped, err := d.Encrypt(key, []float64{x.delta}); err != nil || clipped != x.clipped {
 			t.Errorf("Delta f = %v: clipped %v, error %v", x.delta, clipped, err)
 		}
 		// b~ is 0, so that c0 is m + e0.
@@ -335,11 +335,11 @@ func TestDeviceRefusesSenselessValues(t *testing.T) {
 		}
 	}
 	allowed(t, d.Prepare(1, 0))
-	if _, err := d.Encrypt(key, math.NaN()); err == nil {
+	if _, err := d.Encrypt(key, []float64{math.NaN()}); err == nil {
 		t.Error("a Delta f that is no number was encrypted")
 	}
 	// The refusal costs nothing: the randomness still serves one encryption.
-	if _, err := d.Encrypt(key, 1); err != nil {
+	if _, err := d.Encrypt(key, []float64{1}); err != nil {
 		t.Error(err)
 	}
 }
@@ -420,7 +420,7 @@ func TestRoundAllocatesNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.SetKey(key, d.b)
-				if _, err := d.Encrypt(key, 0.3); err != nil {
+				if _, err := d.Encrypt(key, []float64{0.3}); err != nil {
 					t.Fatal(err)
 				}
 				c.SetC1(c1, d.c1)

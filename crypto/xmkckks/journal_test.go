@@ -74,7 +74,7 @@ func journalDevice(t testing.TB, g Guard) (share func(round uint32) error) {
 		if err := d.Prepare(round, 0); err != nil {
 			return err
 		}
-		if _, err := d.Encrypt(key, 0.5); err != nil {
+		if _, err := d.Encrypt(key, []float64{0.5}); err != nil {
 			return err
 		}
 		_, sent := d.Ciphertext()

@@ -251,7 +251,7 @@ func TestWitnessTolerance(t *testing.T) {
 				}{{0.999, true}, {-0.999, true}, {1.001, k < 2}, {-1.001, k < 2}, {1.9, k < 2}} {
 					c0, share := c.mod.NewVector(c.Revealed()), c.mod.NewVector(c.Revealed())
 					c.addInt128(share, k, encode(x.value*limit, 0))
-					err := server.RecoverPacked(make([]float64, 2), c0, share, alpha)
+					err := server.Recover(make([]float64, 2), c0, share, alpha)
 					if errors.Is(err, ErrWitness) == x.noise {
 						t.Errorf("%s, alpha = %v: coefficient %d at %v times the limit: %v", set.Name, alpha, k, x.value, err)
 					}

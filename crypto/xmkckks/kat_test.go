@@ -94,7 +94,7 @@ func hashRounds(t *testing.T, set Params, form Form) string {
 					writeVector(h, v)
 				}
 			}
-			m, err := server.Recover(p.sum[slot.TxC0], p.sum[slot.TxShare], alpha)
+			m, err := recoverOne(server, p.sum[slot.TxC0], p.sum[slot.TxShare], alpha)
 			if err != nil {
 				t.Fatal(err)
 			}

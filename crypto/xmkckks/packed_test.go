@@ -18,7 +18,7 @@ import (
 
 func packedContext(t testing.TB, p Params, form Form, messages, witnesses int) *Context {
 	t.Helper()
-	c, err := NewPackedContext(p, form, messages, witnesses, keystream.FromInteger(1).Derive("public"))
+	c, err := NewContext(p, form, messages, witnesses, keystream.FromInteger(1).Derive("public"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func (p *party) attemptPacked(t *testing.T, round, attempt uint32, delta [][]flo
 	p.ctx.SetKey(p.key, p.superpose(slot.TxKey, b))
 	for i, d := range p.devices {
 		allowed(t, d.Prepare(round, attempt))
-		if _, err := d.EncryptPacked(p.key, delta[i]); err != nil {
+		if _, err := d.Encrypt(p.key, delta[i]); err != nil {
 			t.Fatal(err)
 		}
 		c0[i], c1[i] = d.Ciphertext()
@@ -222,7 +222,7 @@ func TestServerRecoversPackedMessages(t *testing.T) {
 			p.attemptPacked(t, 0, 0, delta)
 			c0, share := p.sum[slot.TxC0], p.sum[slot.TxShare]
 			m := make([]float64, messages)
-			if err := server.RecoverPacked(m, c0, share, alpha); err != nil {
+			if err := server.Recover(m, c0, share, alpha); err != nil {
 				t.Fatalf("%s, %v: %v", set.Name, form, err)
 			}
 			std := d.ConditionalStd(c, []float64{4, -2, 7})
@@ -242,11 +242,11 @@ func TestServerRecoversPackedMessages(t *testing.T) {
 				for j, prime := range c.Params.Primes {
 					broken[j][k] = (broken[j][k] + prime/2) % prime
 				}
-				if err := server.RecoverPacked(m, broken, share, alpha); !errors.Is(err, ErrWitness) || !strings.Contains(err.Error(), fmt.Sprintf("coefficient %d ", k)) {
+				if err := server.Recover(m, broken, share, alpha); !errors.Is(err, ErrWitness) || !strings.Contains(err.Error(), fmt.Sprintf("coefficient %d ", k)) {
 					t.Errorf("%s, %v: witness %d broken: %v", set.Name, form, k, err)
 				}
 			}
-			if err := server.RecoverPacked(m, c0, p.resum(slot.TxShare, []int64{4, -2, 6}), alpha); !errors.Is(err, ErrWitness) {
+			if err := server.Recover(m, c0, p.resum(slot.TxShare, []int64{4, -2, 6}), alpha); !errors.Is(err, ErrWitness) {
 				t.Errorf("%s, %v: D at other gains: %v", set.Name, form, err)
 			}
 			if fmt.Sprint(m) != fmt.Sprint(before) {
@@ -266,7 +266,7 @@ func TestPackedClipping(t *testing.T) {
 		key := c.NewAggregatedKey() // b~ is 0, so that c0 is m
 		c.SetKey(key, c.mod.NewVector(set.N))
 		allowed(t, d.Prepare(0, 0))
-		clipped, err := d.EncryptPacked(key, []float64{0.5, 2, -0.25, math.Inf(-1), 1, -1.001})
+		clipped, err := d.Encrypt(key, []float64{0.5, 2, -0.25, math.Inf(-1), 1, -1.001})
 		if err != nil || clipped != 3 {
 			t.Errorf("%v: %d messages clipped, %v; want 3", form, clipped, err)
 		}
@@ -281,14 +281,14 @@ func TestPackedClipping(t *testing.T) {
 			"5 messages where a ciphertext has 6": {1, 2, 3, 4, 5}, "7 messages": {1, 2, 3, 4, 5, 6, 7},
 			"Delta f is NaN": {1, 2, 3, math.NaN(), 5, 6},
 		} {
-			if _, err := d.EncryptPacked(key, deltas); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := d.Encrypt(key, deltas); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v: %q: %v", form, want, err)
 			}
 		}
-		if _, err := d.Encrypt(key, 1); err == nil || !strings.Contains(err.Error(), "1 messages where a ciphertext has 6") {
+		if _, err := d.Encrypt(key, []float64{1}); err == nil || !strings.Contains(err.Error(), "1 messages where a ciphertext has 6") {
 			t.Errorf("%v: one message: %v", form, err)
 		}
-		if _, err := d.EncryptPacked(key, make([]float64, 6)); err != nil {
+		if _, err := d.Encrypt(key, make([]float64, 6)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -314,16 +314,16 @@ func TestPackedWireRoundTrip(t *testing.T) {
 					bits += 8 * (len(b) - headerSize)
 				}
 			}
-			if want := set.PackedUplinkBits(form, messages, witnesses); bits < want || bits >= want+4*8 {
+			if want := set.UplinkBits(form, messages, witnesses); bits < want || bits >= want+4*8 {
 				t.Errorf("%s, %v: the messages have %d bits, the uplink %d", set.Name, form, bits, want)
 			}
 			m := []float64{1.5, math.Copysign(0, -1), -0x1p-1074, math.MaxFloat64}
-			b, err := c.AppendPackedUpdate(nil, testHeader(KindUpdate), m)
+			b, err := c.AppendUpdate(nil, testHeader(KindUpdate), m)
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := make([]float64, messages)
-			h, err := c.DecodePackedUpdate(b, got)
+			h, err := c.DecodeUpdate(b, got)
 			if err != nil || h != testHeader(KindUpdate) {
 				t.Fatalf("%s, %v: %+v, %v", set.Name, form, h, err)
 			}
@@ -340,7 +340,7 @@ func TestPackedWireRoundTrip(t *testing.T) {
 func TestPackedUpdateIsStrict(t *testing.T) {
 	set := smallSet(t, 16)
 	c, one := packedContext(t, set, Short, 4, 2), testContext(t, set, Short, 2)
-	good, err := c.AppendPackedUpdate(nil, testHeader(KindUpdate), []float64{1, 2, 3, 4})
+	good, err := c.AppendUpdate(nil, testHeader(KindUpdate), []float64{1, 2, 3, 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,23 +349,23 @@ func TestPackedUpdateIsStrict(t *testing.T) {
 		"short":          good[:len(good)-8],
 		"long":           append(bytes.Clone(good), make([]byte, 8)...),
 		"not finite":     append(bytes.Clone(good[:len(good)-8]), 0, 0, 0, 0, 0, 0, 0xf0, 0x7f),
-		"of one message": one.AppendUpdate(nil, testHeader(KindUpdate), 1),
+		"of one message": appendOne(t, one, testHeader(KindUpdate), 1),
 		"no update":      encodeVector(t, c, KindC0, c.mod.NewVector(6)),
 	} {
-		if _, err := c.DecodePackedUpdate(b, m); !errors.Is(err, ErrWire) {
+		if _, err := c.DecodeUpdate(b, m); !errors.Is(err, ErrWire) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	if _, err := one.DecodeHeader(good); !errors.Is(err, ErrWire) {
 		t.Errorf("a context of one message takes four: %v", err)
 	}
-	if _, err := c.DecodePackedUpdate(good, m[:3]); err == nil {
+	if _, err := c.DecodeUpdate(good, m[:3]); err == nil {
 		t.Error("four values were read into three")
 	}
-	if _, _, err := c.DecodeUpdate(good); err == nil {
+	if _, _, err := decodeOne(c, good); err == nil {
 		t.Error("four values were read as one")
 	}
-	if _, err := c.AppendPackedUpdate(nil, testHeader(KindUpdate), m[:3]); err == nil {
+	if _, err := c.AppendUpdate(nil, testHeader(KindUpdate), m[:3]); err == nil {
 		t.Error("three values were written for four")
 	}
 }
@@ -451,7 +451,7 @@ func TestPackedRefusals(t *testing.T) {
 		{15, 2, "n = 16 coefficients, too few for P = 15 messages and W = 2: allowed are at most 14", true},
 		{math.MaxInt, 1, "allowed are at most 15", true}, {1, 16, "16 witnesses", false},
 	} {
-		_, err := NewPackedContext(set, Short, x.messages, x.witnesses, public)
+		_, err := NewContext(set, Short, x.messages, x.witnesses, public)
 		if err == nil || !strings.Contains(err.Error(), x.want) || errors.Is(err, ErrNoRoom) != x.noRoom {
 			t.Errorf("P = %d, W = %d: %v", x.messages, x.witnesses, err)
 		}
@@ -472,7 +472,7 @@ func TestPackedRefusals(t *testing.T) {
 	d := packedDesign(t, testSet(t, "demo-1024"), Short, 1000, 3, 1)
 	d = packedDesign(t, testSet(t, "demo-1024"), Short, 1024-d.Witnesses, 3, 1)
 	c := packedContext(t, d.Params, Short, d.Link.Messages, d.Witnesses)
-	if err := c.NewServer(d).RecoverPacked(make([]float64, 3), c.mod.NewVector(1024), c.mod.NewVector(1024), 1); err == nil {
+	if err := c.NewServer(d).Recover(make([]float64, 3), c.mod.NewVector(1024), c.mod.NewVector(1024), 1); err == nil {
 		t.Error("a thousand messages were recovered into three values")
 	}
 }

@@ -223,14 +223,8 @@ func (p *Params) ExpansionFactor() float64 { return float64(p.CiphertextBytes())
 
 // UplinkBits gives the payload that a device sends in one attempt at a round:
 // 4 n ceil(log2 q) bits in the whole form (the paper's Section IV-H), and
-// (2n + 2(1+W)) ceil(log2 q) in the short one.
-func (p *Params) UplinkBits(form Form, witnesses int) int {
-	return p.PackedUplinkBits(form, 1, witnesses)
-}
-
-// PackedUplinkBits is UplinkBits for P messages a ciphertext, which the whole form
-// carries at no cost and the short one in (2n + 2(P+W)) ceil(log2 q) bits.
-func (p *Params) PackedUplinkBits(form Form, messages, witnesses int) int {
+// (2n + 2(P+W)) ceil(log2 q) in the short one, of P messages a ciphertext.
+func (p *Params) UplinkBits(form Form, messages, witnesses int) int {
 	return 2 * (p.N + p.revealed(form, messages, witnesses)) * p.CoefficientBits()
 }
 

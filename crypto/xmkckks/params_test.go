@@ -78,26 +78,26 @@ func TestCostsOfASet(t *testing.T) {
 		{"ringwave-8192-200", 409_600, 6_553_600, 51_200, 0x1p96, 200},
 	} {
 		p := testSet(t, x.name)
-		if p.CiphertextBytes() != x.bytes || p.UplinkBits(Whole, 7) != x.uplink || p.ExpansionFactor() != x.expansion || p.Lambda() != x.lambda {
+		if p.CiphertextBytes() != x.bytes || p.UplinkBits(Whole, 1, 7) != x.uplink || p.ExpansionFactor() != x.expansion || p.Lambda() != x.lambda {
 			t.Errorf("%s: %d bytes, %d bits up, expansion %v, Lambda %v; expected %+v",
-				x.name, p.CiphertextBytes(), p.UplinkBits(Whole, 7), p.ExpansionFactor(), p.Lambda(), x)
+				x.name, p.CiphertextBytes(), p.UplinkBits(Whole, 1, 7), p.ExpansionFactor(), p.Lambda(), x)
 		}
 		if logQ := p.LogQ(); !(logQ <= x.logLimit && logQ > x.logLimit-1e-8) {
 			t.Errorf("%s: log2 q = %v, expected %v", x.name, logQ, x.logLimit)
 		}
 	}
 	whole, lean, demo := testSet(t, "paper-4096"), testSet(t, "lean-2048"), testSet(t, "demo-1024")
-	if got, want := whole.UplinkBits(Short, 2), (2*4096+6)*109; got != want {
+	if got, want := whole.UplinkBits(Short, 1, 2), (2*4096+6)*109; got != want {
 		t.Errorf("the short form sends %d bits, expected %d", got, want)
 	}
 	for _, x := range []struct {
 		what      string
 		got, want float64
 	}{
-		{"(2048, 54) whole to whole", float64(lean.UplinkBits(Whole, 0)) / float64(whole.UplinkBits(Whole, 0)), 1. / 4},
-		{"(1024, 27) whole to whole", float64(demo.UplinkBits(Whole, 0)) / float64(whole.UplinkBits(Whole, 0)), 1. / 16},
-		{"(2048, 54) short to whole", float64(lean.UplinkBits(Short, 1)) / float64(whole.UplinkBits(Whole, 0)), 1. / 8},
-		{"(1024, 27) short to whole", float64(demo.UplinkBits(Short, 5)) / float64(whole.UplinkBits(Whole, 0)), 1. / 32},
+		{"(2048, 54) whole to whole", float64(lean.UplinkBits(Whole, 1, 0)) / float64(whole.UplinkBits(Whole, 1, 0)), 1. / 4},
+		{"(1024, 27) whole to whole", float64(demo.UplinkBits(Whole, 1, 0)) / float64(whole.UplinkBits(Whole, 1, 0)), 1. / 16},
+		{"(2048, 54) short to whole", float64(lean.UplinkBits(Short, 1, 1)) / float64(whole.UplinkBits(Whole, 1, 0)), 1. / 8},
+		{"(1024, 27) short to whole", float64(demo.UplinkBits(Short, 1, 5)) / float64(whole.UplinkBits(Whole, 1, 0)), 1. / 32},
 	} {
 		if math.Abs(x.got/x.want-1) > 0.02 {
 			t.Errorf("%s: %.4f of the uplink, expected %.4f", x.what, x.got, x.want)
@@ -126,13 +126,13 @@ func TestValidateRefusals(t *testing.T) {
 	} {
 		p := testSet(t, "ringwave-4096")
 		x.change(&p)
-		_, err := NewContext(p, Whole, 1, keystream.FromInteger(1))
+		_, err := NewContext(p, Whole, 1, 1, keystream.FromInteger(1))
 		if err == nil || !strings.Contains(err.Error(), x.why) || !strings.Contains(err.Error(), "parameter set ringwave-4096") {
 			t.Errorf("%s: %v, expected a refusal that says %q", what, err, x.why)
 		}
 	}
 	for _, witnesses := range []int{-1, 4096} {
-		_, err := NewContext(testSet(t, "ringwave-4096"), Whole, witnesses, keystream.FromInteger(1))
+		_, err := NewContext(testSet(t, "ringwave-4096"), Whole, 1, witnesses, keystream.FromInteger(1))
 		if err == nil || !strings.Contains(err.Error(), "witnesses: allowed are 0 to n-1") {
 			t.Errorf("%d witnesses: %v", witnesses, err)
 		}

@@ -30,21 +30,10 @@ func (c *Context) NewServer(d Design) *Server {
 	}
 }
 
-// Recover forms M = (c~0 + D~)[0] / (alpha Lambda), centred mod q (Eq. 17), and
-// checks that the witnesses, coefficients 1 to W, are noise within the budget. It is
-// for a context of one message a ciphertext.
-func (s *Server) Recover(c0, share zq.Vector, alpha float64) (float64, error) {
-	var m [1]float64
-	if err := s.RecoverPacked(m[:], c0, share, alpha); err != nil {
-		return 0, err
-	}
-	return m[0], nil
-}
-
-// RecoverPacked is Recover for the context's P messages: it writes M of message p,
-// from coefficient p, to dst[p], and checks the coefficients P to P+W-1. On an error
-// dst is as it was.
-func (s *Server) RecoverPacked(dst []float64, c0, share zq.Vector, alpha float64) error {
+// Recover writes M of each of the context's P messages to dst, M of message p being
+// (c~0 + D~)[p] / (alpha Lambda), centred mod q (Eq. 17), and checks that the witnesses,
+// coefficients P to P+W-1, are noise within the budget. On an error dst is as it was.
+func (s *Server) Recover(dst []float64, c0, share zq.Vector, alpha float64) error {
 	c := s.ctx
 	if err := c.checkMessages(len(dst)); err != nil {
 		return fmt.Errorf("recovering M: %w", err)

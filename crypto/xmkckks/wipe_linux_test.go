@@ -24,7 +24,7 @@ func TestNoSecretLeftInMemory(t *testing.T) {
 		messages int
 	}{{"ringwave-4096", Whole, 1}, {"ringwave-4096", Short, 32}, {"paper-4096", Short, 1}} {
 		t.Run(fmt.Sprintf("%s, %v, %d messages", x.set, x.form, x.messages), func(t *testing.T) {
-			c, err := NewPackedContext(testSet(t, x.set), x.form, x.messages, 2, keystream.FromInteger(1))
+			c, err := NewContext(testSet(t, x.set), x.form, x.messages, 2, keystream.FromInteger(1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +80,7 @@ func someRounds(t *testing.T, c *Context, d *Device, first uint32) {
 		if err := d.Prepare(k, 0); err != nil {
 			return err
 		}
-		if _, err := d.EncryptPacked(key, deltas); err != nil {
+		if _, err := d.Encrypt(key, deltas); err != nil {
 			return err
 		}
 		c.SetC1(c1, d.c1)

@@ -116,16 +116,8 @@ func (c *Context) AppendVector(b []byte, h Header, v zq.Vector) ([]byte, error) 
 	return c.appendPacked(b, v, n), nil
 }
 
-// AppendUpdate appends the message of M_k to b, in a context of one message a
-// ciphertext.
-func (c *Context) AppendUpdate(b []byte, h Header, m float64) []byte {
-	h.Kind = KindUpdate
-	b = c.appendHeader(b, h, 8)
-	return binary.LittleEndian.AppendUint64(b, math.Float64bits(m))
-}
-
-// AppendPackedUpdate appends the message of the context's P values of M_k to b.
-func (c *Context) AppendPackedUpdate(b []byte, h Header, m []float64) ([]byte, error) {
+// AppendUpdate appends the message of the context's P values of M_k to b.
+func (c *Context) AppendUpdate(b []byte, h Header, m []float64) ([]byte, error) {
 	if err := c.checkMessages(len(m)); err != nil {
 		return nil, fmt.Errorf("encoding %v: %w", KindUpdate, err)
 	}
@@ -243,20 +235,9 @@ func (c *Context) unpack(b []byte, v zq.Vector, n int) error {
 	return nil
 }
 
-// DecodeUpdate reads the message of M_k, which must be finite, in a context of one
-// message a ciphertext.
-func (c *Context) DecodeUpdate(b []byte) (Header, float64, error) {
-	var m [1]float64
-	h, err := c.DecodePackedUpdate(b, m[:])
-	if err != nil {
-		return Header{}, 0, err
-	}
-	return h, m[0], nil
-}
-
-// DecodePackedUpdate reads the message of the context's P values of M_k into m. All
-// must be finite. On an error m may be partly overwritten.
-func (c *Context) DecodePackedUpdate(b []byte, m []float64) (Header, error) {
+// DecodeUpdate reads the message of the context's P values of M_k into m. All must be
+// finite. On an error m may be partly overwritten.
+func (c *Context) DecodeUpdate(b []byte, m []float64) (Header, error) {
 	h, err := c.DecodeHeader(b)
 	if err != nil {
 		return Header{}, err

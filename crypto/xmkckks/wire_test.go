@@ -55,11 +55,11 @@ func decodeAny(c *Context, b []byte) (again []byte, err error) {
 		return nil, err
 	}
 	if h.Kind == KindUpdate {
-		h, m, err := c.DecodeUpdate(b)
+		h, m, err := decodeOne(c, b)
 		if err != nil {
 			return nil, err
 		}
-		return c.AppendUpdate(nil, h, m), nil
+		return c.AppendUpdate(nil, h, []float64{m})
 	}
 	n, err := c.coefficients(h.Kind)
 	if err != nil {
@@ -97,8 +97,8 @@ func TestWireRoundTrip(t *testing.T) {
 				}
 			}
 			for _, m := range []float64{0, math.Copysign(0, -1), 1.5, -0x1p-1074, math.MaxFloat64} {
-				b := c.AppendUpdate(nil, testHeader(KindUpdate), m)
-				h, got, err := c.DecodeUpdate(b)
+				b := appendOne(t, c, testHeader(KindUpdate), m)
+				h, got, err := decodeOne(c, b)
 				if err != nil || h != testHeader(KindUpdate) || math.Float64bits(got) != math.Float64bits(m) {
 					t.Errorf("M = %v comes back as %v with %+v, %v", m, got, h, err)
 				}
@@ -140,7 +140,7 @@ func TestWireSizeIsUplinkSize(t *testing.T) {
 				}
 				bits += 8 * (len(encodeVector(t, c, k, c.mod.NewVector(n))) - headerSize)
 			}
-			if want := set.UplinkBits(form, witnesses); bits < want || bits >= want+4*8 {
+			if want := set.UplinkBits(form, 1, witnesses); bits < want || bits >= want+4*8 {
 				t.Errorf("%s, %v: the messages have %d bits, the uplink %d", set.Name, form, bits, want)
 			}
 		}
@@ -156,7 +156,7 @@ func TestWireIsStrict(t *testing.T) {
 	rnd := rand.New(keystream.FromInteger(6).Stream())
 	v := randomVector(c, KindC0, rnd)
 	good := encodeVector(t, c, KindC0, v)
-	update := c.AppendUpdate(nil, testHeader(KindUpdate), 2.5)
+	update := appendOne(t, c, testHeader(KindUpdate), 2.5)
 	check := func(what string, b []byte, why string) {
 		t.Helper()
 		_, err := decodeAny(c, b)
@@ -197,14 +197,14 @@ func TestWireIsStrict(t *testing.T) {
 	check("filling bits", change(len(good)-1, good[len(good)-1]|0x80), "filling bits")
 	// A kind of another length, under this payload and under its own.
 	check("another kind", change(5, byte(KindC1)), "a payload of")
-	check("M that is no number", c.AppendUpdate(nil, testHeader(KindUpdate), math.NaN()), "it must be finite")
-	check("infinite M", c.AppendUpdate(nil, testHeader(KindUpdate), math.Inf(-1)), "it must be finite")
+	check("M that is no number", appendOne(t, c, testHeader(KindUpdate), math.NaN()), "it must be finite")
+	check("infinite M", appendOne(t, c, testHeader(KindUpdate), math.Inf(-1)), "it must be finite")
 
 	// A vector of the same length under another name is another message.
 	if _, err := c.DecodeVector(update, c.mod.NewVector(16)); !errors.Is(err, ErrWire) {
 		t.Errorf("M as a vector: %v", err)
 	}
-	if _, _, err := c.DecodeUpdate(good); !errors.Is(err, ErrWire) {
+	if _, _, err := decodeOne(c, good); !errors.Is(err, ErrWire) {
 		t.Errorf("c0 as M: %v", err)
 	}
 	if _, err := c.DecodeVector(good, c.mod.NewVector(4)); err == nil {
@@ -244,7 +244,7 @@ func TestWireIsUnique(t *testing.T) {
 	c := tinyContext(t)
 	rnd := rand.New(keystream.FromInteger(8).Stream())
 	for _, k := range append(vectorKinds(), KindUpdate) {
-		b := c.AppendUpdate(nil, testHeader(k), 2.5)
+		b := appendOne(t, c, testHeader(k), 2.5)
 		if k != KindUpdate {
 			b = encodeVector(t, c, k, randomVector(c, k, rnd))
 		}
@@ -276,7 +276,7 @@ func TestFingerprintTellsContextsApart(t *testing.T) {
 		t.Helper()
 		p := base
 		change(&p)
-		c, err := NewContext(p, form, witnesses, keystream.FromInteger(seed))
+		c, err := NewContext(p, form, 1, witnesses, keystream.FromInteger(seed))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +305,7 @@ func TestFingerprintTellsContextsApart(t *testing.T) {
 	} {
 		add(what, change, Whole, 2, 1)
 	}
-	again, err := NewContext(base, Whole, 2, keystream.FromInteger(1))
+	again, err := NewContext(base, Whole, 1, 2, keystream.FromInteger(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +335,7 @@ func FuzzWire(f *testing.F) {
 		f.Add(b)
 		f.Add(b[:len(b)-1])
 	}
-	f.Add(c.AppendUpdate(nil, testHeader(KindUpdate), -1))
+	f.Add(appendOne(f, c, testHeader(KindUpdate), -1))
 	f.Add(binary.LittleEndian.AppendUint64(c.appendHeader(nil, testHeader(KindUpdate), 8), math.Float64bits(math.NaN())))
 	f.Add([]byte(wireMagic))
 	f.Fuzz(func(t *testing.T, b []byte) {

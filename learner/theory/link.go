@@ -64,7 +64,7 @@ func newLink(u Uplink, devices int, deltaMax float64, rounds int, root keystream
 	if err != nil {
 		return nil, err
 	}
-	l.ctx, err = xmkckks.NewContext(l.design.Params, l.design.Form, l.design.Witnesses, root.Derive("public"))
+	l.ctx, err = xmkckks.NewContext(l.design.Params, l.design.Form, 1, l.design.Witnesses, root.Derive("public"))
 	return l, err
 }
 
