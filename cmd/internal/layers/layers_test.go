@@ -30,7 +30,7 @@ var below = map[string]string{
 }
 
 // leaves are what all rooms may import. They import nothing but each other.
-var leaves = strings.Fields("crypto/secret crypto/keystream phy/zq phy/slot")
+var leaves = strings.Fields("crypto/secret crypto/keystream phy/zq phy/slot radio/intake")
 
 // table has what each package may import, besides leaves; a name that ends in /... stands
 // for all packages of a folder. It is as narrow as what a package promises not to know,
@@ -39,7 +39,9 @@ var leaves = strings.Fields("crypto/secret crypto/keystream phy/zq phy/slot")
 var table = map[string]string{
 	"radio":               "",
 	"radio/array":         "radio/...",
+	"radio/guard":         "radio",
 	"radio/hackrf":        "radio/...",
+	"radio/intake":        "",
 	"radio/loopback":      "radio/...",
 	"radio/pluto":         "radio/...",
 	"radio/rtlsdr":        "radio/...",
@@ -94,6 +96,7 @@ var table = map[string]string{
 	"cmd/internal/chart":     "cmd/internal/runfolder",
 	"cmd/internal/config":    "",
 	"cmd/internal/layers":    "",
+	"cmd/internal/memory":    "",
 	"cmd/internal/report":    "",
 	"cmd/internal/runfolder": "crypto/lockfile phy/gains",
 	"cmd/kernel-bench":       "",
