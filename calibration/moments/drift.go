@@ -26,6 +26,7 @@ type Coherence struct {
 func (l *link) describeTime(d *Device, p sample, o Options) {
 	d.PhaseDrift, d.GainDrift = l.phaseDrift(o.Level), l.gainDrift(p, o.Level)
 	d.PhaseAllan, d.GainAllan = l.allan(p, o.Level)
+	d.PhaseSpectrum, d.GainSpectrum = l.spectra(p, o.Level)
 	d.Rotation = l.rotation(o.Level)
 	d.Offset = l.offset(o.Level)
 	d.Coherence = Coherence{High: math.Inf(1)}
@@ -129,12 +130,13 @@ func (l *link) readable(k int) bool {
 	return math.Abs(l.x[k]) > 3*math.Sqrt(2*l.w[k])
 }
 
-// allan gives the deviations at averages of 1, 2, 4, ... blocks, pooled over the
-// sessions.
-func (l *link) allan(p sample, level float64) (phase, gain []AllanPoint) {
-	root := math.Sqrt(p.mean*p.mean + math.Max(0, p.fading()))
-	var phases, gains [][]float64
-	longest := 0
+// rms is the root mean square of the gain, without noise.
+func (l *link) rms(p sample) float64 { return math.Sqrt(p.mean*p.mean + math.Max(0, p.fading())) }
+
+// tracks gives the phases, unwrapped, and the gains relative to their root mean square
+// block by block, a list a session; NaN where missed or, for a phase, not readable.
+func (l *link) tracks(p sample) (phases, gains [][]float64) {
+	root := l.rms(p)
 	for _, sp := range l.spans {
 		var a, g []float64
 		last := 0.0
@@ -149,6 +151,16 @@ func (l *link) allan(p sample, level float64) (phase, gain []AllanPoint) {
 			a, g = append(a, v), append(g, l.x[k]/root)
 		}
 		phases, gains = append(phases, a), append(gains, g)
+	}
+	return phases, gains
+}
+
+// allan gives the deviations at averages of 1, 2, 4, ... blocks, pooled over the
+// sessions.
+func (l *link) allan(p sample, level float64) (phase, gain []AllanPoint) {
+	phases, gains := l.tracks(p)
+	longest := 0
+	for _, a := range phases {
 		longest = max(longest, len(a))
 	}
 	for m := 1; 2*m < longest; m *= 2 {

@@ -3,7 +3,7 @@
 // It takes in, for each device, complex gains block by block, each with the
 // variance of its estimation error, and gives mu, Omega, sigma, the K-factor and
 // the SNR of every link with confidence intervals, the phase of the mean, how all
-// these move over time (autocorrelation, Allan deviation, drift), and a verdict on
+// these move over time (autocorrelation, Allan deviation, spectra, drift), and a verdict on
 // each assumption that the protocol makes about its channel: a nonzero mean, a
 // Gaussian or Rician fit, the same law in all blocks, independent blocks and
 // devices, one gain for all transmissions of a block, no saturation, one clock.
@@ -190,6 +190,9 @@ type Device struct {
 	// PhaseAllan is the overlapping Allan deviation of the phase, taken as a clock's,
 	// in rad/s; GainAllan that of the gain relative to its root mean square.
 	PhaseAllan, GainAllan []AllanPoint
+	// PhaseSpectrum and GainSpectrum are their power spectral densities; empty where
+	// there are not two segments of blocks in a row.
+	PhaseSpectrum, GainSpectrum Spectrum
 	// PhaseDrift in rad/s and GainDrift (of Mu) in dB/s.
 	PhaseDrift, GainDrift Value
 	// Rotation is the turn between the looks of a block: the carrier's residual

@@ -45,7 +45,8 @@ the channel; and say which regime, group size and digits the bench can carry.
 
 The folder gets calibration.toml, which run takes as calibration.file, soundings.csv
 with a line a burst, gains-<device>.npy (complex128, in order of blocks and looks;
-numpy.load reads it), plots, and with link.record a recording.
+numpy.load reads it), spectra.csv with phase noise L(f) and the gain's density, plots,
+and with link.record a recording.
 
 The bench is the one of the config: radios where [radio] names some, else the
 simulated one. --recording measures a recording of an earlier calibration instead:

@@ -25,6 +25,7 @@ func (k *calibrator) draw(r calibrationResult) ([]string, error) {
 			s.Low, s.High = append(s.Low, -d.Band), append(s.High, d.Band)
 		}
 		s.PhaseDeviation, s.GainDeviation = deviationOf(d.PhaseAllan), deviationOf(d.GainAllan)
+		s.PhaseNoise, s.GainNoise = phaseNoiseOf(d).plot(), gainNoiseOf(d).plot()
 		v.Devices = append(v.Devices, s)
 	}
 	return chart.CalibrationPlots(k.folder.Path(), v)

@@ -51,8 +51,15 @@ func (k *calibrator) analyse(now time.Time) (calibrationResult, error) {
 	if err != nil {
 		return r, err
 	}
-	r.recorded, err = k.writeGains(r.bench)
-	return r, err
+	if r.recorded, err = k.writeGains(r.bench); err != nil {
+		return r, err
+	}
+	spectra, err := encodeSpectra(r.moments.Devices)
+	if err != nil {
+		return r, err
+	}
+	r.recorded = append(r.recorded, spectraName)
+	return r, place(k.folder.WriteAtomic(spectraName, spectra))
 }
 
 // writeGains writes the raw gains for NumPy and gives the files.
@@ -329,6 +336,8 @@ func (r *calibrationResult) json() any {
 		Model      string          `json:"model"`
 		PhaseLasts *bool           `json:"phase_lasts"`
 		Coherence  runfolder.Float `json:"coherence_seconds"`
+		PhaseNoise *jsonNoise      `json:"phase_noise"`
+		GainNoise  *jsonNoise      `json:"gain_noise"`
 		Soundings  int             `json:"soundings"`
 		Missed     int             `json:"missed"`
 		Clipped    int64           `json:"clipped"`
@@ -343,10 +352,11 @@ func (r *calibrationResult) json() any {
 		Files      []string        `json:"files"`
 	}{Created: r.file.Created, Bench: string(r.file.Bench.Kind), Violations: orEmpty(r.moments.Violations()), Advice: r.outlook.json()}
 	for _, d := range r.file.Devices {
+		m := r.moments.Devices[d.Index-1]
 		out.Devices = append(out.Devices, device{
 			d.Index, d.Serial, asJSON(d.Mu), asJSON(d.Omega), asJSON(d.Sigma), asJSON(d.KFactor), asJSON(d.SNRdB),
 			asJSON(d.PhaseRad), asJSON(d.DelaySamples), asJSON(d.OffsetHz), string(d.Model), d.PhaseLasts,
-			runfolder.Float(d.CoherenceSeconds), d.Soundings, d.Missed, d.Clipped, orEmpty(d.Violations),
+			runfolder.Float(d.CoherenceSeconds), phaseNoiseOf(m).json(), gainNoiseOf(m).json(), d.Soundings, d.Missed, d.Clipped, orEmpty(d.Violations),
 		})
 	}
 	for _, p := range slices.Concat(r.recorded, r.plots) {
@@ -384,6 +394,10 @@ func (r *calibrationResult) print(w io.Writer, dir string) {
 		{"missed", func(d calibration.Device) string { return fmt.Sprint(d.Missed) }},
 		{"clipped", func(d calibration.Device) string { return fmt.Sprint(d.Clipped) }},
 	})
+	if columns := r.noiseColumns(); columns != nil {
+		fmt.Fprintln(w)
+		r.printTable(w, columns)
+	}
 	if v := r.moments.Violations(); len(v) > 0 {
 		fmt.Fprintln(w, "\nAssumptions that this bench violates:")
 		for _, sentence := range v {

@@ -59,6 +59,9 @@ func sameCalibration(t *testing.T, got, want string) {
 	if a, b := readFile(t, got, soundingsName), readFile(t, want, soundingsName); !bytes.Equal(a, b) {
 		t.Errorf("%s differs from that of the uninterrupted calibration, from byte %d of %d on", soundingsName, differAt(a, b), len(b))
 	}
+	if a, b := readFile(t, got, spectraName), readFile(t, want, spectraName); !bytes.Equal(a, b) {
+		t.Errorf("%s is\n%s\nwant\n%s", spectraName, a, b)
+	}
 	a, b := readFile(t, got, calibrationName), readFile(t, want, calibrationName)
 	if a, b = dated.ReplaceAll(a, nil), dated.ReplaceAll(b, nil); !bytes.Equal(a, b) {
 		t.Errorf("%s is\n%s\nwant\n%s", calibrationName, a, b)

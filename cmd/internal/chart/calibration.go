@@ -43,6 +43,17 @@ type LinkSeries struct {
 
 	// PhaseDeviation, in radians, and GainDeviation, relative, are Allan's.
 	PhaseDeviation, GainDeviation Deviation
+
+	// PhaseNoise is L(f) in dBc/Hz, GainNoise the gain's density in dB/Hz.
+	PhaseNoise, GainNoise Noise
+}
+
+// Noise is a density in decibels at offsets in hertz, with the ends of its interval, which
+// may be left out, and the density that the measurement itself has, NaN if not known.
+// All slices are of one length.
+type Noise struct {
+	Offset, Value, Low, High []float64
+	Floor                    float64
 }
 
 // Deviation is an Allan deviation at averaging times in seconds, with intervals, which
@@ -58,7 +69,7 @@ const mostPanels = 12
 // of each: gain-clouds (the complex plane, a panel a device, each session with its mean
 // and its ellipse of one deviation), gain-histogram (real effective gains with the
 // density fitted), gain-time and phase-time, delay-time and offset-time where they were
-// measured, autocorrelation and allan. Panels are of the first twelve devices. On an
+// measured, autocorrelation, allan and noise (spectra of phase and gain). Panels are of the first twelve devices. On an
 // error it gives the files written so far.
 func CalibrationPlots(dir string, v CalibrationView) ([]string, error) {
 	pictures := []namedPanels{
@@ -69,6 +80,7 @@ func CalibrationPlots(dir string, v CalibrationView) ([]string, error) {
 		{"delay-time", v.strips("delay (samples)", func(d LinkSeries) []float64 { return d.Delay })},
 		{"offset-time", v.strips("offset (Hz)", func(d LinkSeries) []float64 { return d.Offset })},
 		{"allan", v.allan()},
+		{"noise", v.noise()},
 	}
 	var paths []string
 	for _, p := range pictures {
@@ -294,10 +306,13 @@ func deviceLine(name string, position int, x, y []float64) Series {
 	return s
 }
 
-// allan draws the Allan deviations of phase and of gain, with bars for their intervals
-// where devices are few enough to tell whose a bar is.
+// fewLinks is how many devices at most have their intervals drawn: few enough to tell
+// whose one is.
+const fewLinks = 4
+
+// allan draws the Allan deviations of phase and of gain, with bars for their intervals.
 func (v CalibrationView) allan() panels {
-	p := panels{xLabel: "averaging time (s)", yLabel: "Allan deviation", logX: true, logY: true, own: true, tile: vg.Point{X: 8.5 * vg.Centimeter, Y: 8 * vg.Centimeter}}
+	p := panels{xLabel: "averaging time (s)", yLabel: "Allan deviation", logX: true, logY: true, own: true, tile: pairTile}
 	for _, q := range []struct {
 		title string
 		of    func(LinkSeries) Deviation
@@ -305,24 +320,72 @@ func (v CalibrationView) allan() panels {
 		{"phase (rad/s)", func(d LinkSeries) Deviation { return d.PhaseDeviation }},
 		{"gain (relative)", func(d LinkSeries) Deviation { return d.GainDeviation }},
 	} {
-		l := panel{title: q.title}
-		for i, d := range v.Devices {
+		p.add(q.title, v.Devices, func(i int, d LinkSeries) []Series {
 			a := q.of(d)
 			if len(a.Tau) == 0 {
-				continue
+				return nil
 			}
-			l.series = append(l.series, deviceLine(d.Name, i, a.Tau, a.Value))
-			const few = 4
-			if len(v.Devices) <= few {
-				l.series = append(l.series, a.bars(paletteAt(i))...)
+			line := []Series{deviceLine(d.Name, i, a.Tau, a.Value)}
+			if len(v.Devices) > fewLinks {
+				return line
 			}
-		}
-		if len(l.series) > 0 {
-			p.list = append(p.list, l)
-		}
+			return append(line, a.bars(paletteAt(i))...)
+		})
 	}
 	return p
 }
+
+// pairTile is the size of two panels that stand beside each other alone.
+var pairTile = vg.Point{X: 8.5 * vg.Centimeter, Y: 8 * vg.Centimeter}
+
+// add adds a panel of all devices, if there is anything in it.
+func (p *panels) add(title string, devices []LinkSeries, of func(i int, d LinkSeries) []Series) {
+	l := panel{title: title}
+	for i, d := range devices {
+		l.series = append(l.series, of(i, d)...)
+	}
+	if len(l.series) > 0 {
+		p.list = append(p.list, l)
+	}
+}
+
+// noise draws the spectra of phase and of gain over the offset from the carrier, with
+// bands for their intervals, and lines at what the measurement itself has.
+func (v CalibrationView) noise() panels {
+	p := panels{xLabel: "offset from the carrier (Hz)", yLabel: "density", logX: true, own: true, tile: pairTile}
+	for _, q := range []struct {
+		title string
+		of    func(LinkSeries) Noise
+	}{
+		{"phase noise L(f) (dBc/Hz)", func(d LinkSeries) Noise { return d.PhaseNoise }},
+		{"gain, relative (dB/Hz)", func(d LinkSeries) Noise { return d.GainNoise }},
+	} {
+		p.add(q.title, v.Devices, func(i int, d LinkSeries) []Series {
+			return q.of(d).series(d.Name, i, len(v.Devices) <= fewLinks)
+		})
+	}
+	if n := len(p.list); n > 0 { // in the legend once, in no device's colour
+		p.list[n-1].series = append(p.list[n-1].series, Series{Name: "noise of the soundings", Width: floorWidth, Color: Black})
+	}
+	return p
+}
+
+// series gives the line of the device at a position, its interval and its floor.
+func (n Noise) series(name string, position int, interval bool) []Series {
+	if len(n.Offset) == 0 {
+		return nil
+	}
+	color := paletteAt(position)
+	out := []Series{deviceLine(name, position, n.Offset, n.Value)}
+	if interval && len(n.Low) == len(n.Offset) && len(n.High) == len(n.Offset) {
+		out = append(out, Series{Style: Band, Faint: true, Color: color, X: n.Offset, YLow: n.Low, YHigh: n.High})
+	}
+	ends := []float64{n.Offset[0], n.Offset[len(n.Offset)-1]}
+	return append(out, Series{Width: floorWidth, Color: color, X: ends, Y: []float64{n.Floor, n.Floor}})
+}
+
+// floorWidth is that of the lines at what a measurement itself has.
+const floorWidth = 0.6
 
 // bars gives a line from low to high at every point that has both.
 func (a Deviation) bars(color Color) []Series {

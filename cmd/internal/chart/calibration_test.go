@@ -52,6 +52,14 @@ func someLinks(n int) CalibrationView {
 				a.to.Low, a.to.High = append(a.to.Low, a.at/wide), append(a.to.High, a.at*wide)
 			}
 		}
+		for k := range 30 {
+			f := 0.3 * float64(k+1)
+			for _, n := range []*Noise{&d.PhaseNoise, &d.GainNoise} {
+				value := -40 - 20*math.Log10(f) + 2*r.NormFloat64()
+				n.Offset, n.Value, n.Floor = append(n.Offset, f), append(n.Value, value), -70-float64(i)
+				n.Low, n.High = append(n.Low, value-2), append(n.High, value+3)
+			}
+		}
 		v.Devices = append(v.Devices, d)
 	}
 	return v
@@ -59,7 +67,7 @@ func someLinks(n int) CalibrationView {
 
 // All pictures are there, whole, and the same each time.
 func TestCalibrationPlots(t *testing.T) {
-	names := []string{"gain-clouds", "gain-histogram", "gain-time", "phase-time", "delay-time", "offset-time", "allan", "autocorrelation"}
+	names := []string{"gain-clouds", "gain-histogram", "gain-time", "phase-time", "delay-time", "offset-time", "allan", "noise", "autocorrelation"}
 	var before map[string]string
 	for range 2 {
 		dir := t.TempDir()
@@ -97,6 +105,7 @@ func TestCalibrationPlotsOfLittle(t *testing.T) {
 		"the same gains": {CalibrationView{Devices: []LinkSeries{{Gain: []complex128{0, 0, 0}, Effective: []float64{0, 0}}}}, 2},
 		"no times":       {CalibrationView{Devices: []LinkSeries{{Gain: []complex128{1, 2}, Session: []int{1}}}}, 1},
 		"no numbers":     {CalibrationView{RoundSeconds: nan, Devices: []LinkSeries{{Lags: []float64{1}, Autocorrelation: []float64{nan}, PhaseDeviation: Deviation{Tau: []float64{1}, Value: []float64{0}}}}}, 2},
+		"no density":     {CalibrationView{Devices: []LinkSeries{{PhaseNoise: Noise{Offset: []float64{1}, Value: []float64{math.Inf(-1)}, Floor: nan}}}}, 1},
 		"forty":          {CalibrationView{Devices: slices.Repeat([]LinkSeries{{Effective: []float64{1, 2, 3}}}, 40)}, 1},
 	} {
 		files, err := CalibrationPlots(t.TempDir(), c.view)
