@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"gonum.org/v1/gonum/dsp/fourier"
+	"github.com/mjibson/go-dsp/fft"
 
 	"ringwave/crypto/keystream"
 	"ringwave/phy/modem"
@@ -66,7 +66,8 @@ type link struct {
 }
 
 // bench makes windows from the samples of a burst alone: between them it evaluates the
-// trigonometric polynomial through two of its periods.
+// trigonometric polynomial through two of its periods, by transforms of another library
+// than the one that is tested.
 type bench struct {
 	s        *Sounding
 	spectrum []complex128
@@ -82,10 +83,10 @@ func newBench(s *Sounding, start, length int, seed uint64) *bench {
 	x := s.Samples(1)
 	two := make([]complex128, 2*s.Period())
 	for n := range two {
-		two[n] = complex128(x[s.Guard()+n]) / complex(float64(len(two)), 0)
+		two[n] = complex128(x[s.Guard()+n])
 	}
 	return &bench{
-		s: s, spectrum: fourier.NewCmplxFFT(len(two)).Coefficients(nil, two), start: start, length: length,
+		s: s, spectrum: fft.FFT(two), start: start, length: length,
 		rnd: rand.New(keystream.FromInteger(seed).Derive("sounding test").Stream()), delay: math.NaN(), window: make([]complex64, length),
 	}
 }
@@ -105,7 +106,7 @@ func (b *bench) shift(delay float64) {
 		}
 		ramp[k] = x * cmplx.Rect(1, -2*math.Pi*float64(signed)*delay/float64(n))
 	}
-	two := fourier.NewCmplxFFT(n).Sequence(nil, ramp)
+	two := fft.IFFT(ramp)
 	b.signal = make([]complex128, b.length)
 	for m := range b.signal {
 		t := m - b.start
@@ -139,12 +140,11 @@ func TestSequences(t *testing.T) {
 	check := func(chips []complex128, side complex128) {
 		t.Helper()
 		n := len(chips)
-		fft := fourier.NewCmplxFFT(n)
-		x := fft.Coefficients(nil, chips)
+		x := fft.FFT(chips)
 		for k := range x {
-			x[k] = complex(square(x[k])/float64(n), 0)
+			x[k] = complex(square(x[k]), 0)
 		}
-		for lag, r := range fft.Sequence(nil, x) {
+		for lag, r := range fft.IFFT(x) {
 			want := side
 			if lag == 0 {
 				want = complex(float64(n), 0)
@@ -222,7 +222,7 @@ func checkSpectrum(t *testing.T, s *Sounding) {
 		}
 	}
 	edge := float64(cfg.Length+1) / 2 / float64(s.Period())
-	spectrum := fourier.NewCmplxFFT(n).Coefficients(nil, two)
+	spectrum := fft.FFT(two)
 	outside, bandwidth := 0.0, 0.0
 	for k, v := range spectrum {
 		f := float64(k) / float64(n)
