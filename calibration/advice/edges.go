@@ -1,6 +1,10 @@
 package advice
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
 
 // edges are the boundaries between integers as a receiver had them in the blocks that
 // it read: between the largest symbol that it took for one and the smallest that it
@@ -124,7 +128,7 @@ func tail(x float64) float64 {
 	if x > 9 {
 		return 0
 	}
-	return math.Erfc(x/math.Sqrt2) / 2
+	return distuv.UnitNormal.CDF(-x) // Survival loses the digits of a small one
 }
 
 // residual gives the deviation of the simulated symbols from what the gains alone

@@ -190,7 +190,7 @@ func fisherTail(f, d1, d2 float64) float64 {
 }
 
 // normalTail is the probability of |z| or more.
-func normalTail(z float64) float64 { return math.Erfc(math.Abs(z) / math.Sqrt2) }
+func normalTail(z float64) float64 { return 2 * distuv.UnitNormal.CDF(-math.Abs(z)) }
 
 // studentTail is that of |t| or more.
 func studentTail(t, dof float64) float64 {

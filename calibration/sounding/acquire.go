@@ -270,20 +270,7 @@ func evidence(part, all, degrees float64) float64 {
 }
 
 // threshold gives what a sum of k exponential variables exceeds with the probability p.
-func threshold(k int, p float64) float64 {
-	low, high := 0.0, 1.0
-	for mathext.GammaIncRegComp(float64(k), high) > p {
-		low, high = high, 2*high
-	}
-	for range 60 {
-		if middle := (low + high) / 2; mathext.GammaIncRegComp(float64(k), middle) > p {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return high
-}
+func threshold(k int, p float64) float64 { return mathext.GammaIncRegCompInv(float64(k), p) }
 
 // refine goes from a cell to the maximum of the likelihood.
 func (s *Sounding) refine(windows [][]complex64, start int, search Search, from cell, found Acquired) (Acquired, error) {

@@ -340,6 +340,27 @@ func TestFalseAlarms(t *testing.T) {
 	}
 }
 
+// The threshold of one window is -ln p; of k it is exceeded with the probability
+// e^-x sum_{j<k} x^j/j!.
+func TestThreshold(t *testing.T) {
+	for _, k := range []int{1, 2, 3, 8, 32, 100, 400} {
+		for _, p := range []float64{0.5, 0.05, 1e-6, 1e-13, 1e-30, 1e-300} {
+			x := threshold(k, p)
+			if k == 1 && math.Abs(x/-math.Log(p)-1) > 1e-12 {
+				t.Errorf("one window, p = %v: %v", p, x)
+			}
+			got := 0.0
+			for j := range k {
+				factorial, _ := math.Lgamma(float64(j + 1))
+				got += math.Exp(-x + float64(j)*math.Log(x) - factorial - math.Log(p))
+			}
+			if math.Abs(got-1) > 1e-9 {
+				t.Errorf("%d windows, p = %v: %v is exceeded with %v times that", k, p, x, got)
+			}
+		}
+	}
+}
+
 // Scores are what a correlation in the plain order of time says, by another library's
 // transform: of several windows, at every delay and offset.
 func TestScoresByConvolution(t *testing.T) {

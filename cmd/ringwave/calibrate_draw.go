@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"ringwave/calibration"
 	"ringwave/calibration/moments"
 	"ringwave/calibration/sounder"
@@ -76,7 +78,7 @@ func density(d calibration.Device) (f func(float64) float64, name string) {
 	if d.Model == calibration.Rician && d.KFactor.Value > 0 && !math.IsInf(d.KFactor.Value, 0) {
 		return channel.NewRicianMean(d.KFactor.Value, mu).Density, "Rician"
 	}
-	return func(x float64) float64 { return chart.StandardNormal((x-mu)/sigma) / sigma }, "Gaussian"
+	return distuv.Normal{Mu: mu, Sigma: sigma}.Prob, "Gaussian"
 }
 
 func deviationOf(points []moments.AllanPoint) (d chart.Deviation) {

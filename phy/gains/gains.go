@@ -13,6 +13,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // SignRatio is the |mean|/deviation above which a sign tells: a Gaussian gain has the
@@ -111,8 +113,7 @@ func (w *Watch) turn() {
 			continue
 		}
 		z := sum / math.Sqrt(variance)
-		negative := math.Erfc(z/math.Sqrt2) / 2
-		density := math.Exp(-z*z/2) / math.Sqrt(2*math.Pi)
+		negative, density := distuv.UnitNormal.CDF(-z), distuv.UnitNormal.Prob(z)
 		shift := 2 * (l.Std*l.Std/math.Sqrt(variance)*density - l.Mean*negative)
 		l.Low, l.High = min(l.Low, l.Low+shift), max(l.High, l.High+shift)
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/stat/distuv"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
@@ -22,7 +23,7 @@ func someLinks(n int) CalibrationView {
 	for i := range n {
 		mu, sigma := 0.5+0.1*float64(i), 0.02*math.Pow(50, float64(i)/max(1, float64(n-1)))
 		d := LinkSeries{Name: fmt.Sprintf("device %d", i+1), Mu: mu, Sigma: sigma, Model: "Gaussian fitted"}
-		d.Density = func(x float64) float64 { return StandardNormal((x-mu)/sigma) / sigma }
+		d.Density = func(x float64) float64 { return distuv.Normal{Mu: mu, Sigma: sigma}.Prob(x) }
 		for k := range 400 {
 			h := mu + sigma*r.NormFloat64()
 			session := k / 200

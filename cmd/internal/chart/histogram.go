@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot/vg"
 )
 
@@ -23,12 +25,6 @@ type Histogram struct {
 	ReferenceName string
 
 	Width, Height vg.Length // as in Figure
-}
-
-// StandardNormal gives the density of the normal distribution of mean 0 and
-// deviation 1 at x.
-func StandardNormal(x float64) float64 {
-	return math.Exp(-x*x/2) / math.Sqrt(2*math.Pi)
 }
 
 // Save writes the figure to base.svg and base.png, as Figure.Save does.
@@ -96,16 +92,14 @@ func (h Histogram) bounds(values []float64) (lo, hi float64) {
 // steps gives the outline of the histogram of sorted values, all from lo to hi,
 // as a share of total.
 func steps(values []float64, total int, lo, hi float64) (x, y []float64) {
-	bins := binCount(values, lo, hi)
-	counts := make([]int, bins)
-	for _, v := range values {
-		counts[min(bins-1, int((v-lo)/(hi-lo)*float64(bins)))]++
-	}
-	width := (hi - lo) / float64(bins)
+	edges := floats.Span(make([]float64, binCount(values, lo, hi)+1), lo, hi)
+	bins := slices.Clone(edges)
+	bins[len(bins)-1] = math.Nextafter(hi, math.Inf(1)) // the last one has its end
+	width := (hi - lo) / float64(len(edges)-1)
 	x, y = append(x, lo), append(y, 0)
-	for i, n := range counts {
-		density := float64(n) / float64(total) / width
-		x = append(x, lo+float64(i)*width, lo+float64(i+1)*width)
+	for i, n := range stat.Histogram(nil, bins, values, nil) {
+		density := n / float64(total) / width
+		x = append(x, edges[i], edges[i+1])
 		y = append(y, density, density)
 	}
 	return append(x, hi), append(y, 0)

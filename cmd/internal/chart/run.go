@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"ringwave/cmd/internal/runfolder"
 )
 
@@ -147,7 +149,7 @@ func noiseHistogram(z []float64) Histogram {
 	}
 	return Histogram{
 		XLabel: "decoded noise ε / predicted deviation", Name: "decoded noise", Values: z,
-		Lo: -reach, Hi: reach, Reference: StandardNormal, ReferenceName: "standard normal",
+		Lo: -reach, Hi: reach, Reference: distuv.UnitNormal.Prob, ReferenceName: "standard normal",
 	}
 }
 
