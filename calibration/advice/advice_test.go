@@ -1,6 +1,8 @@
 package advice
 
 import (
+	"context"
+	"errors"
 	"math"
 	"os"
 	"reflect"
@@ -379,6 +381,35 @@ func TestOnlyCoarseLooksEnd(t *testing.T) {
 		if made != want {
 			t.Errorf("stage %d: %d rounds were simulated, wanted are %d", g, made, want)
 		}
+	}
+}
+
+// Rounds that cannot be simulated, and a search that is ended, are errors: what is left of
+// the rounds is no result.
+func TestSearchEnds(t *testing.T) {
+	b := benchOf(t, 3, channel.Gaussian{Mu: 1, Sigma: 0.3}, 3, 30)
+	why := errors.New("the user had enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	o, err := few().complete(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Progress = func(done, _ int) {
+		if done == 1 {
+			cancel(why)
+		}
+	}
+	c := lone(Blind, 3, 3, 0, 1, 1, 1, 1)
+	if _, err := newSearch(ctx, b, o).simulate([]*candidate{c}, finely, 20*part); !errors.Is(err, why) {
+		t.Errorf("a search that was ended: %v", err)
+	}
+	o.Progress = nil
+	odd := *c
+	odd.samples = 0
+	results, err := newSearch(t.Context(), b, o).simulate([]*candidate{&odd}, coarsely, 3)
+	if err == nil || errors.Is(err, context.Canceled) {
+		t.Errorf("no samples a symbol: %v, %d results", err, len(results))
 	}
 }
 

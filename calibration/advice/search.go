@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"ringwave/crypto/xmkckks"
@@ -230,30 +230,22 @@ func (s *search) simulate(list []*candidate, g stage, trials int) ([]result, err
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	next := make(chan job)
-	errs := make([]error, workers)
-	var done sync.WaitGroup
-	for w := range workers {
-		done.Add(1)
-		go func() {
-			defer done.Done()
-			for j := range next {
-				if errs[w] == nil && s.ctx.Err() == nil {
-					errs[w] = s.part(results[j.candidate], g, j.from, j.to)
-				}
-				s.advance()
-			}
-		}()
-	}
+	group, ctx := errgroup.WithContext(s.ctx)
+	group.SetLimit(workers)
 	for _, j := range jobs {
-		next <- j
+		group.Go(func() error {
+			defer s.advance()
+			if ctx.Err() != nil {
+				return nil
+			}
+			return s.part(results[j.candidate], g, j.from, j.to)
+		})
 	}
-	close(next)
-	done.Wait()
-	if err := s.ctx.Err(); err != nil {
+	err := group.Wait()
+	if s.ctx.Err() != nil {
 		return nil, fmt.Errorf("computing advice: %w", context.Cause(s.ctx))
 	}
-	return results, errors.Join(errs...)
+	return results, err
 }
 
 // hopeless is how many rounds in a row without success end a coarse look.

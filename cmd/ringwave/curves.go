@@ -16,11 +16,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/term"
 
 	"ringwave/cmd/internal/chart"
@@ -501,42 +503,36 @@ func measureCurves(cmd *cobra.Command, link config.Link, folder *runfolder.Folde
 func measurePoint(ctx context.Context, cfg trial.Config, blocks int, done func()) (*trial.Tally, error) {
 	outcomes := make([]trial.Outcome, blocks)
 	workers := min(runtime.GOMAXPROCS(0), blocks)
-	errs := make([]error, workers)
 	var mu sync.Mutex
-	next := 0
-	take := func() (int, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if next == blocks || ctx.Err() != nil {
-			return 0, false
-		}
-		next++
-		return next - 1, true
-	}
-	var group sync.WaitGroup
-	for w := range workers {
-		group.Add(1)
-		go func() {
-			defer group.Done()
+	var next atomic.Int64
+	group, working := errgroup.WithContext(ctx)
+	for range workers {
+		group.Go(func() (err error) {
 			b, err := trial.New(cfg)
 			if err != nil {
-				errs[w] = err
-				return
+				return err
 			}
-			for k, ok := take(); ok && errs[w] == nil; k, ok = take() {
-				outcomes[k], errs[w] = b.Trial(ctx, uint32(k))
+			defer func() { err = errors.Join(err, b.Close()) }()
+			for working.Err() == nil {
+				k := int(next.Add(1)) - 1
+				if k >= blocks {
+					return nil
+				}
+				if outcomes[k], err = b.Trial(working, uint32(k)); err != nil {
+					return err
+				}
 				mu.Lock()
 				done()
 				mu.Unlock()
 			}
-			errs[w] = errors.Join(errs[w], b.Close())
-		}()
+			return nil
+		})
 	}
-	group.Wait()
+	err := group.Wait()
 	if ctx.Err() != nil {
 		return nil, errInterrupted
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	var tally trial.Tally

@@ -17,7 +17,8 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"ringwave/crypto/round"
 	"ringwave/crypto/xmkckks"
@@ -215,26 +216,13 @@ func (e *Engine) refusal() *round.Failure {
 	return nil
 }
 
-// each runs a task for every device, side by side, and gives the first device's error.
+// each runs a task for every device, side by side, and returns the error of one that
+// fails.
 func (e *Engine) each(task func(i int) error) error {
-	n := len(e.cfg.Devices)
-	errs := make([]error, n)
-	workers := min(n, runtime.GOMAXPROCS(0))
-	var wait sync.WaitGroup
-	for w := range workers {
-		wait.Add(1)
-		go func() {
-			defer wait.Done()
-			for i := w; i < n; i += workers {
-				errs[i] = task(i)
-			}
-		}()
+	var devices errgroup.Group
+	devices.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range e.cfg.Devices {
+		devices.Go(func() error { return task(i) })
 	}
-	wait.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return devices.Wait()
 }
