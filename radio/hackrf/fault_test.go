@@ -480,11 +480,7 @@ func randomFaults(t *testing.T, rng *rand.Rand) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	began := time.Now()
-	session(t, r, explained)
-	if took := time.Since(began); took > patience {
-		t.Errorf("took %v", took)
-	}
+	session(t, r, explained) // what hangs in it meets its context's end, or that of go test
 	if r.boards[0].Settings().Mode == virtual.ModeTransmit && !excused && !unplugged(t, r.boards[0]) {
 		t.Error("the board still transmits")
 	}
