@@ -31,7 +31,7 @@ const (
 	childArgs = "RINGWAVE_TEST_ARGS"
 	killAt    = "RINGWAVE_TEST_KILL_AT"
 	killFile  = "RINGWAVE_TEST_KILL_FILE"
-	// panics says that SIGUSR1 is to be a panic in a goroutine of its own.
+	// panics says that SIGALRM is to be a panic in a goroutine of its own.
 	panics = "RINGWAVE_TEST_PANIC"
 )
 
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv(panics) != "" {
 		c := make(chan os.Signal, 1)
-		signal.Notify(c, syscall.SIGUSR1)
+		signal.Notify(c, syscall.SIGALRM)
 		go func() {
 			<-c
 			panic("a bug in a pool")

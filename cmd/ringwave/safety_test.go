@@ -417,7 +417,7 @@ func carriersOfTheDead(t *testing.T, program string) {
 			return cmd
 		})
 		s.onAir(t, r)
-		dies(t, s, r, syscall.SIGUSR1)
+		dies(t, s, r, syscall.SIGALRM)
 		wantAll(t, r.output.String(), "panic: a bug in a pool")
 	})
 	// What ends programs of a terminal, or of its group, does not end the guard.
