@@ -133,7 +133,7 @@ func TestReadRefuses(t *testing.T) {
 		"truth":             {"\nphase_lasts = true", "\nphase_lasts = 1", "device 2: phase_lasts is 1: it must be true or false"},
 		"header":            {"[bench]", "[[bench]]", "bench is a list: it must be a table under the header [bench]"},
 		"headers":           {"[[advice]]", "[advice]", "advice is a table: it must be tables under headers [[advice]]"},
-		"too much":          {"# Whatever", strings.Repeat("#\n", maxFile/2) + "# Whatever", "more than 1048576 bytes"},
+		"too much":          {"# Whatever", strings.Repeat("#\n", MaxFile/2) + "# Whatever", "more than 1048576 bytes"},
 	} {
 		text := strings.Replace(whole, c.old, c.new, 1)
 		if text == whole {

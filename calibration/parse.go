@@ -15,14 +15,14 @@ import (
 	"ringwave/radio/intake"
 )
 
-// maxFile bounds a calibration file: some thousand devices.
-const maxFile = 1 << 20
+// MaxFile bounds a calibration file, in bytes: some thousand devices.
+const MaxFile = 1 << 20
 
 // Read reads and checks a calibration file; devices come by index. Whatever is wrong
 // with it is an *Error of one sentence: the file, the key, its value and what is
 // allowed.
 func Read(path string) (File, error) {
-	data, err := intake.ReadFile(path, maxFile)
+	data, err := intake.ReadFile(path, MaxFile)
 	var excess *intake.Excess
 	if errors.As(err, &excess) {
 		return File{}, failf("%s: the calibration file: %v", path, excess)
@@ -35,8 +35,8 @@ func Read(path string) (File, error) {
 
 // Parse is Read on bytes; name stands for the file in errors.
 func Parse(name string, data []byte) (File, error) {
-	if len(data) > maxFile {
-		return File{}, failf("%s: the calibration file has more than %d bytes, which is all that is allowed", name, maxFile)
+	if len(data) > MaxFile {
+		return File{}, failf("%s: the calibration file has more than %d bytes, which is all that is allowed", name, MaxFile)
 	}
 	f, err := decode(string(data))
 	if err != nil {

@@ -424,16 +424,16 @@ func TestTable(t *testing.T) {
 	r := newRig(t, 2, 34, 2)
 	ok(t, r.medium.Drop(20_000, 100))
 	data := table(t, r.run(), 2)
-	blocks, n, err := sounder.ReadTable(data, 2, 2)
+	blocks, n, err := sounder.ReadTable(bytes.NewReader(data), 1<<20, 2, 2)
 	ok(t, err)
-	if n != len(data) || !bytes.Equal(table(t, blocks, 2), data) {
+	if n != int64(len(data)) || !bytes.Equal(table(t, blocks, 2), data) {
 		t.Error("a table that is read and written again is another")
 	}
 	// A killed process leaves whole blocks and a part of one.
 	for cut := len(data) - 1; cut > len(data)-2000; cut -= 97 {
-		blocks, n, err := sounder.ReadTable(data[:cut], 2, 2)
+		blocks, n, err := sounder.ReadTable(bytes.NewReader(data[:cut]), 1<<20, 2, 2)
 		ok(t, err)
-		if n > cut || !bytes.Equal(table(t, blocks, 2), data[:n]) {
+		if n > int64(cut) || !bytes.Equal(table(t, blocks, 2), data[:n]) {
 			t.Errorf("cut at %d: %d bytes are kept", cut, n)
 		}
 	}
@@ -449,7 +449,7 @@ func TestTable(t *testing.T) {
 		"a negative one":  {damage("\n0,0,0,1,0,1,", "\n0,0,0,1,0,-1,"), "receiver_epoch"},
 		"too few columns": {damage(",,", ","), "columns"},
 	} {
-		if _, _, err := sounder.ReadTable(c.data, 2, 2); err == nil || !strings.Contains(err.Error(), c.text) {
+		if _, _, err := sounder.ReadTable(bytes.NewReader(c.data), 1<<20, 2, 2); err == nil || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -459,12 +459,12 @@ func FuzzTable(f *testing.F) {
 	r := newRig(f, 1, 33, 1)
 	f.Add(table(f, r.run()[:2], 1))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		blocks, n, err := sounder.ReadTable(data, 1, 1)
+		blocks, n, err := sounder.ReadTable(bytes.NewReader(data), 1<<20, 1, 1)
 		if err != nil {
 			return
 		}
-		again, _, err := sounder.ReadTable(table(t, blocks, 1), 1, 1)
-		if err != nil || len(again) != len(blocks) || n > len(data) {
+		again, _, err := sounder.ReadTable(bytes.NewReader(table(t, blocks, 1)), 1<<20, 1, 1)
+		if err != nil || len(again) != len(blocks) || n > int64(len(data)) {
 			t.Errorf("%d blocks of %d bytes read again as %d: %v", len(blocks), n, len(again), err)
 		}
 	})

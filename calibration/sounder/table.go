@@ -12,6 +12,7 @@ import (
 	"ringwave/calibration/sounding"
 	"ringwave/phy/modem"
 	"ringwave/radio"
+	"ringwave/radio/intake"
 )
 
 // tableHeader is the first line of a table of soundings: one line a burst. Numbers are
@@ -76,35 +77,42 @@ func row(b Block, r Record, look, device int) []string {
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
+// maxLine bounds a line of a table, in bytes: its numbers take 700 at most, and the
+// reason why a burst was missed is a sentence.
+const maxLine = 4096
+
 // ReadTable reads a table of blocks that follow one another from 0 on, of so many looks
-// and devices. A last block that is not whole, as a killed process leaves it, is left
-// out; length is that of what counts, in bytes. Errors name the line.
-func ReadTable(data []byte, looks, devices int) (blocks []Block, length int, err error) {
+// and devices, and at most as many blocks. A last block that is not whole, as a killed
+// process leaves it, is left out; length is that of what counts, in bytes. Errors name
+// the line.
+func ReadTable(r io.Reader, most, looks, devices int) (blocks []Block, length int64, err error) {
 	if looks < 1 || devices < 1 {
 		return nil, 0, fmt.Errorf("%d looks of %d devices: there must be one of each", looks, devices)
 	}
-	rest := data
-	head, rest, ok := cut(rest)
+	lines := intake.NewLines(r, intake.LineLimits{Bytes: maxLine, Lines: 1 + int64(most)*int64(looks)*int64(devices)})
+	head, ok := lines.Next()
+	if !ok && lines.Err() != nil {
+		return nil, 0, lines.Err()
+	}
 	if !ok || !bytes.Equal(head, headerLine()) {
 		return nil, 0, fmt.Errorf("line 1: this is not the header of a table of soundings")
 	}
-	length = len(data) - len(rest)
-	for line := 2; ; {
+	for {
+		length = lines.End()
 		b := Block{Number: len(blocks)}
 		for k := range looks * devices {
-			var text []byte
-			if text, rest, ok = cut(rest); !ok {
-				return blocks, length, nil
+			text, ok := lines.Next()
+			if !ok {
+				return blocks, length, lines.Err()
 			}
 			if err := b.read(text, k/devices, k%devices); err != nil {
-				return nil, 0, fmt.Errorf("line %d: %w", line, err)
+				return nil, 0, fmt.Errorf("line %d: %w", lines.Number(), err)
 			}
-			line++
 		}
 		if n := len(blocks); n > 0 && (b.Session < blocks[n-1].Session || b.At < 0) {
-			return nil, 0, fmt.Errorf("line %d: session %d follows session %d: they ascend", line-1, b.Session, blocks[n-1].Session)
+			return nil, 0, fmt.Errorf("line %d: session %d follows session %d: they ascend", lines.Number(), b.Session, blocks[n-1].Session)
 		}
-		blocks, length = append(blocks, b), len(data)-len(rest)
+		blocks = append(blocks, b)
 	}
 }
 
@@ -114,14 +122,11 @@ func headerLine() []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// cut gives the next whole line.
-func cut(data []byte) (line, rest []byte, ok bool) { return bytes.Cut(data, []byte("\n")) }
-
 // read takes in the line of a look and device.
 func (b *Block) read(text []byte, look, device int) error {
 	fields, err := csv.NewReader(bytes.NewReader(text)).Read()
 	if err != nil {
-		return fmt.Errorf("%q is no line of a table", text)
+		return fmt.Errorf("%.80q is no line of a table", text)
 	}
 	if len(fields) != len(tableHeader) {
 		return fmt.Errorf("there are %d columns: %d are expected", len(fields), len(tableHeader))
@@ -169,7 +174,7 @@ func (p *fieldReader) text() string {
 
 func (p *fieldReader) fail(kind string) {
 	if p.err == nil {
-		p.err = fmt.Errorf("%s is %q: it must be %s", tableHeader[p.next-1], p.fields[p.next-1], kind)
+		p.err = fmt.Errorf("%s is %.80q: it must be %s", tableHeader[p.next-1], p.fields[p.next-1], kind)
 	}
 }
 

@@ -60,7 +60,7 @@ func TestAccuracyIsThatOfTheTestSet(t *testing.T) {
 			"--set", "experiment.aggregator=" + aggregator, "--set", "devices.count=2", "--set", "optimizer.rounds=30",
 			"--set", "optimizer.evaluate_every_rounds=10", "--set", "optimizer.batch_size=20", "--set", "optimizer.eta0=1", "--set", "optimizer.gamma0=0.5",
 			"--set", "encryption.delta_max=1", "--set", "channel.pilot_std=0", "--set", "link.snr_db=120"})...)
-		rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName))
+		rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName), 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}

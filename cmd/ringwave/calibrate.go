@@ -215,26 +215,28 @@ func calibratorIn(folder *runfolder.Folder) (*calibrator, error) {
 		return nil, err
 	}
 	path := filepath.Join(folder.Path(), soundingsName)
-	data, err := os.ReadFile(path)
-	if err != nil {
+	if k.table, err = os.OpenFile(path, os.O_RDWR, 0o644); err != nil {
 		return nil, place(fmt.Errorf("this is no calibration's folder: %w", err))
 	}
-	blocks, length, err := sounder.ReadTable(data, c.Calibration.Looks, c.Devices.Count)
-	if err != nil {
-		return nil, bad(fmt.Errorf("%s: %w", path, err))
-	}
-	if len(blocks) > c.Calibration.Blocks {
-		return nil, bad(fmt.Errorf("%s: there are %d blocks, and calibration.blocks is %d", path, len(blocks), c.Calibration.Blocks))
-	}
-	k.blocks = blocks
-	if k.table, err = os.OpenFile(path, os.O_WRONLY, 0o644); err != nil {
-		return nil, place(err)
-	}
-	if err := k.table.Truncate(int64(length)); err != nil {
+	if err := k.readTable(path); err != nil {
 		return nil, errors.Join(err, k.table.Close())
 	}
+	return k, nil
+}
+
+// readTable takes in the whole blocks of the table, and leaves it behind them.
+func (k *calibrator) readTable(path string) error {
+	c := k.cfg
+	blocks, length, err := sounder.ReadTable(k.table, c.Calibration.Blocks, c.Calibration.Looks, c.Devices.Count)
+	if err != nil {
+		return bad(fmt.Errorf("%s: %w", path, err))
+	}
+	k.blocks = blocks
+	if err := k.table.Truncate(length); err != nil {
+		return err
+	}
 	_, err = k.table.Seek(0, io.SeekEnd)
-	return k, err
+	return err
 }
 
 // runCalibration measures, writes and prints.

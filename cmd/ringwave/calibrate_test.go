@@ -280,6 +280,8 @@ func TestBadCalibration(t *testing.T) {
 		{"damaged line", again(soundings("number", line(20, func(f []string) { f[9] = "x" }))), []string{soundingsName, "line 20", "gain_i", `"x"`}},
 		{"wild number", again(soundings("wild", line(20, func(f []string) { f[9] = "NaN" }))), []string{soundingsName, "line 20", "gain_i", `"NaN"`}},
 		{"swapped lines", again(soundings("order", line(5, func(f []string) { f[3] = "2" }))), []string{soundingsName, "line 5", "device 2"}},
+		{"a long line", again(soundings("long", line(20, func(f []string) { f[9] = strings.Repeat("1", 5000) }))), []string{soundingsName, "line 20 is longer than 4096 bytes; allowed is at most 4096 bytes"}},
+		{"more lines", again(soundings("more", func(s string) string { return s + strings.Repeat("\n", 10) })), []string{soundingsName, "the number of lines is more than", "allowed is at most"}},
 		{"a column too few", again(soundings("columns", func(s string) string { return strings.Replace(s, ",", ";", 40) })), []string{soundingsName, "line 1"}},
 		{"fewer blocks", again(folder("fewer", done, func(d string) {
 			rewrite(d, runfolder.ConfigName, func(s string) string {

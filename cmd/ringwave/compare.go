@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,8 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ringwave/calibration"
 	"ringwave/cmd/internal/config"
 	"ringwave/cmd/internal/runfolder"
+	"ringwave/radio/intake"
 )
 
 // The files that a comparison adds to its plots.
@@ -140,7 +141,7 @@ func readRun(dir string) (cfg config.Config, run comparedRun, key groupKey, err 
 	if run.summary, err = runfolder.ReadSummary(filepath.Join(dir, runfolder.SummaryName)); err != nil {
 		return cfg, run, key, bad(fmt.Errorf("%w (has the run ended?)", err))
 	}
-	if run.rows, err = runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName)); err != nil {
+	if run.rows, err = runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName), cfg.Optimizer.Rounds); err != nil {
 		return cfg, run, key, bad(err)
 	}
 	manifest, err := runfolder.ReadManifest(filepath.Join(dir, runfolder.ManifestName))
@@ -174,9 +175,9 @@ func dataOf(cfg config.Config, key groupKey) string {
 
 // digestOf gives the first digits of a file's SHA-256.
 func digestOf(path string) (string, error) {
-	data, err := os.ReadFile(path)
+	data, err := intake.ReadFile(path, calibration.MaxFile)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%s: %w", path, err)
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:6]), nil

@@ -122,7 +122,7 @@ func checkReached(t *testing.T, l tableLine, got reachedLine, accuracy float64, 
 	var rounds []float64
 	reached := 0
 	for _, dir := range runs {
-		rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName))
+		rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName), 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}

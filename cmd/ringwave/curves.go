@@ -188,6 +188,12 @@ func (f *curveFlags) config(cmd *cobra.Command, args []string) (config.Config, e
 	return c, bad(err)
 }
 
+// The most values of a list, and points of all curves.
+const (
+	maxCurveList   = 1000
+	maxCurvePoints = 1 << 16
+)
+
 func (f *curveFlags) settings(c config.Config) (curveSettings, error) {
 	l := c.Link
 	s := curveSettings{
@@ -211,6 +217,17 @@ func (f *curveFlags) settings(c config.Config) (curveSettings, error) {
 	}
 	if s.SNRdB, err = parseList("--snr", f.snr, -20, 200); err != nil {
 		return s, err
+	}
+	for _, list := range []struct {
+		flag   string
+		values int
+	}{{"--devices", len(s.Devices)}, {"--sigma", len(s.Sigma)}, {"--snr", len(s.SNRdB)}} {
+		if list.values > maxCurveList {
+			return s, fmt.Errorf("%s has %d values: allowed are at most %d", list.flag, list.values, maxCurveList)
+		}
+	}
+	if n := len(s.Devices) * len(s.Sigma) * len(s.SNRdB); n > maxCurvePoints {
+		return s, fmt.Errorf("--devices, --sigma and --snr make %d points: allowed are at most %d", n, maxCurvePoints)
 	}
 	const mostBlocks, mostAttempts = 1_000_000, 1000
 	if f.blocks < 1 || f.blocks > mostBlocks {
@@ -354,29 +371,44 @@ func tryBench(cfg trial.Config) error {
 	return b.Close()
 }
 
-// maxCurves bounds the file of curves that were begun, in bytes.
-const maxCurves = 64 << 20
+// readCurves reads curves that were begun, of so many points. There are none where the
+// file cannot be read.
+func readCurves(path string, points int) (begun curveResult, any bool, err error) {
+	// A point takes some hundred bytes, and the lists of settings a line a number.
+	data, err := intake.ReadFile(path, 1<<18+2048*int64(points))
+	var excess *intake.Excess
+	if errors.As(err, &excess) {
+		return begun, false, fmt.Errorf("%s: %w", path, err)
+	}
+	if err != nil {
+		return begun, false, nil
+	}
+	// First: decoded, short elements of a list take many times their text.
+	limits := intake.JSONLimits{Depth: 8, Members: 256, Elements: max(points, maxCurveList)}
+	if err := intake.CheckJSON("the result", data, limits); err != nil {
+		return begun, false, fmt.Errorf("%s is not what this command writes (%w): name a new folder", path, err)
+	}
+	if err := json.Unmarshal(data, &begun); err != nil {
+		return begun, false, fmt.Errorf("%s is not what this command writes (%w): name a new folder", path, err)
+	}
+	return begun, true, nil
+}
 
 // openCurves makes the folder, or opens one that was begun with the same settings.
 func openCurves(dir string, c config.Config, settings curveSettings) (*runfolder.Folder, curveResult, error) {
 	result := curveResult{Settings: settings, Points: []curvePoint{}}
-	data, err := intake.ReadFile(filepath.Join(dir, curvesJSON), maxCurves)
-	var excess *intake.Excess
-	if errors.As(err, &excess) {
-		return nil, result, bad(fmt.Errorf("%s: %w", filepath.Join(dir, curvesJSON), excess))
-	}
+	grid := settings.grid()
+	begun, any, err := readCurves(filepath.Join(dir, curvesJSON), len(grid))
 	if err != nil {
+		return nil, result, bad(err)
+	}
+	if !any {
 		folder, err := createCurves(dir, c, result)
 		return folder, result, err
-	}
-	var begun curveResult
-	if err := json.Unmarshal(data, &begun); err != nil {
-		return nil, result, bad(fmt.Errorf("%s is not what this command writes (%v): name a new folder", filepath.Join(dir, curvesJSON), err))
 	}
 	if err := sameSettings(filepath.Join(dir, curvesJSON), begun.Settings, settings); err != nil {
 		return nil, result, bad(err)
 	}
-	grid := settings.grid()
 	for i, p := range begun.Points {
 		if i >= len(grid) || p.Devices != grid[i].Devices || p.Sigma != grid[i].Sigma || p.SNRdB != grid[i].SNRdB || p.Blocks != settings.Blocks {
 			return nil, result, bad(fmt.Errorf("%s: point %d is not the one that its settings ask for: name a new folder", filepath.Join(dir, curvesJSON), i+1))

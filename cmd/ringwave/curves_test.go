@@ -146,10 +146,23 @@ func TestCurvesRefuse(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(torn, curvesJSON), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	// Short points would take gigabytes.
+	long := t.TempDir()
+	if err := os.WriteFile(filepath.Join(long, curvesJSON), []byte(`{"points": [{}`+strings.Repeat(",{}", 2000)+"]}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	huge := t.TempDir()
+	if err := os.WriteFile(filepath.Join(huge, curvesJSON), bytes.Repeat([]byte(" "), 1<<20), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
+		{[]string{"--out", long}, "the length of points is more than 1000; allowed is at most 1000"},
+		{[]string{"--out", huge}, curvesJSON + ": the length is more than"},
+		{[]string{"--devices", "1:9:1", "--sigma", "1:100:1", "--snr", "1:100:1"}, "make 90000 points: allowed are at most 65536"},
+		{[]string{"--snr", "1:50:0.1,50.05:150:0.1"}, "--snr has 1491 values: allowed are at most 1000"},
 		{[]string{"--devices", "0"}, "--devices: 0 is not allowed: allowed are 1 to 32"},
 		{[]string{"--devices", "2.5"}, "2.5 is not a whole number"},
 		{[]string{"--devices", ""}, `"" is neither`},

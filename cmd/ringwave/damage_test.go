@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -118,6 +119,16 @@ func TestJournalOfSeedsTamperedWith(t *testing.T) {
 	wantRefused(t, dir, "emptied", path, "no decryption share of device 1 in round 1, which metrics.csv has")
 	writeFile(t, journal[:len(journal)-2*40], path)
 	wantRefused(t, dir, "cut", path, "no decryption share of device")
+	most := int64(journalRecordBytes * (3*400 + maxSittings))
+	writeFile(t, journal, path)
+	if err := os.Truncate(path, most+1); err != nil {
+		t.Fatal(err)
+	}
+	wantRefused(t, dir, "long", path, fmt.Sprintf("has %d bytes; allowed is a regular file of at most %d bytes", most+1, most))
+	if err := os.Truncate(path, most); err != nil {
+		t.Fatal(err)
+	}
+	wantRefused(t, dir, "padded", path, "damaged")
 	writeFile(t, journal, path)
 	before := len(metricsOf(t, dir))
 	stopped(t, dir, int64(len(readFile(t, dir, runfolder.MetricsName))+300), "run", "--resume", dir)

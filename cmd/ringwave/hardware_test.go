@@ -35,7 +35,7 @@ func quick(name, dir string, rounds int, more ...string) []string {
 
 func metricsOf(t *testing.T, dir string) []runfolder.Row {
 	t.Helper()
-	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName))
+	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -161,7 +161,7 @@ func TestFirstRunWithoutData(t *testing.T) {
 // checkNoise wants every eps within six deviations conditional on the gains.
 func checkNoise(t *testing.T, dir string) {
 	t.Helper()
-	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName))
+	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +309,7 @@ func TestSystemRandomness(t *testing.T) {
 			t.Errorf("the output does not say where the keys come from:\n%s", stderr)
 		}
 		var err error
-		if rows[i], err = runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName)); err != nil {
+		if rows[i], err = runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName), 1<<20); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -334,7 +334,7 @@ func TestWaveform(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	mustRun(t, append(args, "--out", dir)...)
 	checkNoise(t, dir)
-	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName))
+	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

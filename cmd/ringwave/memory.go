@@ -132,7 +132,7 @@ func checkMemory(c config.Config, needs []need) error {
 	if err != nil {
 		return err
 	}
-	return bad(fmt.Errorf("about %s of memory are needed, %s of them for %s, and %s has %s: lower %s",
+	return bad(fmt.Errorf("about %s of memory are needed, %s of them for %s, and %s has %s: lower %s, or set GOMEMLIMIT to what may be taken",
 		bytesText(total), bytesText(most.bytes), keys, there.Of, bytesText(float64(there.Bytes)), strings.Join(most.keys, " or ")))
 }
 

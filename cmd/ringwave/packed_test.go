@@ -227,7 +227,7 @@ func TestPackedOverTheWaveform(t *testing.T) {
 // checkReadNoise is checkNoise for runs some of whose rounds may be skipped.
 func checkReadNoise(t *testing.T, dir string) {
 	t.Helper()
-	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName))
+	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

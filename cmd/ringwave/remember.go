@@ -90,7 +90,7 @@ func (s *session) remember(from *runfolder.Checkpoint, rows []runfolder.Row) (er
 	r := &remembered{sync: systemKeys(s.cfg), rows: map[int]runfolder.Row{}}
 	s.remembered = r
 	if p := s.cfg.Optimizer.PackedDirections; p > 1 {
-		if r.messages, r.values, err = s.folder.OpenMessages(p); err != nil {
+		if r.messages, r.values, err = s.folder.OpenMessages(s.cfg.Optimizer.Rounds, p); err != nil {
 			return place(err)
 		}
 	}
@@ -180,13 +180,29 @@ func (s *session) checkEpoch(from *runfolder.Checkpoint) error {
 	return nil
 }
 
-// requireJournal refuses to go on without the record of shares.
+// requireJournal refuses to go on without the record of shares, and with one that is
+// longer than the run's can be: it would all be read.
 func (s *session) requireJournal(path string) error {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
 		return bad(fmt.Errorf("%s is missing: without the record of decryption shares devices might answer twice; start a new run", path))
+	}
+	if err != nil {
+		return place(fmt.Errorf("looking at the record of decryption shares: %w", err))
+	}
+	most := journalRecordBytes * (int64(s.cfg.Devices.Count)*int64(s.cfg.Optimizer.Rounds) + maxSittings)
+	if size := info.Size(); size > most || !info.Mode().IsRegular() {
+		return bad(fmt.Errorf("%s has %d bytes; allowed is a regular file of at most %d bytes, a share of each of the %d devices in each of the %d rounds", path, size, most, s.cfg.Devices.Count, s.cfg.Optimizer.Rounds))
 	}
 	return nil
 }
+
+// journalRecordBytes is no less than a record of the journal takes, and maxSittings than
+// what a run is begun and resumed.
+const (
+	journalRecordBytes = 64
+	maxSittings        = 1 << 16
+)
 
 // openJournal opens the record of decryption shares and gives the key epoch of the
 // first round that is sent, which it gives, too. Keys from a seed are those of before.
@@ -206,7 +222,7 @@ func (s *session) openJournal(from *runfolder.Checkpoint) (epoch uint32, first i
 	var rows []runfolder.Row
 	if from != nil {
 		first = from.Round + 1
-		if rows, err = runfolder.ReadMetrics(filepath.Join(s.folder.Path(), runfolder.MetricsName)); err != nil {
+		if rows, err = runfolder.ReadMetrics(filepath.Join(s.folder.Path(), runfolder.MetricsName), s.cfg.Optimizer.Rounds); err != nil {
 			return 0, 0, place(err)
 		}
 		if err := s.checkJournal(rows); err != nil {

@@ -86,6 +86,11 @@ func replay(ctx context.Context, w io.Writer, what string, flags replayFlags) er
 	if c.Link.Kind != kindWaveform || c.Link.Record == recordNone && !list.bare {
 		return bad(fmt.Errorf("%s: the run was not recorded (link.kind is %s, link.record %s)", list.config, c.Link.Kind, c.Link.Record))
 	}
+	if !list.bare {
+		if list.recordings, err = recordingsOfRun(what, c.Optimizer.Rounds); err != nil {
+			return err
+		}
+	}
 	p, err := newPlayer(c, filepath.Dir(list.config))
 	if err != nil {
 		return err
@@ -120,11 +125,13 @@ type recordings struct {
 
 const fileScheme = "file"
 
-// recordingsOf finds what is to be replayed.
+// recordingsOf finds what is to be replayed, but for the recordings of a run.
 func recordingsOf(what string) (recordings, error) {
 	info, err := os.Stat(what)
 	if err == nil && info.IsDir() {
-		return recordingsOfRun(what)
+		list := recordings{config: filepath.Join(what, runfolder.ConfigName)}
+		_, err := os.Stat(list.config)
+		return list, place(err)
 	}
 	uri := what
 	if strings.HasSuffix(what, ".sigmf-meta") || strings.HasSuffix(what, ".sigmf-data") {
@@ -142,24 +149,20 @@ func recordingsOf(what string) (recordings, error) {
 	return recordings{[]recording{{uri, -1}}, filepath.Join(run, runfolder.ConfigName), true}, nil
 }
 
-// recordingsOfRun gives those of the rounds that metrics.csv has.
-func recordingsOfRun(dir string) (recordings, error) {
-	list := recordings{config: filepath.Join(dir, runfolder.ConfigName)}
-	if _, err := os.Stat(list.config); err != nil {
-		return list, place(err)
-	}
-	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName))
+// recordingsOfRun gives those of the rounds, of so many at most, that metrics.csv has.
+func recordingsOfRun(dir string, rounds int) (list []recording, err error) {
+	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName), rounds)
 	if err != nil {
-		return list, place(err)
+		return nil, place(err)
 	}
 	for _, r := range rows {
 		if r.Attempts == 0 {
 			continue // skipped by a resume: nothing was received
 		}
 		uri := radio.URI{Scheme: fileScheme, Name: recordingBase(dir, uint32(r.Round))}
-		list.recordings = append(list.recordings, recording{uri.String(), int64(r.Round)})
+		list = append(list, recording{uri.String(), int64(r.Round)})
 	}
-	if len(list.recordings) == 0 {
+	if len(list) == 0 {
 		return list, bad(fmt.Errorf("%s: the run has no round to replay", dir))
 	}
 	return list, nil

@@ -150,6 +150,7 @@ func TestReplaySharesSentAgain(t *testing.T) {
 	if spoiled < 4 || sent < spoiled {
 		t.Fatalf("%d shares were spoiled, %d sent again", spoiled, sent)
 	}
+	writeFile(t, bytes.Replace(readFile(t, dir, runfolder.ConfigName), []byte("rounds = 6\n"), []byte("rounds = 7\n"), 1), dir, runfolder.ConfigName)
 	// What was spoiled is read by replay; the rest is as it was.
 	status, out, _ := run(t, "replay", "--json", dir)
 	if status != exitFailure {
@@ -261,7 +262,7 @@ func TestReplayDamaged(t *testing.T) {
 		{"truncated metadata", edit(meta, func(b []byte) []byte { return b[:len(b)/2] }), exitBadInput, "round-000002"},
 		{"no annotation", edit(meta, func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(`"transmission"`), []byte(`"other"`)) }), exitBadInput, "annotation"},
 		{"zero-length data", edit(data, func([]byte) []byte { return nil }), exitBadInput, "the length is 0 samples"},
-		{"zero-length metadata", edit(meta, func([]byte) []byte { return nil }), exitBadInput, "no JSON object"},
+		{"zero-length metadata", edit(meta, func([]byte) []byte { return nil }), exitBadInput, "the metadata is no JSON at byte 0; allowed is JSON"},
 		{"another datatype", edit(meta, replaced(`"ci8"`, `"ci16_le"`)), exitBadInput, "the length"},
 		{"a datatype that is not read", edit(meta, replaced(`"ci8"`, `"ci16_be"`)), exitBadInput, "core:datatype is ci16_be; allowed is"},
 		{"another sample rate", edit(meta, replaced(`"core:sample_rate": 10000000`, `"core:sample_rate": 2000000`)), exitBadInput, "core:sample_rate is 2 MHz; allowed is 10 MHz, the configuration's link.sample_rate_hz"},

@@ -19,7 +19,11 @@ import (
 	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
+	"ringwave/radio/intake"
 )
+
+// mostKept bounds a file of the cache, in bytes: a model, and what is kept of each round.
+func mostKept(rounds int) int64 { return 4<<20 + 128*int64(rounds) }
 
 // cellVersion is part of a result's key: raise it when what a run computes changes.
 const cellVersion = 3
@@ -88,13 +92,13 @@ func (r *reproduction) cell(j job) (out cellResult, err error) {
 		return out, err
 	}
 	path := filepath.Join(r.dir, "cache", key+".json")
-	kept, err := os.ReadFile(path)
-	if err == nil && json.Unmarshal(kept, &out) == nil {
+	kept, err := intake.ReadFile(path, mostKept(j.cfg.Optimizer.Rounds))
+	if err == nil && json.Unmarshal(kept, &out) == nil && len(out.Evaluated) == len(out.Accuracies) {
 		r.progress.finished(j, nil, true)
 		return out, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return out, place(err)
+		return out, place(fmt.Errorf("%s: %w", path, err))
 	}
 	part := filepath.Join(r.dir, "cache", key+".part")
 	if out, err = r.runCell(j, part); err != nil {
@@ -188,7 +192,7 @@ const tallyEvery = 20 * time.Second
 // loadTally gives what an earlier sitting kept of a run, or a beginning.
 func loadTally(path string, rounds int) tally {
 	var t tally
-	data, err := os.ReadFile(path)
+	data, err := intake.ReadFile(path, mostKept(rounds))
 	if err != nil || json.Unmarshal(data, &t) != nil || t.State.Round > rounds || t.State.Round != t.Result.rounds() {
 		return tally{}
 	}

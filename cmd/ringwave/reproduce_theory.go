@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"ringwave/cmd/internal/runfolder"
 	"ringwave/learner"
 	"ringwave/learner/theory"
+	"ringwave/radio/intake"
 )
 
 // theory makes the section on Theorems 1 and 2.
@@ -109,7 +109,7 @@ func (r *reproduction) verified(o theory.Options) (theoryFound, error) {
 	var out theoryFound
 	key := sha256.Sum256(fmt.Appendf(nil, "theory %d: %v %d %v %d %d %x", theoryVersion, o.Rounds, o.Seeds, o.RingRounds, o.RingSeeds, o.LemmaDraws, o.Seed))
 	path := filepath.Join(r.dir, "cache", fmt.Sprintf("theory-%x.json", key[:16]))
-	if data, err := os.ReadFile(path); err == nil && json.Unmarshal(data, &out) == nil {
+	if data, err := intake.ReadFile(path, mostKept(0)); err == nil && json.Unmarshal(data, &out) == nil {
 		return out, nil
 	}
 	said := time.Now()

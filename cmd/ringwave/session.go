@@ -519,7 +519,7 @@ func (s *session) finish(spoilt string) (runfolder.Summary, []string, error) {
 	result := s.trainer.Final()
 	summary := s.summary(result)
 	summary.Unusable = cmp.Or(spoilt, unusableReason(s.trainer.State(), result))
-	rows, err := runfolder.ReadMetrics(filepath.Join(s.folder.Path(), runfolder.MetricsName))
+	rows, err := runfolder.ReadMetrics(filepath.Join(s.folder.Path(), runfolder.MetricsName), s.cfg.Optimizer.Rounds)
 	if err != nil {
 		return summary, nil, err
 	}

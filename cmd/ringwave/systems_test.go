@@ -30,7 +30,7 @@ func runSystem(t *testing.T, more ...string) ([]runfolder.Row, runfolder.Summary
 	if spoilt := s.Unusable != ""; status != map[bool]int{true: exitUnusable}[spoilt] {
 		t.Errorf("%v: status %d, and the summary says %q\n%s", more, status, s.Unusable, stderr)
 	}
-	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName))
+	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"ringwave/radio/intake"
 )
 
 // The record format of the binary version of CIFAR-10: a label of one byte, then the
@@ -30,6 +32,8 @@ const (
 	cifarRecord   = 1 + cifarDim
 	// cifarFile is the size of a published file, of 10,000 records.
 	cifarFile = 10000 * cifarRecord
+	// maxSums bounds the file of checksums, which has six lines, in bytes.
+	maxSums = 4096
 	// maxRecords bounds a file: ten times the published set.
 	maxRecords = 600_000
 )
@@ -170,7 +174,7 @@ func readCIFARFile(path string, classes [2]int) (Records, File, error) {
 // published archive, which lies beside it; "" where there is none. The publisher gives
 // that of the archive only.
 func unpackedSum(path string) string {
-	data, err := os.ReadFile(filepath.Join(filepath.Dir(path), cifarSums))
+	data, err := intake.ReadFile(filepath.Join(filepath.Dir(path), cifarSums), maxSums)
 	if err != nil {
 		return ""
 	}

@@ -1,12 +1,13 @@
 // Package intake bounds text from outside before a decoder takes it in.
 //
-// It takes in files and texts of TOML and JSON, and gives the text, or one sentence
-// that says what there is too much of. Decoders of either take time and memory that
+// It takes in files and texts of TOML, JSON and lines, and gives the text, or one
+// sentence that says what there is too much of. Decoders of either take time and memory that
 // grow with the square of some nesting, or keep every key of millions. It knows nothing
 // of what keys mean; it finds the known one that a wrong one may stand for.
 package intake
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -35,19 +36,32 @@ func ReadFile(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return Read(f, most)
+	var b bytes.Buffer
+	// What a file says of its size spares copies; what it gives is what counts.
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		if info.Size() > most {
+			return nil, tooLong(most)
+		}
+		b.Grow(int(info.Size()) + bytes.MinRead)
+	}
+	return read(&b, f, most)
 }
 
 // Read is ReadFile of what is open.
-func Read(r io.Reader, most int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, most+1))
-	if err != nil {
+func Read(r io.Reader, most int64) ([]byte, error) { return read(&bytes.Buffer{}, r, most) }
+
+func read(b *bytes.Buffer, r io.Reader, most int64) ([]byte, error) {
+	if _, err := b.ReadFrom(io.LimitReader(r, most+1)); err != nil {
 		return nil, err
 	}
-	if int64(len(data)) > most {
-		return nil, &Excess{"the length", fmt.Sprintf("more than %d bytes", most), fmt.Sprintf("at most %d bytes", most)}
+	if int64(b.Len()) > most {
+		return nil, tooLong(most)
 	}
-	return data, nil
+	return b.Bytes(), nil
+}
+
+func tooLong(most int64) error {
+	return &Excess{"the length", fmt.Sprintf("more than %d bytes", most), fmt.Sprintf("at most %d bytes", most)}
 }
 
 // maxSentence bounds a message, in bytes: a value from outside may be in it.

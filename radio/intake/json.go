@@ -47,7 +47,7 @@ func invalid(what string, data []byte, most JSONLimits) error {
 }
 
 func tooDeep(what string, most JSONLimits) error {
-	return &Excess{what, "nested too deep", fmt.Sprintf("a depth of %d", most.Depth)}
+	return &Excess{"the nesting of " + what, fmt.Sprintf("deeper than %d", most.Depth), fmt.Sprintf("a depth of %d", most.Depth)}
 }
 
 // jsonChecker goes through a text that is JSON.

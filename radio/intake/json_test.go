@@ -14,9 +14,9 @@ func TestCheckJSON(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"a": [{"b": 1}], "c": "[[[[", "d": "{\"e\": [", "f": [1, 2, 3, 4, 5]}`: "",
 		`"x"`: "", `1`: "", `[[], {}, [], [], []]`: "",
-		`[[[[1]]]]`:               "the text is nested too deep; allowed is a depth of 3",
-		`{"a": {"b": {"c": {}}}}`: "the text is nested too deep",
-		many[:9]:                  "the text is no JSON at byte 9", many: "the text is nested too deep; allowed is a depth of 3",
+		`[[[[1]]]]`:               "the nesting of the text is deeper than 3; allowed is a depth of 3",
+		`{"a": {"b": {"c": {}}}}`: "the nesting of the text is deeper than 3",
+		many[:9]:                  "the text is no JSON at byte 9", many: "the nesting of the text is deeper than 3; allowed is a depth of 3",
 		`{"a": [0, 1, 2, 3, 4, 5]}`:             "the length of a is more than 5; allowed is at most 5",
 		`{"a": [[0, 1, 2, 3, 4, 5]]}`:           "the length of a is more than 5; allowed is at most 5",
 		`[0, 1, 2, 3, 4, 5]`:                    "the length of an array is more than 5; allowed is at most 5",

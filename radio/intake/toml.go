@@ -2,6 +2,7 @@ package intake
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -12,6 +13,9 @@ const (
 	// maxKey bounds a key with its dots, in bytes: the decoder keeps all of a table's
 	// header with every key in it.
 	maxKey = 128
+	// maxKeys bounds the keys of a text, each part between dots counted: of each the
+	// decoder keeps some hundred bytes. A calibration of a thousand devices has fewer.
+	maxKeys = 1 << 17
 	// maxString bounds a value, in bytes: a path, a URI, a sentence.
 	maxString = 1 << 14
 )
@@ -37,6 +41,7 @@ type scanner struct {
 	// key says that what is at hand is a key. It began at start and has a size, and dots.
 	key               bool
 	start, size, dots int
+	keys              int // that began so far
 }
 
 func (s *scanner) step() error {
@@ -44,7 +49,7 @@ func (s *scanner) step() error {
 	case '"', '\'':
 		n := stringLength(s.text[s.at:])
 		if !s.key && n > maxString {
-			return s.excess("a string", fmt.Sprintf("%d bytes long", n), fmt.Sprintf("at most %d bytes", maxString))
+			return s.excess("the length of a string", fmt.Sprintf("%d bytes", n), fmt.Sprintf("at most %d bytes", maxString))
 		}
 		err := s.grow(n)
 		s.at += n
@@ -71,6 +76,7 @@ func (s *scanner) step() error {
 	case '.':
 		if s.key {
 			s.dots++
+			s.keys++
 		}
 	case ' ', '\t', '\r':
 	default:
@@ -78,8 +84,8 @@ func (s *scanner) step() error {
 			return err
 		}
 	}
-	if len(s.open) > maxDepth || s.dots > maxDepth {
-		return fmt.Errorf("line %d: tables are nested more than %d deep, which is all that is allowed", s.line(), maxDepth)
+	if depth := max(len(s.open), s.dots); depth > maxDepth {
+		return s.excess("the nesting of tables and lists", fmt.Sprintf("%d deep or more", depth), fmt.Sprintf("a depth of %d", maxDepth))
 	}
 	s.at++
 	return nil
@@ -103,11 +109,15 @@ func (s *scanner) grow(n int) error {
 	}
 	if s.size == 0 {
 		s.start = s.at
+		s.keys++
+	}
+	if s.keys > maxKeys {
+		return s.excess("the number of keys", fmt.Sprintf("more than %d", maxKeys), fmt.Sprintf("at most %d", maxKeys))
 	}
 	if s.size += n; s.size <= maxKey {
 		return nil
 	}
-	return s.excess(fmt.Sprintf("the key %.*q...", maxShown, s.text[s.start:]), fmt.Sprintf("longer than %d bytes", maxKey), "less")
+	return s.excess("the length of the key "+strconv.Quote(cut(s.text[s.start:s.at+n])), fmt.Sprintf("%d bytes or more", s.size), fmt.Sprintf("at most %d bytes", maxKey))
 }
 
 func (s *scanner) excess(what, value, allowed string) error {

@@ -47,8 +47,23 @@ func TestBombsAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := CheckTOML("a = 1\n\nb = [[[[[1]]]]]"); err == nil || !strings.HasPrefix(err.Error(), "line 3: ") {
-		t.Error(err)
+	for text, want := range map[string]string{
+		"a = 1\n\nb = [[[[[1]]]]]":                                  "line 3: the nesting of tables and lists is 5 deep or more; allowed is a depth of 4",
+		"a.b.c.d.e.f = 1":                                           "line 1: the nesting of tables and lists is 5 deep or more; allowed is a depth of 4",
+		"\n" + strings.Repeat("k", maxKey+9) + " = 1":               "line 2: the length of the key \"" + strings.Repeat("k", maxShown) + "...\" is 129 bytes or more; allowed is at most 128 bytes",
+		"a = 1\nb = \"" + strings.Repeat("s", maxString-1) + "\"\n": "line 2: the length of a string is 16385 bytes; allowed is at most 16384 bytes",
+	} {
+		if err := CheckTOML(text); err == nil || err.Error() != want {
+			t.Errorf("%.20q: %v, want %s", text, err, want)
+		}
+	}
+	// The most that is allowed is.
+	for _, text := range []string{
+		"a = [[[[1]]]]", "a.b.c.d.e = 1", strings.Repeat("k", maxKey) + " = 1", "\"" + strings.Repeat("k", maxKey-2) + "\" = 1", "a = \"" + strings.Repeat("s", maxString-2) + "\"",
+	} {
+		if err := CheckTOML(text); err != nil {
+			t.Errorf("%.20q: %v", text, err)
+		}
 	}
 }
 

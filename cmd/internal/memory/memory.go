@@ -23,20 +23,17 @@ type Bound struct {
 	Of    string // whose it is, within a sentence
 }
 
-// Available returns the tightest bound of the process's memory: the machine's, that of
-// its control groups, or GOMEMLIMIT. Known is false where nobody says one.
+// Available returns the bound of the process's memory: GOMEMLIMIT where that is set, be
+// it more than there is, for that is how a user says what to go by; else the tightest of
+// the machine's and its control groups'. Known is false where nobody says one.
 func Available() (m Bound, known bool) {
-	m.Bytes = math.MaxInt64
-	if limit := debug.SetMemoryLimit(-1); limit < m.Bytes {
-		m, known = Bound{limit, "GOMEMLIMIT"}, true
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
+		return Bound{limit, "GOMEMLIMIT"}, true
 	}
 	if runtime.GOOS != "linux" {
-		return m, known
+		return m, false
 	}
-	if of, ok := linux(os.DirFS("/")); ok && of.Bytes < m.Bytes {
-		return of, true
-	}
-	return m, known
+	return linux(os.DirFS("/"))
 }
 
 // linux returns the tighter of what the machine has and what control groups give, of

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"math"
 	"runtime"
 	"runtime/debug"
 	"testing"
@@ -41,7 +42,11 @@ func TestGoLimit(t *testing.T) {
 	if m, known := Available(); !known || m != (Bound{1 << 20, "GOMEMLIMIT"}) {
 		t.Errorf("%+v, %v", m, known)
 	}
-	debug.SetMemoryLimit(1 << 62)
+	debug.SetMemoryLimit(1 << 62) // more than any machine has
+	if m, known := Available(); !known || m != (Bound{1 << 62, "GOMEMLIMIT"}) {
+		t.Errorf("%+v, %v", m, known)
+	}
+	debug.SetMemoryLimit(math.MaxInt64)
 	if m, known := Available(); runtime.GOOS == "linux" && (!known || m.Bytes < 1<<20 || m.Of == "GOMEMLIMIT") {
 		t.Errorf("%+v, %v", m, known)
 	}

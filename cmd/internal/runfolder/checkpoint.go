@@ -156,6 +156,10 @@ func decodeBody(b []byte) (Checkpoint, error) {
 }
 
 func decodeMeta(meta []byte) (Checkpoint, error) {
+	// First: decoded, short elements of a list take many times their text.
+	if err := intake.CheckJSON("the checkpoint's meta data", meta, jsonLimits()); err != nil {
+		return Checkpoint{}, err
+	}
 	var c Checkpoint
 	d := json.NewDecoder(bytes.NewReader(meta))
 	d.DisallowUnknownFields()

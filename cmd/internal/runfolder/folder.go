@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"ringwave/crypto/lockfile"
+	"ringwave/radio/intake"
 )
 
 // The names of the files that a run folder is known by.
@@ -238,5 +239,10 @@ func cause(err error) error {
 // checkpoint, whose model may have some million parameters.
 const (
 	maxJSON       = 1 << 20
-	maxCheckpoint = 256 << 20
+	maxCheckpoint = 64 << 20
 )
+
+// jsonLimits bound JSON of a folder: lists are of devices at most.
+func jsonLimits() intake.JSONLimits {
+	return intake.JSONLimits{Depth: 8, Members: 256, Elements: 1 << 14}
+}

@@ -125,5 +125,8 @@ func ReadManifest(path string) (Manifest, error) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return Manifest{}, fmt.Errorf("%s: the manifest is no valid JSON: %w", path, jsonCause(err, data))
 	}
+	if err := intake.CheckJSON("the manifest", data, jsonLimits()); err != nil {
+		return Manifest{}, fmt.Errorf("%s: %w", path, err)
+	}
 	return m, nil
 }

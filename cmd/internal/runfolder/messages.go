@@ -1,12 +1,13 @@
 package runfolder
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
+
+	"ringwave/radio/intake"
 )
 
 // MessagesName is the file that has M of every direction of a round, where a round
@@ -20,16 +21,16 @@ type Messages struct {
 	directions int
 }
 
-// OpenMessages opens messages.csv, or makes it, for rounds of so many directions, and
-// returns what is in it by round. A last line that was cut off is taken out.
-func (f *Folder) OpenMessages(directions int) (*Messages, map[int][]float64, error) {
+// OpenMessages opens messages.csv, or makes it, for so many rounds of so many directions,
+// and returns what is in it by round. A last line that was cut off is taken out.
+func (f *Folder) OpenMessages(rounds, directions int) (*Messages, map[int][]float64, error) {
 	path := f.file(MessagesName)
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening %s: %w", path, cause(err))
 	}
 	m := &Messages{lines: lineFile{f: file, path: path}, directions: directions}
-	kept, err := m.read(file)
+	kept, err := m.read(file, rounds)
 	if err != nil {
 		file.Close()
 		return nil, nil, err
@@ -47,44 +48,57 @@ func (m *Messages) header() string {
 }
 
 // read takes in what the file has, and leaves it with a header and whole lines.
-func (m *Messages) read(file *os.File) (map[int][]float64, error) {
-	data, err := io.ReadAll(file)
+func (m *Messages) read(file *os.File, rounds int) (map[int][]float64, error) {
+	kept, end, err := m.parse(file, rounds)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", m.lines.path, cause(err))
-	}
-	whole := data[:bytes.LastIndexByte(data, '\n')+1]
-	if err := truncate(file, m.lines.path, int64(len(whole))); err != nil {
 		return nil, err
 	}
-	m.lines.end = int64(len(whole))
-	kept := map[int][]float64{}
-	if len(whole) == 0 {
+	if err := truncate(file, m.lines.path, end); err != nil {
+		return nil, err
+	}
+	m.lines.end = end
+	if end == 0 {
 		if err := m.lines.add([]byte(m.header())); err != nil {
 			return nil, fmt.Errorf("writing the header of %s: %w", m.lines.path, err)
 		}
-		return kept, nil
-	}
-	lines := strings.SplitAfter(string(whole), "\n")
-	if lines[0] != m.header() {
-		return nil, fmt.Errorf("%s line 1: the header is not round and m_1 to m_%d", m.lines.path, m.directions)
-	}
-	for n, line := range lines[1 : len(lines)-1] {
-		round, values, err := m.parse(strings.TrimSuffix(line, "\n"))
-		if err != nil {
-			return nil, fmt.Errorf("%s line %d: %w", m.lines.path, n+2, err)
-		}
-		kept[round] = values
 	}
 	return kept, nil
 }
 
-func (m *Messages) parse(line string) (round int, values []float64, err error) {
+// parse reads the file's whole lines, of which the last ends at end.
+func (m *Messages) parse(r io.Reader, rounds int) (kept map[int][]float64, end int64, err error) {
+	// Numbers take up to 24 bytes, and a round that was sent again has two lines.
+	lines := intake.NewLines(r, intake.LineLimits{Bytes: 32 * (m.directions + 1), Lines: 2*int64(rounds) + 1})
+	kept = map[int][]float64{}
+	for line, ok := lines.Next(); ok; line, ok = lines.Next() {
+		if lines.Number() == 1 {
+			if string(line)+"\n" != m.header() {
+				return nil, 0, fmt.Errorf("%s line 1: the header is not round and m_1 to m_%d", m.lines.path, m.directions)
+			}
+			continue
+		}
+		round, values, err := m.parseLine(string(line), rounds)
+		if err != nil {
+			return nil, 0, fmt.Errorf("%s line %d: %w", m.lines.path, lines.Number(), err)
+		}
+		kept[round] = values
+	}
+	if err := lines.Err(); err != nil {
+		return nil, 0, fmt.Errorf("reading %s: %w", m.lines.path, cause(err))
+	}
+	return kept, lines.End(), nil
+}
+
+func (m *Messages) parseLine(line string, rounds int) (round int, values []float64, err error) {
 	fields := strings.Split(line, ",")
 	if len(fields) != m.directions+1 {
 		return 0, nil, fmt.Errorf("%d fields, but the header names %d", len(fields), m.directions+1)
 	}
 	if round, err = parseCount(fields[0]); err != nil {
 		return 0, nil, fmt.Errorf("column round is %s, but must be %w", excerpt(fields[0]), err)
+	}
+	if round > rounds {
+		return 0, nil, fmt.Errorf("column round is %d, but must be at most %d, the rounds of the run", round, rounds)
 	}
 	for p, field := range fields[1:] {
 		v, err := parseNumber(field)

@@ -17,7 +17,7 @@ func TestMessages(t *testing.T) {
 		1: {0.1, -3, 5e-324}, 2: {math.MaxFloat64, math.Copysign(0, -1), 1.0 / 3}, 4: {1, 2, 3},
 	}
 	for _, round := range slices.Sorted(maps.Keys(want)) {
-		m, kept, err := f.OpenMessages(3)
+		m, kept, err := f.OpenMessages(9, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func TestMessages(t *testing.T) {
 		if err := os.WriteFile(path, data[:cut], 0o644); err != nil {
 			t.Fatal(err)
 		}
-		m, kept, err := f.OpenMessages(3)
+		m, kept, err := f.OpenMessages(9, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,21 +66,24 @@ func TestMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.Close()
-		if m, kept, err = f.OpenMessages(3); err != nil || len(kept) != lines+1 {
+		if m, kept, err = f.OpenMessages(9, 3); err != nil || len(kept) != lines+1 {
 			t.Fatalf("after %d bytes and a round: %v, %v", cut, kept, err)
 		}
 		m.Close()
 	}
 	for text, says := range map[string]string{
-		"round,m_1,m_2\n":              "line 1: the header is not round and m_1 to m_3",
-		"round,m_1,m_2,m_3\n1,2\n":     "line 2: 2 fields, but the header names 4",
-		"round,m_1,m_2,m_3\nx,1,2,3\n": `line 2: column round is "x", but must be a whole number`,
-		"round,m_1,m_2,m_3\n1,1,x,3\n": `line 2: column m_2 is "x", but must be a number`,
+		"round,m_1,m_2\n":                                       "line 1: the header is not round and m_1 to m_3",
+		"round,m_1,m_2,m_3\n1,2\n":                              "line 2: 2 fields, but the header names 4",
+		"round,m_1,m_2,m_3\n10,1,2,3\n":                         "line 2: column round is 10, but must be at most 9, the rounds of the run",
+		"round,m_1,m_2,m_3\n1,1,2," + strings.Repeat("3", 128):  "line 2 is longer than 128 bytes; allowed is at most 128 bytes",
+		"round,m_1,m_2,m_3\n" + strings.Repeat("1,1,2,3\n", 19): "the number of lines is more than 19; allowed is at most 19",
+		"round,m_1,m_2,m_3\nx,1,2,3\n":                          `line 2: column round is "x", but must be a whole number`,
+		"round,m_1,m_2,m_3\n1,1,x,3\n":                          `line 2: column m_2 is "x", but must be a number`,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := f.OpenMessages(3); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), path) {
+		if _, _, err := f.OpenMessages(9, 3); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"ringwave/radio/intake"
 )
 
 // requiredColumns begin the header of every metrics.csv, in this order.
@@ -137,8 +139,7 @@ func (f *Folder) OpenMetricsAt(offset int64, digest Digest) (*Metrics, error) {
 // beyond offset stays, but for a last line that was cut off.
 func (f *Folder) OpenMetricsAfter(offset int64, digest Digest) (*Metrics, error) {
 	return f.openMetrics(offset, digest, func(file *os.File) (int64, error) {
-		rest, err := io.ReadAll(io.NewSectionReader(file, offset, math.MaxInt64-offset))
-		return offset + int64(bytes.LastIndexByte(rest, '\n')) + 1, err
+		return wholeLines(file) // a line ends at offset
 	})
 }
 
@@ -245,42 +246,61 @@ func (m *Metrics) Sync() error { return m.lines.sync() }
 // Close closes the file.
 func (m *Metrics) Close() error { return m.lines.close() }
 
-// ReadMetrics reads a metrics.csv. The header must begin with the columns that
+// maxLine bounds a line of metrics.csv, in bytes: its columns are a tenth of it.
+const maxLine = 4096
+
+// ReadMetrics reads the metrics.csv of a run of so many rounds. The header must begin with the columns that
 // every such file has; the further ones this program writes are found by name,
 // others are ignored, and one that is missing leaves its field zero (Eta and
 // Gamma: NaN). Errors name the line, the column, the value and what is allowed.
-func ReadMetrics(path string) ([]Row, error) {
-	data, err := os.ReadFile(path)
+func ReadMetrics(path string, rounds int) ([]Row, error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, cause(err))
 	}
-	return parseMetrics(path, string(data))
+	defer f.Close()
+	return parseMetrics(path, f, rounds)
 }
 
-func parseMetrics(path, text string) ([]Row, error) {
-	if text == "" {
-		return nil, fmt.Errorf("%s is empty: its first line must be %s", path, metricsHeader)
-	}
-	if !strings.HasSuffix(text, "\n") {
-		return nil, fmt.Errorf("%s line %d: the line is cut off, it does not end in a newline", path, strings.Count(text, "\n")+1)
-	}
-	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	columns, err := parseHeader(lines[0])
-	if err != nil {
-		return nil, fmt.Errorf("%s line 1: %w", path, err)
-	}
-	rows := make([]Row, 0, len(lines)-1)
-	for i, line := range lines[1:] {
-		row, err := parseRow(columns, line)
-		if err == nil && i > 0 && row.Round <= rows[i-1].Round {
-			err = fmt.Errorf("round %d follows round %d: rounds must rise", row.Round, rows[i-1].Round)
+func parseMetrics(path string, r io.Reader, rounds int) ([]Row, error) {
+	lines := intake.NewLines(r, intake.LineLimits{Bytes: maxLine, Lines: int64(rounds) + 2}) // a header, and rounds from 0
+	var columns []string
+	var rows []Row
+	for line, ok := lines.Next(); ok; line, ok = lines.Next() {
+		var err error
+		if columns == nil {
+			columns, err = parseHeader(string(line))
+		} else {
+			rows, err = appendRow(rows, columns, string(line), rounds)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s line %d: %w", path, i+2, err)
+			return nil, fmt.Errorf("%s line %d: %w", path, lines.Number(), err)
 		}
-		rows = append(rows, row)
+	}
+	switch {
+	case lines.Err() != nil:
+		return nil, fmt.Errorf("reading %s: %w", path, cause(lines.Err()))
+	case lines.Cut():
+		return nil, fmt.Errorf("%s line %d: the line is cut off, it does not end in a newline", path, lines.Number()+1)
+	case columns == nil:
+		return nil, fmt.Errorf("%s is empty: its first line must be %s", path, metricsHeader)
 	}
 	return rows, nil
+}
+
+// appendRow reads a line behind the rows before it.
+func appendRow(rows []Row, columns []string, line string, rounds int) ([]Row, error) {
+	row, err := parseRow(columns, line)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(rows); n > 0 && row.Round <= rows[n-1].Round {
+		return nil, fmt.Errorf("round %d follows round %d: rounds must rise", row.Round, rows[n-1].Round)
+	}
+	if row.Round > rounds {
+		return nil, fmt.Errorf("column round is %d, but must be at most %d, the rounds of the run", row.Round, rounds)
+	}
+	return append(rows, row), nil
 }
 
 func parseHeader(line string) ([]string, error) {

@@ -3,6 +3,7 @@ package runfolder
 import (
 	"crypto/sha256"
 	"errors"
+	"io"
 	"math"
 	"os"
 	"reflect"
@@ -74,7 +75,7 @@ func sameNumbers(a, b any) bool {
 
 func wantRows(t *testing.T, path string, want []Row) {
 	t.Helper()
-	got, err := ReadMetrics(path)
+	got, err := ReadMetrics(path, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,23 +281,41 @@ func TestReadMetricsErrors(t *testing.T) {
 		"m":               {requiredColumns + "\n1,1,,x,,,,1\n", []string{"column m ", `"x"`, "empty or a number"}},
 		"skipped":         {requiredColumns + ",skipped\n" + good + ",true\n", []string{"skipped", `"true"`, "0 or 1"}},
 		"not rising":      {requiredColumns + "\n" + good + "\n" + good + "\n", []string{"line 3", "round 1 follows round 1"}},
-		"very long value": {requiredColumns + "\n1,1,," + strings.Repeat("9x", 4000) + ",,,,1\n", []string{"column m ", "…"}},
+		"very long value": {requiredColumns + "\n1,1,," + strings.Repeat("9x", 1500) + ",,,,1\n", []string{"column m ", "…"}},
+		"very long line":  {requiredColumns + "\n" + good + strings.Repeat(" ", maxLine) + "\n", []string{"line 2 is longer than 4096 bytes; allowed is at most 4096 bytes"}},
+		"beyond the run":  {requiredColumns + "\n1048577,0.5,,,,,,1\n", []string{"line 2", "column round is 1048577, but must be at most 1048576, the rounds of the run"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := parseMetrics("metrics.csv", c.text)
+			_, err := parseMetrics("metrics.csv", strings.NewReader(c.text), 1<<20)
 			wantError(t, err, append(c.parts, "metrics.csv")...)
 			if len(err.Error()) > 1000 {
 				t.Errorf("the message has %d bytes", len(err.Error()))
 			}
 		})
 	}
-	_, err := ReadMetrics("absent.csv")
+	_, err := ReadMetrics("absent.csv", 5)
 	wantError(t, err, "reading absent.csv", "no such file")
+}
+
+// A file that never ends is read no further than the run can be long.
+func TestReadMetricsIsBounded(t *testing.T) {
+	head := requiredColumns + "\n0,0.5,,,,,,1\n1,0.5,,,,,,1\n"
+	rows, err := parseMetrics("metrics.csv", strings.NewReader(head), 1)
+	if err != nil || len(rows) != 2 {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+	rest := strings.NewReader(strings.Repeat("2,0.5,,,,,,1\n", 1<<16))
+	size := rest.Len()
+	_, err = parseMetrics("metrics.csv", io.MultiReader(strings.NewReader(head), rest), 1)
+	wantError(t, err, "metrics.csv", "the number of lines is more than 3; allowed is at most 3")
+	if size-rest.Len() > maxLine {
+		t.Errorf("%d bytes behind the last row were read", size-rest.Len())
+	}
 }
 
 func TestReadMetricsColumnsByName(t *testing.T) {
 	text := requiredColumns + ",colour,gamma,skipped\r\n7,0.5,,,,,,1,red,0.25,1\r\n"
-	rows, err := parseMetrics("metrics.csv", text)
+	rows, err := parseMetrics("metrics.csv", strings.NewReader(text), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +328,7 @@ func TestReadMetricsColumnsByName(t *testing.T) {
 // A file of before gains were judged is read, and has no verdict on them.
 func TestReadMetricsWithoutVerdicts(t *testing.T) {
 	text := strings.TrimSuffix(metricsHeader, ",wrong_signs,means_left") + "\n7,0.5,,1,1,0,0,1,0,0,,,20.5,0,0.9,0.1,1\n"
-	rows, err := parseMetrics("metrics.csv", text)
+	rows, err := parseMetrics("metrics.csv", strings.NewReader(text), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +345,7 @@ func FuzzMetrics(f *testing.F) {
 	f.Add(text)
 	f.Add(requiredColumns + ",colour\n1,0.5,,,,,,1,red\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		rows, err := parseMetrics("metrics.csv", text)
+		rows, err := parseMetrics("metrics.csv", strings.NewReader(text), 1<<20)
 		if err != nil {
 			return
 		}
@@ -334,7 +353,7 @@ func FuzzMetrics(f *testing.F) {
 		for _, r := range rows {
 			written += string(r.line())
 		}
-		again, err := parseMetrics("metrics.csv", written)
+		again, err := parseMetrics("metrics.csv", strings.NewReader(written), 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}

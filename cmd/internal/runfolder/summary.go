@@ -117,6 +117,9 @@ func ReadSummary(path string) (Summary, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return Summary{}, fmt.Errorf("reading %s: something follows the JSON object at byte %d, but nothing may", path, d.InputOffset())
 	}
+	if err := intake.CheckJSON("the summary", b, jsonLimits()); err != nil {
+		return Summary{}, fmt.Errorf("reading %s: %w", path, err)
+	}
 	if err := s.check(); err != nil {
 		return Summary{}, fmt.Errorf("reading %s: %w", path, err)
 	}

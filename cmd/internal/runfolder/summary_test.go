@@ -73,20 +73,24 @@ func TestSummaryErrors(t *testing.T) {
 	_, err := ReadSummary(f.file(SummaryName))
 	wantError(t, err, f.file(SummaryName), "no such file")
 	for text, parts := range map[string][]string{
-		"":                             {"cut off"},
-		"{\n\"rounds\": 1,":            {"cut off"},
-		"{\n\"rounds\": 1,\n}":         {"line 3"},
-		"{\n\"rounds\": \"many\"}":     {"rounds", "string", "a whole number"},
-		"{\n\"train_loss\": \"low\"}":  {"train_loss", "string", "a number or null"},
-		"{\n\"rounds\": 1.5}":          {"rounds", "1.5", "a whole number"},
-		"{\"fallback_used\": 1}":       {"fallback_used", "true or false"},
-		"{\"test_accuracy\": 2}":       {"test_accuracy is 2", "0 to 1"},
-		"{} {}":                        {"follows"},
-		"[]":                           {"array", "object"},
-		"{\"notes\": \"n\"}":           {"notes", "list"},
-		"{\"seed\": -1}":               {"seed", "-1"},
-		"{\"seconds\": 1e999}":         {"seconds"},
-		"{\"dataset\": {\"a\": true}}": {"dataset", "a string"},
+		"":                               {"cut off"},
+		"{\n\"rounds\": 1,":              {"cut off"},
+		"{\n\"rounds\": 1,\n}":           {"line 3"},
+		"{\n\"rounds\": \"many\"}":       {"rounds", "string", "a whole number"},
+		"{\n\"train_loss\": \"low\"}":    {"train_loss", "string", "a number or null"},
+		"{\n\"rounds\": 1.5}":            {"rounds", "1.5", "a whole number"},
+		"{\"fallback_used\": 1}":         {"fallback_used", "true or false"},
+		"{\"test_accuracy\": 2}":         {"test_accuracy is 2", "0 to 1"},
+		"{} {}":                          {"follows"},
+		"{\"rounds\": 1, \"rounds\": 2}": {`key "rounds" is twice in one object; allowed is once`},
+		"{\"x\": " + strings.Repeat("[", 9) + strings.Repeat("]", 9) + "}":  {"the nesting of the summary is deeper than 8; allowed is a depth of 8"},
+		"{\"disagreeing_devices\": [0" + strings.Repeat(",0", 1<<14) + "]}": {"the length of disagreeing_devices is more than 16384; allowed is at most 16384"},
+		strings.Repeat(" ", maxJSON+1):                                      {"the length is more than 1048576 bytes; allowed is at most 1048576 bytes"},
+		"[]":                                                                {"array", "object"},
+		"{\"notes\": \"n\"}":                                                {"notes", "list"},
+		"{\"seed\": -1}":                                                    {"seed", "-1"},
+		"{\"seconds\": 1e999}":                                              {"seconds"},
+		"{\"dataset\": {\"a\": true}}":                                      {"dataset", "a string"},
 	} {
 		if err := os.WriteFile(f.file(SummaryName), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -148,9 +152,15 @@ func TestManifest(t *testing.T) {
 	if old, err := f.ReadManifest(); err != nil || old.OS != "linux" || old.Modulus != "" || old.Primes != nil {
 		t.Errorf("an old manifest is read as %+v, %v", old, err)
 	}
-	if err := os.WriteFile(f.file(ManifestName), []byte("{"), 0o644); err != nil {
-		t.Fatal(err)
+	for text, part := range map[string]string{
+		"{":                              "JSON",
+		`{"os": "linux", "os": "plan9"}`: `key "os" is twice in one object; allowed is once`,
+		`{"primes": [1` + strings.Repeat(",1", 1<<14) + "]}": "the length of primes is more than 16384; allowed is at most 16384",
+	} {
+		if err := os.WriteFile(f.file(ManifestName), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.ReadManifest()
+		wantError(t, err, f.file(ManifestName), part)
 	}
-	_, err = f.ReadManifest()
-	wantError(t, err, f.file(ManifestName), "JSON")
 }
