@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ringwave/cmd/internal/config"
 	"ringwave/phy/trial"
@@ -191,6 +192,25 @@ func TestCurvesRefuse(t *testing.T) {
 		if _, err := os.Stat(dir); err == nil {
 			t.Fatalf("%v: a folder was left behind", c.args)
 		}
+	}
+}
+
+// A block of more samples than a medium holds by default is sent, too.
+func TestCurvesOfLongBlocks(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	args := []string{"curves", "--devices", "2", "--sigma", "0.3", "--snr", "40", "--blocks", "1", "--attempts", "1",
+		"--set", "link.block_symbols=65536", "--set", "link.samples_per_symbol=64", "--out", filepath.Join(t.TempDir(), "curves")}
+	done := make(chan int, 1)
+	var errs bytes.Buffer
+	go func() { done <- execute(ctx, args, &bytes.Buffer{}, &errs) }()
+	select {
+	case status := <-done:
+		if status != 0 {
+			t.Errorf("status %d\n%s", status, &errs)
+		}
+	case <-ctx.Done():
+		t.Error("the block never arrived")
 	}
 }
 

@@ -22,7 +22,7 @@ type need struct {
 }
 
 // programMemory is what the program takes with hardly any data, plots included.
-const programMemory = 25e6
+const programMemory = 40e6
 
 // needed returns the parts of what a run takes. Design is nil without encryption.
 func needed(c config.Config, design *xmkckks.Design, data dataset.Extent) []need {
@@ -40,7 +40,7 @@ func needed(c config.Config, design *xmkckks.Design, data dataset.Extent) []need
 		{bytesPerRound * float64(c.Optimizer.Rounds), []string{"optimizer.rounds"}},
 	}
 	if a := c.Experiment.Aggregator; a == aggregatorHEAirFed {
-		needs = append(needs, need{n * (8*dim + 140*float64(c.Channel.Antennas)), []string{"devices.count", "channel.antennas"}})
+		needs = append(needs, need{n * (40*dim + 140*float64(c.Channel.Antennas)), []string{"devices.count", "channel.antennas"}})
 	}
 	if design == nil {
 		return needs
@@ -103,17 +103,17 @@ func neededToCalibrate(c config.Config) []need {
 	k, n := c.Calibration, float64(c.Devices.Count)
 	burst := 8 * float64(k.Length*k.SamplesPerChip*k.Repetitions+2*k.GuardSamples)
 	return []need{
-		{600 * n * float64(k.Blocks) * float64(k.Looks), []string{"devices.count", "calibration.blocks", "calibration.looks"}},
+		{1200 * n * float64(k.Blocks) * float64(k.Looks), []string{"devices.count", "calibration.blocks", "calibration.looks"}},
 		{2.7 * burst * (n + 1), []string{"devices.count", "calibration.length_chips", "calibration.samples_per_chip", "calibration.repetitions", "calibration.guard_samples"}},
 	}
 }
 
 // neededForCurves returns the parts of what curves take, each worker with a bench of the
-// most devices.
+// most devices, whose receiver takes as much as ten of them.
 func neededForCurves(c config.Config, devices, workers int) []need {
 	l := c.Link
 	frame := 8 * float64(l.BlockSymbols+l.PreambleSymbols) * float64(l.SamplesPerSymbol)
-	return []need{{2.7 * frame * float64(devices+1) * float64(workers), []string{"link.block_symbols", "link.samples_per_symbol"}}}
+	return []need{{frame * float64(devices+10) * float64(workers), []string{"link.block_symbols", "link.samples_per_symbol"}}}
 }
 
 // checkMemory refuses what does not fit into the memory that there is, before any of it

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -20,7 +23,7 @@ func TestMemoryIsRefused(t *testing.T) {
 		args  []string
 		want  []string
 	}{
-		"samples":    {4 * gib, append([]string{"run", loopbackConfig, "--set", "task.strokes_train=2000000"}, strokes...), []string{"about 18.9 GB", "task.strokes_train = 2000000", "GOMEMLIMIT has 4.3 GB", "lower task.strokes_train"}},
+		"samples":    {4 * gib, append([]string{"run", loopbackConfig, "--set", "task.strokes_train=2000000"}, strokes...), []string{"about 18.9 GB", "task.strokes_train = 2000000", "GOMEMLIMIT has 4.3 GB", "lower task.strokes_train", "or set GOMEMLIMIT to what may be taken"}},
 		"test set":   {4 * gib, append([]string{"run", loopbackConfig, "--set", "task.strokes_test=2000000"}, strokes...), []string{"task.strokes_test = 2000000"}},
 		"plan":       {4 * gib, append([]string{"plan", loopbackConfig, "--set", "task.strokes_train=2000000"}, strokes...), []string{"task.strokes_train = 2000000"}},
 		"fallback":   {4 * gib, []string{"plan", loopbackConfig, "--set", "task.strokes_train=2000000"}, []string{"task.strokes_train = 2000000"}},
@@ -54,4 +57,51 @@ func TestMemoryIsRefused(t *testing.T) {
 	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(gib))
 	mustRun(t, append([]string{"plan", loopbackConfig}, append(small, strokes...)...)...)
+}
+
+// The estimates lie within 0.7 to 1.4 of the peaks (the resident set of the process, on
+// two cores) that were measured of these.
+func TestEstimatesAreNearPeaks(t *testing.T) {
+	noData(t)
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 20))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	loopback := append([]string{"run", loopbackConfig}, sets("task.dataset=strokes", "task.strokes_train=2000", "task.strokes_test=500")...)
+	wave := append([]string{"run", waveformConfig}, sets("task.dataset=strokes", "task.strokes_train=600", "task.strokes_test=300", "optimizer.rounds=2")...)
+	curves := []string{"curves", "--sigma", "0.3", "--snr", "40", "--attempts", "1"}
+	for _, c := range []struct {
+		megabytes float64
+		command   []string
+		set       []string
+	}{
+		{55, loopback, []string{"experiment.aggregator=none"}},
+		{116, loopback, []string{"experiment.aggregator=none", "optimizer.rounds=40000"}},
+		{65, loopback, []string{"optimizer.rounds=3000"}},
+		{61, loopback, []string{"experiment.aggregator=heairfed", "devices.count=100", "optimizer.rounds=3"}},
+		{67, loopback, []string{"experiment.aggregator=heairfed", "devices.count=200", "channel.antennas=64", "optimizer.rounds=2"}},
+		{102, loopback, []string{"experiment.aggregator=heairfed", "devices.count=1000", "optimizer.rounds=5"}},
+		{51, []string{"calibrate", waveformConfig}, []string{"calibration.blocks=500", "calibration.looks=2"}},
+		{80, []string{"calibrate", waveformConfig}, []string{"calibration.blocks=2000", "calibration.looks=4"}},
+		{187, []string{"calibrate", waveformConfig}, []string{"calibration.blocks=10000", "calibration.looks=4"}},
+		{125, []string{"calibrate", waveformConfig}, []string{"calibration.blocks=1500", "calibration.looks=4", "devices.count=9", "link.group_size=3"}},
+		{154, append(curves, "--devices", "4"), []string{"link.block_symbols=65536"}},
+		{501, append(curves, "--devices", "4"), []string{"link.block_symbols=262144"}},
+		{1209, append(curves, "--devices", "8"), []string{"link.block_symbols=262144", "link.samples_per_symbol=16"}},
+		{482, wave, []string{"link.samples_per_symbol=64"}},
+	} {
+		_, _, stderr := run(t, slices.Concat(c.command, sets(c.set...), []string{"--out", filepath.Join(t.TempDir(), "out")})...)
+		var estimate float64
+		var unit string
+		_, after, _ := strings.Cut(stderr, "about ")
+		if _, err := fmt.Sscan(after, &estimate, &unit); err != nil {
+			t.Fatalf("%v %v: %v in %s", c.command, c.set, err, stderr)
+		}
+		if unit == "GB" {
+			estimate *= 1000
+		}
+		if r := estimate / c.megabytes; r < 0.7 || r > 1.4 {
+			t.Errorf("%v %v: %v MB, measured are %v", c.command, c.set, estimate, c.megabytes)
+		} else {
+			t.Logf("%v: %.2f", c.set, r)
+		}
+	}
 }

@@ -178,6 +178,8 @@ type player struct {
 	link      *phy.Waveform
 	source    playback
 	reception [phy.Transmissions]phy.Reception
+	// transmissions is the most that a round of so many attempts has.
+	attempts, transmissions int
 
 	verdicts []replayVerdict
 }
@@ -206,7 +208,9 @@ func newPlayer(c config.Config, dir string) (*player, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &player{cfg: receiveConfig(c, keystream.Seed{}, ch, k, ctx), rate: radio.Hertz(c.Link.SampleRateHz), ctx: ctx}
+	p := &player{attempts: c.Encryption.AttemptsPerRound, cfg: receiveConfig(c, keystream.Seed{}, ch, k, ctx), rate: radio.Hertz(c.Link.SampleRateHz), ctx: ctx}
+	// D alone is sent again within an attempt.
+	p.transmissions = p.attempts * (phy.Transmissions + phy.MaxAgain)
 	p.secretOf = func(f frame.Format) (keystream.Seed, error) {
 		if f == frame.Format1 { // whose secret was the seed's, wherever keys came from
 			return seedLinkSecret(root), nil
@@ -260,6 +264,9 @@ func (p *player) play(ctx context.Context, r recording) (err error) {
 	transmissions, frames, err := annotationsOf(d, name, r.round)
 	if err != nil {
 		return err
+	}
+	if n, most := len(transmissions), p.transmissions; n > most {
+		return fmt.Errorf("%s: it has %d transmissions; allowed are at most %d, those of encryption.attempts_per_round = %d attempts", name, n, most, p.attempts)
 	}
 	if p.source.Receiver, err = d.OpenReceiver(ctx); err != nil {
 		return err
@@ -464,7 +471,8 @@ type playback struct {
 	// tells those at the end of each frame.
 	epochs []radio.Epoch
 	begun  radio.SampleIndex
-	frames []sigmf.Annotation
+	frames []sigmf.Annotation // ascending
+	passed []complex64        // between transmissions
 }
 
 // Read implements radio.Receiver.
@@ -495,21 +503,26 @@ func (p *playback) ReadUntil(ctx context.Context, dst []complex64, until radio.S
 
 // senderEpochs gives the transmitters' epochs as the run had them at this point.
 func (p *playback) senderEpochs() []radio.Epoch {
-	epochs := p.epochs
-	for _, f := range p.frames {
-		if f.First >= p.begun && f.First < p.at && f.Tag != nil {
-			epochs = f.Tag.Transmitters
+	behind, _ := slices.BinarySearchFunc(p.frames, p.at, func(f sigmf.Annotation, at radio.SampleIndex) int { return cmp.Compare(f.First, at) })
+	for _, f := range slices.Backward(p.frames[:behind]) {
+		if f.First < p.begun {
+			break
+		}
+		if f.Tag != nil {
+			return f.Tag.Transmitters
 		}
 	}
-	return epochs
+	return p.epochs
 }
 
 // goTo passes over what lies before a transmission and lets it be read.
 func (p *playback) goTo(ctx context.Context, a sigmf.Annotation) error {
-	passed := make([]complex64, 1<<14)
+	if p.passed == nil {
+		p.passed = make([]complex64, 1<<14)
+	}
 	p.end = a.First
 	for p.at < a.First {
-		if _, _, err := p.ReadUntil(ctx, passed, a.First); err != nil {
+		if _, _, err := p.ReadUntil(ctx, p.passed, a.First); err != nil {
 			return err
 		}
 	}

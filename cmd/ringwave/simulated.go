@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 
 	"ringwave/cmd/internal/config"
@@ -58,7 +59,8 @@ func positions(c config.Config, root keystream.Seed) (delays []modem.Samples, ph
 
 // join joins the devices.
 func (b *simulated) join(c config.Config, root keystream.Seed) error {
-	medium := loopback.Config{Rate: radio.Hertz(c.Link.SampleRateHz), Window: 1 << 25}
+	// A frame is written before it is read, however long it is.
+	medium := loopback.Config{Rate: radio.Hertz(c.Link.SampleRateHz), Window: math.MaxInt32}
 	for i := range b.delays {
 		imp := impairments(c, i)
 		imp.DelaySamples, imp.PhaseRad = float64(b.delays[i]), b.phases[i]

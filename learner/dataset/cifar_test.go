@@ -251,6 +251,21 @@ func TestFetchArchive(t *testing.T) {
 	}
 	// A file that is no more what was in the archive is told from one that is.
 	sum := sha256.Sum256(files["test_batch.bin"])
+	// Checksums beyond what six lines take are none.
+	sums := filepath.Join(filepath.Dir(found.Test), cifarSums)
+	text, err := os.ReadFile(sums)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(sums, append(text, make([]byte, maxSums)...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := unpackedSum(found.Test); got != "" {
+		t.Errorf("of a long file of checksums %q is taken", got)
+	}
+	if err := os.WriteFile(sums, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	if got := unpackedSum(found.Test); got != hex.EncodeToString(sum[:]) {
 		t.Errorf("the test batch was unpacked with SHA-256 %q, want %x", got, sum)
 	}

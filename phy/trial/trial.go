@@ -228,7 +228,8 @@ func (b *Bench) build() (err error) {
 	if err := b.place(0); err != nil {
 		return err
 	}
-	medium := loopback.Config{Rate: 1e6, Noise: noise{b.front}}
+	// A frame is written before it is read, however long it is.
+	medium := loopback.Config{Rate: 1e6, Noise: noise{b.front}, Window: math.MaxInt32}
 	for _, p := range b.paths {
 		medium.Devices = append(medium.Devices, loopback.Device{Gain: 1, Path: p})
 	}

@@ -48,6 +48,9 @@ func TestBombsAreRefused(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
+		"a = ['''b''''', [[[[[1":                                    "line 1: the nesting of tables and lists is 5 deep or more; allowed is a depth of 4",
+		strings.Repeat("k = 1\n", maxKeys+1):                        "line 131073: the number of keys is more than 131072; allowed is at most 131072",
+		strings.Repeat("k.k = 1\n", maxKeys/2) + "k = 1":            "line 65537: the number of keys is more than 131072; allowed is at most 131072",
 		"a = 1\n\nb = [[[[[1]]]]]":                                  "line 3: the nesting of tables and lists is 5 deep or more; allowed is a depth of 4",
 		"a.b.c.d.e.f = 1":                                           "line 1: the nesting of tables and lists is 5 deep or more; allowed is a depth of 4",
 		"\n" + strings.Repeat("k", maxKey+9) + " = 1":               "line 2: the length of the key \"" + strings.Repeat("k", maxShown) + "...\" is 129 bytes or more; allowed is at most 128 bytes",
@@ -59,6 +62,7 @@ func TestBombsAreRefused(t *testing.T) {
 	}
 	// The most that is allowed is.
 	for _, text := range []string{
+		strings.Repeat("k = 1\n", maxKeys), strings.Repeat("k.k = 1\n", maxKeys/2),
 		"a = [[[[1]]]]", "a.b.c.d.e = 1", strings.Repeat("k", maxKey) + " = 1", "\"" + strings.Repeat("k", maxKey-2) + "\" = 1", "a = \"" + strings.Repeat("s", maxString-2) + "\"",
 	} {
 		if err := CheckTOML(text); err != nil {

@@ -574,13 +574,16 @@ func (o object) list(key string, required bool) (objects, error) {
 	if json.Unmarshal(o.fields[key], &l.raws) != nil || l.raws == nil {
 		return l, o.wrong(key, o.raw(key), "an array of objects")
 	}
+	o.fields[key] = nil // a copy of all of them
 	return l, nil
 }
 
 func (l objects) at(k int) (object, error) {
 	o := object{file: l.of.file, where: fmt.Sprintf("%s%s[%d] ", l.of.where, l.key, k)}
-	if json.Unmarshal(l.raws[k], &o.fields) != nil || o.fields == nil {
-		return o, l.of.wrong(fmt.Sprintf("%s[%d]", l.key, k), string(l.raws[k]), "an object")
+	raw := l.raws[k]
+	l.raws[k] = nil // it is asked for once
+	if json.Unmarshal(raw, &o.fields) != nil || o.fields == nil {
+		return o, l.of.wrong(fmt.Sprintf("%s[%d]", l.key, k), string(raw), "an object")
 	}
 	return o, nil
 }

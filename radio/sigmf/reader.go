@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha512"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"sync"
 
 	"ringwave/radio"
+	"ringwave/radio/intake"
 )
 
 // Options say how a recording is opened.
@@ -42,7 +44,11 @@ type Recording struct {
 // *FormatError.
 func Open(path string, opt Options) (*Recording, error) {
 	r := &Recording{base: trimSuffix(path), players: map[*player]bool{}}
-	text, err := readLimited(r.base + metaSuffix)
+	text, err := intake.ReadFile(r.base+metaSuffix, maxMeta)
+	var excess *intake.Excess
+	if errors.As(err, &excess) {
+		return nil, &FormatError{r.base + metaSuffix, "the metadata's length", excess.Value, excess.Allowed}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -66,17 +72,6 @@ func Open(path string, opt Options) (*Recording, error) {
 func closing(c io.Closer, err error) error {
 	_ = c.Close()
 	return err
-}
-
-// readLimited reads a metadata file of at most maxMeta bytes, and one byte of
-// what is longer.
-func readLimited(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxMeta+1))
-	return text, closing(f, err)
 }
 
 func (r *Recording) wrong(key string, value any, allowed string, args ...any) error {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -92,6 +93,7 @@ func TestRefusals(t *testing.T) {
 		{"section's case in --set", "", []string{"Optimizer.rounds=3"}, []string{"unknown key Optimizer.rounds; the nearest known one is optimizer.rounds"}},
 		{"header in --set", "", []string{"[optimizer]#.=3"}, []string{"unknown key [optimizer]#."}},
 		{"deep --set", "", []string{"optimizer.rounds=" + strings.Repeat("[", 50_000)}, []string{"--set optimizer.rounds: line 1: the nesting of tables and lists is 5 deep or more; allowed is a depth of 4"}},
+		{"deep file", "[optimizer]\nrounds = " + strings.Repeat("[", 50_000), nil, []string{"x.toml: line 2: the nesting of tables and lists is 5 deep or more; allowed is a depth of 4"}},
 		{"tables in --set", "", []string{"optimizer.rounds=" + strings.Repeat("{a=", 40_000)}, []string{"--set optimizer.rounds: line 1: the nesting of tables and lists is 5 deep or more"}},
 		{"long --set", "", []string{"optimizer.rounds=" + strings.Repeat("1", 50_000)}, []string{"optimizer.rounds"}},
 		{"long text in --set", "", []string{"task.dataset=" + strings.Repeat("x", 50_000)}, []string{"task.dataset"}},
@@ -225,6 +227,19 @@ func TestAggregatorSynonym(t *testing.T) {
 	for _, name := range Aggregators() {
 		if _, err := Parse("x.toml", nil, []string{"experiment.aggregator=" + name}); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A file longer than any that is written by hand is not read.
+func TestLongFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "long.toml")
+	for size, want := range map[int]string{maxFile: "", maxFile + 1: path + ": the configuration: the length is more than 1048576 bytes; allowed is at most 1048576 bytes"} {
+		if err := os.WriteFile(path, bytes.Repeat([]byte("\n"), size), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(path, nil); (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("%d bytes: %v", size, err)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package runfolder
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"math"
 	"os"
 	"reflect"
@@ -96,6 +97,7 @@ func TestCheckpointErrors(t *testing.T) {
 		"other number":   {edit(`"round":120`, `"round":1e2`), "meta data"},
 		"negative":       {edit(`"round":120`, `"round":-12`), "round is -12"},
 		"digest":         {edit(`"config_digest":"b`, `"config_digest":"x`), "digest"},
+		"many gains":     {withMeta(`{"gains":{"devices":[{}` + strings.Repeat(",{}", 1<<14) + `]}}`), "the length of devices is more than 16384; allowed is at most 16384"},
 		"not JSON":       {edit(`{"config`, `["config`), "meta data"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,6 +112,12 @@ func TestCheckpointErrors(t *testing.T) {
 			t.Fatalf("a flipped bit in byte %d went unseen", i)
 		}
 	}
+}
+
+// withMeta gives a checkpoint of other meta data, without a model.
+func withMeta(meta string) []byte {
+	b := binary.LittleEndian.AppendUint32([]byte("RWCKPT\x02"), uint32(len(meta)))
+	return seal(append(append(b, meta...), 0, 0, 0, 0))
 }
 
 func TestCheckpointFieldRanges(t *testing.T) {
@@ -134,6 +142,12 @@ func TestLoadCheckpointErrors(t *testing.T) {
 	}
 	_, err = f.LoadCheckpoint()
 	wantError(t, err, f.file(CheckpointName))
+	// One of more bytes than any model takes is not read.
+	if err := os.Truncate(f.file(CheckpointName), maxCheckpoint+1); err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.LoadCheckpoint()
+	wantError(t, err, f.file(CheckpointName), "the length is more than 67108864 bytes; allowed is at most 67108864 bytes")
 }
 
 func FuzzCheckpoint(f *testing.F) {
