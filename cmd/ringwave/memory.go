@@ -98,13 +98,13 @@ func waveformNeed(frame float64, c config.Config) float64 {
 }
 
 // neededToCalibrate returns the parts of what a calibration takes: what is kept of each
-// sounding, and samples of one of every device.
+// sounding, and the samples of a block's.
 func neededToCalibrate(c config.Config) []need {
 	k, n := c.Calibration, float64(c.Devices.Count)
 	burst := 8 * float64(k.Length*k.SamplesPerChip*k.Repetitions+2*k.GuardSamples)
 	return []need{
 		{1200 * n * float64(k.Blocks) * float64(k.Looks), []string{"devices.count", "calibration.blocks", "calibration.looks"}},
-		{2.7 * burst * (n + 1), []string{"devices.count", "calibration.length_chips", "calibration.samples_per_chip", "calibration.repetitions", "calibration.guard_samples"}},
+		{9.2 * burst * n * float64(k.Looks), []string{"devices.count", "calibration.looks", "calibration.length_chips", "calibration.samples_per_chip", "calibration.repetitions", "calibration.guard_samples"}},
 	}
 }
 

@@ -68,6 +68,7 @@ func TestEstimatesAreNearPeaks(t *testing.T) {
 	loopback := append([]string{"run", loopbackConfig}, sets("task.dataset=strokes", "task.strokes_train=2000", "task.strokes_test=500")...)
 	wave := append([]string{"run", waveformConfig}, sets("task.dataset=strokes", "task.strokes_train=600", "task.strokes_test=300", "optimizer.rounds=2")...)
 	curves := []string{"curves", "--sigma", "0.3", "--snr", "40", "--attempts", "1"}
+	long := []string{"calibration.blocks=16", "calibration.length_chips=2047", "calibration.samples_per_chip=16"}
 	for _, c := range []struct {
 		megabytes float64
 		command   []string
@@ -83,9 +84,17 @@ func TestEstimatesAreNearPeaks(t *testing.T) {
 		{80, []string{"calibrate", waveformConfig}, []string{"calibration.blocks=2000", "calibration.looks=4"}},
 		{187, []string{"calibrate", waveformConfig}, []string{"calibration.blocks=10000", "calibration.looks=4"}},
 		{125, []string{"calibrate", waveformConfig}, []string{"calibration.blocks=1500", "calibration.looks=4", "devices.count=9", "link.group_size=3"}},
+		{118, []string{"calibrate", waveformConfig}, append([]string{"calibration.repetitions=10", "calibration.looks=1"}, long...)},
+		{690, []string{"calibrate", waveformConfig}, append([]string{"calibration.repetitions=10", "calibration.looks=3", "devices.count=9", "link.group_size=3"}, long...)},
+		{931, []string{"calibrate", waveformConfig}, append([]string{"calibration.repetitions=30"}, long...)},
+		{172, loopback, []string{"experiment.aggregator=none", "optimizer.packed_directions=16384", "optimizer.rounds=1"}},
+		{190, loopback, []string{"devices.count=500", "optimizer.rounds=2"}},
+		{624, loopback, []string{"experiment.aggregator=none", "task.strokes_train=60000", "optimizer.rounds=1"}},
 		{154, append(curves, "--devices", "4"), []string{"link.block_symbols=65536"}},
 		{501, append(curves, "--devices", "4"), []string{"link.block_symbols=262144"}},
 		{1209, append(curves, "--devices", "8"), []string{"link.block_symbols=262144", "link.samples_per_symbol=16"}},
+		{136, wave, nil},
+		{440, wave, []string{"devices.count=12", "link.group_size=3", "link.samples_per_symbol=16"}},
 		{482, wave, []string{"link.samples_per_symbol=64"}},
 	} {
 		_, _, stderr := run(t, slices.Concat(c.command, sets(c.set...), []string{"--out", filepath.Join(t.TempDir(), "out")})...)
