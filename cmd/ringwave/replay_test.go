@@ -276,6 +276,10 @@ func TestReplayDamaged(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, exitBadInput, "sample"},
+		{"more transmissions than a round has", edit(meta, func(b []byte) []byte {
+			one := `{"core:sample_start": 0, "core:sample_count": 0, "core:label": "transmission", "core:comment": "void: x", "ringwave:round": 2, "ringwave:attempt": 0, "ringwave:phase": "b"},`
+			return bytes.Replace(b, []byte(`"annotations": [`), []byte(`"annotations": [`+strings.Repeat(one, 300)), 1)
+		}), exitBadInput, "transmissions; allowed are at most 268, those of encryption.attempts_per_round = 4 attempts"},
 		{"two recordings joined", func(t *testing.T, dir string) {
 			other := readFile(t, dir, iqName, "round-000003.sigmf-data")
 			edit(data, func(b []byte) []byte { return append(b, other...) })(t, dir)
