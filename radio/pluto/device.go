@@ -294,10 +294,32 @@ func (d *Device) text(ctx context.Context, of channel, name string) (text string
 // set writes a setting and gives what the board made of it.
 func (d *Device) set(ctx context.Context, of channel, name, value string) (v float64, err error) {
 	a, _ := of.attribute(name)
-	if err := d.talk(ctx, func(l *link) error { return l.write(ctx, a, value) }); err != nil {
+	if err := d.write(ctx, a, value); err != nil {
 		return 0, err
 	}
 	return d.value(ctx, of, name)
+}
+
+// write sets an attribute. Ctx ends it before the command and not while the board works
+// on it: a command whose answer nobody awaits may be carried out behind those of another
+// connection, and switch on again what they have switched off.
+func (d *Device) write(ctx context.Context, a attribute, value string) error {
+	return d.talk(ctx, func(l *link) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		awaited, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience())
+		defer cancel()
+		return l.write(awaited, a, value)
+	})
+}
+
+// patience bounds a command that has to do with the carrier.
+func (d *Device) patience() time.Duration {
+	if d.opts.deadline > 0 {
+		return min(offTimeout, d.opts.deadline)
+	}
+	return offTimeout
 }
 
 // readSpan reads the limits of a setting, and leaves what is there where the board
@@ -709,11 +731,7 @@ func (d *Device) off() (err error) {
 }
 
 func (d *Device) tryOff() error {
-	timeout := offTimeout
-	if d.opts.deadline > 0 {
-		timeout = min(timeout, d.opts.deadline)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), d.patience())
 	defer cancel()
 	gain, _ := d.board.path[radio.Transmit].attribute(stage)
 	least := strconv.FormatFloat(float64(d.limits[radio.Transmit].gain.Min), 'f', -1, 64)
@@ -744,7 +762,7 @@ func (d *Device) on(ctx context.Context) error {
 		return err
 	}
 	if a, ok := d.powerdown(); ok {
-		if err := d.talk(ctx, func(l *link) error { return l.write(ctx, a, "0") }); err != nil {
+		if err := d.write(ctx, a, "0"); err != nil {
 			return err
 		}
 	}

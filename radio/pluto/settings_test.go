@@ -382,6 +382,77 @@ func TestSessionEndsWhileStarting(t *testing.T) {
 	}
 }
 
+// What switches a carrier off is not overtaken by what was to switch it on: the command
+// that the board works on when the session ends is answered before another connection
+// says anything.
+func TestOffComesBehindOn(t *testing.T) {
+	session, end := context.WithCancel(t.Context())
+	defer end()
+	var mu sync.Mutex
+	on, off := -1, -1 // the connections whose next value is for the powerdown
+	var delayed sync.Once
+	overtaken := make(chan struct{})
+	b := newBench(t, loopback.Config{}, func(c *iiod.Config) {
+		log := c.Log
+		began := false
+		c.Log = func(connection int, line string) {
+			log(connection, line)
+			mu.Lock()
+			switch {
+			case strings.Contains(line, "WRITE") && strings.Contains(line, "powerdown"):
+				on = connection
+			case on == connection && line == `  "0\x00"`:
+				began, on = true, -1
+				mu.Unlock()
+				delayed.Do(func() {
+					end()
+					select {
+					case <-overtaken:
+					case <-time.After(200 * time.Millisecond): // nobody overtakes
+					}
+				})
+				return
+			case on == connection && began && line == `  "1\x00"`:
+				off, on = connection, -1
+			case off == connection: // that was carried out
+				off = -1
+				close(overtaken)
+			case on == connection:
+				on = -1
+			}
+			mu.Unlock()
+		}
+	})
+	d := open(t, session, everything(t), b.address, ideal+"&block=256")
+	tx, err := d.OpenTransmitter(t.Context())
+	ok(t, err)
+	if err := tx.Start(t.Context()); !errors.Is(err, pluto.ErrSessionOver) {
+		t.Error(err)
+	}
+	ok(t, tx.Close(), d.Close())
+	b.isOff(t)
+}
+
+// Nothing is switched on for a session that is over.
+func TestStartBehindTheSession(t *testing.T) {
+	session, end := context.WithCancel(t.Context())
+	b := newBench(t, loopback.Config{}, nil)
+	d := open(t, session, everything(t), b.address, ideal)
+	tx, err := d.OpenTransmitter(t.Context())
+	ok(t, err)
+	b.take()
+	end()
+	if err := tx.Start(t.Context()); !errors.Is(err, pluto.ErrSessionOver) {
+		t.Error(err)
+	}
+	for _, line := range b.take() {
+		if strings.Contains(line, "WRITE") || strings.Contains(line, "OPEN") {
+			t.Errorf("the board was told: %s", line)
+		}
+	}
+	ok(t, tx.Close())
+}
+
 // Device numbers are not assumed.
 func TestOtherNumbers(t *testing.T) {
 	b := newBench(t, loopback.Config{}, func(c *iiod.Config) { c.FirstDevice = 1 })

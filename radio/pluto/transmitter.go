@@ -76,8 +76,8 @@ func (d *Device) OpenTransmitter(ctx context.Context) (radio.Transmitter, error)
 	if err := d.usable(ctx); err != nil {
 		return nil, err
 	}
-	if d.session.Err() != nil {
-		return nil, fmt.Errorf("opening the transmitter of %s: %w: %w", d.info.URI, ErrSessionOver, context.Cause(d.session))
+	if err := d.sessionOver(); err != nil {
+		return nil, fmt.Errorf("opening the transmitter of %s: %w", d.info.URI, err)
 	}
 	if d.isOpen(radio.Transmit) {
 		return nil, radio.ErrBusy
@@ -103,6 +103,14 @@ func (d *Device) OpenTransmitter(ctx context.Context) (radio.Transmitter, error)
 		return t, nil
 	}
 	return paced{t}, nil
+}
+
+// sessionOver gives ErrSessionOver, with its cause, once nothing may be sent any more.
+func (d *Device) sessionOver() error {
+	if d.session.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrSessionOver, context.Cause(d.session))
 }
 
 // Start hands zeros to the board and then switches its carrier on.
@@ -141,7 +149,7 @@ func (t *transmitter) begin(ctx context.Context) error {
 	d.mu.Lock()
 	guard := d.watch
 	d.mu.Unlock()
-	if err := guard.Err(); err != nil {
+	if err := errors.Join(d.sessionOver(), guard.Err()); err != nil {
 		return err
 	}
 	l, err := d.stream(ctx, radio.Transmit)
@@ -162,7 +170,7 @@ func (t *transmitter) begin(ctx context.Context) error {
 	}
 	t.link, t.ended = l, make(chan struct{})
 	forgetSession := watch(d.session, func() {
-		t.cut(fmt.Errorf("transmitting with %s: %w: %w", d.info.URI, ErrSessionOver, context.Cause(d.session)))
+		t.cut(fmt.Errorf("transmitting with %s: %w", d.info.URI, d.sessionOver()))
 	})
 	forgetGuard := watch(guard.Living(), func() {
 		t.cut(fmt.Errorf("transmitting with %s: %w", d.info.URI, guard.Err()))
@@ -173,7 +181,7 @@ func (t *transmitter) begin(ctx context.Context) error {
 	go t.pump()
 	err = t.powered(ctx, func(ctx context.Context) error {
 		// Again behind it: the program may have been stopped just before.
-		return errors.Join(d.on(ctx), guard.Err())
+		return errors.Join(d.on(ctx), d.sessionOver(), guard.Err())
 	})
 	if err != nil {
 		t.cut(err)
