@@ -68,8 +68,8 @@ func TestFramesAreCheckedAnew(t *testing.T) {
 		c.Group, c.Repeats, c.Alpha, c.Phase, c.BlockSymbols = 1, 2, 1, new(modem.Radians), 4000
 		c.OnFrame = func(o Observation) error {
 			frames++
-			_, _, start := w.prefix(w.groups[o.Group])
-			symbols := w.devices[o.Group].symbols[start:]
+			start := w.layout.start(w.groups[o.Group].patterns.Symbols())
+			symbols := w.sender.devices[o.Group].symbols[start:]
 			for i := range w.payload.Blocks() {
 				from, to := w.payload.CheckSymbols(i)
 				name := fmt.Sprintf("%+v, group %d, repeat %d, block %d", o.Slot, o.Group, o.Repeat, i)
@@ -102,7 +102,7 @@ func TestFramesAreCheckedAnew(t *testing.T) {
 		sendOver(t, w, s, []zq.Vector{one, one}, &rx)
 	}
 	// Groups have patterns of their own, which are in the checks, too.
-	h := w.header(0, 0)
+	h := w.expect(w.groups[0], 0).header
 	if w.groups[0].weights.Of(h).Uint64() == w.groups[1].weights.Of(h).Uint64() {
 		t.Error("two groups have the same weights")
 	}

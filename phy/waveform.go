@@ -3,12 +3,9 @@ package phy
 import (
 	"context"
 	"fmt"
-	"math/cmplx"
 
-	"ringwave/crypto/keystream"
 	"ringwave/phy/digit"
 	"ringwave/phy/frame"
-	"ringwave/phy/lattice"
 	"ringwave/phy/modem"
 	"ringwave/phy/zq"
 	"ringwave/radio"
@@ -36,98 +33,27 @@ type Observation struct {
 // Waveform is the waveform link: digits of ring elements as symbols that really
 // superpose, and a receiver that finds the integers again without knowing a gain
 // (physics.md sections 2 to 6). It is for one goroutine but for Transmit.
+//
+// It leads a frame through its parts: sender puts it on the air, finder captures it from
+// what the receiver hears, reader turns it into integers, and epochs says whether it
+// still counts.
 type Waveform struct {
-	cfg      WaveformConfig
-	codec    *digit.Codec
-	half     int8 // the largest digit
-	groups   []*group
-	devices  []*waveDevice
-	payloads map[int]*frame.Payload // by their length
-	detector *modem.Detector
-	demod    *modem.Demodulator
-	retry    *keystream.Stream
-	cursor   radio.SampleIndex
-	unit     float64 // soft symbol of the digit 1 from a device of gain 1
+	// cfg is as it was given: which streams, trims and advances there are now, the
+	// parts know.
+	cfg     WaveformConfig
+	groups  groups
+	layout  *layout
+	streams *streams
+	time    *timeline
+	sender  *sender
+	finder  *finder
+	reader  *reader
+	epochs  *epochs
 
 	slot    Slot
 	payload *frame.Payload
-	// capture is the frame with its guard times, a part of buffer; waste is room for
-	// what is thrown away.
-	capture, buffer, waste []complex64
-	report                 WaveformReport
-	// timing is the last preamble found: all captures begin alike before their
-	// frames.
-	timing   modem.Sync
-	hasTimed bool
-
-	// The tuning epochs of the attempt, and why it is void if one changed: the
-	// gains are then no longer the same (physics.md section 6).
-	rxEpoch  radio.Epoch
-	rxKnown  bool
-	txEpoch  []radio.Epoch
-	nowEpoch []radio.Epoch // room for the transmitters' present ones
-	void     string
-	opened   bool // a transmission was opened
-	keyed    bool // b of the attempt that slot is of was read
-	// Those that Config.Phase is for.
-	phaseRx      radio.Epoch
-	phaseRxKnown bool
-	phaseTx      []radio.Epoch
-
-	// Of the capture: how many samples of it were received, how many of these the
-	// receiver said were clipped or no numbers, and whether it begins where it was due.
-	heard            int
-	clipped, invalid radio.SampleCount
-	punctual         bool
-	due              radio.SampleIndex // where that is
-	sought           bool              // cursor is where the next frame is due
-
-	// cursor and sent, the end of the last frame, are indices of the transmitters;
-	// next, the first that was not read, is the receiver's, who has offset more.
-	// traced says that offset is known.
-	sent, next, offset radio.SampleIndex
-	traced             bool
-	untraced           bool // the frame at hand was searched for and not found
-	missed             int  // frames in a row without preamble
-	unasked            int  // samples since transmitters were last looked at
-	// uncounted says which transmitter has lost count, empty if none has.
-	uncounted string
-}
-
-// group is the devices of a time slot, counted from first on.
-type group struct {
-	first, size int
-	patterns    *frame.Patterns
-	residues    []zq.Vector // of the patterns
-	weights     frame.Weights
-	receiver    *lattice.Receiver
-
-	// Of the current attempt.
-	alpha   float64
-	scale   int64 // c_g
-	sync    modem.Sync
-	at      radio.SampleIndex // of sync's capture
-	held    bool
-	instant modem.Samples // of the payload in phase 1, from where its capture was due
-	timed   bool
-	found   modem.Sync // of the frame at hand
-	y       zq.Vector
-	pattern []int64
-	soft    []float32
-	sum     []float32 // of repeats
-	erased  []bool
-	joint   []float32 // pattern and block
-	refused []float64 // scales that did not read all of phase 1
-}
-
-// waveDevice is one device's end of the link.
-type waveDevice struct {
-	modulator *modem.Modulator
-	symbols   []int8
-	samples   []complex64
-	scratch   map[*frame.Payload][]frame.Scratch
-	sent      bool
-	gain      float32 // of the attempt: 1, or in [0.7, 1] in retries
+	keyed   bool // b of the attempt that slot is of was read
+	report  WaveformReport
 }
 
 // WaveformReport says how the last transmission went.
@@ -145,21 +71,7 @@ type WaveformReport struct {
 
 // NewWaveform makes a waveform link.
 func NewWaveform(cfg WaveformConfig) (*Waveform, error) {
-	if cfg.Group == 0 {
-		cfg.Group = cfg.Devices
-	}
-	if cfg.BlockSymbols == 0 {
-		cfg.BlockSymbols = 8192
-	}
-	if cfg.GroupScale == 0 {
-		cfg.GroupScale = 50
-	}
-	if cfg.Level == 0 {
-		cfg.Level = 1
-	}
-	if cfg.Amplitude == 0 {
-		cfg.Amplitude = 1
-	}
+	cfg.setDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
@@ -170,127 +82,69 @@ func NewWaveform(cfg WaveformConfig) (*Waveform, error) {
 	if cfg.Receive.Clip == 0 {
 		cfg.Receive.Clip = modem.Amplitude(radio.ClipLevel(cfg.Receiver))
 	}
-	w := &Waveform{cfg: cfg, codec: codec, half: int8(cfg.Base-1) / 2, cursor: cfg.Start, sent: cfg.Start, next: cfg.Start, traced: cfg.Reach == 0, retry: cfg.Secret.Derive("retry gains").Stream(), payloads: map[int]*frame.Payload{}}
-	w.cfg.Modem.Preamble.Level = float32(w.half)
-	if w.detector, err = modem.NewDetector(w.cfg.Modem, cfg.Search); err != nil {
-		return nil, err
+	cfg.Modem.Preamble.Level = float32((cfg.Base - 1) / 2) // the largest digit
+	w := &Waveform{
+		cfg: cfg, time: newTimeline(cfg.Start, cfg.Reach),
+		streams: &streams{tx: cfg.Transmitters, rx: cfg.Receiver, patience: cfg.Patience, reach: cfg.Reach},
 	}
-	if w.demod, err = modem.NewDemodulator(w.cfg.Modem, cfg.Receive); err != nil {
-		return nil, err
-	}
-	if err := w.makeGroups(); err != nil {
-		return nil, err
-	}
-	return w, w.makeDevices()
-}
-
-func (w *Waveform) makeGroups() error {
-	for first := 0; first < w.cfg.Devices; first += w.cfg.Group {
-		size := min(w.cfg.Group, w.cfg.Devices-first)
-		receiver, err := lattice.New(w.cfg.Lattice)
-		if err != nil {
-			return err
-		}
-		p := frame.NewPatterns(size, w.cfg.Secret.Derive("patterns", uint64(len(w.groups))))
-		w.groups = append(w.groups, &group{
-			first: first, size: size, patterns: p, residues: p.Residues(w.cfg.Modulus), receiver: receiver,
-			weights: frame.NewWeights(w.cfg.Secret, uint64(len(w.groups))), pattern: make([]int64, p.Symbols()),
-		})
-	}
-	return nil
-}
-
-func (w *Waveform) makeDevices() error {
-	for i := range w.cfg.Devices {
-		m, err := w.modulatorOf(i)
-		if err != nil {
-			return err
-		}
-		w.devices = append(w.devices, &waveDevice{modulator: m, scratch: map[*frame.Payload][]frame.Scratch{}, gain: 1})
-	}
-	return nil
-}
-
-// modulatorOf makes device i's modulator, with its trim and advance.
-func (w *Waveform) modulatorOf(i int) (*modem.Modulator, error) {
-	drive := modem.Drive{Peak: float32(w.half), Amplitude: w.cfg.Amplitude}
-	if w.cfg.Advance != nil {
-		drive.Advance = w.cfg.Advance[i]
-	}
-	trim := 1.0
-	if w.cfg.Trim != nil {
-		size, phase := cmplx.Polar(complex128(w.cfg.Trim[i]))
-		trim = min(1, size)
-		drive.Amplitude *= modem.Amplitude(trim)
-		drive.Phase = modem.Radians(phase)
-	}
-	m, err := modem.NewModulator(w.cfg.Modem, drive)
+	detector, err := modem.NewDetector(cfg.Modem, cfg.Search)
 	if err != nil {
-		return nil, fmt.Errorf("device %d: %w", i+1, err)
+		return nil, err
 	}
-	w.unit = float64(m.Scale()) / trim * w.cfg.Level
-	return m, nil
-}
-
-// header returns the header of a group's frame in the slot at hand.
-func (w *Waveform) header(group int, repeat uint8) frame.Header {
-	return headerOf(w.slot, w.cfg.Run, group, repeat)
+	demod, err := modem.NewDemodulator(cfg.Modem, cfg.Receive)
+	if err != nil {
+		return nil, err
+	}
+	if w.groups, err = newGroups(&cfg); err != nil {
+		return nil, err
+	}
+	if w.sender, err = newSender(&cfg, w.streams, w.time); err != nil {
+		return nil, err
+	}
+	w.layout = newLayout(&cfg, codec, w.groups[0].patterns.Symbols(), w.sender.devices[0].modulator)
+	w.sender.layout = w.layout
+	w.finder = &finder{layout: w.layout, streams: w.streams, time: w.time, detector: detector}
+	w.reader = &reader{
+		layout: w.layout, time: w.time, detector: detector, demod: demod, secret: cfg.Secret,
+		phase: cfg.Phase, alpha: cfg.Alpha, tolerance: cfg.Tolerance, marksClipped: cfg.Receive.Clip != 0,
+	}
+	w.epochs = &epochs{streams: w.streams, recorded: cfg.SenderEpochs, phaseGiven: cfg.Phase != nil}
+	return w, nil
 }
 
 // PatternSymbols gives the length of Reception.Pattern: the groups' patterns one
 // behind the other.
-func (w *Waveform) PatternSymbols() int {
-	sum := 0
-	for _, g := range w.groups {
-		sum += g.patterns.Symbols()
-	}
-	return sum
-}
+func (w *Waveform) PatternSymbols() int { return w.groups.patternSymbols() }
 
 // Report tells how the last transmission went.
 func (w *Waveform) Report() WaveformReport { return w.report }
 
+// Next gives the receiver's index at which the next frame is due at the earliest,
+// its guard time included.
+func (w *Waveform) Next() radio.SampleIndex { return w.time.due() }
+
+// Seek makes the next frame be due at index at. It is for a link that only listens,
+// and that otherwise takes the first sample it gets for the beginning of a frame.
+func (w *Waveform) Seek(at radio.SampleIndex) { w.time.seek(at) }
+
 // FrameSamples gives the samples that one frame of transmission t with payloads
 // of n coefficients takes, guard time included.
 func (w *Waveform) FrameSamples(t Transmission, n int) (int, error) {
-	p, err := w.payloadFor(t, n)
+	p, err := w.layout.payload(t, n)
 	if err != nil {
 		return 0, err
 	}
-	return w.window(w.groups[0], p), nil
+	return w.layout.window(w.layout.patterns, p), nil
 }
 
 // FrameBlocks gives the symbols of each block of a frame of transmission t with
 // payloads of n coefficients; those of the pattern are read with the first.
 func (w *Waveform) FrameBlocks(t Transmission, n int) ([]int, error) {
-	p, err := w.payloadFor(t, n)
+	p, err := w.layout.payload(t, n)
 	if err != nil {
 		return nil, err
 	}
-	lengths := make([]int, p.Blocks())
-	for i := range lengths {
-		from, to := p.BlockSymbols(i)
-		lengths[i] = to - from
-	}
-	lengths[0] += w.groups[0].patterns.Symbols()
-	return lengths, nil
-}
-
-func (w *Waveform) payloadFor(t Transmission, n int) (*frame.Payload, error) {
-	if p := w.payloads[n]; p != nil {
-		return p, nil
-	}
-	perBlock := max(1, w.cfg.BlockSymbols/w.codec.Digits())
-	newPayload := frame.NewPayload
-	if w.cfg.Format == frame.Format1 {
-		newPayload = frame.NewPayload1
-	}
-	p, err := newPayload(w.cfg.Modulus, w.codec, n, perBlock, w.groups[0].patterns.Symbols())
-	if err != nil {
-		return nil, fmt.Errorf("laying out %v: %w", t, err)
-	}
-	w.payloads[n] = p
-	return p, nil
+	return w.layout.blocks(p), nil
 }
 
 // Open begins a transmission of payloads of n coefficients.
@@ -298,35 +152,39 @@ func (w *Waveform) Open(ctx context.Context, slot Slot, n int) error {
 	if err := slot.Validate(); err != nil {
 		return err
 	}
-	p, err := w.payloadFor(slot.Transmission, n)
+	p, err := w.layout.payload(slot.Transmission, n)
 	if err != nil {
 		return err
 	}
 	w.keyed = w.keyed && slot.Transmission != TxKey && slot.Round == w.slot.Round && slot.Attempt == w.slot.Attempt
 	w.slot, w.payload = slot, p
-	for _, d := range w.devices {
-		d.sent = false
-		if d.scratch[p] == nil {
-			d.scratch[p] = p.NewScratch()
-		}
-	}
-	if slot.Transmission == TxKey || !w.opened {
+	w.sender.open(p)
+	if slot.Transmission == TxKey || !w.epochs.begun {
 		if err := w.recount(ctx); err != nil {
 			return err
 		}
-		w.opened = true
-		w.holdEpochs()
+		w.epochs.begin()
 	}
 	if slot.Transmission == TxKey {
-		w.drawRetryGains()
-		for _, g := range w.groups {
-			g.held, g.timed, g.alpha = false, false, 0
-		}
+		w.sender.drawRetryGains(slot)
+		w.groups.begin()
 	} else if !w.keyed {
 		// It tells the scales of the groups and the phase that gains are measured
 		// against: what is read without is of none, though its checks pass.
-		w.spoil("b of the attempt was not read")
+		w.epochs.spoil("b of the attempt was not read")
 	}
+	return nil
+}
+
+// Transmit writes device i's digits.
+func (w *Waveform) Transmit(i int, x zq.Vector) error {
+	if i < 0 || i >= w.cfg.Devices {
+		return fmt.Errorf("device %d transmits on a link of %d devices", i+1, w.cfg.Devices)
+	}
+	if x.Len() != w.payload.Len() {
+		return fmt.Errorf("device %d sends %d coefficients of %v where %d are expected", i+1, x.Len(), w.slot.Transmission, w.payload.Len())
+	}
+	w.sender.transmit(i, w.groups.of(i), w.payload, x)
 	return nil
 }
 
@@ -334,21 +192,19 @@ func (w *Waveform) Open(ctx context.Context, slot Slot, n int) error {
 // their integers. A frame that was written when ctx ends may still be sent: taking
 // carriers off is for who opened the radios.
 func (w *Waveform) Receive(ctx context.Context, rx *Reception) error {
-	for i, d := range w.devices {
-		if !d.sent && w.cfg.Transmitters != nil {
-			return fmt.Errorf("device %d sent no %v in round %d", i+1, w.slot.Transmission, w.slot.Round)
-		}
+	if i := w.sender.missing(); i >= 0 && !w.streams.listenOnly() {
+		return fmt.Errorf("device %d sent no %v in round %d", i+1, w.slot.Transmission, w.slot.Round)
 	}
-	w.putOff()
+	w.sender.putOff()
 	if w.cfg.OnTransmission != nil {
-		if err := w.cfg.OnTransmission(w.slot, w.cursor); err != nil {
+		if err := w.cfg.OnTransmission(w.slot, w.time.cursor); err != nil {
 			return err
 		}
 	}
 	w.report = WaveformReport{Quality: 1}
 	rx.CheckPassed, rx.Reason = true, ""
-	for number, g := range w.groups {
-		ok, err := w.receiveGroup(ctx, number, g)
+	for _, g := range w.groups {
+		ok, err := w.receiveGroup(ctx, g)
 		if err != nil {
 			return err
 		}
@@ -361,10 +217,24 @@ func (w *Waveform) Receive(ctx context.Context, rx *Reception) error {
 	return nil
 }
 
+// join adds the groups' results, brought to one scale by integers that are chosen in
+// phase 1.
+func (w *Waveform) join(rx *Reception) {
+	switch {
+	case w.slot.Transmission != TxKey:
+	case w.cfg.Alpha > 0:
+		w.groups.alignScales()
+	default:
+		w.groups.reconcile(w.cfg.GroupScale)
+	}
+	w.groups.join(w.cfg.Modulus, rx.Y, rx.Pattern)
+	rx.Alpha = w.Alpha()
+}
+
 // receiveGroup sends a group's frame until it is read, and tells whether it was.
-func (w *Waveform) receiveGroup(ctx context.Context, number int, g *group) (bool, error) {
-	if g.y.Len() != w.payload.Len() {
-		g.y = w.cfg.Modulus.NewVector(w.payload.Len())
+func (w *Waveform) receiveGroup(ctx context.Context, g *group) (bool, error) {
+	if g.read.y.Len() != w.payload.Len() {
+		g.read.y = w.cfg.Modulus.NewVector(w.payload.Len())
 	}
 	held := 0
 	for repeat := range w.cfg.Repeats + 1 {
@@ -372,77 +242,81 @@ func (w *Waveform) receiveGroup(ctx context.Context, number int, g *group) (bool
 		if repeat > 0 {
 			w.report.Repeated++
 		}
-		w.drawWeights(g, number, uint8(repeat))
-		at, err := w.exchange(ctx, number, g, uint8(repeat))
-		if err != nil {
+		e := w.expect(g, uint8(repeat))
+		w.reader.draw(g, e)
+		if err := w.exchange(ctx, g, e); err != nil {
 			return false, err
 		}
-		failure := w.void
-		if failure == "" {
-			failure = w.demodulate(number, g, uint8(repeat), at)
-		} else {
-			g.found = modem.Sync{}
-		}
-		if failure == "" {
-			w.combine(g, held)
-			held++
-			failure = w.decode(g)
-		}
-		failure = w.blame(failure)
-		w.report.Failure = failure
-		if err := w.observe(number, g, repeat, at); err != nil {
+		w.report.Failure = w.readFrame(g, e, &held)
+		if err := w.observe(g, repeat); err != nil {
 			return false, err
 		}
-		if failure == "" {
+		if w.report.Failure == "" {
 			return true, nil
 		}
-		if w.void != "" {
+		if w.epochs.void != "" {
 			break // for the attempt: sending again mends nothing
 		}
 	}
-	g.y.Clear()
-	clear(g.pattern)
+	g.read.clear()
 	return false, nil
 }
 
-// drawWeights draws the check weights of a group's frame.
-func (w *Waveform) drawWeights(g *group, number int, repeat uint8) {
-	if w.cfg.Format == frame.Format1 {
-		w.payload.Draw1(w.cfg.Secret.Derive("payload", uint64(w.slot.Transmission)), w.slot.Round, w.slot.Attempt)
-		return
-	}
-	w.payload.Draw(g.weights.Of(w.header(number, repeat)), w.slot.Again > 0)
+// expect returns the frame of a group that is due in the slot at hand.
+func (w *Waveform) expect(g *group, repeat uint8) expected {
+	header := headerOf(w.slot, w.cfg.Run, g.number, repeat)
+	return expected{slot: w.slot, header: header, payload: w.payload, unit: w.sender.unit}
 }
 
-// combine adds the frame at hand to those held of the same payload. Its checks, of
-// weights that only it has, take the place of theirs; all of it does where the payload
-// is sent again, as each frame has a mask of its own then.
-func (w *Waveform) combine(g *group, held int) {
-	if w.slot.Again > 0 {
-		held = 0
+// exchange sends one frame of a group and captures what the receiver hears.
+func (w *Waveform) exchange(ctx context.Context, g *group, e expected) (err error) {
+	at := w.time.cursor
+	if !w.streams.listenOnly() {
+		w.sender.modulate(g, e)
+		if at, err = w.sender.send(ctx, g, e); err != nil {
+			return err
+		}
+		at += w.time.offset
 	}
-	lattice.Combine(g.sum, g.soft, float64(held))
-	if w.cfg.Format == frame.Format1 {
-		return // they were the same
+	meta, err := w.finder.hear(ctx, at, w.layout.window(g.patterns.Symbols(), w.payload))
+	if err == nil {
+		err = w.streams.askForLosses(ctx, w.epochs.hear)
 	}
-	payload := frame.HeaderSymbols + g.patterns.Symbols()
-	for i := range w.payload.Blocks() {
-		from, to := w.payload.CheckSymbols(i)
-		copy(g.sum[payload+from:payload+to], g.soft[payload+from:payload+to])
+	if err != nil {
+		return fmt.Errorf("receiving %v: %w", w.slot.Transmission, err)
 	}
+	w.epochs.check(meta, w.finder.capture.heard > 0)
+	w.report.Clipped += meta.Clipped
+	return nil
+}
+
+// readFrame reads the frame captured, together with the held ones that went before, and
+// says in a few words what failed.
+func (w *Waveform) readFrame(g *group, e expected, held *int) (failure string) {
+	if w.epochs.void != "" {
+		g.read.found = modem.Sync{}
+		return w.epochs.void
+	}
+	c := &w.finder.capture
+	if failure = w.reader.demodulate(c, g, e); failure == "" {
+		w.reader.combine(g, e, *held)
+		*held++
+		failure = w.reader.decode(g, e, &w.report)
+	}
+	return c.blame(failure)
 }
 
 // observe tells OnFrame of the frame just received.
-func (w *Waveform) observe(number int, g *group, repeat int, at radio.SampleIndex) error {
+func (w *Waveform) observe(g *group, repeat int) error {
 	if w.cfg.OnFrame == nil {
 		return nil
 	}
 	o := Observation{
-		Slot: w.slot, Group: number, Repeat: repeat, First: at, Samples: w.capture,
-		Sync: g.found, Failure: w.report.Failure,
+		Slot: w.slot, Group: g.number, Repeat: repeat, First: w.finder.capture.first, Samples: w.finder.capture.samples,
+		Sync: g.read.found, Failure: w.report.Failure,
 	}
 	if o.Failure == "" {
-		o.Soft, o.Alpha = g.sum[frame.HeaderSymbols+g.patterns.Symbols():], g.alpha
+		o.Soft, o.Alpha = g.read.sum[frame.HeaderSymbols+g.patterns.Symbols():], g.alpha
 	}
 	return w.cfg.OnFrame(o)
 }

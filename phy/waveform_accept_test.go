@@ -52,7 +52,7 @@ func passage(t testing.TB, m *zq.Modulus, i int) float64 {
 	rx := Reception{Y: m.NewVector(200), Pattern: make([]int64, w.PatternSymbols())}
 	sendOver(t, w, Slot{}, randomPayloads(m, 1, 200, rand.New(rand.NewPCG(12, 12))), &rx)
 	sum, n := 0.0, 0.0
-	for _, y := range w.groups[0].sum {
+	for _, y := range w.groups[0].read.sum {
 		if size := math.Abs(float64(y)); size > 0.5 {
 			sum += size
 			n++
@@ -86,7 +86,7 @@ func attemptOf(t testing.TB, w *Waveform, m *zq.Modulus, round, attempt uint32, 
 	var alpha float64
 	for tr := range Transmission(Transmissions) {
 		rx := Reception{Y: m.NewVector(lengths[tr]), Pattern: make([]int64, w.PatternSymbols())}
-		x := randomPayloads(m, len(w.devices), lengths[tr], rnd)
+		x := randomPayloads(m, len(w.sender.devices), lengths[tr], rnd)
 		sendOver(t, w, Slot{Round: round, Attempt: attempt, Transmission: tr}, x, &rx)
 		if !rx.CheckPassed {
 			if w.Report().Failure == "" {

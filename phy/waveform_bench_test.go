@@ -80,16 +80,16 @@ func BenchmarkWaveformTransmit(b *testing.B) {
 				if err := w.Transmit(0, x[0]); err != nil {
 					b.Fatal(err)
 				}
-				w.modulate(0, w.groups[0], 0)
+				w.sender.modulate(w.groups[0], w.expect(w.groups[0], 0))
 			}
 			chain()
-			samples := w.devices[0].samples
+			samples := w.sender.devices[0].samples
 			b.Run("complex64", func(b *testing.B) { besideCopy(b, samples, chain) })
 			codes := make([]int8, 2*len(samples))
 			b.Run("int8", func(b *testing.B) {
 				besideCopy(b, samples, func() {
 					chain()
-					modem.Quantise8(codes, w.devices[0].samples)
+					modem.Quantise8(codes, w.sender.devices[0].samples)
 				})
 			})
 		})
@@ -109,10 +109,10 @@ func BenchmarkWaveformReceive(b *testing.B) {
 					b.Fatal(failure)
 				}
 			}
-			b.Run("complex64", func(b *testing.B) { besideCopy(b, w.capture, chain) })
+			b.Run("complex64", func(b *testing.B) { besideCopy(b, w.finder.capture.samples, chain) })
 			b.Run("int8", func(b *testing.B) {
-				besideCopy(b, w.capture, func() {
-					modem.Dequantise8(w.capture, codes)
+				besideCopy(b, w.finder.capture.samples, func() {
+					modem.Dequantise8(w.finder.capture.samples, codes)
 					chain()
 				})
 			})
@@ -123,12 +123,13 @@ func BenchmarkWaveformReceive(b *testing.B) {
 // readAgain reads the capture of phase 1 as if it were new.
 func readAgain(w *Waveform) (failure string) {
 	g := w.groups[0]
-	g.held, g.alpha = false, 0
-	if failure := w.demodulate(0, g, 0, 0); failure != "" {
+	g.held.synced, g.alpha = false, 0
+	e := w.expect(g, 0)
+	if failure := w.reader.demodulate(&w.finder.capture, g, e); failure != "" {
 		return failure
 	}
-	copy(g.sum, g.soft)
-	return w.decode(g)
+	copy(g.read.sum, g.read.soft)
+	return w.reader.decode(g, e, &w.report)
 }
 
 // heardFrame gives a link whose capture is of 8 bits, and readable, and its codes.
@@ -152,9 +153,9 @@ func heardFrame(b *testing.B, cfg modem.Config) (w *Waveform, codes []int8) {
 	rx := Reception{Y: m.NewVector(leanLengths[TxKey]), Pattern: make([]int64, w.PatternSymbols())}
 	for k := range uint32(20) {
 		sendOver(b, w, Slot{Round: k}, randomPayloads(m, devices, leanLengths[TxKey], rnd), &rx)
-		codes = make([]int8, 2*len(w.capture))
-		clipped := modem.Quantise8(codes, w.capture)
-		modem.Dequantise8(w.capture, codes)
+		codes = make([]int8, 2*len(w.finder.capture.samples))
+		clipped := modem.Quantise8(codes, w.finder.capture.samples)
+		modem.Dequantise8(w.finder.capture.samples, codes)
 		if clipped == 0 && readAgain(w) == "" {
 			return w, codes
 		}

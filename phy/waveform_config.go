@@ -118,17 +118,33 @@ type WaveformConfig struct {
 	OnFrame func(Observation) error
 }
 
+// setDefaults sets what 0 stands for.
+func (cfg *WaveformConfig) setDefaults() {
+	if cfg.Group == 0 {
+		cfg.Group = cfg.Devices
+	}
+	if cfg.BlockSymbols == 0 {
+		cfg.BlockSymbols = 8192
+	}
+	if cfg.GroupScale == 0 {
+		cfg.GroupScale = 50
+	}
+	if cfg.Level == 0 {
+		cfg.Level = 1
+	}
+	if cfg.Amplitude == 0 {
+		cfg.Amplitude = 1
+	}
+}
+
 func (cfg *WaveformConfig) validate() error {
 	if cfg.Devices < 1 || cfg.Group < 1 || cfg.Transmitters != nil && len(cfg.Transmitters) != cfg.Devices {
 		return fmt.Errorf("a waveform link of %d devices in groups of %d with %d transmitters: it needs one transmitter a device and groups of 1 or more", cfg.Devices, cfg.Group, len(cfg.Transmitters))
 	}
-	if !(cfg.Alpha >= 0) || math.IsInf(cfg.Alpha, 0) {
-		return fmt.Errorf("the scale of emulated gains is %v: it must be positive, or 0 to be found", cfg.Alpha)
+	if err := cfg.validateScale(); err != nil {
+		return err
 	}
-	if !(cfg.Tolerance >= 0 && cfg.Tolerance < 1) || cfg.Tolerance > 0 && cfg.Alpha == 0 {
-		return fmt.Errorf("a scale of %v known within %v of itself: the tolerance must be from 0 to below 1, and 0 where the scale is to be found", cfg.Alpha, cfg.Tolerance)
-	}
-	if err := cfg.validateTrims(); err != nil {
+	if err := validateTrims(cfg.Devices, cfg.Trim, cfg.Advance); err != nil {
 		return err
 	}
 	if !(cfg.Level > 0) || math.IsInf(cfg.Level, 0) {
@@ -137,11 +153,27 @@ func (cfg *WaveformConfig) validate() error {
 	if cfg.Repeats < 0 || cfg.Repeats > math.MaxUint8 {
 		return fmt.Errorf("a frame is sent again %d times: allowed are 0 to %d", cfg.Repeats, math.MaxUint8)
 	}
-	if cfg.Lead < 0 || cfg.Reach < 0 || cfg.Flush < 0 {
-		return fmt.Errorf("a lead of %d samples, a reach of %d and a flush of %d: all must be 0 or more", cfg.Lead, cfg.Reach, cfg.Flush)
-	}
 	if cfg.Format > frame.Format2 || cfg.Format == frame.Format1 && cfg.Transmitters != nil {
 		return fmt.Errorf("frames of format %d: allowed are %d, and %d for a link that only listens", cfg.Format, frame.Format2, frame.Format1)
+	}
+	return cfg.validateStreams()
+}
+
+// validateScale checks what is known of the scale.
+func (cfg *WaveformConfig) validateScale() error {
+	if !(cfg.Alpha >= 0) || math.IsInf(cfg.Alpha, 0) {
+		return fmt.Errorf("the scale of emulated gains is %v: it must be positive, or 0 to be found", cfg.Alpha)
+	}
+	if !(cfg.Tolerance >= 0 && cfg.Tolerance < 1) || cfg.Tolerance > 0 && cfg.Alpha == 0 {
+		return fmt.Errorf("a scale of %v known within %v of itself: the tolerance must be from 0 to below 1, and 0 where the scale is to be found", cfg.Alpha, cfg.Tolerance)
+	}
+	return nil
+}
+
+// validateStreams checks the transmitters, and how far ahead and around the link looks.
+func (cfg *WaveformConfig) validateStreams() error {
+	if cfg.Lead < 0 || cfg.Reach < 0 || cfg.Flush < 0 {
+		return fmt.Errorf("a lead of %d samples, a reach of %d and a flush of %d: all must be 0 or more", cfg.Lead, cfg.Reach, cfg.Flush)
 	}
 	if cfg.Patience < 0 {
 		return fmt.Errorf("a patience of %v: it must be positive, or 0 for ever", cfg.Patience)
@@ -161,14 +193,14 @@ func idle(transmitters []radio.Transmitter) error {
 }
 
 // validateTrims checks what devices make up for their channels with.
-func (cfg *WaveformConfig) validateTrims() error {
-	if cfg.Advance != nil && len(cfg.Advance) != cfg.Devices {
-		return fmt.Errorf("a waveform link of %d devices with %d advances: it needs one a device, or none", cfg.Devices, len(cfg.Advance))
+func validateTrims(devices int, trims []Trim, advance []modem.Samples) error {
+	if advance != nil && len(advance) != devices {
+		return fmt.Errorf("a waveform link of %d devices with %d advances: it needs one a device, or none", devices, len(advance))
 	}
-	if cfg.Trim != nil && len(cfg.Trim) != cfg.Devices {
-		return fmt.Errorf("a waveform link of %d devices with %d trims: it needs one a device, or none", cfg.Devices, len(cfg.Trim))
+	if trims != nil && len(trims) != devices {
+		return fmt.Errorf("a waveform link of %d devices with %d trims: it needs one a device, or none", devices, len(trims))
 	}
-	for i, t := range cfg.Trim {
+	for i, t := range trims {
 		if size := cmplx.Abs(complex128(t)); !(size > 0 && size <= 1+1e-9) {
 			return fmt.Errorf("the trim of device %d is %v: its magnitude must be above 0 and at most 1", i+1, t)
 		}

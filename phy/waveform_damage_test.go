@@ -102,7 +102,7 @@ func (b *bench) frame(t testing.TB, tr Transmission) (whole, payload radio.Sampl
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, start := b.w.prefix(b.w.groups[0])
+	start := b.w.layout.start(b.w.groups[0].patterns.Symbols())
 	return radio.SampleIndex(n), radio.SampleIndex((guardSymbols + start) * flatTop.SamplesPerSymbol)
 }
 

@@ -1,5 +1,27 @@
 package phy
 
+import "math"
+
+// Alpha gives the scale of the current attempt, retry gains folded in, as in
+// Reception.Alpha.
+func (w *Waveform) Alpha() float64 { return w.groups.alpha() * w.sender.meanRetryGain(w.slot) }
+
+// Gains writes the scaled gains c_g H_i of the last transmission, solved from the
+// received patterns, to dst, and tells whether there are any. The harness of a
+// simulation compares them with what the channel was told: a gain near the middle
+// between two integers may be read as either. RealGains has them for a judge of rounds.
+func (w *Waveform) Gains(dst []float64) bool { return w.groups.gains(dst) }
+
+// Scaled writes the effective scaled gains c_g round(alpha_g h_i g_i) of the last
+// attempt to dst, where h holds the channel's real gains and g_i is the device's
+// retry gain. It is for the harness of a simulation: a receiver does not know h.
+func (w *Waveform) Scaled(dst, h []float64) {
+	for i, d := range w.sender.devices {
+		g := w.groups.of(i)
+		dst[i] = float64(g.scale) * math.Round(g.alpha*h[i]*float64(d.gain))
+	}
+}
+
 // RealGains writes what the received patterns of the last transmission tell of each
 // device's real gain to h: H_i/(alpha_g g_i), where g_i is the gain that the
 // device drew for a retry. slack gets the most by which rounding to the integer H_i moved
@@ -10,8 +32,8 @@ func (w *Waveform) RealGains(h, slack []float64) bool {
 	if !w.Gains(h) {
 		return false
 	}
-	for i, d := range w.devices {
-		g := w.groups[i/w.cfg.Group]
+	for i, d := range w.sender.devices {
+		g := w.groups.of(i)
 		scale := g.alpha * float64(d.gain)
 		if !(scale > 0) {
 			return false

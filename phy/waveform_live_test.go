@@ -65,8 +65,8 @@ func TestWaveformFindsTheReceiversIndex(t *testing.T) {
 				t.Errorf("offset %d: round %d: %v: %s", offset, k, v.failed, v.reason)
 			}
 		}
-		if b.w.offset < offset-10 || b.w.offset > offset+10 {
-			t.Errorf("offset %d: found is %d", offset, b.w.offset)
+		if b.w.time.offset < offset-10 || b.w.time.offset > offset+10 {
+			t.Errorf("offset %d: found is %d", offset, b.w.time.offset)
 		}
 	}
 	b := newBench(t, func(c *WaveformConfig) {
@@ -205,7 +205,7 @@ func TestWaveformEvents(t *testing.T) {
 			b.w.cfg.Restart = func(context.Context) ([]radio.Transmitter, radio.Receiver, error) {
 				restarts++
 				b.w.cfg.Start = *pacers[0].now // the medium goes on where it was
-				return b.w.cfg.Transmitters, b.w.cfg.Receiver, nil
+				return b.w.streams.tx, b.w.streams.rx, nil
 			}
 			b.harm = func(slot Slot, _ radio.SampleIndex) {
 				if slot.Round != 1 || slot.Transmission != TxC1 {

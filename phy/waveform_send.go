@@ -3,129 +3,226 @@ package phy
 import (
 	"context"
 	"fmt"
+	"math/cmplx"
 	"sync"
 
+	"ringwave/crypto/keystream"
 	"ringwave/phy/frame"
+	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 	"ringwave/radio"
 )
 
-// prefix gives the symbols before the payload: preamble, header and pattern.
-func (w *Waveform) prefix(g *group) (preamble, header, pattern int) {
-	preamble = len(w.cfg.Modem.PreambleSymbols())
-	return preamble, preamble + frame.HeaderSymbols, preamble + frame.HeaderSymbols + g.patterns.Symbols()
+// sender makes the devices' frames and puts them on the air.
+type sender struct {
+	layout  *layout
+	streams *streams
+	time    *timeline
+	modem   modem.Config
+	drive   modem.Drive // of a device without trim
+	level   float64     // at which a device of gain 1 arrives
+	unit    float64     // soft symbol of the digit 1 from a device of gain 1
+	devices []*waveDevice
+	// lead is how far ahead of what boards have a frame is put, and flush how many
+	// zeros push it out of them.
+	lead, flush radio.SampleIndex
+	retry       *keystream.Stream
+	blind       bool // nobody knows the scale, so that retries may have other gains
 }
 
-// Transmit writes device i's digits. Header and checks are written for each repeat,
-// later.
-func (w *Waveform) Transmit(i int, x zq.Vector) error {
-	if i < 0 || i >= len(w.devices) {
-		return fmt.Errorf("device %d transmits on a link of %d devices", i+1, len(w.devices))
+// waveDevice is one device's end of the link.
+type waveDevice struct {
+	modulator *modem.Modulator
+	symbols   []int8
+	samples   []complex64
+	scratch   map[*frame.Payload][]frame.Scratch
+	sent      bool
+	gain      float32 // of the attempt: 1, or in [0.7, 1] in retries
+}
+
+// newSender returns the sender of cfg's devices. Its layout, which goes by their
+// modulators, is to be set before anything is sent.
+func newSender(cfg *WaveformConfig, streams *streams, time *timeline) (*sender, error) {
+	s := &sender{
+		streams: streams, time: time, modem: cfg.Modem, level: cfg.Level,
+		drive: modem.Drive{Peak: cfg.Modem.Preamble.Level, Amplitude: cfg.Amplitude},
+		lead:  radio.SampleIndex(cfg.Lead), flush: radio.SampleIndex(cfg.Flush),
+		retry: cfg.Secret.Derive("retry gains").Stream(), blind: cfg.Alpha == 0,
 	}
-	if x.Len() != w.payload.Len() {
-		return fmt.Errorf("device %d sends %d coefficients of %v where %d are expected", i+1, x.Len(), w.slot.Transmission, w.payload.Len())
+	for range cfg.Devices {
+		s.devices = append(s.devices, &waveDevice{scratch: map[*frame.Payload][]frame.Scratch{}, gain: 1})
 	}
-	d, g := w.devices[i], w.groups[i/w.cfg.Group]
-	_, header, start := w.prefix(g)
-	if n := start + w.payload.Symbols(); cap(d.symbols) < n {
-		d.symbols = make([]int8, n)
+	return s, s.adjust(cfg.Trim, cfg.Advance)
+}
+
+// adjust makes the modulators anew, with trims and advances; nil for none.
+func (s *sender) adjust(trims []Trim, advance []modem.Samples) (err error) {
+	for i, d := range s.devices {
+		drive, trim := s.drive, 1.0
+		if advance != nil {
+			drive.Advance = advance[i]
+		}
+		if trims != nil {
+			size, phase := cmplx.Polar(complex128(trims[i]))
+			trim = min(1, size)
+			drive.Amplitude *= modem.Amplitude(trim)
+			drive.Phase = modem.Radians(phase)
+		}
+		if d.modulator, err = modem.NewModulator(s.modem, drive); err != nil {
+			return fmt.Errorf("device %d: %w", i+1, err)
+		}
+		s.unit = float64(d.modulator.Scale()) / trim * s.level
 	}
-	d.symbols = d.symbols[:start+w.payload.Symbols()]
-	for k, s := range w.cfg.Modem.PreambleSymbols() {
-		d.symbols[k] = int8(s)
-	}
-	for k := range g.patterns.Symbols() {
-		d.symbols[header+k] = int8(g.patterns.Symbol(i-g.first, k))
-	}
-	w.payload.Encode(d.symbols[start:], x, d.scratch[w.payload])
-	d.sent = true
 	return nil
 }
 
+// open begins a transmission, of which no device has sent anything.
+func (s *sender) open(p *frame.Payload) {
+	for _, d := range s.devices {
+		d.sent = false
+		if d.scratch[p] == nil {
+			d.scratch[p] = p.NewScratch()
+		}
+	}
+}
+
+// missing returns the first device that has sent nothing, -1 if there is none.
+func (s *sender) missing() int {
+	for i, d := range s.devices {
+		if !d.sent {
+			return i
+		}
+	}
+	return -1
+}
+
+// transmit writes device i's digits. Header and checks are written for each repeat,
+// later.
+func (s *sender) transmit(i int, g *group, p *frame.Payload, x zq.Vector) {
+	d := s.devices[i]
+	symbols := g.patterns.Symbols()
+	start := s.layout.start(symbols)
+	n := start + p.Symbols()
+	if cap(d.symbols) < n {
+		d.symbols = make([]int8, n)
+	}
+	d.symbols = d.symbols[:n]
+	copy(d.symbols, s.layout.preamble)
+	pattern := d.symbols[s.layout.pattern():start]
+	for k := range pattern {
+		pattern[k] = int8(g.patterns.Symbol(i-g.first, k))
+	}
+	p.Encode(d.symbols[start:], x, d.scratch[p])
+	d.sent = true
+}
+
 // modulate makes the samples of a group's devices, side by side.
-func (w *Waveform) modulate(number int, g *group, repeat uint8) {
-	header := w.header(number, repeat)
-	preamble, _, start := w.prefix(g)
-	sps := w.cfg.Modem.SamplesPerSymbol
+func (s *sender) modulate(g *group, e expected) {
 	var done sync.WaitGroup
-	for i, d := range w.devices[g.first : g.first+g.size] {
+	for i, d := range s.devices[g.first : g.first+g.size] {
 		done.Add(1)
 		go func() {
 			defer done.Done()
-			w.payload.EncodeChecks(d.symbols[start:], g.residues[i], d.scratch[w.payload])
-			header.Symbols(d.symbols[preamble:])
-			for k := range d.symbols[preamble : preamble+frame.HeaderSymbols] {
-				d.symbols[preamble+k] *= w.half
+			symbols := d.symbols
+			e.payload.EncodeChecks(symbols[s.layout.start(g.patterns.Symbols()):], g.residues[i], d.scratch[e.payload])
+			header := symbols[s.layout.header():s.layout.pattern()]
+			e.header.Symbols(header)
+			for k := range header {
+				header[k] *= int8(s.drive.Peak)
 			}
-			tail := d.modulator.Tail()
-			n := (len(d.symbols) + int(tail)) * sps
-			if cap(d.samples) < n {
-				d.samples = make([]complex64, n)
-			}
-			d.samples = d.samples[:n]
-			d.modulator.Reset()
-			d.modulator.ModulateDigits(d.samples[:len(d.symbols)*sps], d.symbols)
-			d.modulator.Idle(d.samples[len(d.symbols)*sps:], tail)
-			if d.gain == 1 {
-				return
-			}
-			for k := range d.samples {
-				d.samples[k] *= complex(d.gain, 0)
-			}
+			d.modulate(s.layout.sps)
 		}()
 	}
 	done.Wait()
 }
 
+// modulate makes the samples of a device's symbols.
+func (d *waveDevice) modulate(sps int) {
+	tail := d.modulator.Tail()
+	n := (len(d.symbols) + int(tail)) * sps
+	if cap(d.samples) < n {
+		d.samples = make([]complex64, n)
+	}
+	d.samples = d.samples[:n]
+	d.modulator.Reset()
+	d.modulator.ModulateDigits(d.samples[:len(d.symbols)*sps], d.symbols)
+	d.modulator.Idle(d.samples[len(d.symbols)*sps:], tail)
+	if d.gain == 1 {
+		return
+	}
+	for k := range d.samples {
+		d.samples[k] *= complex(d.gain, 0)
+	}
+}
+
 // send puts a group's frame behind all that was sent, and gives the transmitters'
 // index at which it begins, guard time included. Who is not in the group is silent.
-func (w *Waveform) send(ctx context.Context, g *group) (radio.SampleIndex, error) {
-	w.putOff()
-	at := w.cursor
-	end := at + radio.SampleIndex(w.window(g, w.payload))
-	next := end + w.margin() + w.behind()
+func (s *sender) send(ctx context.Context, g *group, e expected) (radio.SampleIndex, error) {
+	s.putOff()
+	at, guard := s.time.cursor, s.layout.guard()
+	end := at + radio.SampleIndex(s.layout.window(g.patterns.Symbols(), e.payload))
+	// What must be silent behind the end of a capture: what pushes it out of the
+	// boards, and what a receiver reads too far that has lost samples unnoticed.
+	next := end + s.time.margin() + s.flush + s.time.reach
 	// A receiver that loses samples towards the end of this frame need not wait for
 	// the next one, whose own guard time may be promised too.
-	silent := max(next, end+w.guardSamples())
-	for i, tx := range w.cfg.Transmitters {
+	silent := max(next, end+guard)
+	for i := range s.streams.tx {
 		if i >= g.first && i < g.first+g.size {
-			meta := radio.TxMeta{Timed: true, Start: at + w.guardSamples(), BurstEnd: true}
-			if err := w.write(ctx, i, w.devices[i].samples, meta); err != nil {
-				return 0, fmt.Errorf("device %d sends %v: %w", i+1, w.slot.Transmission, err)
+			meta := radio.TxMeta{Timed: true, Start: at + guard, BurstEnd: true}
+			if err := s.streams.write(ctx, i, s.devices[i].samples, meta); err != nil {
+				return 0, fmt.Errorf("device %d sends %v: %w", i+1, e.slot.Transmission, err)
 			}
 		}
-		if err := beSilent(ctx, tx, silent); err != nil {
+		if err := s.streams.beSilent(ctx, i, silent); err != nil {
 			return 0, fmt.Errorf("device %d idles: %w", i+1, err)
 		}
 	}
-	w.cursor, w.sent = next, end
+	s.time.cursor, s.time.sent = next, end
 	return at, nil
-}
-
-// beSilent promises zeros of a transmitter that does not go on by itself.
-func beSilent(ctx context.Context, tx radio.Transmitter, until radio.SampleIndex) error {
-	if _, paced := tx.(radio.Pacer); paced {
-		return nil
-	}
-	return tx.(radio.Idler).Idle(ctx, until)
-}
-
-// behind is what must be silent behind the end of a capture: what pushes it out of
-// the boards, and what a receiver reads too far that has lost samples unnoticed.
-func (w *Waveform) behind() radio.SampleIndex {
-	return radio.SampleIndex(w.cfg.Flush + w.cfg.Reach)
 }
 
 // putOff moves the cursor to where a frame can be sent: late enough for boards that
 // go on by themselves, and, where it must be searched for, far enough behind the
 // last one that this cannot be mistaken for it.
-func (w *Waveform) putOff() {
-	if w.margin() > 0 {
-		w.cursor = max(w.cursor, w.sent+2*w.margin())
+func (s *sender) putOff() {
+	if margin := s.time.margin(); margin > 0 {
+		s.time.cursor = max(s.time.cursor, s.time.sent+2*margin)
 	}
-	for _, tx := range w.cfg.Transmitters {
+	for _, tx := range s.streams.tx {
 		if p, ok := tx.(radio.Pacer); ok {
-			w.cursor = max(w.cursor, p.Earliest()+radio.SampleIndex(w.cfg.Lead))
+			s.time.cursor = max(s.time.cursor, p.Earliest()+s.lead)
 		}
 	}
+}
+
+// The gains that devices draw for a retry are uniform in [retryLeast, 1].
+const retryLeast = 0.7
+
+// drawRetryGains gives every device its gain for the attempt: 1 in the first,
+// and then fresh ones that pose a new lattice problem (physics.md
+// section 3). Where the scale is known there is no such problem, and a gain that
+// is on its lattice or aligned must stay so.
+func (s *sender) drawRetryGains(at slot.Slot) {
+	s.retry.Start(at.Round, at.Attempt)
+	for _, d := range s.devices {
+		d.gain = 1
+		if u := float64(s.retry.Uint64()>>11) * 0x1p-53; s.drawsRetryGains(at) {
+			d.gain = float32(retryLeast + (1-retryLeast)*u)
+		}
+	}
+}
+
+// drawsRetryGains reports whether devices draw gains for an attempt.
+func (s *sender) drawsRetryGains(at slot.Slot) bool { return at.Attempt > 0 && s.blind }
+
+// meanRetryGain is folded into alpha, so that M keeps its scale in the mean. The
+// gains of attempts that succeed are not a fair sample: what this bias leaves is
+// within the spread of [0.7, 1].
+func (s *sender) meanRetryGain(at slot.Slot) float64 {
+	if !s.drawsRetryGains(at) {
+		return 1
+	}
+	return (1 + retryLeast) / 2
 }

@@ -1,0 +1,171 @@
+package phy
+
+import (
+	"math"
+
+	"ringwave/phy/frame"
+	"ringwave/phy/lattice"
+	"ringwave/phy/modem"
+	"ringwave/phy/zq"
+	"ringwave/radio"
+)
+
+// group is the devices of a time slot, counted from first on.
+type group struct {
+	number, first, size int
+	patterns            *frame.Patterns
+	residues            []zq.Vector // of the patterns
+	weights             frame.Weights
+	lattice             *lattice.Receiver
+
+	// Of the current attempt.
+	alpha float64
+	scale int64 // c_g
+	held  holding
+	read  reading
+}
+
+// holding is what an attempt's first frame settles for all of them.
+type holding struct {
+	sync    modem.Sync
+	at      radio.SampleIndex // of sync's capture
+	synced  bool
+	instant modem.Samples // of the payload in phase 1, from where its capture was due
+	timed   bool
+}
+
+// reading is what is read of a group's frame.
+type reading struct {
+	found   modem.Sync // of the frame at hand
+	y       zq.Vector
+	pattern []int64
+	soft    []float32
+	sum     []float32 // of repeats
+	erased  []bool
+	joint   []float32 // pattern and block
+	refused []float64 // scales that did not read all of phase 1
+}
+
+// resize makes room for a frame of n symbols.
+func (r *reading) resize(n int) {
+	if cap(r.soft) < n {
+		r.soft, r.sum, r.erased = make([]float32, n), make([]float32, n), make([]bool, n)
+	}
+	r.soft, r.sum, r.erased = r.soft[:n], r.sum[:n], r.erased[:n]
+}
+
+// clear forgets the integers.
+func (r *reading) clear() {
+	r.y.Clear()
+	clear(r.pattern)
+}
+
+// groups are those of a link: all of one size, but for the last, which may be smaller.
+type groups []*group
+
+func newGroups(cfg *WaveformConfig) (gs groups, err error) {
+	for first := 0; first < cfg.Devices; first += cfg.Group {
+		n := len(gs)
+		p := frame.NewPatterns(min(cfg.Group, cfg.Devices-first), cfg.Secret.Derive("patterns", uint64(n)))
+		g := &group{
+			number: n, first: first, size: p.Devices(), patterns: p, residues: p.Residues(cfg.Modulus),
+			weights: frame.NewWeights(cfg.Secret, uint64(n)), read: reading{pattern: make([]int64, p.Symbols())},
+		}
+		if g.lattice, err = lattice.New(cfg.Lattice); err != nil {
+			return nil, err
+		}
+		gs = append(gs, g)
+	}
+	return gs, nil
+}
+
+// of returns the group of device i.
+func (gs groups) of(i int) *group { return gs[i/gs[0].size] }
+
+// patternSymbols returns the symbols of all patterns.
+func (gs groups) patternSymbols() int {
+	sum := 0
+	for _, g := range gs {
+		sum += g.patterns.Symbols()
+	}
+	return sum
+}
+
+// begin begins an attempt, of which nothing is known.
+func (gs groups) begin() {
+	for _, g := range gs {
+		g.held.synced, g.held.timed, g.alpha = false, false, 0
+	}
+}
+
+// join adds what the groups have read to y, brought to one scale, and puts their
+// patterns one behind the other.
+func (gs groups) join(m *zq.Modulus, y zq.Vector, pattern []int64) {
+	y.Clear()
+	for _, g := range gs {
+		m.AddScaled(y, g.scale, g.read.y)
+		pattern = pattern[copy(pattern, g.read.pattern):]
+	}
+}
+
+// alignScales chooses c_g = 1 for all: a known scale is that of all groups, and what
+// aligned ones differ by is the fluctuation of their gains, and part of h.
+func (gs groups) alignScales() {
+	for _, g := range gs {
+		g.scale = 1
+	}
+}
+
+// groupMismatch is how far the groups' products c_g alpha_g may differ if a
+// smaller c_g is to be had for it.
+const groupMismatch = 0.01
+
+// reconcile chooses the c_g, most at most: the smallest whose products agree well
+// enough, or else those that agree best.
+func (gs groups) reconcile(most int64) {
+	first := gs[0]
+	best := math.Inf(1)
+	for c := int64(1); c <= most && best > groupMismatch; c++ {
+		target, worst := float64(c)*first.alpha, 0.0
+		fits := true
+		for _, g := range gs {
+			cg := math.Round(target / g.alpha)
+			fits = fits && cg >= 1 && cg <= float64(most)
+			worst = math.Max(worst, math.Abs(cg*g.alpha/target-1))
+		}
+		if !fits || worst >= best {
+			continue
+		}
+		best = worst
+		for _, g := range gs {
+			g.scale = int64(math.Round(target / g.alpha))
+		}
+	}
+	if math.IsInf(best, 1) { // scales too far apart: they are added as they are
+		gs.alignScales()
+	}
+}
+
+// alpha returns the mean of the groups' c_g alpha_g.
+func (gs groups) alpha() float64 {
+	sum := 0.0
+	for _, g := range gs {
+		sum += float64(g.scale) * g.alpha
+	}
+	return sum / float64(len(gs))
+}
+
+// gains writes the scaled gains c_g H_i, solved from the received patterns, to dst, and
+// reports whether there are any.
+func (gs groups) gains(dst []float64) bool {
+	for _, g := range gs {
+		h, ok := g.patterns.Solve(g.read.pattern)
+		if !ok {
+			return false
+		}
+		for i, v := range h {
+			dst[g.first+i] = float64(g.scale * v)
+		}
+	}
+	return true
+}

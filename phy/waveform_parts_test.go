@@ -1,0 +1,251 @@
+package phy
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"ringwave/crypto/keystream"
+	"ringwave/phy/digit"
+	"ringwave/phy/modem"
+	"ringwave/phy/slot"
+	"ringwave/radio"
+)
+
+// tuned is a transmitter that has an epoch, and keeps what it is given.
+type tuned struct {
+	radio.Transmitter
+	epoch   radio.Epoch
+	written []complex64
+	meta    radio.TxMeta
+	silent  radio.SampleIndex
+}
+
+func (x *tuned) Epoch() radio.Epoch { return x.epoch }
+
+func (x *tuned) Write(_ context.Context, block []complex64, meta radio.TxMeta) (int, error) {
+	x.written, x.meta = append(x.written, block...), meta
+	return len(block), nil
+}
+
+func (x *tuned) Idle(_ context.Context, until radio.SampleIndex) error {
+	x.silent = max(x.silent, until)
+	return nil
+}
+
+// An attempt is void from the first change of an epoch on, and the next is not; what
+// makes it void longer is a phase that was measured in another epoch, or a transmitter
+// that has lost count.
+func TestEpochs(t *testing.T) {
+	const changed = "the tuning epoch of device 2 changed"
+	for name, x := range map[string]struct {
+		phase       bool
+		happens     func(e *epochs, device *tuned, meta *radio.Meta)
+		void, after string
+	}{
+		"nothing": {},
+		"device":  {happens: func(_ *epochs, device *tuned, _ *radio.Meta) { device.epoch++ }, void: changed},
+		"device, phase given": {phase: true, happens: func(_ *epochs, device *tuned, _ *radio.Meta) { device.epoch++ }, void: changed,
+			after: "the phase given is that of an earlier tuning epoch of device 2: it must be measured again"},
+		"receiver": {happens: func(_ *epochs, _ *tuned, meta *radio.Meta) { meta.Epoch++ }, void: "the receiver's tuning epoch changed"},
+		"receiver, phase given": {phase: true, happens: func(_ *epochs, _ *tuned, meta *radio.Meta) { meta.Epoch++ },
+			void:  "the phase given is that of an earlier tuning epoch of the receiver: it must be measured again",
+			after: "the phase given is that of an earlier tuning epoch of the receiver: it must be measured again"},
+		"receiver, inside": {happens: func(_ *epochs, _ *tuned, meta *radio.Meta) {
+			meta.Changes = []radio.EpochChange{{At: 3, Epoch: 1}}
+		}, void: "the receiver's tuning epoch changed"},
+		"counted underrun": {happens: func(e *epochs, _ *tuned, _ *radio.Meta) {
+			e.hear(1, radio.Event{Kind: radio.Underrun, Exact: true})
+		}, void: "device 2 had an underrun"},
+		"underrun": {happens: func(e *epochs, _ *tuned, _ *radio.Meta) { e.hear(1, radio.Event{Kind: radio.Underrun}) },
+			void:  "device 2 had an underrun",
+			after: "device 2 lost count of its samples in an underrun: its streams must be opened anew"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			device, meta := &tuned{}, radio.Meta{Epoch: 1}
+			e := &epochs{streams: &streams{tx: []radio.Transmitter{&tuned{}, device}}, phaseGiven: x.phase}
+			e.begin()
+			e.check(meta, true)
+			if e.void != "" {
+				t.Fatalf("void before anything happened: %s", e.void)
+			}
+			if x.happens != nil {
+				x.happens(e, device, &meta)
+			}
+			e.check(meta, true)
+			if e.void != x.void {
+				t.Errorf("void is %q, not %q", e.void, x.void)
+			}
+			meta.Changes = nil
+			e.begin()
+			e.check(meta, true)
+			if e.void != x.after {
+				t.Errorf("void in the next attempt is %q, not %q", e.void, x.after)
+			}
+		})
+	}
+}
+
+// The receiver's index is searched for until a frame is found, and again behind a loss
+// that nobody has counted and behind two frames that are not there; never without reach.
+func TestTimeline(t *testing.T) {
+	l := newTimeline(100, 50)
+	want := func(what string, margin, due radio.SampleIndex) {
+		t.Helper()
+		if l.margin() != margin || l.due() != due {
+			t.Errorf("%s: within %d samples of %d, not %d of %d", what, l.margin(), l.due(), margin, due)
+		}
+	}
+	want("new", 50, 100)
+	l.foundFrame(7)
+	want("found", 0, 107)
+	l.noteLoss([]radio.Gap{{Length: 9, Exact: true}})
+	want("counted loss", 0, 107)
+	l.noteLoss([]radio.Gap{{Length: 9, Exact: true}, {}})
+	want("loss", 50, 107)
+	l.foundFrame(-2)
+	l.hasTimed = true
+	l.missedFrame()
+	want("one frame missed", 0, 105)
+	l.missedFrame()
+	want("two frames missed", 50, 105)
+	if l.hasTimed {
+		t.Error("a preamble's place is kept though the index is in doubt")
+	}
+	l.heardUntil(305)
+	want("heard", 50, 305)
+	l.begin(1000)
+	want("begun anew", 50, 1000)
+
+	l = newTimeline(0, 0)
+	l.hasTimed = true
+	for range 2 * maxMissed {
+		l.missedFrame()
+	}
+	want("no reach", 0, 0)
+	if !l.hasTimed {
+		t.Error("a preamble's place is forgotten though the index is not in doubt")
+	}
+}
+
+// Groups are brought to one scale by the smallest integers that do, and by 1 where none
+// do.
+func TestGroupsReconcile(t *testing.T) {
+	for _, x := range []struct {
+		alpha []float64
+		most  int64
+		want  []int64
+	}{
+		{[]float64{17}, 50, []int64{1}},
+		{[]float64{10, 10.05}, 50, []int64{1, 1}},
+		{[]float64{10, 15}, 50, []int64{3, 2}},
+		{[]float64{15, 10, 30}, 50, []int64{2, 3, 1}},
+		{[]float64{10, 13}, 5, []int64{4, 3}}, // the best that is to be had
+		{[]float64{10, 13}, 50, []int64{13, 10}},
+		{[]float64{1, 200}, 50, []int64{1, 1}},
+	} {
+		var gs groups
+		for _, alpha := range x.alpha {
+			gs = append(gs, &group{alpha: alpha})
+		}
+		gs.reconcile(x.most)
+		mean := 0.0
+		for i, g := range gs {
+			if g.scale != x.want[i] {
+				t.Errorf("%v, %d at most: group %d has the scale %d, not %d", x.alpha, x.most, i+1, g.scale, x.want[i])
+			}
+			mean += float64(x.want[i]) * x.alpha[i] / float64(len(x.alpha))
+		}
+		if math.Abs(gs.alpha()-mean) > 1e-12*mean {
+			t.Errorf("%v: alpha is %v, not %v", x.alpha, gs.alpha(), mean)
+		}
+	}
+}
+
+// A frame goes from sender to finder to reader, without a Waveform: where it was to be
+// and where it is not, as the finder's timeline then knows.
+func TestFrameThroughParts(t *testing.T) {
+	const n, late, start = 50, 37, 5000
+	cfg := WaveformConfig{
+		Modulus: newModulus(t, 0x7fff801), Devices: 1, Base: 3, Modem: flatTop, Alpha: 1,
+		Secret: keystream.FromInteger(31), Flush: 11,
+	}
+	cfg.setDefaults()
+	cfg.Modem.Preamble.Level = 1
+	codec, err := digit.New(cfg.Modulus, cfg.Base)
+	must(t, err)
+	detector, err := modem.NewDetector(cfg.Modem, cfg.Search)
+	must(t, err)
+	demod, err := modem.NewDemodulator(cfg.Modem, cfg.Receive)
+	must(t, err)
+	gs, err := newGroups(&cfg)
+	must(t, err)
+	g, device := gs[0], &tuned{}
+
+	s, err := newSender(&cfg, &streams{tx: []radio.Transmitter{device}}, newTimeline(start, 0))
+	must(t, err)
+	s.layout = newLayout(&cfg, codec, g.patterns.Symbols(), s.devices[0].modulator)
+	p, err := s.layout.payload(slot.TxKey, n)
+	must(t, err)
+	e := expected{header: headerOf(slot.Slot{}, 0, 0, 0), payload: p, unit: s.unit}
+	r := &reader{layout: s.layout, time: newTimeline(0, 100), detector: detector, demod: demod, secret: cfg.Secret, alpha: 1}
+	r.draw(g, e)
+	x := randomPayloads(cfg.Modulus, 1, n, rand.New(rand.NewPCG(31, 31)))[0]
+	s.open(p)
+	if s.missing() != 0 {
+		t.Error("a device that has sent nothing is not missing")
+	}
+	s.transmit(0, g, p, x)
+	s.modulate(g, e)
+	at, err := s.send(t.Context(), g, e)
+	must(t, err)
+	window, guard := s.layout.window(g.patterns.Symbols(), p), s.layout.guard()
+	if !device.meta.Timed || at != start || device.meta.Start != start+guard {
+		t.Errorf("sent at %d, the frame at %d: due at %d", at, device.meta.Start, start)
+	}
+	if want := radio.SampleIndex(start+window) + guard; device.silent != want {
+		t.Errorf("silence is promised until %d, not %d", device.silent, want)
+	}
+	if want := at + radio.SampleIndex(window) + 11; s.time.cursor != want {
+		t.Errorf("the next frame can be at %d, not behind what flushes this one, at %d", s.time.cursor, want)
+	}
+	if s.missing() != -1 {
+		t.Error("a device that has sent is missing")
+	}
+
+	air := &tape{samples: make([]complex64, 4*window), next: 100} // as far ahead as it may lie
+	copy(air.samples[guard+200+late:], device.written)
+	f := &finder{layout: s.layout, streams: &streams{rx: air}, time: r.time, detector: detector}
+	f.time.seek(200)
+	_, err = f.hear(t.Context(), 200, window)
+	must(t, err)
+	if c := &f.capture; c.untraced || len(c.samples) != window || c.first < 200+late-2 || c.first > 200+late+2 || f.time.offset != c.first-200 {
+		t.Errorf("found at %d, offset %d: it begins at %d", c.first, f.time.offset, 200+late)
+	}
+	g.read.y = cfg.Modulus.NewVector(n)
+	if failure := r.demodulate(&f.capture, g, e); failure != "" {
+		t.Fatal(failure)
+	}
+	r.combine(g, e, 0)
+	worst := WaveformReport{Quality: 1}
+	if failure := r.decode(g, e, &worst); failure != "" {
+		t.Fatal(failure)
+	}
+	gs.alignScales()
+	y, pattern := cfg.Modulus.NewVector(n), make([]int64, gs.patternSymbols())
+	gs.join(cfg.Modulus, y, pattern)
+	if !y.Equal(x) {
+		t.Error("what was read is not what was sent")
+	}
+	if !(worst.Quality > 0.99 && worst.Quality < 1) {
+		t.Errorf("the quality without noise is %v", worst.Quality)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,261 @@
+package phy
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"ringwave/crypto/keystream"
+	"ringwave/phy/frame"
+	"ringwave/phy/lattice"
+	"ringwave/phy/modem"
+	"ringwave/phy/slot"
+	"ringwave/radio"
+)
+
+// reader turns captures into integers.
+type reader struct {
+	layout   *layout
+	time     *timeline
+	detector *modem.Detector
+	demod    *modem.Demodulator
+	secret   keystream.Seed
+	phase    *modem.Radians // nil to take each round's preamble
+	// alpha is the scale where it is known, up to the relative error tolerance; 0 to
+	// find it.
+	alpha, tolerance float64
+	marksClipped     bool // the demodulator knows which samples were clipped
+}
+
+// expected is the frame that is due: its header, its payload, and the soft symbol of
+// the digit 1 from a device of gain 1.
+type expected struct {
+	slot    slot.Slot
+	header  frame.Header
+	payload *frame.Payload
+	unit    float64
+}
+
+// isKey reports whether the frame is one of phase 1, which settles scale and phase.
+func (e expected) isKey() bool { return e.slot.Transmission == slot.TxKey }
+
+// clippedNote is what to say of n clipped samples.
+func clippedNote[T ~int | ~int64](n T) string {
+	return fmt.Sprintf("%d samples clipped: lower the receiver's gain", n)
+}
+
+// blame adds to a failure what the receiver said of the samples, unless the failure
+// says it already.
+func (c *capture) blame(failure string) string {
+	if failure == "" || c.clipped == 0 || strings.Contains(failure, "clipped") {
+		return failure
+	}
+	return failure + "; " + clippedNote(c.clipped)
+}
+
+// draw draws the check weights of a group's frame.
+func (r *reader) draw(g *group, e expected) {
+	if r.layout.format == frame.Format1 {
+		e.payload.Draw1(r.secret.Derive("payload", uint64(e.slot.Transmission)), e.slot.Round, e.slot.Attempt)
+		return
+	}
+	e.payload.Draw(g.weights.Of(e.header), e.slot.Again > 0)
+}
+
+// demodulate finds the frame in the capture and fills the group's soft symbols, in units
+// of a device of gain 1 that sends the digit 1. It says in a few words what failed.
+func (r *reader) demodulate(c *capture, g *group, e expected) string {
+	g.read.found = modem.Sync{}
+	if c.heard == 0 {
+		return "no sample of the frame was received"
+	}
+	if c.untraced {
+		return fmt.Sprintf("no preamble within %d samples of where it was due", r.time.reach)
+	}
+	n := frame.HeaderSymbols + g.patterns.Symbols() + e.payload.Symbols()
+	found, ok := r.locate(c, n)
+	if !ok {
+		return "no preamble"
+	}
+	found = g.held.timing(found, c.first-c.due)
+	// One common phase serves all phases of a round, so that gains are the same.
+	if r.phase != nil {
+		found.Theta, found.Offset = *r.phase, 0
+	} else {
+		found = g.held.phase(found, c.first, e.isKey())
+	}
+	g.read.found = found
+	g.read.resize(n)
+	report := r.demod.Demodulate(g.read.soft, g.read.erased, c.samples, found)
+	if failure := r.damage(c, report); failure != "" {
+		return failure
+	}
+	// A header that cannot be read is no verdict: the check weights are those of the
+	// frame that is expected, so that another one fails its checks.
+	h, err := frame.DecodeHeader(g.read.soft)
+	if err == nil && h != e.header {
+		return fmt.Sprintf("a frame of run %d, round %d, attempt %d, %v, where another was expected", h.Run, h.Round, h.Attempt, slot.Transmission(h.Transmission%slot.Transmissions))
+	}
+	scale := 1 / float32(e.unit)
+	for k := range g.read.soft {
+		g.read.soft[k] *= scale
+	}
+	return ""
+}
+
+// locate finds the preamble of a frame of n symbols behind it. Where the phase is known
+// and the preamble cannot be seen, the last one's place serves.
+func (r *reader) locate(c *capture, n int) (found modem.Sync, ok bool) {
+	found, err := r.detector.First(c.samples)
+	if err != nil {
+		r.time.missedFrame()
+		if r.phase == nil || !r.time.hasTimed {
+			return found, false
+		}
+		return r.detector.Settle(c.samples, r.time.timing, modem.Symbols(n)), true
+	}
+	r.time.missed = 0
+	found = r.detector.Settle(c.samples, found, modem.Symbols(n))
+	if c.punctual {
+		r.time.timing, r.time.hasTimed = found, true
+	}
+	return found, true
+}
+
+// damage says what makes soft symbols worthless, if anything does.
+func (r *reader) damage(c *capture, report modem.Report) string {
+	switch {
+	case report.Erased > 0 && report.Clipped > 0:
+		return clippedNote(report.Clipped)
+	case report.Erased > 0:
+		return fmt.Sprintf("%d symbols erased", report.Erased)
+	case c.clipped > 0 && !r.marksClipped: // nobody knows which
+		return clippedNote(c.clipped)
+	case c.invalid > 0: // they are 0 now, and nobody knows which
+		return fmt.Sprintf("%d samples were no numbers", c.invalid)
+	}
+	return ""
+}
+
+// sameInstant is how far, in samples, two frames' instants may lie apart by chance.
+const sameInstant = 1.0
+
+// timing gives a frame the timing of the round's first one: what a fractional
+// delay leaves of the pulse's edges weighs differently at another instant, and the
+// gains would change with it. An instant further off is no chance: samples were
+// lost that nobody noticed. late is how long after its due time the capture begins.
+func (h *holding) timing(found modem.Sync, late radio.SampleIndex) modem.Sync {
+	instant := found.Payload + modem.Samples(late)
+	if !h.timed {
+		h.instant, h.timed = instant, true
+		return found
+	}
+	shift := h.instant - instant
+	if math.Abs(float64(shift)) > sameInstant {
+		return found
+	}
+	found.Start += shift
+	found.Payload += shift
+	return found
+}
+
+// phase gives a frame, whose capture begins at index at, the phase of the round's first
+// one of b.
+func (h *holding) phase(found modem.Sync, at radio.SampleIndex, isKey bool) modem.Sync {
+	switch {
+	case h.synced:
+		return found.Hold(h.sync, modem.Samples(at-h.at))
+	case isKey:
+		h.sync, h.at, h.synced = found, at, true
+	}
+	return found
+}
+
+// combine adds the frame at hand to those held of the same payload. Its checks, of
+// weights that only it has, take the place of theirs; all of it does where the payload
+// is sent again, as each frame has a mask of its own then.
+func (r *reader) combine(g *group, e expected, held int) {
+	if e.slot.Again > 0 {
+		held = 0
+	}
+	lattice.Combine(g.read.sum, g.read.soft, float64(held))
+	if r.layout.format == frame.Format1 {
+		return // they were the same
+	}
+	payload := frame.HeaderSymbols + g.patterns.Symbols()
+	for i := range e.payload.Blocks() {
+		from, to := e.payload.CheckSymbols(i)
+		copy(g.read.sum[payload+from:payload+to], g.read.soft[payload+from:payload+to])
+	}
+}
+
+// decode turns the combined soft symbols into integers, block by block. The
+// scale is found with the first block of phase 1 and holds for the round. A scale
+// that does not read all blocks of phase 1 makes room for the next. worst gets the
+// quality of the worst block, if none before was worse.
+func (r *reader) decode(g *group, e expected, worst *WaveformReport) string {
+	searching := e.isKey() && r.alpha == 0
+	g.read.refused = g.read.refused[:0]
+	for failure := ""; ; {
+		block, err := r.decodeBlocks(g, e, worst)
+		if err == nil {
+			return ""
+		}
+		if failure == "" { // the finest scale's says most
+			failure = fmt.Sprintf("block %d: %v", block+1, err)
+		}
+		if !searching || block == 0 {
+			return failure
+		}
+		g.read.refused = append(g.read.refused, g.alpha)
+	}
+}
+
+// decodeBlocks decodes at one scale, and gives the block that failed.
+func (r *reader) decodeBlocks(g *group, e expected, worst *WaveformReport) (int, error) {
+	symbols := g.patterns.Symbols()
+	payload := g.read.sum[frame.HeaderSymbols+symbols:]
+	seen := *worst
+	for i := range e.payload.Blocks() {
+		from, to := e.payload.BlockSymbols(i)
+		// The pattern is read together with the first block: alone it is too short
+		// to show the lattice.
+		joint := payload[from:to]
+		skip := 0
+		if i == 0 {
+			g.read.joint = append(append(g.read.joint[:0], g.read.sum[frame.HeaderSymbols:frame.HeaderSymbols+symbols]...), joint...)
+			joint, skip = g.read.joint, symbols
+		}
+		accept := func(y []int32) bool {
+			for k, v := range y[:skip] {
+				g.read.pattern[k] = int64(v)
+			}
+			return e.payload.DecodeBlock(g.read.y, i, y[skip:], g.read.pattern)
+		}
+		result, err := r.read(g, e, i, joint, accept)
+		if err != nil {
+			return i, err
+		}
+		if i == 0 {
+			g.alpha = result.Alpha
+		}
+		if result.Stats.Quality < seen.Quality {
+			seen.Quality, seen.Distance = result.Stats.Quality, result.Stats.Distance
+		}
+	}
+	*worst = seen
+	return 0, nil
+}
+
+// read gives the integers of a block: at the scale that is known, or searching.
+func (r *reader) read(g *group, e expected, block int, y []float32, accept lattice.Accept) (lattice.Result, error) {
+	switch {
+	case r.alpha > 0 && r.tolerance == 0:
+		return g.lattice.At(y, r.alpha, accept)
+	case e.isKey() && block == 0 && r.alpha > 0:
+		return g.lattice.Near(y, r.alpha, r.tolerance, accept)
+	case e.isKey() && block == 0:
+		return g.lattice.SearchExcept(y, g.read.refused, accept)
+	}
+	return g.lattice.At(y, g.alpha, accept)
+}

@@ -1,0 +1,80 @@
+package phy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// recount brings transmitters that have lost count to a common one, before an
+// attempt. It leaves the reason where it cannot.
+func (w *Waveform) recount(ctx context.Context) error {
+	if err := w.streams.askForLosses(ctx, w.epochs.hear); err != nil {
+		return err
+	}
+	switch {
+	case w.epochs.uncounted == "":
+		return nil
+	case w.cfg.Restart != nil:
+		return w.restart(ctx)
+	case len(w.streams.tx) == 1:
+		// The receiver's index is all that can differ.
+		w.epochs.uncounted = ""
+		w.time.loseTrace()
+	}
+	return nil
+}
+
+// ErrAgain: new streams were of no use, as they lost count before anything was made of
+// them. They may begin anew once more.
+var ErrAgain = errors.New("the streams must begin anew")
+
+// restartTries is how many times streams begin anew, one right after the other.
+const restartTries = 4
+
+// restart takes up new streams, and others while those are of no use.
+func (w *Waveform) restart(ctx context.Context) error {
+	for try := 1; ; try++ {
+		err := w.beginAnew(ctx)
+		if try == restartTries || !errors.Is(err, ErrAgain) {
+			return err
+		}
+	}
+}
+
+// beginAnew takes up new streams.
+func (w *Waveform) beginAnew(ctx context.Context) error {
+	tx, rx, err := w.cfg.Restart(ctx)
+	if err != nil {
+		return fmt.Errorf("beginning anew, as %s: %w", w.epochs.uncounted, err)
+	}
+	if len(tx) != w.cfg.Devices || rx == nil {
+		return fmt.Errorf("beginning anew, as %s: there are %d transmitters and a receiver %v for %d devices", w.epochs.uncounted, len(tx), rx, w.cfg.Devices)
+	}
+	if err := idle(tx); err != nil {
+		return err
+	}
+	w.streams.tx, w.streams.rx = tx, rx
+	w.time.begin(w.cfg.Start)
+	if err := w.remeasure(ctx); err != nil {
+		return err
+	}
+	w.epochs.uncounted = ""
+	return nil
+}
+
+// remeasure has devices make up for what new streams ask for.
+func (w *Waveform) remeasure(ctx context.Context) error {
+	if w.cfg.Remeasure == nil {
+		return nil
+	}
+	trims, advance, start, err := w.cfg.Remeasure(ctx)
+	if err != nil {
+		return fmt.Errorf("measuring the phases of new streams: %w", err)
+	}
+	if err := validateTrims(w.cfg.Devices, trims, advance); err != nil {
+		return err
+	}
+	w.time.moveTo(start)
+	return w.sender.adjust(trims, advance)
+}

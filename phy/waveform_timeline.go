@@ -1,0 +1,95 @@
+package phy
+
+import (
+	"ringwave/phy/modem"
+	"ringwave/radio"
+)
+
+// maxMissed is the number of frames in a row without preamble after which the
+// receiver's index is in doubt.
+const maxMissed = 2
+
+// timeline is where a link is on two counts of samples: that of the transmitters, and
+// that of the receiver, which has offset more.
+type timeline struct {
+	// reach is by how much the counts may differ.
+	reach radio.SampleIndex
+	// cursor is where the next frame can be, and sent the end of the last one, of the
+	// transmitters; next is the first sample that was not read, of the receiver.
+	cursor, sent, next radio.SampleIndex
+	offset             radio.SampleIndex
+	traced             bool // offset is known
+	sought             bool // cursor is where the next frame is due
+	missed             int  // frames in a row without preamble
+	// timing is the last preamble found: all captures begin alike before their
+	// frames.
+	timing   modem.Sync
+	hasTimed bool
+}
+
+func newTimeline(start radio.SampleIndex, reach radio.SampleCount) *timeline {
+	l := &timeline{reach: radio.SampleIndex(reach)}
+	l.begin(start)
+	return l
+}
+
+// begin has both counts begin at start, as with new streams.
+func (l *timeline) begin(start radio.SampleIndex) {
+	l.moveTo(start)
+	l.offset = 0
+	l.loseTrace()
+	l.hasTimed = false
+}
+
+// moveTo goes on at index at, before which nothing is sent or read any more.
+func (l *timeline) moveTo(at radio.SampleIndex) { l.cursor, l.sent, l.next = at, at, at }
+
+// seek makes the next frame be due at the receiver's index at.
+func (l *timeline) seek(at radio.SampleIndex) { l.cursor, l.next, l.sought = at, at, true }
+
+// due returns the receiver's index at which the next frame is due at the earliest.
+func (l *timeline) due() radio.SampleIndex { return l.cursor + l.offset }
+
+// margin is how far around its due time a frame is searched for: 0 while it is
+// known by how much the receiver's index differs from the transmitters'.
+func (l *timeline) margin() radio.SampleIndex {
+	if l.traced {
+		return 0
+	}
+	return l.reach
+}
+
+// loseTrace says that the receiver's index is in doubt from the next frame on.
+func (l *timeline) loseTrace() {
+	l.missed = 0
+	l.traced = l.reach == 0
+	l.hasTimed = l.hasTimed && l.traced
+}
+
+// noteLoss looks for losses of a length that nobody knows: indices are then shifted.
+func (l *timeline) noteLoss(gaps []radio.Gap) {
+	for _, gap := range gaps {
+		if !gap.Exact {
+			l.loseTrace()
+		}
+	}
+}
+
+// missedFrame counts a frame without preamble, which may lie elsewhere.
+func (l *timeline) missedFrame() {
+	if l.missed++; l.missed >= maxMissed {
+		l.loseTrace()
+	}
+}
+
+// foundFrame takes in a frame that lay off from where it was due by shift.
+func (l *timeline) foundFrame(shift radio.SampleIndex) {
+	l.offset += shift
+	l.traced, l.missed = true, 0
+}
+
+// heardUntil says that all before the receiver's index end was read or lost.
+func (l *timeline) heardUntil(end radio.SampleIndex) {
+	l.next = max(l.next, end)
+	l.cursor = max(l.cursor, l.next-l.offset)
+}
