@@ -140,14 +140,16 @@ func newProtocol(c config.Config, root, secret keystream.Seed, ch *channel.Chann
 		}
 		p.devices = append(p.devices, d)
 	}
-	if runsUnchecked(c) {
-		return p, nil // its engine is another
-	}
 	engine := round.Config{
 		Context: ctx, Devices: p.devices, Server: ctx.NewServer(design), Uplink: link,
 		Attempts: c.Encryption.AttemptsPerRound,
 	}
-	if w := p.gains(); w != nil {
+	if runsUnchecked(c) {
+		engine.Policy, engine.Attempts = round.Measure, 1
+		if c.Experiment.Aggregator == aggregatorStaleKey {
+			engine.KeyRound = keyRound
+		}
+	} else if w := p.gains(); w != nil {
 		engine.Admit = w.admit
 	}
 	p.engine, err = round.New(engine)

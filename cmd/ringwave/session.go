@@ -170,9 +170,7 @@ func (s *session) aggregator(guard xmkckks.Guard, baseEpoch uint32, firstRound i
 	s.protocol = p
 	var system learner.Simulated = p
 	if runsUnchecked(s.cfg) {
-		if s.mismatched, err = newMismatched(s.cfg, p); err != nil {
-			return nil, err
-		}
+		s.mismatched = newMismatched(s.cfg, p)
 		system = s.mismatched
 	}
 	if s.remembered == nil {

@@ -85,21 +85,16 @@ func intended(l *xmkckks.Link) {
 // harness that predicts the error.
 type mismatched struct {
 	*protocol
-	engine *mismatch.Engine
 	stale  bool
 	before []float64 // gains of the keys, where they are stale
 }
 
-func newMismatched(c config.Config, p *protocol) (*mismatched, error) {
+func newMismatched(c config.Config, p *protocol) *mismatched {
 	m := &mismatched{protocol: p, stale: c.Experiment.Aggregator == aggregatorStaleKey, before: make([]float64, len(p.devices))}
-	cfg := mismatch.Config{Context: p.ctx, Devices: p.devices, Server: p.ctx.NewServer(p.design), Uplink: p.link}
 	if m.stale {
-		cfg.KeyRound = keyRound
 		p.link.truth(m.before, keyRound, 0)
 	}
-	var err error
-	m.engine, err = mismatch.New(cfg)
-	return m, err
+	return m
 }
 
 // Aggregate carries round k: learner.Aggregator.
@@ -111,8 +106,8 @@ func (m *mismatched) Aggregate(ctx context.Context, k int, delta [][]float64) (a
 	if err != nil {
 		return aggregate.Outcome{}, err
 	}
-	if out.Refusal != nil {
-		m.failed(k, *out.Refusal)
+	for _, f := range out.Failures {
+		m.failed(k, f)
 	}
 	m.learn(delta, out.Alpha, m.predict(k, out.Alpha))
 	return aggregate.Outcome{M: out.M, Attempts: 1, Clipped: out.Clipped}, nil

@@ -1,3 +1,11 @@
+// Package mismatch predicts by how much xMK-CKKS over the air fails in the ways of which
+// the paper says that it does: keys aggregated once and used again under other gains
+// ("Why Naive OTA xMK-CKKS Fails"), and gains that are no integers, as
+// pre-equalisation leaves them (Fig. 4).
+//
+// It takes in the parameters and the gains of a round, and gives the deviation of the
+// M_k that crypto/round decodes under its policy Measure. It knows nothing of where
+// gains come from.
 package mismatch
 
 import (

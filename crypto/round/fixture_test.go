@@ -38,6 +38,8 @@ type setup struct {
 	workers  int
 	guard    xmkckks.Guard
 	seed     uint64
+	policy   Policy
+	keyRound uint32
 }
 
 func params(t testing.TB, name string) xmkckks.Params {
@@ -109,7 +111,7 @@ func newBench(t testing.TB, s setup) *bench {
 	b.server = b.ctx.NewServer(b.design)
 	b.engine, err = New(Config{
 		Context: b.ctx, Devices: b.devices, Server: b.server, Uplink: uplink,
-		Attempts: s.attempts, Workers: s.workers,
+		Attempts: s.attempts, Workers: s.workers, Policy: s.policy, KeyRound: s.keyRound,
 	})
 	must(err)
 	t.Cleanup(b.engine.Close)

@@ -3,8 +3,8 @@
 //
 // It takes in the devices, the server and a phy.Uplink, and the scalars Delta f_i
 // of a round, one or several a device, and gives M_k of each, or says which check
-// found the round broken. It knows nothing of waveforms, of gains, or of what the
-// scalars are for.
+// found the round broken. A Policy says what comes of that. It knows nothing of
+// waveforms, of gains, or of what the scalars are for.
 package round
 
 import (
@@ -52,7 +52,21 @@ func (c Check) String() string {
 	return "unknown check"
 }
 
-// Failure is one attempt that a check declared void.
+// Policy is what an Engine makes of a check that fails.
+type Policy int
+
+const (
+	// Refuse declares the attempt void, and sends nothing more that depends on what
+	// was refused.
+	Refuse Policy = iota
+	// Measure goes through all four phases once, whatever the checks say, decodes what
+	// has arrived, and tells by which check Refuse would have declared the round void.
+	// It is for measuring how decryption fails in systems that make no checks, and for
+	// nothing else: a device that answers whatever c~1 it is sent is safe from nobody.
+	Measure
+)
+
+// Failure is one attempt that a check declared void, or would have under Refuse.
 type Failure struct {
 	Attempt uint32
 	// Again counts how often D was sent before in this attempt.
@@ -91,7 +105,8 @@ type Outcome struct {
 	Skipped bool
 	// Clipped counts the messages, over all devices, that exceeded DeltaMax.
 	Clipped int
-	// Failures says why attempts failed, in their order.
+	// Failures says why attempts failed, in their order; under Measure, by which check
+	// the round would have, if by any, though there is an M.
 	Failures []Failure
 }
 
@@ -101,6 +116,11 @@ type Config struct {
 	Devices []*xmkckks.Device
 	Server  *xmkckks.Server
 	Uplink  phy.Uplink
+	Policy  Policy
+	// KeyRound is the round in whose block the keys are aggregated, once for all rounds
+	// of a key epoch; 0 for new ones in every attempt's own block. Gains are then not
+	// those of the keys, so that it needs Measure.
+	KeyRound uint32
 	// Attempts is the most attempts at a round before it is skipped; sending D again
 	// counts as one.
 	Attempts int
@@ -120,6 +140,9 @@ type Engine struct {
 	key  *xmkckks.AggregatedKey
 	c1   *xmkckks.AggregatedC1
 	rx   [phy.Transmissions]phy.Reception
+
+	keyEpoch uint32 // of the aggregated key
+	hasKey   bool
 
 	// The current attempt, for the tasks below.
 	slot    phy.Slot
@@ -143,6 +166,9 @@ func New(cfg Config) (*Engine, error) {
 	}
 	if cfg.Workers < 0 {
 		return nil, fmt.Errorf("a round on %d goroutines: it must be 1 or more, or 0 for one a core", cfg.Workers)
+	}
+	if cfg.KeyRound != 0 && cfg.Policy != Measure {
+		return nil, fmt.Errorf("the keys of round %d are to be used in every round: no other round passes its checks, and the engine is to refuse what does not", cfg.KeyRound)
 	}
 	if cfg.Workers == 0 {
 		cfg.Workers = runtime.GOMAXPROCS(0)
@@ -198,12 +224,14 @@ func (e *Engine) Run(ctx context.Context, k uint32, delta [][]float64) (Outcome,
 			return Outcome{}, fmt.Errorf("round %d, attempt %d: %w", k, e.slot.Attempt, err)
 		}
 		out.Attempts++
-		if failure.Check == 0 {
-			out.M, out.Attempt, out.Alpha = e.m, e.slot.Attempt, e.rx[phy.TxKey].Alpha
+		if failure.Check != 0 {
+			out.Failures = append(out.Failures, failure)
+		}
+		if failure.Check == 0 || e.cfg.Policy == Measure {
+			out.M, out.Attempt, out.Alpha = e.m, e.slot.Attempt, e.rx[phy.TxC0].Alpha
 			out.Clipped = e.countClipped()
 			return out, nil
 		}
-		out.Failures = append(out.Failures, failure)
 		if failure.Check == Witness || e.slot.Again == phy.MaxAgain {
 			break // D was received, and there is no other for this round
 		}
@@ -248,65 +276,132 @@ func (e *Engine) encrypt(ctx context.Context) (f Failure, err error) {
 	if err := e.each(e.prepare); err != nil {
 		return f, err
 	}
-	// Phase 1: b~ = sum H_i b_i + w_b (Eq. 9).
-	if f, err = e.transmit(ctx, phy.TxKey, e.sendKey); err != nil || f.Check != 0 {
+	if f, err = e.aggregateKey(ctx); err != nil || f.Check != 0 {
 		return f, err
 	}
-	e.cfg.Context.SetKey(e.key, e.rx[phy.TxKey].Y)
 	// Phase 2: c~0 and c~1 (Eqs. 11 and 12).
-	if f, err = e.transmit(ctx, phy.TxC0, e.sendC0); err != nil || f.Check != 0 {
+	if f, err = e.transmit(ctx, e.at(phy.TxC0), e.sendC0); err != nil || f.Check != 0 {
 		return f, err
 	}
-	if f, err = e.transmit(ctx, phy.TxC1, e.sendC1); err != nil || f.Check != 0 {
+	if f, err = e.transmit(ctx, e.at(phy.TxC1), e.sendC1); err != nil || f.Check != 0 {
 		return f, err
 	}
 	e.cfg.Context.SetC1(e.c1, e.rx[phy.TxC1].Y)
 	return f, nil
 }
 
+// aggregateKey goes through phase 1, b~ = sum H_i b_i + w_b (Eq. 9), unless there is a
+// b~ to use again. A new key epoch makes every b_i another.
+func (e *Engine) aggregateKey(ctx context.Context) (f Failure, err error) {
+	slot, epoch := e.at(phy.TxKey), e.cfg.Devices[0].Epoch()
+	if e.cfg.KeyRound != 0 {
+		if e.hasKey && epoch == e.keyEpoch {
+			return f, nil
+		}
+		slot.Round = e.cfg.KeyRound
+	}
+	if f, err = e.transmit(ctx, slot, e.sendKey); err != nil || f.Check != 0 {
+		return f, err
+	}
+	e.cfg.Context.SetKey(e.key, e.rx[phy.TxKey].Y)
+	e.hasKey, e.keyEpoch = true, epoch
+	return f, nil
+}
+
 // finish goes through phases 3 and 4 with what send gives.
 func (e *Engine) finish(ctx context.Context, send func(i int)) (f Failure, err error) {
 	// Phase 3: D~ = sum H_j D_j + w_D (Eq. 13).
-	if f, err = e.transmit(ctx, phy.TxShare, send); err != nil || f.Check != 0 {
+	if f, err = e.transmit(ctx, e.at(phy.TxShare), send); err != nil || f.Check != 0 {
 		return f, err
 	}
 	// Phase 4: M_k (Eq. 17).
-	err = e.cfg.Server.Recover(e.m, e.rx[phy.TxC0].Y, e.rx[phy.TxShare].Y, e.rx[phy.TxKey].Alpha)
+	c0, share := &e.rx[phy.TxC0], &e.rx[phy.TxShare]
+	err = e.cfg.Server.Recover(e.m, c0.Y, share.Y, c0.Alpha)
 	if errors.Is(err, xmkckks.ErrWitness) {
-		return Failure{Attempt: e.slot.Attempt, Again: e.slot.Again, Check: Witness, Transmission: phy.TxShare}, nil
+		f, err = e.failure(phy.TxShare), nil
+		f.Check = Witness
 	}
-	return f, err
+	if err != nil || e.cfg.Policy != Measure {
+		return f, err
+	}
+	return e.measure(f), nil
 }
 
-// transmit carries one transmission and judges it.
-func (e *Engine) transmit(ctx context.Context, t phy.Transmission, send func(i int)) (Failure, error) {
+// measure decodes what the witnesses, if f says so, did not let pass, and returns the
+// first check that failed.
+func (e *Engine) measure(f Failure) Failure {
+	if f.Check == Witness {
+		c0, share := &e.rx[phy.TxC0], &e.rx[phy.TxShare]
+		e.cfg.Server.Coefficients(e.m, c0.Y, share.Y)
+		for p := range e.m {
+			e.m[p] /= c0.Alpha * e.cfg.Context.Params.Lambda()
+		}
+	}
+	for t := range phy.Transmission(phy.Transmissions) {
+		if first := e.judge(t); first.Check != 0 {
+			return first
+		}
+	}
+	return f
+}
+
+// at returns the slot of a transmission in the current attempt.
+func (e *Engine) at(t phy.Transmission) phy.Slot {
+	slot := e.slot
+	slot.Transmission = t
+	return slot
+}
+
+// transmit carries one transmission, and judges it unless all are measured together.
+func (e *Engine) transmit(ctx context.Context, slot phy.Slot, send func(i int)) (Failure, error) {
 	if err := ctx.Err(); err != nil {
 		return Failure{}, err
 	}
-	e.slot.Transmission = t
-	if err := e.cfg.Uplink.Open(ctx, e.slot, e.length(t)); err != nil {
+	t := slot.Transmission
+	if err := e.cfg.Uplink.Open(ctx, slot, e.length(t)); err != nil {
 		return Failure{}, fmt.Errorf("transmission of %v: %w", t, err)
 	}
 	if err := e.each(send); err != nil {
 		return Failure{}, err
 	}
-	rx := &e.rx[t]
-	if err := e.cfg.Uplink.Receive(ctx, rx); err != nil {
+	if err := e.cfg.Uplink.Receive(ctx, &e.rx[t]); err != nil {
 		return Failure{}, fmt.Errorf("transmission of %v: %w", t, err)
 	}
-	f := Failure{Attempt: e.slot.Attempt, Again: e.slot.Again, Transmission: t}
+	if e.cfg.Policy == Measure {
+		return Failure{}, nil
+	}
+	return e.judge(t), nil
+}
+
+// failure returns what a check that fails at a transmission is reported with.
+func (e *Engine) failure(t phy.Transmission) Failure {
+	return Failure{Attempt: e.slot.Attempt, Again: e.slot.Again, Transmission: t}
+}
+
+// judge checks what was received in a transmission against that of b.
+func (e *Engine) judge(t phy.Transmission) Failure {
+	f, rx, key := e.failure(t), &e.rx[t], &e.rx[phy.TxKey]
 	if !rx.CheckPassed {
 		f.Check, f.Reason = LinearCheck, rx.Reason
-	} else if !slices.Equal(rx.Pattern, e.rx[phy.TxKey].Pattern) || rx.Alpha != e.rx[phy.TxKey].Alpha {
+	} else if !slices.Equal(rx.Pattern, key.Pattern) || rx.Alpha != key.Alpha {
 		f.Check = EqualGains
 	} else if !slices.ContainsFunc(rx.Pattern, func(x int64) bool { return x != 0 }) {
 		// The patterns are independent: their sum is 0 only if every H_i is. All
 		// the checks hold then, and c~1 = 0 would be answered again and again.
 		f.Check = NoSignal
-	} else if reason := e.admit(rx); reason != "" {
+	} else if reason := e.admit(t); reason != "" {
 		f.Check, f.Reason = GainsCheck, reason
 	}
-	return f, nil
+	return f
+}
+
+// admit asks Config.Admit about an attempt's gains, which b has shown. Nothing was
+// answered yet, so that an attempt that is not admitted costs a device nothing.
+func (e *Engine) admit(t phy.Transmission) (reason string) {
+	if e.cfg.Admit == nil || t != phy.TxKey {
+		return ""
+	}
+	return e.cfg.Admit(e.at(t), &e.rx[t])
 }
 
 // each runs a task for every device and gives the first device's error.

@@ -73,7 +73,7 @@ var table = map[string]string{
 	"crypto/heairfed":          "crypto/aggregate crypto/sampler",
 	"crypto/keystream":         "",
 	"crypto/lockfile":          "",
-	"crypto/mismatch":          "crypto/round crypto/xmkckks phy",
+	"crypto/mismatch":          "crypto/xmkckks",
 	"crypto/round":             "crypto/xmkckks phy",
 	"crypto/sampler":           "",
 	"crypto/secret":            "",
