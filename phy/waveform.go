@@ -197,7 +197,7 @@ func (w *Waveform) Receive(ctx context.Context, rx *Reception) error {
 	}
 	w.sender.putOff()
 	if w.cfg.OnTransmission != nil {
-		if err := w.cfg.OnTransmission(w.slot, w.time.cursor); err != nil {
+		if err := w.cfg.OnTransmission(ctx, w.slot, w.time.cursor); err != nil {
 			return err
 		}
 	}

@@ -139,7 +139,7 @@ func heardFrame(b *testing.B, cfg modem.Config) (w *Waveform, codes []int8) {
 	a := newAir(b, devices, scene{sigma: 0.3, bits: -1, noiseStd: level * noiseFor(cfg, 50)})
 	w = newWaveform(b, a, m, func(c *WaveformConfig) {
 		c.Modem, c.Receive = cfg, modem.Receive{Tracking: modem.Line, Clip: modem.Rail8}
-		c.OnTransmission = func(slot Slot, at radio.SampleIndex) error {
+		c.OnTransmission = func(_ context.Context, slot Slot, at radio.SampleIndex) error {
 			a.gains.Scaled(a.h, slot.Round, slot.Attempt, int(slot.Transmission))
 			for i, h := range a.h {
 				if err := a.medium.SetGain(i, at, complex(float32(level*h), 0)); err != nil {

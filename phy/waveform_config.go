@@ -112,8 +112,8 @@ type WaveformConfig struct {
 	SenderEpochs func() []radio.Epoch
 	// OnTransmission, if not nil, hears the slot of each transmission and the
 	// first sample of its first frame before it is sent: a simulation sets the
-	// gains there.
-	OnTransmission func(slot Slot, at radio.SampleIndex) error
+	// gains there. ctx is that of Receive.
+	OnTransmission func(ctx context.Context, slot Slot, at radio.SampleIndex) error
 	// OnFrame, if not nil, hears of each frame once it was read or given up.
 	OnFrame func(Observation) error
 }

@@ -66,11 +66,11 @@ func newBench(t testing.TB, change func(*WaveformConfig)) *bench {
 		b.source.Receiver = c.Receiver
 		c.Receiver = b.source
 		c.Lattice.MaxAlpha = 40 // the program's default
-		c.OnTransmission = func(slot Slot, at radio.SampleIndex) error {
+		c.OnTransmission = func(ctx context.Context, slot Slot, at radio.SampleIndex) error {
 			if b.harm != nil {
 				b.harm(slot, at)
 			}
-			return b.set(slot, at)
+			return b.set(ctx, slot, at)
 		}
 		if change != nil {
 			change(c)
@@ -426,8 +426,8 @@ func TestWaveformClippedAlike(t *testing.T) {
 			w := newWaveform(t, a, m, func(w *WaveformConfig) {
 				source.Receiver, w.Receiver = w.Receiver, source
 				w.Lattice.MaxAlpha = 40
-				w.OnTransmission = func(slot Slot, at radio.SampleIndex) error {
-					err := a.set(slot, at)
+				w.OnTransmission = func(ctx context.Context, slot Slot, at radio.SampleIndex) error {
+					err := a.set(ctx, slot, at)
 					peak := 0.0
 					for _, h := range a.h {
 						peak += math.Abs(h)
@@ -586,13 +586,13 @@ func TestWaveformPhaseOfAnEarlierEpoch(t *testing.T) {
 				a := newAir(t, 2, scene{sigma: 0.5, bits: 1, noiseStd: 1e-3})
 				w := newWaveform(t, a, m, func(c *WaveformConfig) {
 					c.Alpha, c.Phase = 2, new(modem.Radians)
-					c.OnTransmission = func(slot Slot, at radio.SampleIndex) error {
+					c.OnTransmission = func(ctx context.Context, slot Slot, at radio.SampleIndex) error {
 						if slot.Round == 2 && slot.Transmission == TxKey {
 							if err := retune(a, at+offset); err != nil {
 								return err
 							}
 						}
-						return a.set(slot, at)
+						return a.set(ctx, slot, at)
 					}
 				})
 				rnd := rand.New(rand.NewPCG(15, 15))

@@ -149,7 +149,7 @@ func newLive(t *testing.T, change func(*WaveformConfig)) (*bench, []*pacing) {
 		}
 		c.Lead = 1000
 		set := c.OnTransmission
-		c.OnTransmission = func(slot Slot, at radio.SampleIndex) error { return set(slot, at) }
+		c.OnTransmission = func(ctx context.Context, slot Slot, at radio.SampleIndex) error { return set(ctx, slot, at) }
 		c.OnFrame = func(o Observation) error {
 			*now = o.First + 2<<16 // what is computed takes as long
 			return nil

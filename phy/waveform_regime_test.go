@@ -1,6 +1,7 @@
 package phy
 
 import (
+	"context"
 	"math"
 	"math/cmplx"
 	"math/rand/v2"
@@ -56,7 +57,7 @@ func TestAlignedGains(t *testing.T) {
 	w := newWaveform(t, a, m, func(c *WaveformConfig) {
 		c.Alpha, c.Tolerance, c.Trim, c.Level = 1, 0.06, trims, level
 		c.Lattice = lattice.Options{MaxAlpha: 4}
-		c.OnTransmission = func(slot Slot, at radio.SampleIndex) error {
+		c.OnTransmission = func(_ context.Context, slot Slot, at radio.SampleIndex) error {
 			if slot.Transmission != TxKey {
 				return nil
 			}

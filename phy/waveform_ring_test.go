@@ -1,6 +1,7 @@
 package phy
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -14,7 +15,7 @@ import (
 
 // turned gives the devices integer real parts and some quadrature: static phases
 // of the paths, of whose gains the receiver keeps the real part.
-func (a *air) turned(slot Slot, at radio.SampleIndex) error {
+func (a *air) turned(_ context.Context, slot Slot, at radio.SampleIndex) error {
 	a.gains.Scaled(a.h, slot.Round, slot.Attempt, int(slot.Transmission))
 	return a.turn(at)
 }
@@ -129,7 +130,7 @@ func TestWaveformTimingOfBothSigns(t *testing.T) {
 		}})
 		w := newWaveform(t, a, m, func(cfg *WaveformConfig) {
 			cfg.Base, cfg.Alpha, cfg.Phase = c.base, 1, new(modem.Radians)
-			cfg.OnTransmission = func(_ Slot, at radio.SampleIndex) error {
+			cfg.OnTransmission = func(_ context.Context, _ Slot, at radio.SampleIndex) error {
 				copy(a.h, c.gains)
 				return a.turn(at)
 			}

@@ -1,6 +1,7 @@
 package phy
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -80,7 +81,7 @@ func newAir(t testing.TB, devices int, s scene) *air {
 }
 
 // set gives the devices the gains of a slot from a sample on.
-func (a *air) set(slot Slot, at radio.SampleIndex) error {
+func (a *air) set(_ context.Context, slot Slot, at radio.SampleIndex) error {
 	a.gains.Scaled(a.h, slot.Round, slot.Attempt, int(slot.Transmission))
 	for i := range a.h {
 		a.h[i] /= a.gains.Alpha()
@@ -268,5 +269,29 @@ func TestWaveformBlind(t *testing.T) {
 	t.Logf("%d of %d rounds read", good, rounds)
 	if good < rounds*8/10 {
 		t.Errorf("only %d of %d rounds were read", good, rounds)
+	}
+}
+
+// OnTransmission has the context that Receive was given: what it sends ends with that.
+func TestOnTransmissionHasTheContext(t *testing.T) {
+	type key struct{}
+	m := newModulus(t, 0x7fff801)
+	heard := any(nil)
+	w := newWaveform(t, newAir(t, 1, scene{bits: 0}), m, func(c *WaveformConfig) {
+		c.OnTransmission = func(ctx context.Context, _ Slot, _ radio.SampleIndex) error {
+			heard = ctx.Value(key{})
+			return nil
+		}
+	})
+	x := m.NewVector(10)
+	if err := w.Open(t.Context(), Slot{}, x.Len()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Transmit(0, x); err != nil {
+		t.Fatal(err)
+	}
+	rx := Reception{Y: m.NewVector(x.Len()), Pattern: make([]int64, w.PatternSymbols())}
+	if err := w.Receive(context.WithValue(t.Context(), key{}, 5), &rx); err != nil || heard != 5 {
+		t.Errorf("heard %v, %v: it is not the context of Receive", heard, err)
 	}
 }

@@ -231,7 +231,7 @@ func (l *waveLink) countBits(c config.Config, ctx *xmkckks.Context, m modem.Conf
 }
 
 // begin sets the gains of a transmission from its first sample on.
-func (l *waveLink) begin(slot phy.Slot, at radio.SampleIndex) error {
+func (l *waveLink) begin(_ context.Context, slot phy.Slot, at radio.SampleIndex) error {
 	l.keep()
 	if l.paced != nil {
 		l.paced.begin(at)

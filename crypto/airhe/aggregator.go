@@ -135,7 +135,7 @@ func (a *Aggregator) carry(k, p uint32, values [][]float64) (m, ideal float64, c
 			d = math.Copysign(a.cfg.DeltaMax, d)
 			clipped++
 		}
-		ct := a.devices[i].EncryptAlong(int64(math.Round(a.scale*d)), k, p)
+		ct := a.devices[i].Encrypt(int64(math.Round(a.scale*d)), k, p)
 		a.transmit(&ct, a.weights[i])
 	}
 	sum := a.receive(k, p)

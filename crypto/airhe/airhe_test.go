@@ -75,7 +75,7 @@ func TestEncryption(t *testing.T) {
 		for _, e := range es {
 			m := rnd.Int64N(1500) - 750
 			want += m
-			for j, x := range e.Encrypt(m, k) {
+			for j, x := range e.Encrypt(m, k, 0) {
 				sum[j] = (sum[j] + x) % Q
 			}
 		}

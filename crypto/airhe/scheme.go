@@ -47,15 +47,9 @@ func NewEncryptor(key *SecretKey, seed keystream.Seed) *Encryptor {
 	return &Encryptor{key: key, a: seed.Derive("a").Stream(), e: seed.Derive("e").Stream()}
 }
 
-// Encrypt encrypts an integer, the first of a round. The randomness of a round serves
-// once.
-func (x *Encryptor) Encrypt(message int64, round uint32) Ciphertext {
-	return x.EncryptAlong(message, round, 0)
-}
-
-// EncryptAlong encrypts the integer of a round that belongs to a direction, counted
+// Encrypt encrypts the integer of a round that belongs to a direction, counted
 // from 0. Each has randomness of its own, which serves once.
-func (x *Encryptor) EncryptAlong(message int64, round, direction uint32) Ciphertext {
+func (x *Encryptor) Encrypt(message int64, round, direction uint32) Ciphertext {
 	var ct Ciphertext
 	var e [1]int8
 	x.a.Start(round, direction)

@@ -44,14 +44,13 @@ type ghost struct {
 }
 
 // send sends during a transmission whose first frame begins at index at.
-func (g *ghost) send(slot phy.Slot, at radio.SampleIndex) error {
+func (g *ghost) send(ctx context.Context, slot phy.Slot, at radio.SampleIndex) error {
 	n := g.length(slot.Transmission)
 	samples, err := g.link.FrameSamples(slot.Transmission, n)
 	if err != nil {
 		return err
 	}
 	guard := radio.SampleIndex(guardSymbols * g.cfg.Modem.SamplesPerSymbol)
-	ctx := context.Background()
 	if slot.Transmission == g.target {
 		signal, err := g.signal(slot, n)
 		if err != nil {

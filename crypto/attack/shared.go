@@ -85,7 +85,7 @@ func airheClient(_ context.Context, seed keystream.Seed) ([]Result, error) {
 	delta := scalars(rnd, rounds)
 	known, guessed := make([]float64, rounds), make([]float64, rounds)
 	for k, x := range delta {
-		ct := victim.Encrypt(int64(math.Round(scale*x)), uint32(k+1))
+		ct := victim.Encrypt(int64(math.Round(scale*x)), uint32(k+1), 0)
 		l := newListener(sharedDevices, 0, noise, rnd)
 		var heard airhe.Ciphertext
 		for j := range ct {

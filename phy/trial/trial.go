@@ -327,7 +327,7 @@ func (b *Bench) place(trial uint32) error {
 
 // begin readies the channel for a transmission from sample at on. Its noise is
 // drawn by name, so that it does not depend on earlier transmissions.
-func (b *Bench) begin(slot phy.Slot, at radio.SampleIndex) error {
+func (b *Bench) begin(_ context.Context, slot phy.Slot, at radio.SampleIndex) error {
 	b.front.Start(slot.Round, slot.Attempt*phy.Transmissions+uint32(slot.Transmission))
 	b.gains.Scaled(b.h, slot.Round, slot.Attempt, int(slot.Transmission))
 	for i, h := range b.h {
