@@ -355,12 +355,12 @@ func Give(ctx context.Context, b Bench, o Options) (Advice, error) {
 	if err != nil {
 		return Advice{}, err
 	}
-	s := newSearch(ctx, b, o)
-	own, refusal, err := s.own()
+	s := newSearch(b, o)
+	own, refusal, err := s.own(ctx)
 	if err != nil {
 		return Advice{}, err
 	}
-	advice, err := s.run()
+	advice, err := s.run(ctx)
 	if err != nil {
 		return Advice{}, err
 	}
@@ -368,7 +368,7 @@ func Give(ctx context.Context, b Bench, o Options) (Advice, error) {
 	if o.NoSuggestions {
 		return advice, nil
 	}
-	if err := s.suggest(&advice); err != nil {
+	if err := s.suggest(ctx, &advice); err != nil {
 		return Advice{}, err
 	}
 	return advice, nil

@@ -87,7 +87,7 @@ func TestPredictsTheWaveform(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newSearch(t.Context(), b, o)
+		s := newSearch(b, o)
 		one := &candidate{regime: c.regime, group: c.n, base: c.base, samples: 8, maxAlpha: 40}
 		if c.regime == MeanAligned {
 			one.alpha, one.tolerance, one.maxAlpha = AlignedScale, cfg.Tolerance, 0
@@ -265,9 +265,9 @@ func TestExtrapolation(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := newSearch(t.Context(), b, o)
+			s := newSearch(b, o)
 			one := lone(c.regime, c.n, c.base, AlignedTolerance(mu, omega, c.n), 9, 1, 9, 1)
-			results, err := s.simulate([]*candidate{one}, finely, rounds)
+			results, err := s.simulate(t.Context(), []*candidate{one}, finely, rounds)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -366,9 +366,9 @@ func TestOnlyCoarseLooksEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSearch(t.Context(), b, o)
+	s := newSearch(b, o)
 	for g, want := range map[stage]int{coarsely: hopeless, finely: 12, freshly: 12} {
-		results, err := s.simulate([]*candidate{lone(Blind, 3, 3, 0, 1, 1, 1, 1)}, g, 12)
+		results, err := s.simulate(t.Context(), []*candidate{lone(Blind, 3, 3, 0, 1, 1, 1, 1)}, g, 12)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -401,13 +401,13 @@ func TestSearchEnds(t *testing.T) {
 		}
 	}
 	c := lone(Blind, 3, 3, 0, 1, 1, 1, 1)
-	if _, err := newSearch(ctx, b, o).simulate([]*candidate{c}, finely, 20*part); !errors.Is(err, why) {
+	if _, err := newSearch(b, o).simulate(ctx, []*candidate{c}, finely, 20*part); !errors.Is(err, why) {
 		t.Errorf("a search that was ended: %v", err)
 	}
 	o.Progress = nil
 	odd := *c
 	odd.samples = 0
-	results, err := newSearch(t.Context(), b, o).simulate([]*candidate{&odd}, coarsely, 3)
+	results, err := newSearch(b, o).simulate(t.Context(), []*candidate{&odd}, coarsely, 3)
 	if err == nil || errors.Is(err, context.Canceled) {
 		t.Errorf("no samples a symbol: %v, %d results", err, len(results))
 	}

@@ -19,7 +19,6 @@ import (
 
 // search simulates all candidates briefly, and the best of them at length.
 type search struct {
-	ctx   context.Context
 	bench Bench
 	opt   Options
 	// candidates that may do, and refusals of those that cannot.
@@ -32,8 +31,8 @@ type search struct {
 	done, total int
 }
 
-func newSearch(ctx context.Context, b Bench, o Options) *search {
-	return &search{ctx: ctx, bench: b, opt: o}
+func newSearch(b Bench, o Options) *search {
+	return &search{bench: b, opt: o}
 }
 
 // seedOf gives the seed of a candidate's rounds, by its name.
@@ -46,9 +45,9 @@ func (s *search) seedOf(c *candidate) uint64 {
 // set and regime.
 const finalists = 4
 
-func (s *search) run() (Advice, error) {
+func (s *search) run(ctx context.Context) (Advice, error) {
 	s.list()
-	coarse, err := s.survey()
+	coarse, err := s.survey(ctx)
 	if err != nil {
 		return Advice{}, err
 	}
@@ -57,11 +56,11 @@ func (s *search) run() (Advice, error) {
 		each = 0
 	}
 	best := s.best(coarse, each)
-	fine, err := s.simulate(best, finely, s.opt.Fine)
+	fine, err := s.simulate(ctx, best, finely, s.opt.Fine)
 	if err != nil {
 		return Advice{}, err
 	}
-	a, err := s.judge(fine)
+	a, err := s.judge(ctx, fine)
 	if err != nil {
 		return Advice{}, err
 	}
@@ -71,12 +70,12 @@ func (s *search) run() (Advice, error) {
 }
 
 // own simulates the user's own way, or says why it does not do.
-func (s *search) own() (*Outlook, string, error) {
+func (s *search) own(ctx context.Context) (*Outlook, string, error) {
 	w := s.opt.Own
 	if w == nil {
 		return nil, "", nil
 	}
-	one := newSearch(s.ctx, s.bench, s.opt)
+	one := newSearch(s.bench, s.opt)
 	one.opt.Repeats, one.opt.Progress = w.Repeats, nil
 	one.opt.Groups, one.opt.Bases, one.opt.SamplesPerSymbol = []int{w.Group}, []int{w.Base}, []int{w.SamplesPerSymbol}
 	if reason := one.refuse(w.Regime); reason != "" {
@@ -88,7 +87,7 @@ func (s *search) own() (*Outlook, string, error) {
 	}
 	s.expect(1)
 	defer s.advance()
-	results, err := one.simulate([]*candidate{c}, freshly, s.opt.Fresh)
+	results, err := one.simulate(ctx, []*candidate{c}, freshly, s.opt.Fresh)
 	if err != nil {
 		return nil, "", err
 	}
@@ -98,7 +97,7 @@ func (s *search) own() (*Outlook, string, error) {
 
 // judge takes other rounds for what seems best than those by which it does: the best of
 // many is flattered by its own.
-func (s *search) judge(fine []result) (Advice, error) {
+func (s *search) judge(ctx context.Context, fine []result) (Advice, error) {
 	var seeming []found
 	for _, r := range fine {
 		for _, o := range s.outlooks(r) {
@@ -114,7 +113,7 @@ func (s *search) judge(fine []result) (Advice, error) {
 		}
 		repeats[f.c] = append(repeats[f.c], f.o.Repeats)
 	}
-	results, err := s.simulate(list, freshly, s.opt.Fresh)
+	results, err := s.simulate(ctx, list, freshly, s.opt.Fresh)
 	if err != nil {
 		return Advice{}, err
 	}
@@ -144,7 +143,7 @@ const dearer = 1.5
 
 // survey simulates a few rounds of the candidates, of each set and regime the shortest
 // first, until the others cannot be the best.
-func (s *search) survey() ([]result, error) {
+func (s *search) survey(ctx context.Context) ([]result, error) {
 	queues := map[kind][]*candidate{}
 	var kinds []kind
 	for _, c := range s.candidates {
@@ -171,7 +170,7 @@ func (s *search) survey() ([]result, error) {
 		if len(wave) == 0 {
 			return all, nil
 		}
-		results, err := s.simulate(wave, coarsely, s.opt.Coarse)
+		results, err := s.simulate(ctx, wave, coarsely, s.opt.Coarse)
 		if err != nil {
 			return nil, err
 		}
@@ -215,7 +214,7 @@ const (
 const stageRounds = 1 << 24
 
 // simulate makes rounds of all candidates, on all cores.
-func (s *search) simulate(list []*candidate, g stage, trials int) ([]result, error) {
+func (s *search) simulate(ctx context.Context, list []*candidate, g stage, trials int) ([]result, error) {
 	type job struct{ candidate, from, to int }
 	var jobs []job
 	results := make([]result, len(list))
@@ -230,20 +229,20 @@ func (s *search) simulate(list []*candidate, g stage, trials int) ([]result, err
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	group, ctx := errgroup.WithContext(s.ctx)
+	group, working := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
 	for _, j := range jobs {
 		group.Go(func() error {
 			defer s.advance()
-			if ctx.Err() != nil {
+			if working.Err() != nil {
 				return nil
 			}
-			return s.part(results[j.candidate], g, j.from, j.to)
+			return s.part(working, results[j.candidate], g, j.from, j.to)
 		})
 	}
 	err := group.Wait()
-	if s.ctx.Err() != nil {
-		return nil, fmt.Errorf("computing advice: %w", context.Cause(s.ctx))
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("computing advice: %w", context.Cause(ctx))
 	}
 	return results, err
 }
@@ -253,14 +252,14 @@ const hopeless = 4
 
 // part simulates some rounds of a candidate. Where none of the first of a coarse look
 // is read, the others are taken to fail, too.
-func (s *search) part(r result, g stage, from, to int) error {
+func (s *search) part(ctx context.Context, r result, g stage, from, to int) error {
 	rounds, err := s.newRounds(r.c, g)
 	if err != nil {
 		return err
 	}
 	read := false
 	for k := from; k < to; k++ {
-		if s.ctx.Err() != nil || g == coarsely && !read && k-from == hopeless {
+		if ctx.Err() != nil || g == coarsely && !read && k-from == hopeless {
 			return nil
 		}
 		r.trials[k] = rounds.trial(int(g)*stageRounds + k)

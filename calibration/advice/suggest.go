@@ -1,6 +1,7 @@
 package advice
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -120,7 +121,7 @@ const mostSuggestions = 4
 // suggest tries each remedy: first with the best outlook's own way to run the protocol,
 // on the same draws, then with the ways near it that take less airtime. Gains that
 // chance explains are none.
-func (s *search) suggest(a *Advice) error {
+func (s *search) suggest(ctx context.Context, a *Advice) error {
 	if len(a.Outlooks) == 0 {
 		return nil
 	}
@@ -135,8 +136,8 @@ func (s *search) suggest(a *Advice) error {
 	list := s.bench.remedies(opt.Modem)
 	s.expect(len(list))
 	for _, r := range list {
-		t := newSearch(s.ctx, r.bench, opt)
-		after, err := t.remedied(now)
+		t := newSearch(r.bench, opt)
+		after, err := t.remedied(ctx, now)
 		if err != nil {
 			return fmt.Errorf("trying %s: %w", r.change, err)
 		}
@@ -154,11 +155,11 @@ func (s *search) suggest(a *Advice) error {
 
 // remedied gives the best outlook of a changed bench: that of the way that was best on
 // it as it is, or of a near one that takes less airtime.
-func (s *search) remedied(now Outlook) (Outlook, error) {
+func (s *search) remedied(ctx context.Context, now Outlook) (Outlook, error) {
 	best := now
 	same, err := s.fit(now.Regime, now.Group, now.Base, now.SamplesPerSymbol, s.opt.Sets[0])
 	if err == nil {
-		results, err := s.simulate([]*candidate{same}, freshly, s.opt.Fresh)
+		results, err := s.simulate(ctx, []*candidate{same}, freshly, s.opt.Fresh)
 		if err != nil {
 			return now, err
 		}
@@ -172,7 +173,7 @@ func (s *search) remedied(now Outlook) (Outlook, error) {
 	if best.WithinLow >= s.opt.Wanted {
 		s.below = best.RoundSeconds
 	}
-	a, err := s.run()
+	a, err := s.run(ctx)
 	if err != nil {
 		return best, err
 	}

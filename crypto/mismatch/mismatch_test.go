@@ -1,7 +1,6 @@
 package mismatch
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -368,25 +367,6 @@ func TestWrappedStd(t *testing.T) {
 	}
 	if s := (Residual{Products: 1e9}).Std(); math.Abs(s*s*12-1) > 1e-12 {
 		t.Errorf("a large residual has the mean square %v, want 1/12", s*s)
-	}
-}
-
-// Every device has its task done, and that one of them fails is not lost.
-func TestEach(t *testing.T) {
-	e := &Engine{cfg: Config{Devices: make([]*xmkckks.Device, 40)}}
-	var done [40]bool
-	why := errors.New("device 7 fails")
-	if err := e.each(func(i int) error { done[i] = true; return nil }); err != nil || slices.Contains(done[:], false) {
-		t.Errorf("%v: %v", done, err)
-	}
-	err := e.each(func(i int) error {
-		if i == 6 {
-			return why
-		}
-		return nil
-	})
-	if !errors.Is(err, why) {
-		t.Errorf("an error is lost: %v", err)
 	}
 }
 
