@@ -71,7 +71,7 @@ Chapters: ` + strings.Join(names, ", ") + `.`,
 // chapter is one part of the report.
 type chapter struct {
 	name string
-	make func(*reproduction) (report.Section, error)
+	make func(*reproduction, context.Context) (report.Section, error)
 	// asked says that it is made only where --only names it.
 	asked bool
 }
@@ -94,7 +94,6 @@ func chapters() []chapter {
 
 // reproduction is one sitting at a report.
 type reproduction struct {
-	ctx    context.Context
 	flags  reproduceFlags
 	dir    string
 	stderr io.Writer
@@ -124,13 +123,13 @@ func reproduce(cmd *cobra.Command, flags reproduceFlags) error {
 	if flags.out == "" {
 		flags.out = runfolder.DefaultDir("reports", "paper", time.Now())
 	}
-	r := &reproduction{ctx: cmd.Context(), flags: flags, dir: flags.out, stderr: cmd.ErrOrStderr(), began: time.Now()}
+	r := &reproduction{flags: flags, dir: flags.out, stderr: cmd.ErrOrStderr(), began: time.Now()}
 	for _, sub := range []string{"cache", "plots"} {
 		if err := os.MkdirAll(filepath.Join(r.dir, sub), 0o755); err != nil {
 			return place(fmt.Errorf("making the report's folder: %w", err))
 		}
 	}
-	rep, err := r.write(todo)
+	rep, err := r.write(cmd.Context(), todo)
 	if errors.Is(err, errInterrupted) {
 		fmt.Fprintf(r.stderr, "Stopped. Go on with:\n  ringwave reproduce %s\n", flags.arguments())
 	}
@@ -177,7 +176,7 @@ func chosen(only []string) ([]chapter, error) {
 }
 
 // write makes all chapters and the files.
-func (r *reproduction) write(todo []chapter) (report.Report, error) {
+func (r *reproduction) write(ctx context.Context, todo []chapter) (report.Report, error) {
 	rep := report.Report{
 		Title: "Encrypted over-the-air zero-order learning: the paper, and what came of it here",
 		Lead: []string{
@@ -187,13 +186,13 @@ func (r *reproduction) write(todo []chapter) (report.Report, error) {
 		},
 	}
 	for _, c := range todo {
-		if r.ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return rep, errInterrupted
 		}
 		began := time.Now()
 		r.progress = nil
-		s, err := c.make(r)
-		if r.ctx.Err() != nil {
+		s, err := c.make(r, ctx)
+		if ctx.Err() != nil {
 			return rep, errInterrupted
 		}
 		if err != nil {

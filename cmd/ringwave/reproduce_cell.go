@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -81,7 +82,7 @@ type job struct {
 }
 
 // cell runs a job, or gives what an earlier run of it gave.
-func (r *reproduction) cell(j job) (out cellResult, err error) {
+func (r *reproduction) cell(ctx context.Context, j job) (out cellResult, err error) {
 	j.cfg = r.shortened(j.cfg)
 	data, err := r.dataOf(j.cfg)
 	if err != nil {
@@ -101,7 +102,7 @@ func (r *reproduction) cell(j job) (out cellResult, err error) {
 		return out, place(fmt.Errorf("%s: %w", path, err))
 	}
 	part := filepath.Join(r.dir, "cache", key+".part")
-	if out, err = r.runCell(j, part); err != nil {
+	if out, err = r.runCell(ctx, j, part); err != nil {
 		return out, err
 	}
 	if kept, err = json.Marshal(out); err != nil {
@@ -233,7 +234,7 @@ func (t *tally) add(record learner.Record) {
 
 // runCell trains without a folder. What it has when it is interrupted, and after every
 // so many seconds, is kept in the file named part, from which it goes on.
-func (r *reproduction) runCell(j job, part string) (out cellResult, err error) {
+func (r *reproduction) runCell(ctx context.Context, j job, part string) (out cellResult, err error) {
 	began := time.Now()
 	s, err := newSession(j.cfg, r.flags.data)
 	if err != nil {
@@ -252,7 +253,7 @@ func (r *reproduction) runCell(j job, part string) (out cellResult, err error) {
 	before := t.Result.Seconds
 	kept := began
 	for !s.trainer.Done() && t.Result.Reached == 0 {
-		record, err := s.step(r.ctx)
+		record, err := s.step(ctx)
 		if diverged(err) {
 			t.Result.Diverged = true
 			break
@@ -353,16 +354,16 @@ func ofSeeds(c config.Config, n int) []job {
 }
 
 // seeds runs a configuration with seeds 1 to n.
-func (r *reproduction) seeds(what string, c config.Config, n int) ([]cellResult, error) {
-	return r.cells(jobsOf([]series{{what, c, n}}))
+func (r *reproduction) seeds(ctx context.Context, what string, c config.Config, n int) ([]cellResult, error) {
+	return r.cells(ctx, jobsOf([]series{{what, c, n}}))
 }
 
 // cells runs jobs side by side. No job may be there twice. The results are in the jobs'
 // order.
-func (r *reproduction) cells(jobs []job) ([]cellResult, error) {
+func (r *reproduction) cells(ctx context.Context, jobs []job) ([]cellResult, error) {
 	out := make([]cellResult, len(jobs))
 	err := sideBySide(len(jobs), func(k int) (err error) {
-		if out[k], err = r.cell(jobs[k]); err != nil {
+		if out[k], err = r.cell(ctx, jobs[k]); err != nil {
 			err = fmt.Errorf("%s, seed %d: %w", jobs[k].what, jobs[k].cfg.Experiment.Seed, err)
 		}
 		return err
@@ -422,8 +423,8 @@ func jobsOf(list []series) []job {
 }
 
 // all runs several series and gives the results of each.
-func (r *reproduction) all(list []series) ([][]cellResult, error) {
-	results, err := r.cells(jobsOf(list))
+func (r *reproduction) all(ctx context.Context, list []series) ([][]cellResult, error) {
+	results, err := r.cells(ctx, jobsOf(list))
 	if err != nil {
 		return nil, err
 	}

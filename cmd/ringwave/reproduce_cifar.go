@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -189,7 +190,7 @@ type cifarRun struct {
 // runCIFAR runs all settings. At the stated steps the paper's own experiment is
 // encrypted throughout with the first seed; the others are encrypted for their first
 // rounds.
-func (r *reproduction) runCIFAR() (stated, learns []cifarRun, divided cifarRun, err error) {
+func (r *reproduction) runCIFAR(ctx context.Context) (stated, learns []cifarRun, divided cifarRun, err error) {
 	settings := slices.Concat(cifarStated(), cifarLearns(), []cifarSetting{cifarDivided()})
 	data, err := r.dataOf(paperCIFAR())
 	if err != nil {
@@ -226,7 +227,7 @@ func (r *reproduction) runCIFAR() (stated, learns []cifarRun, divided cifarRun, 
 		}
 	}
 	r.begin("cifar", jobsOf(list), false)
-	found, err := r.all(list)
+	found, err := r.all(ctx, list)
 	if err != nil {
 		return nil, nil, divided, err
 	}
@@ -252,7 +253,7 @@ func (run cifarRun) accuracyText(results []cellResult) string {
 }
 
 // cifar makes Fig. 3 and the CIFAR-10 column of Table III.
-func (r *reproduction) cifar() (report.Section, error) {
+func (r *reproduction) cifar(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "CIFAR-10 0 against 1, LeNet: Fig. 3 and Table III"}
 	missing, err := r.cifarAbsent()
 	if err != nil {
@@ -261,7 +262,7 @@ func (r *reproduction) cifar() (report.Section, error) {
 	if missing {
 		return cifarMissing(s), nil
 	}
-	stated, learns, divided, err := r.runCIFAR()
+	stated, learns, divided, err := r.runCIFAR(ctx)
 	if err != nil {
 		return s, err
 	}

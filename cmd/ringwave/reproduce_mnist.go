@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -65,7 +66,7 @@ var table3MNIST = map[string]map[float64]float64{
 }
 
 // mnist makes Fig. 2 and the MNIST columns of Table III.
-func (r *reproduction) mnist() (report.Section, error) {
+func (r *reproduction) mnist(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "MNIST 0 against 1: Fig. 2 and Table III"}
 	t := report.Table{Caption: fmt.Sprintf("Test accuracy, median and quartiles over %s; the paper gives one number without its spread. %s", seedsText(r.flags.seeds), verdictRule),
 		Head: []string{"system", "sigma", "paper", "here", "repeated rounds"}}
@@ -85,7 +86,7 @@ func (r *reproduction) mnist() (report.Section, error) {
 		}
 	}
 	r.begin("mnist", jobsOf(list), false)
-	found, err := r.all(list)
+	found, err := r.all(ctx, list)
 	if err != nil {
 		return s, err
 	}
@@ -176,7 +177,7 @@ func lossCurve(name string, results []cellResult, color chart.Color) []chart.Ser
 }
 
 // parameters makes Table II.
-func (r *reproduction) parameters() (report.Section, error) {
+func (r *reproduction) parameters(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "Parameter sets and overhead: Table II"}
 	t := report.Table{Caption: "Sizes of the paper's two parameter sets.", Head: []string{"figure", "n", "paper", "here"}}
 	for _, p := range []struct {
@@ -209,7 +210,7 @@ func (r *reproduction) parameters() (report.Section, error) {
 	}
 	s.Findings = tableFindings(t)
 	s.Blocks = append(s.Blocks, t, report.Paragraph("The remaining row of Table II, the encryption time (23.92 ms and 55.56 ms in the paper), is what a clock gives: it is in timing.md, beside that of lattigo's own encryptor on the same machine."))
-	rho, why, err := r.noiseFloors()
+	rho, why, err := r.noiseFloors(ctx)
 	if err != nil {
 		return s, err
 	}
@@ -237,7 +238,7 @@ const mostRhoSeeds = 5
 // noiseFloors sets rho of Table II against Eq. 21: with the variance of Appendix B,
 // with that of this program's design, and with the one measured over the rounds of
 // encrypted runs.
-func (r *reproduction) noiseFloors() (report.Table, report.List, error) {
+func (r *reproduction) noiseFloors(ctx context.Context) (report.Table, report.List, error) {
 	var why report.List
 	n := min(mostRhoSeeds, r.flags.seeds)
 	t := report.Table{
@@ -246,7 +247,7 @@ func (r *reproduction) noiseFloors() (report.Table, report.List, error) {
 	}
 	for _, system := range paperSystems()[:2] {
 		c := system.configure(paperMNIST(), 1)
-		results, err := r.seeds("rho, "+system.name, c, n)
+		results, err := r.seeds(ctx, "rho, "+system.name, c, n)
 		if err != nil {
 			return t, why, err
 		}

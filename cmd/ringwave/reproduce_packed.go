@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -86,7 +87,7 @@ func rankOf(ascending []float64, share float64) float64 {
 }
 
 // packed shows what P scalars a round save.
-func (r *reproduction) packed() (report.Section, error) {
+func (r *reproduction) packed(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "Packed directions: rounds and airtime against P"}
 	speeds := r.packedSpeeds()
 	var jobs []job
@@ -106,7 +107,7 @@ func (r *reproduction) packed() (report.Section, error) {
 	}
 	err := sideBySide(len(points), func(k int) (err error) {
 		p := &points[k]
-		if *p, err = r.packedPoint(speeds, p.sigma, p.directions); err != nil {
+		if *p, err = r.packedPoint(ctx, speeds, p.sigma, p.directions); err != nil {
 			err = fmt.Errorf("sigma = %v, P = %d: %w", p.sigma, p.directions, err)
 		}
 		return err
@@ -127,7 +128,7 @@ func (r *reproduction) packed() (report.Section, error) {
 
 // packedPoint finds the best step of the grid without encryption, and runs that one
 // with and without it.
-func (r *reproduction) packedPoint(speeds packedSpeeds, sigma float64, directions int) (packedPoint, error) {
+func (r *reproduction) packedPoint(ctx context.Context, speeds packedSpeeds, sigma float64, directions int) (packedPoint, error) {
 	p := packedPoint{sigma: sigma, directions: directions}
 	best, accuracy := math.Inf(1), -1.0
 	for _, eta0 := range speeds.grid {
@@ -136,7 +137,7 @@ func (r *reproduction) packedPoint(speeds packedSpeeds, sigma float64, direction
 		if !math.IsInf(best, 1) {
 			c.Optimizer.Rounds = int(best) // who needs more is no better
 		}
-		results, median, err := r.hopeful(c, speeds.seeds)
+		results, median, err := r.hopeful(ctx, c, speeds.seeds)
 		if err != nil {
 			return p, err
 		}
@@ -148,11 +149,11 @@ func (r *reproduction) packedPoint(speeds packedSpeeds, sigma float64, direction
 	c := packedMNIST(sigma, directions)
 	c.Optimizer.Eta0, c.Optimizer.Rounds = p.eta0, speeds.rounds
 	var err error
-	if p.plain, err = r.until(c, speeds.seeds); err != nil {
+	if p.plain, err = r.until(ctx, c, speeds.seeds); err != nil {
 		return p, err
 	}
 	c.Experiment.Aggregator, c.Encryption.ParameterSet, c.Encryption.Form = aggregatorXMK, "ringwave-4096-100", "short"
-	if p.encrypted, err = r.until(c, speeds.seeds); err != nil {
+	if p.encrypted, err = r.until(ctx, c, speeds.seeds); err != nil {
 		return p, err
 	}
 	p.uplink, p.seconds, err = r.uplinkOf(c)
@@ -160,11 +161,11 @@ func (r *reproduction) packedPoint(speeds packedSpeeds, sigma float64, direction
 }
 
 // until runs a configuration with seeds 1 to n, each until the goal.
-func (r *reproduction) until(c config.Config, n int) ([]cellResult, error) {
+func (r *reproduction) until(ctx context.Context, c config.Config, n int) ([]cellResult, error) {
 	var out []cellResult
 	for seed := 1; seed <= n; seed++ {
 		c.Experiment.Seed = int64(seed)
-		res, err := r.cell(job{cfg: c, goal: packedGoal})
+		res, err := r.cell(ctx, job{cfg: c, goal: packedGoal})
 		if err != nil {
 			return out, err
 		}
@@ -175,11 +176,11 @@ func (r *reproduction) until(c config.Config, n int) ([]cellResult, error) {
 
 // hopeful is until, given up, with an infinite median, once half of the seeds can no
 // longer get to the goal.
-func (r *reproduction) hopeful(c config.Config, n int) ([]cellResult, float64, error) {
+func (r *reproduction) hopeful(ctx context.Context, c config.Config, n int) ([]cellResult, float64, error) {
 	var out []cellResult
 	for failed := 0; len(out) < n; {
 		c.Experiment.Seed = int64(len(out) + 1)
-		res, err := r.cell(job{cfg: c, goal: packedGoal})
+		res, err := r.cell(ctx, job{cfg: c, goal: packedGoal})
 		if err != nil {
 			return out, 0, err
 		}

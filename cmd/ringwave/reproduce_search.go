@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -102,7 +103,7 @@ func best(tried []searched) searched {
 }
 
 // search runs everything that is tried.
-func (r *reproduction) search() ([][]searched, error) {
+func (r *reproduction) search(ctx context.Context) ([][]searched, error) {
 	var jobs []job
 	for _, tried := range cifarTried() {
 		for _, s := range tried {
@@ -110,7 +111,7 @@ func (r *reproduction) search() ([][]searched, error) {
 		}
 	}
 	r.begin("cifar-search", jobs, true)
-	results, err := r.cells(jobs)
+	results, err := r.cells(ctx, jobs)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +139,7 @@ func (r *reproduction) cut(s cifarSetting) cifarSetting {
 }
 
 // cifarSearch makes the chapter on how the settings of cifarLearns were chosen.
-func (r *reproduction) cifarSearch() (report.Section, error) {
+func (r *reproduction) cifarSearch(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "CIFAR-10: the search for settings that learn"}
 	missing, err := r.cifarAbsent()
 	if err != nil {
@@ -149,7 +150,7 @@ func (r *reproduction) cifarSearch() (report.Section, error) {
 		s.Findings = []report.Finding{{What: "settings that learn", Paper: "–", Here: "CIFAR-10 is not on this machine", Verdict: report.Missing}}
 		return s, nil
 	}
-	found, err := r.search()
+	found, err := r.search(ctx)
 	if err != nil {
 		return s, err
 	}

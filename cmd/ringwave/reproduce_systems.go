@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -16,7 +17,7 @@ import (
 func residualSize(p xmkckks.Params) float64 { return math.Exp2(p.LogQ() - float64(p.LogLambda)) }
 
 // equalisation makes Fig. 4.
-func (r *reproduction) equalisation() (report.Section, error) {
+func (r *reproduction) equalisation(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "Pre-equalisation from a pilot: Fig. 4"}
 	set, ok := xmkckks.Lookup("paper-4096")
 	if !ok {
@@ -47,7 +48,7 @@ func (r *reproduction) equalisation() (report.Section, error) {
 		}
 	}
 	r.begin("equalisation", jobsOf(list), false)
-	found, err := r.all(list)
+	found, err := r.all(ctx, list)
 	if err != nil {
 		return s, err
 	}
@@ -123,7 +124,7 @@ func equalisedRow(name string, sigma float64, results []cellResult, predicted fl
 }
 
 // systems makes Table I, and runs every system on the same data.
-func (r *reproduction) systems() (report.Section, error) {
+func (r *reproduction) systems(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "The systems that it is compared with: Table I"}
 	n := r.fewSeeds()
 	runs := report.Table{Caption: fmt.Sprintf("Every aggregator on MNIST 0 against 1, the same gains, data and seeds, sigma = 1, %s.", seedsText(n)),
@@ -133,7 +134,7 @@ func (r *reproduction) systems() (report.Section, error) {
 		list = append(list, series{"systems, " + system.name, system.cfg, n})
 	}
 	r.begin("systems", jobsOf(list), false)
-	found, err := r.all(list)
+	found, err := r.all(ctx, list)
 	if err != nil {
 		return s, err
 	}
@@ -149,7 +150,7 @@ func (r *reproduction) systems() (report.Section, error) {
 		}
 		runs.Rows = append(runs.Rows, report.Row{Cells: []string{system.name, system.setting, accuracyText(results), loss}})
 	}
-	table, err := r.table1()
+	table, err := r.table1(ctx)
 	s.Blocks = append(s.Blocks, table, runs)
 	for _, row := range table.Rows {
 		last := len(row.Cells) - 1
@@ -200,13 +201,13 @@ func comparedSystems() []comparedSystem {
 }
 
 // attacks makes the section of attacks.
-func (r *reproduction) attacks() (report.Section, error) {
+func (r *reproduction) attacks(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "Attacks, each with its control"}
 	all, err := chosenAttacks(nil)
 	if err != nil {
 		return s, err
 	}
-	results, err := runAttacks(r.ctx, all, 1, r.stderr)
+	results, err := runAttacks(ctx, all, 1, r.stderr)
 	if err != nil {
 		return s, err
 	}

@@ -22,14 +22,14 @@ type systemFacts struct {
 
 // table1 fills Table I: scheme, dimensions and moduli are settings, and everything else
 // is what the programs did when they were tried.
-func (r *reproduction) table1() (report.Table, error) {
+func (r *reproduction) table1(ctx context.Context) (report.Table, error) {
 	t := report.Table{
 		Caption: "Table I, the paper's words in the last column. Scheme, dimension and modulus are what the programs were set to be, read from the rings that they compute in: settings, and no results. Keys and the last row: a client tries its own key on another's ciphertext. Channel state: whether the sums of a round change when the pilots' error does. Pre-equalisation: whether the same values, sent over other gains, give the same sum. Payload: how many numbers each device hands to the uplink.",
 		Head:    []string{"", "airhe", "heairfed", "xmk-ckks", "paper"},
 	}
 	var facts []systemFacts
 	for _, name := range []string{aggregatorAirHE, aggregatorHEAirFed, aggregatorXMK} {
-		f, err := r.factsOf(name)
+		f, err := r.factsOf(ctx, name)
 		if err != nil {
 			return t, fmt.Errorf("trying %s: %w", name, err)
 		}
@@ -73,11 +73,11 @@ func table1Row(cells []string, equal, setting bool) report.Row {
 }
 
 // factsOf tries a system.
-func (r *reproduction) factsOf(aggregator string) (f systemFacts, err error) {
+func (r *reproduction) factsOf(ctx context.Context, aggregator string) (f systemFacts, err error) {
 	if f.scheme, f.n, f.q, err = dimensionsOf(aggregator); err != nil {
 		return f, err
 	}
-	read, err := r.readByClient(map[string]string{aggregatorAirHE: "airhe-client", aggregatorHEAirFed: "heairfed-client", aggregatorXMK: "xmkckks-client"}[aggregator])
+	read, err := r.readByClient(ctx, map[string]string{aggregatorAirHE: "airhe-client", aggregatorHEAirFed: "heairfed-client", aggregatorXMK: "xmkckks-client"}[aggregator])
 	if err != nil {
 		return f, err
 	}
@@ -85,11 +85,11 @@ func (r *reproduction) factsOf(aggregator string) (f systemFacts, err error) {
 	if read > 0.5 {
 		f.keys, f.curious = "single", "vulnerable"
 	}
-	exact, err := r.trySystem(aggregator, 0)
+	exact, err := r.trySystem(ctx, aggregator, 0)
 	if err != nil {
 		return f, err
 	}
-	misled, err := r.trySystem(aggregator, 0.3)
+	misled, err := r.trySystem(ctx, aggregator, 0.3)
 	if err != nil {
 		return f, err
 	}
@@ -126,12 +126,12 @@ func dimensionsOf(aggregator string) (scheme, n, q string, err error) {
 func powerOfTwo(log float64) string { return "2" + report.Superscript(int(math.Round(log))) }
 
 // readByClient gives the share of another's values that a client with its own key reads.
-func (r *reproduction) readByClient(attack string) (float64, error) {
+func (r *reproduction) readByClient(ctx context.Context, attack string) (float64, error) {
 	attacks, err := chosenAttacks([]string{attack})
 	if err != nil {
 		return 0, err
 	}
-	results, err := runAttacks(r.ctx, attacks, 1, r.stderr)
+	results, err := runAttacks(ctx, attacks, 1, r.stderr)
 	most := 0.0
 	for _, res := range results {
 		most = math.Max(most, res.Attack.Exact)
@@ -151,7 +151,7 @@ const trialRounds = 8
 
 // trySystem sends the same values through a system for some rounds, over gains of sigma
 // = 1 and next to no receiver noise, with pilots of some error.
-func (r *reproduction) trySystem(aggregator string, pilotStd float64) (out tryout, err error) {
+func (r *reproduction) trySystem(ctx context.Context, aggregator string, pilotStd float64) (out tryout, err error) {
 	c := r.shortened(paperMNIST())
 	c.Experiment.Aggregator, c.Optimizer.Rounds = aggregator, trialRounds // the shares of a key
 	c.Channel.PilotStd, c.Link.SNRdB, c.Encryption.DeltaMax = pilotStd, 120, 0.5
@@ -173,7 +173,7 @@ func (r *reproduction) trySystem(aggregator string, pilotStd float64) (out tryou
 	}
 	out.payload = payload
 	for k := 1; k <= trialRounds; k++ {
-		sum, spread, err := carry(r.ctx, k, values)
+		sum, spread, err := carry(ctx, k, values)
 		if err != nil {
 			return out, err
 		}

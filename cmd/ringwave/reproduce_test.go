@@ -167,12 +167,12 @@ func TestReproduceGoesOn(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r := &reproduction{ctx: ctx, flags: reproduceFlags{out: dir, data: data, seeds: 1, cifarSeeds: 1, rounds: 3}, dir: dir, stderr: io.Discard, began: time.Now()}
+		r := &reproduction{flags: reproduceFlags{out: dir, data: data, seeds: 1, cifarSeeds: 1, rounds: 3}, dir: dir, stderr: io.Discard, began: time.Now()}
 		todo, err := chosen([]string{"cifar"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = r.write(todo)
+		_, err = r.write(ctx, todo)
 		return err
 	}
 	whole, parts := t.TempDir(), t.TempDir()
@@ -264,8 +264,8 @@ func TestReproducePacked(t *testing.T) {
 
 // Table I comes out of the programs as the paper has it, all of it.
 func TestReproduceTable1(t *testing.T) {
-	r := &reproduction{ctx: t.Context(), flags: reproduceFlags{seeds: 1, rounds: 3}, dir: t.TempDir(), stderr: io.Discard}
-	table, err := r.table1()
+	r := &reproduction{flags: reproduceFlags{seeds: 1, rounds: 3}, dir: t.TempDir(), stderr: io.Discard}
+	table, err := r.table1(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -18,13 +19,13 @@ import (
 )
 
 // theory makes the section on Theorems 1 and 2.
-func (r *reproduction) theory() (report.Section, error) {
+func (r *reproduction) theory(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "Convergence: Lemma 1 and Theorem 2"}
 	options := theory.Whole(r.seedOf("theory"))
 	if r.flags.quick || r.flags.rounds > 0 {
 		options = theory.Quick(r.seedOf("theory"))
 	}
-	found, err := r.verified(options)
+	found, err := r.verified(ctx, options)
 	if err != nil {
 		return s, err
 	}
@@ -105,7 +106,7 @@ func (p theoryPoint) ratio() float64 { return p.Bound / p.HeldOut }
 const theoryVersion = 3
 
 // verified runs theory.Verify, or gives what an earlier sitting's run of it gave.
-func (r *reproduction) verified(o theory.Options) (theoryFound, error) {
+func (r *reproduction) verified(ctx context.Context, o theory.Options) (theoryFound, error) {
 	var out theoryFound
 	key := sha256.Sum256(fmt.Appendf(nil, "theory %d: %v %d %v %d %d %x", theoryVersion, o.Rounds, o.Seeds, o.RingRounds, o.RingSeeds, o.LemmaDraws, o.Seed))
 	path := filepath.Join(r.dir, "cache", fmt.Sprintf("theory-%x.json", key[:16]))
@@ -113,7 +114,7 @@ func (r *reproduction) verified(o theory.Options) (theoryFound, error) {
 		return out, nil
 	}
 	said := time.Now()
-	found, err := theory.Verify(r.ctx, o, func(done, total int) {
+	found, err := theory.Verify(ctx, o, func(done, total int) {
 		if now := time.Now(); now.Sub(said) > sayEvery {
 			fmt.Fprintf(r.stderr, "theory: %d of %d rounds\n", done, total)
 			said = now
@@ -138,7 +139,7 @@ func (r *reproduction) verified(o theory.Options) (theoryFound, error) {
 }
 
 // disagreements computes where the paper's numbers disagree with its formulas.
-func (r *reproduction) disagreements() (report.Section, error) {
+func (r *reproduction) disagreements(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "Where the paper's own numbers disagree"}
 	c := r.shortened(paperMNIST())
 	task, err := loadTask(c, r.flags.data, r.seedOf("task"), nil)
@@ -177,7 +178,7 @@ func (r *reproduction) disagreements() (report.Section, error) {
 		conditionList(theory.PowerConditions(learner.PowerLaw{X0: o.Eta0, P: o.EtaPower}, learner.PowerLaw{X0: o.Gamma0, P: o.GammaPower})),
 		report.Paragraph(fmt.Sprintf("Step sizes of Theorem 2, eta_k = %v K^-1/4 and gamma_k = %v K^-1/4 in all of K rounds. It asks for Assumption 3.3, as far as sums over K rounds grow or stay bounded with K; Theorem 1, and with it a finite sum of eta_k^2, is not about them: what that sum adds is rho.", o.Eta0, o.Gamma0)),
 		conditionList(theory.HorizonConditions(o.Eta0, o.Gamma0)))
-	rounding, err := r.latticeTable()
+	rounding, err := r.latticeTable(ctx)
 	if err != nil {
 		return s, err
 	}
@@ -194,7 +195,7 @@ func conditionList(conditions []theory.Condition) report.List {
 }
 
 // latticeTable shows that rounding recovers ring elements on a lattice of gains alone.
-func (r *reproduction) latticeTable() (report.Table, error) {
+func (r *reproduction) latticeTable(ctx context.Context) (report.Table, error) {
 	t := report.Table{Caption: "Rounding the superposition recovers the ring element only if every gain is an integer multiple of 1/alpha: 20 rounds of MNIST at (4096, 109), sigma = 1.",
 		Head: []string{"gains", "largest |eps|"}}
 	for _, g := range []struct{ name, aggregator string }{
@@ -203,7 +204,7 @@ func (r *reproduction) latticeTable() (report.Table, error) {
 		c := paperMNIST()
 		c.Experiment.Aggregator, c.Optimizer.Rounds = g.aggregator, 20
 		c.Encryption.ParameterSet, c.Encryption.Form = "paper-4096", "whole"
-		results, err := r.seeds("lattice, "+g.name, c, 1)
+		results, err := r.seeds(ctx, "lattice, "+g.name, c, 1)
 		if err != nil {
 			return t, err
 		}
