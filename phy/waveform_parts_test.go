@@ -200,19 +200,11 @@ func TestFrameThroughParts(t *testing.T) {
 	s.modulate(g, e)
 	at, err := s.send(t.Context(), g, e)
 	must(t, err)
+	if at != start {
+		t.Errorf("sent at %d: due at %d", at, start)
+	}
 	window, guard := s.layout.window(g.patterns.Symbols(), p), s.layout.guard()
-	if !device.meta.Timed || at != start || device.meta.Start != start+guard {
-		t.Errorf("sent at %d, the frame at %d: due at %d", at, device.meta.Start, start)
-	}
-	if want := radio.SampleIndex(start+window) + guard; device.silent != want {
-		t.Errorf("silence is promised until %d, not %d", device.silent, want)
-	}
-	if want := at + radio.SampleIndex(window) + 11; s.time.cursor != want {
-		t.Errorf("the next frame can be at %d, not behind what flushes this one, at %d", s.time.cursor, want)
-	}
-	if s.missing() != -1 {
-		t.Error("a device that has sent is missing")
-	}
+	checkSent(t, s, device, at, window)
 
 	air := &tape{samples: make([]complex64, 4*window), next: 100} // as far ahead as it may lie
 	copy(air.samples[guard+200+late:], device.written)
@@ -223,20 +215,45 @@ func TestFrameThroughParts(t *testing.T) {
 	if c := &f.capture; c.untraced || len(c.samples) != window || c.first < 200+late-2 || c.first > 200+late+2 || f.time.offset != c.first-200 {
 		t.Errorf("found at %d, offset %d: it begins at %d", c.first, f.time.offset, 200+late)
 	}
-	g.read.y = cfg.Modulus.NewVector(n)
-	if failure := r.demodulate(&f.capture, g, e); failure != "" {
+	readAlone(t, r, &f.capture, g, e)
+	gs.alignScales()
+	y, pattern := cfg.Modulus.NewVector(n), make([]int64, gs.patternSymbols())
+	gs.join(cfg.Modulus, y, pattern)
+	if !y.Equal(x) {
+		t.Error("what was read is not what was sent")
+	}
+}
+
+// checkSent reports an error unless a frame of window samples was sent at index at, is
+// followed by silence, and leaves room for what flushes it.
+func checkSent(t *testing.T, s *sender, device *tuned, at radio.SampleIndex, window int) {
+	t.Helper()
+	guard := s.layout.guard()
+	if !device.meta.Timed || device.meta.Start != at+guard {
+		t.Errorf("sent at %d, the frame at %d", at, device.meta.Start)
+	}
+	if want := at + radio.SampleIndex(window) + guard; device.silent != want {
+		t.Errorf("silence is promised until %d, not %d", device.silent, want)
+	}
+	if want := at + radio.SampleIndex(window) + 11; s.time.cursor != want {
+		t.Errorf("the next frame can be at %d, not behind what flushes this one, at %d", s.time.cursor, want)
+	}
+	if s.missing() != -1 {
+		t.Error("a device that has sent is missing")
+	}
+}
+
+// readAlone has a reader read a capture without noise.
+func readAlone(t *testing.T, r *reader, c *capture, g *group, e expected) {
+	t.Helper()
+	g.read.y = r.layout.modulus.NewVector(e.payload.Len())
+	if failure := r.demodulate(c, g, e); failure != "" {
 		t.Fatal(failure)
 	}
 	r.combine(g, e, 0)
 	worst := WaveformReport{Quality: 1}
 	if failure := r.decode(g, e, &worst); failure != "" {
 		t.Fatal(failure)
-	}
-	gs.alignScales()
-	y, pattern := cfg.Modulus.NewVector(n), make([]int64, gs.patternSymbols())
-	gs.join(cfg.Modulus, y, pattern)
-	if !y.Equal(x) {
-		t.Error("what was read is not what was sent")
 	}
 	if !(worst.Quality > 0.99 && worst.Quality < 1) {
 		t.Errorf("the quality without noise is %v", worst.Quality)

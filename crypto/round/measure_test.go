@@ -55,19 +55,7 @@ func TestMeasure(t *testing.T) {
 				if Policy(policy) == Refuse {
 					continue
 				}
-				out := got[policy]
-				if out.Skipped || len(out.M) != 1 || out.Attempts != 1 {
-					t.Fatalf("measured: %+v", out)
-				}
-				c0, share := b.engine.Received(phy.TxC0), b.engine.Received(phy.TxShare)
-				decoded := make([]float64, 1)
-				b.server.Coefficients(decoded, c0.Y, share.Y)
-				if want := decoded[0] / (out.Alpha * b.ctx.Params.Lambda()); out.M[0] != want {
-					t.Errorf("M is %v, not the %v that was received", out.M[0], want)
-				}
-				if err := math.Abs(out.M[0] - b.ideal(b.gains(1), delta, 0)); (err > 1e-3) != x.wrong {
-					t.Errorf("M is off by %v", err)
-				}
+				b.checkMeasured(t, got[policy], delta, x.wrong)
 			}
 			for policy, out := range got {
 				var f Failure
@@ -85,6 +73,24 @@ func TestMeasure(t *testing.T) {
 				t.Errorf("refused: %+v", got[Refuse])
 			}
 		})
+	}
+}
+
+// checkMeasured reports an error unless M of round 1 is what was received, and far from
+// the ideal exactly if it is to be wrong.
+func (b *bench) checkMeasured(t *testing.T, out Outcome, delta [][]float64, wrong bool) {
+	t.Helper()
+	if out.Skipped || len(out.M) != 1 || out.Attempts != 1 {
+		t.Fatalf("measured: %+v", out)
+	}
+	c0, share := b.engine.Received(phy.TxC0), b.engine.Received(phy.TxShare)
+	decoded := make([]float64, 1)
+	b.server.Coefficients(decoded, c0.Y, share.Y)
+	if want := decoded[0] / (out.Alpha * b.ctx.Params.Lambda()); out.M[0] != want {
+		t.Errorf("M is %v, not the %v that was received", out.M[0], want)
+	}
+	if err := math.Abs(out.M[0] - b.ideal(b.gains(1), delta, 0)); (err > 1e-3) != wrong {
+		t.Errorf("M is off by %v", err)
 	}
 }
 

@@ -288,51 +288,50 @@ func (l *sent) Receive(ctx context.Context, rx *phy.Reception) error {
 	return nil
 }
 
+// onShare voids D as long as it was sent again less than so many times.
+func onShare(times uint8, void func(rx *phy.Reception)) func(phy.Slot, *phy.Reception) {
+	return func(s phy.Slot, rx *phy.Reception) {
+		if s.Transmission == phy.TxShare && s.Again < times {
+			void(rx)
+		}
+	}
+}
+
+// resent is what becomes of a round whose link is spoilt.
+type resent struct {
+	spoil    func(slot phy.Slot, rx *phy.Reception)
+	attempts int  // in all
+	attempt  int  // in which the shares are given
+	again    int  // times that D is sent again
+	skipped  bool // in the end
+}
+
 // A share that was not received is sent again bit for bit: nothing is encrypted
 // anew, no device is asked again, and M is that of the attempt.
 func TestShareIsSentAgain(t *testing.T) {
 	const devices, limit = 3, 6
 	void := func(rx *phy.Reception) { rx.CheckPassed = false }
-	for name, x := range map[string]struct {
-		spoil    func(slot phy.Slot, rx *phy.Reception)
-		attempts int  // in all
-		attempt  int  // in which the shares are given
-		again    int  // times that D is sent again
-		skipped  bool // in the end
-	}{
-		"received": {func(phy.Slot, *phy.Reception) {}, 1, 0, 0, false},
-		"linear check, twice": {func(s phy.Slot, rx *phy.Reception) {
-			if s.Transmission == phy.TxShare && s.Again < 2 {
-				void(rx)
-			}
-		}, 3, 0, 2, false},
-		"other gains, once": {func(s phy.Slot, rx *phy.Reception) {
-			if s.Transmission == phy.TxShare && s.Again < 1 {
-				rx.Pattern[0]++
-			}
-		}, 2, 0, 1, false},
-		"another scale, once": {func(s phy.Slot, rx *phy.Reception) {
-			if s.Transmission == phy.TxShare && s.Again < 1 {
-				rx.Alpha *= 1.01
-			}
-		}, 2, 0, 1, false},
+	for name, x := range map[string]resent{
+		"received":            {func(phy.Slot, *phy.Reception) {}, 1, 0, 0, false},
+		"linear check, twice": {onShare(2, void), 3, 0, 2, false},
+		"other gains, once":   {onShare(1, func(rx *phy.Reception) { rx.Pattern[0]++ }), 2, 0, 1, false},
+		"another scale, once": {onShare(1, func(rx *phy.Reception) { rx.Alpha *= 1.01 }), 2, 0, 1, false},
 		"after two void attempts": {func(s phy.Slot, rx *phy.Reception) {
-			if s.Attempt < 2 && s.Transmission == phy.TxC1 || s.Transmission == phy.TxShare && s.Again < 3 {
+			if s.Attempt < 2 && s.Transmission == phy.TxC1 {
 				void(rx)
 			}
+			onShare(3, void)(s, rx)
 		}, 6, 2, 3, false},
 		"never": {func(s phy.Slot, rx *phy.Reception) {
 			if s.Attempt < 1 || s.Transmission == phy.TxShare {
 				void(rx)
 			}
 		}, limit, 1, 4, true},
-		"witness": {func(s phy.Slot, rx *phy.Reception) {
-			if s.Transmission == phy.TxShare {
-				for _, residues := range rx.Y {
-					residues[rx.Y.Len()-1] ^= 1 << 40
-				}
+		"witness": {onShare(1, func(rx *phy.Reception) {
+			for _, residues := range rx.Y {
+				residues[rx.Y.Len()-1] ^= 1 << 40
 			}
-		}, 1, 0, 0, true},
+		}), 1, 0, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			link, guard := &sent{spoil: x.spoil}, newTally()
@@ -350,20 +349,7 @@ func TestShareIsSentAgain(t *testing.T) {
 				if out.Attempts != x.attempts || out.Skipped != x.skipped {
 					t.Errorf("%d attempts, skipped %v: %v", out.Attempts, out.Skipped, out.Failures)
 				}
-				first := slices.Index(link.slots, phy.Slot{Round: k, Attempt: uint32(x.attempt), Transmission: phy.TxShare})
-				if first < 0 || len(link.slots) != first+1+x.again {
-					t.Fatalf("sent were %v, want D last and %d times again", link.slots, x.again)
-				}
-				for n, slot := range link.slots[first:] {
-					if slot != (phy.Slot{Round: k, Attempt: uint32(x.attempt), Transmission: phy.TxShare, Again: uint8(n)}) {
-						t.Errorf("the share is sent again as %+v", slot)
-					}
-					for i, y := range link.payload[first+n] {
-						if !y.Equal(link.payload[first][i]) {
-							t.Errorf("device %d sends another share the time %d", i+1, n+1)
-						}
-					}
-				}
+				link.check(t, k, x)
 				if got := guard.shares[[2]uint32{k, uint32(x.attempt)}]; got != devices || len(guard.shares) != int(k)+1 {
 					t.Errorf("%d shares in attempt %d, and %v", got, x.attempt, guard.shares)
 				}
@@ -377,6 +363,27 @@ func TestShareIsSentAgain(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// check reports an error unless D was sent last in round k, and again as want says,
+// always the same.
+func (l *sent) check(t *testing.T, k uint32, want resent) {
+	t.Helper()
+	share := phy.Slot{Round: k, Attempt: uint32(want.attempt), Transmission: phy.TxShare}
+	first := slices.Index(l.slots, share)
+	if first < 0 || len(l.slots) != first+1+want.again {
+		t.Fatalf("sent were %v, want D last and %d times again", l.slots, want.again)
+	}
+	for n, slot := range l.slots[first:] {
+		if share.Again = uint8(n); slot != share {
+			t.Errorf("the share is sent again as %+v", slot)
+		}
+		for i, y := range l.payload[first+n] {
+			if !y.Equal(l.payload[first][i]) {
+				t.Errorf("device %d sends another share the time %d", i+1, n+1)
+			}
+		}
 	}
 }
 

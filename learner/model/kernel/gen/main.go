@@ -48,7 +48,8 @@ func main() {
 }
 
 // tile writes the function of one tile of rows; the Go declaration that avo writes
-// beside it says what it is given.
+// beside it says what it is given. It is long because it is one assembly function, whose
+// registers live from its first line to its last: in parts, all would be handed around.
 func (t target) tile(rows int) {
 	TEXT(fmt.Sprintf("tile%d%s", rows, t.name), NOSPLIT, "func(y *float32, stride int, x *float32, places *int32, groups, pool int, w *float32, runs *int32, whole, rest int, floor float32)")
 	Doc(fmt.Sprintf("tile%d%s computes a tile of rows: %d of them, on panels of %d lanes. The stride from row to row of y is in bytes.", rows, t.name, rows, t.width*t.bytes/4))
