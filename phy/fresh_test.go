@@ -8,18 +8,19 @@ import (
 
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 )
 
 // slots differ in one thing each from the first.
-func slots() []Slot {
-	return []Slot{
-		{Round: 3, Attempt: 1, Transmission: TxC0},
-		{Round: 4, Attempt: 1, Transmission: TxC0},
-		{Round: 3, Attempt: 2, Transmission: TxC0},
-		{Round: 3, Attempt: 1, Transmission: TxShare},
-		{Round: 3, Attempt: 1, Transmission: TxC0, Again: 1},
-		{Round: 3, Attempt: 1, Transmission: TxC0, Again: MaxAgain},
+func slots() []slot.Slot {
+	return []slot.Slot{
+		{Round: 3, Attempt: 1, Transmission: slot.TxC0},
+		{Round: 4, Attempt: 1, Transmission: slot.TxC0},
+		{Round: 3, Attempt: 2, Transmission: slot.TxC0},
+		{Round: 3, Attempt: 1, Transmission: slot.TxShare},
+		{Round: 3, Attempt: 1, Transmission: slot.TxC0, Again: 1},
+		{Round: 3, Attempt: 1, Transmission: slot.TxC0, Again: slot.MaxAgain},
 	}
 }
 
@@ -28,10 +29,10 @@ func slots() []Slot {
 func TestRingIsFreshInEverySlot(t *testing.T) {
 	m := newModulus(t, 0x3ffffffffed001)
 	const n = 100
-	r, _ := newRing(t, m, channel.Config{Devices: gaussian3}, [Transmissions]float64{10, 10, 10, 10})
+	r, _ := newRing(t, m, channel.Config{Devices: gaussian3}, [slot.Transmissions]float64{10, 10, 10, 10})
 	x := randomPayloads(m, 3, n, rand.New(rand.NewPCG(1, 1)))
 	silence := []zq.Vector{m.NewVector(n), m.NewVector(n), m.NewVector(n)}
-	heard := func(s Slot) (noise, checks []uint64) {
+	heard := func(s slot.Slot) (noise, checks []uint64) {
 		rx := Reception{Y: m.NewVector(n), Pattern: make([]int64, r.PatternSymbols())}
 		send(t, r, s, silence, &rx)
 		noise = slices.Clone(rx.Y[0])
@@ -92,10 +93,10 @@ func TestFramesAreCheckedAnew(t *testing.T) {
 	})
 	one := randomPayloads(m, 1, n, rand.New(rand.NewPCG(1, 1)))[0]
 	rx := Reception{Y: m.NewVector(n), Pattern: make([]int64, w.PatternSymbols())}
-	var begun Slot
+	var begun slot.Slot
 	for _, s := range slots() {
-		key := Slot{Round: s.Round, Attempt: s.Attempt}
-		if key != begun && s.Again == 0 && s.Transmission == TxC0 { // repeats are b's
+		key := slot.Slot{Round: s.Round, Attempt: s.Attempt}
+		if key != begun && s.Again == 0 && s.Transmission == slot.TxC0 { // repeats are b's
 			sendOver(t, w, key, []zq.Vector{one, one}, &rx)
 			begun = key
 		}
@@ -121,7 +122,7 @@ func TestWaveformSendsAgain(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(2, 2))
 	b, share := randomPayloads(m, devices, n, rnd), randomPayloads(m, devices, n, rnd)
 	key := Reception{Y: m.NewVector(n), Pattern: make([]int64, w.PatternSymbols())}
-	sendOver(t, w, Slot{Round: 1}, b, &key)
+	sendOver(t, w, slot.Slot{Round: 1}, b, &key)
 	if !key.CheckPassed {
 		t.Fatal(key.Reason)
 	}
@@ -135,7 +136,7 @@ func TestWaveformSendsAgain(t *testing.T) {
 	}
 	for again := range uint8(3) {
 		rx := Reception{Y: m.NewVector(n), Pattern: make([]int64, w.PatternSymbols())}
-		sendOver(t, w, Slot{Round: 1, Transmission: TxShare, Again: again}, share, &rx)
+		sendOver(t, w, slot.Slot{Round: 1, Transmission: slot.TxShare, Again: again}, share, &rx)
 		if !rx.CheckPassed || !rx.Y.Equal(want) || !slices.Equal(rx.Pattern, key.Pattern) {
 			t.Errorf("sent again %d times: passed %v (%s)", again, rx.CheckPassed, rx.Reason)
 		}
@@ -146,9 +147,9 @@ func TestWaveformSendsAgain(t *testing.T) {
 // be those of another frame.
 func TestSlotsHaveLimits(t *testing.T) {
 	m := newModulus(t, 0x3ffffffffed001)
-	ring, _ := newRing(t, m, channel.Config{Devices: gaussian3}, [Transmissions]float64{})
+	ring, _ := newRing(t, m, channel.Config{Devices: gaussian3}, [slot.Transmissions]float64{})
 	wave := newWaveform(t, newAir(t, 1, scene{}), m, nil)
-	for _, s := range []Slot{{Attempt: MaxAttempt + 1}, {Again: MaxAgain + 1}, {Transmission: Transmissions}, {Transmission: -1}} {
+	for _, s := range []slot.Slot{{Attempt: slot.MaxAttempt + 1}, {Again: slot.MaxAgain + 1}, {Transmission: slot.Transmissions}, {Transmission: -1}} {
 		for _, u := range []Uplink{ring, wave} {
 			if err := u.Open(t.Context(), s, 4); err == nil {
 				t.Errorf("%T opened %+v", u, s)

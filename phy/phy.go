@@ -19,8 +19,8 @@ import (
 	"ringwave/phy/zq"
 )
 
-// Slot and Transmission are those of package slot, which cryptography names too: here
-// they are the words of an Uplink.
+// Slot and Transmission are those of package slot, for benches that name them with the
+// words of an Uplink; phy and cryptography say slot.Slot.
 type (
 	Slot         = slot.Slot
 	Transmission = slot.Transmission
@@ -38,10 +38,10 @@ const (
 )
 
 // headerOf returns the header of a frame of a valid slot.
-func headerOf(s Slot, run uint16, group int, repeat uint8) frame.Header {
+func headerOf(s slot.Slot, run uint16, group int, repeat uint8) frame.Header {
 	return frame.Header{
 		Run: run, Round: s.Round, Attempt: uint16(s.Attempt),
-		Transmission: uint8(s.Transmission) + Transmissions*s.Again, Group: uint16(group), Repeat: repeat,
+		Transmission: uint8(s.Transmission) + slot.Transmissions*s.Again, Group: uint16(group), Repeat: repeat,
 	}
 }
 
@@ -67,7 +67,7 @@ type Reception struct {
 type Uplink interface {
 	// Open begins a transmission whose payloads have n coefficients. It may have to
 	// begin streams anew.
-	Open(ctx context.Context, slot Slot, n int) error
+	Open(ctx context.Context, s slot.Slot, n int) error
 	// Transmit takes x of device i, counted from 0, and waits for nothing. It may be
 	// called by several goroutines for different devices. x must stay unchanged until
 	// Receive returns.

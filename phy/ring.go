@@ -8,6 +8,7 @@ import (
 
 	"ringwave/crypto/keystream"
 	"ringwave/phy/frame"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 )
 
@@ -31,7 +32,7 @@ type RingConfig struct {
 	// NoiseStd is sigma_w, the standard deviation of the ring noise before
 	// rounding to integers, of each transmission in units of one coefficient:
 	// w_b, w_0, w_1 and w_D of the paper.
-	NoiseStd [Transmissions]float64
+	NoiseStd [slot.Transmissions]float64
 	// Secret is the seed of patterns and check weights, which devices and server
 	// share and nobody else knows; Noise that of the ring noise.
 	Secret, Noise keystream.Seed
@@ -46,11 +47,11 @@ type Ring struct {
 	patterns *frame.Patterns
 	residues []zq.Vector // of the patterns
 	weights  frame.Weights
-	noise    [Transmissions]*keystream.Stream
-	normal   [Transmissions]*rand.Rand
-	checks   [Transmissions]map[int]*frame.Check
+	noise    [slot.Transmissions]*keystream.Stream
+	normal   [slot.Transmissions]*rand.Rand
+	checks   [slot.Transmissions]map[int]*frame.Check
 
-	slot    Slot
+	slot    slot.Slot
 	check   *frame.Check
 	scaled  []float64
 	h       []int64
@@ -64,7 +65,7 @@ type Ring struct {
 func NewRing(cfg RingConfig) (*Ring, error) {
 	for t, s := range cfg.NoiseStd {
 		if !(s >= 0) || s > math.Ldexp(1, 52) {
-			return nil, fmt.Errorf("the ring noise of %v has standard deviation %v: allowed are 0 to 2^52", Transmission(t), s)
+			return nil, fmt.Errorf("the ring noise of %v has standard deviation %v: allowed are 0 to 2^52", slot.Transmission(t), s)
 		}
 	}
 	n := cfg.Gains.Devices()
@@ -79,7 +80,7 @@ func NewRing(cfg RingConfig) (*Ring, error) {
 		rxChk:    map[int]zq.Vector{},
 	}
 	r.residues = r.patterns.Residues(cfg.Modulus)
-	for t := range Transmissions {
+	for t := range slot.Transmissions {
 		r.noise[t] = cfg.Noise.Derive("ring noise", uint64(t)).Stream()
 		r.normal[t] = rand.New(r.noise[t])
 		r.checks[t] = map[int]*frame.Check{}
@@ -93,7 +94,7 @@ func (r *Ring) PatternSymbols() int { return r.patterns.Symbols() }
 // CheckCoefficients gives the number of check coefficients that go with a
 // payload of n coefficients in transmission t. It is an error if the ring noise
 // leaves no check that could tell right from wrong.
-func (r *Ring) CheckCoefficients(t Transmission, n int) (int, error) {
+func (r *Ring) CheckCoefficients(t slot.Transmission, n int) (int, error) {
 	c, err := r.checkFor(t, n)
 	if err != nil {
 		return 0, err
@@ -101,7 +102,7 @@ func (r *Ring) CheckCoefficients(t Transmission, n int) (int, error) {
 	return c.Len(), nil
 }
 
-func (r *Ring) checkFor(t Transmission, n int) (*frame.Check, error) {
+func (r *Ring) checkFor(t slot.Transmission, n int) (*frame.Check, error) {
 	if c := r.checks[t][n]; c != nil {
 		return c, nil
 	}
@@ -115,17 +116,17 @@ func (r *Ring) checkFor(t Transmission, n int) (*frame.Check, error) {
 
 // Open begins a transmission of payloads of n coefficients. Like Receive it waits for
 // nothing.
-func (r *Ring) Open(_ context.Context, slot Slot, n int) error {
-	if err := slot.Validate(); err != nil {
+func (r *Ring) Open(_ context.Context, s slot.Slot, n int) error {
+	if err := s.Validate(); err != nil {
 		return err
 	}
-	r.slot = slot
-	check, err := r.checkFor(slot.Transmission, n)
+	r.slot = s
+	check, err := r.checkFor(s.Transmission, n)
 	if err != nil {
 		return err
 	}
 	r.check = check
-	r.check.Draw(r.weights.Of(headerOf(slot, 0, 0, 0)))
+	r.check.Draw(r.weights.Of(headerOf(s, 0, 0, 0)))
 	clear(r.payload)
 	m := r.check.Len()
 	if r.sums[m] == nil {

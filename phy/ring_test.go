@@ -9,6 +9,7 @@ import (
 
 	"ringwave/crypto/keystream"
 	"ringwave/phy/channel"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 )
 
@@ -21,7 +22,7 @@ func newModulus(t testing.TB, primes ...uint64) *zq.Modulus {
 	return m
 }
 
-func newRing(t testing.TB, m *zq.Modulus, ch channel.Config, noise [Transmissions]float64) (*Ring, *channel.Channel) {
+func newRing(t testing.TB, m *zq.Modulus, ch channel.Config, noise [slot.Transmissions]float64) (*Ring, *channel.Channel) {
 	t.Helper()
 	c, err := channel.New(ch, keystream.FromInteger(1))
 	if err != nil {
@@ -47,9 +48,9 @@ func randomPayloads(m *zq.Modulus, devices, n int, rnd *rand.Rand) []zq.Vector {
 	return x
 }
 
-func send(t testing.TB, r *Ring, slot Slot, x []zq.Vector, rx *Reception) {
+func send(t testing.TB, r *Ring, s slot.Slot, x []zq.Vector, rx *Reception) {
 	t.Helper()
-	if err := r.Open(t.Context(), slot, x[0].Len()); err != nil {
+	if err := r.Open(t.Context(), s, x[0].Len()); err != nil {
 		t.Fatal(err)
 	}
 	for i := range x {
@@ -66,19 +67,19 @@ var gaussian3 = []channel.Fading{channel.Gaussian{Mu: 1, Sigma: 1}, channel.Gaus
 
 func TestRingIsTheIntegerSuperposition(t *testing.T) {
 	m := newModulus(t, 0x3ffffffffd6001, 0x7ffffffffb4001)
-	r, c := newRing(t, m, channel.Config{Devices: gaussian3, LatticeBits: 8}, [Transmissions]float64{})
+	r, c := newRing(t, m, channel.Config{Devices: gaussian3, LatticeBits: 8}, [slot.Transmissions]float64{})
 	rnd := rand.New(rand.NewPCG(1, 1))
 	const n = 30
 	rx := Reception{Y: m.NewVector(n), Pattern: make([]int64, r.PatternSymbols())}
 	h := make([]float64, 3)
 	for round := range uint32(50) {
 		x := randomPayloads(m, 3, n, rnd)
-		slot := Slot{Round: round, Transmission: Transmission(round % 4)}
-		send(t, r, slot, x, &rx)
+		s := slot.Slot{Round: round, Transmission: slot.Transmission(round % 4)}
+		send(t, r, s, x, &rx)
 		if !rx.CheckPassed || rx.Alpha != 256 {
 			t.Fatalf("round %d: check %v, alpha %v", round, rx.CheckPassed, rx.Alpha)
 		}
-		c.Scaled(h, round, 0, int(slot.Transmission))
+		c.Scaled(h, round, 0, int(s.Transmission))
 		for k := range n {
 			want := new(big.Int)
 			for i := range x {
@@ -94,12 +95,12 @@ func TestRingIsTheIntegerSuperposition(t *testing.T) {
 
 func TestRingNoisePassesItsCheck(t *testing.T) {
 	m := newModulus(t, 0x3ffffffffed001)
-	noise := [Transmissions]float64{3, 3, 3, 3}
+	noise := [slot.Transmissions]float64{3, 3, 3, 3}
 	r, _ := newRing(t, m, channel.Config{Devices: gaussian3, LatticeBits: 4}, noise)
 	rnd := rand.New(rand.NewPCG(1, 1))
 	rx := Reception{Y: m.NewVector(100), Pattern: make([]int64, r.PatternSymbols())}
 	for round := range uint32(500) {
-		send(t, r, Slot{Round: round}, randomPayloads(m, 3, 100, rnd), &rx)
+		send(t, r, slot.Slot{Round: round}, randomPayloads(m, 3, 100, rnd), &rx)
 		if !rx.CheckPassed {
 			t.Fatalf("round %d: ring noise alone failed the check", round)
 		}
@@ -108,11 +109,11 @@ func TestRingNoisePassesItsCheck(t *testing.T) {
 
 func TestContinuousGainsFailTheLinearCheck(t *testing.T) {
 	m := newModulus(t, 0x7fff801)
-	r, _ := newRing(t, m, channel.Config{Devices: gaussian3, LatticeBits: 4, Continuous: true}, [Transmissions]float64{})
+	r, _ := newRing(t, m, channel.Config{Devices: gaussian3, LatticeBits: 4, Continuous: true}, [slot.Transmissions]float64{})
 	rnd := rand.New(rand.NewPCG(1, 1))
 	rx := Reception{Y: m.NewVector(20), Pattern: make([]int64, r.PatternSymbols())}
 	for round := range uint32(1000) {
-		send(t, r, Slot{Round: round}, randomPayloads(m, 3, 20, rnd), &rx)
+		send(t, r, slot.Slot{Round: round}, randomPayloads(m, 3, 20, rnd), &rx)
 		if rx.CheckPassed {
 			t.Fatalf("round %d: continuous gains passed the linear check", round)
 		}
@@ -127,13 +128,13 @@ func TestContinuousGainsAreExact(t *testing.T) {
 		{0x3fffffffef8001, 0x3fffffffeb8001, 0x7ffffffffb4001, 0x7fffffffeac001},
 	} {
 		m := newModulus(t, primes...)
-		r, ch := newRing(t, m, channel.Config{Devices: gaussian3, LatticeBits: 4, Continuous: true}, [Transmissions]float64{})
+		r, ch := newRing(t, m, channel.Config{Devices: gaussian3, LatticeBits: 4, Continuous: true}, [slot.Transmissions]float64{})
 		rnd := rand.New(rand.NewPCG(1, 1))
 		rx := Reception{Y: m.NewVector(50), Pattern: make([]int64, r.PatternSymbols())}
 		want, gains := m.NewVector(1), make([]float64, 3)
 		for round := range uint32(20) {
 			x := randomPayloads(m, 3, 50, rnd)
-			send(t, r, Slot{Round: round}, x, &rx)
+			send(t, r, slot.Slot{Round: round}, x, &rx)
 			ch.Scaled(gains, round, 0, 0)
 			for k := range 50 {
 				sum := big.NewInt(1 << 37)
@@ -164,10 +165,10 @@ func (g hugeGains) Scaled(dst []float64, _, _ uint32, _ int) {
 
 func TestHugeContinuousGainsAreRefused(t *testing.T) {
 	m := newModulus(t, 0x7fff801)
-	r, ch := newRing(t, m, channel.Config{Devices: gaussian3}, [Transmissions]float64{})
+	r, ch := newRing(t, m, channel.Config{Devices: gaussian3}, [slot.Transmissions]float64{})
 	r.cfg.Gains = hugeGains{ch}
 	rx := Reception{Y: m.NewVector(1), Pattern: make([]int64, r.PatternSymbols())}
-	if err := r.Open(t.Context(), Slot{}, 1); err != nil {
+	if err := r.Open(t.Context(), slot.Slot{}, 1); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
@@ -182,9 +183,9 @@ func TestHugeContinuousGainsAreRefused(t *testing.T) {
 
 func TestMissingDevice(t *testing.T) {
 	m := newModulus(t, 0x7fff801)
-	r, _ := newRing(t, m, channel.Config{Devices: gaussian3}, [Transmissions]float64{})
+	r, _ := newRing(t, m, channel.Config{Devices: gaussian3}, [slot.Transmissions]float64{})
 	rx := Reception{Y: m.NewVector(5), Pattern: make([]int64, r.PatternSymbols())}
-	if err := r.Open(t.Context(), Slot{}, 5); err != nil {
+	if err := r.Open(t.Context(), slot.Slot{}, 5); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Transmit(0, m.NewVector(5)); err != nil {
@@ -200,14 +201,14 @@ func TestMissingDevice(t *testing.T) {
 
 func TestRingAllocatesNothing(t *testing.T) {
 	m := newModulus(t, 0x3ffffffffd6001, 0x7ffffffffb4001)
-	r, _ := newRing(t, m, channel.Config{Devices: gaussian3, LatticeBits: 8}, [Transmissions]float64{1, 1, 1, 1})
+	r, _ := newRing(t, m, channel.Config{Devices: gaussian3, LatticeBits: 8}, [slot.Transmissions]float64{1, 1, 1, 1})
 	x := randomPayloads(m, 3, 64, rand.New(rand.NewPCG(1, 1)))
 	rx := Reception{Y: m.NewVector(64), Pattern: make([]int64, r.PatternSymbols())}
-	slot := Slot{}
-	send(t, r, slot, x, &rx)
+	s := slot.Slot{}
+	send(t, r, s, x, &rx)
 	if n := testing.AllocsPerRun(50, func() {
-		slot.Round++
-		send(t, r, slot, x, &rx)
+		s.Round++
+		send(t, r, s, x, &rx)
 	}); n != 0 {
 		t.Errorf("%v allocations a transmission", n)
 	}

@@ -7,6 +7,7 @@ import (
 	"ringwave/phy/digit"
 	"ringwave/phy/frame"
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 	"ringwave/radio"
 )
@@ -14,7 +15,7 @@ import (
 // Observation is one frame as the receiver had it, for recordings and plots. Its
 // slices hold until OnFrame returns, and are not to be changed.
 type Observation struct {
-	Slot   Slot
+	Slot   slot.Slot
 	Group  int
 	Repeat int
 	// First is the index of the first of Samples, the frame's capture with its
@@ -50,7 +51,7 @@ type Waveform struct {
 	reader  *reader
 	epochs  *epochs
 
-	slot    Slot
+	slot    slot.Slot
 	payload *frame.Payload
 	keyed   bool // b of the attempt that slot is of was read
 	report  WaveformReport
@@ -129,7 +130,7 @@ func (w *Waveform) Seek(at radio.SampleIndex) { w.time.seek(at) }
 
 // FrameSamples gives the samples that one frame of transmission t with payloads
 // of n coefficients takes, guard time included.
-func (w *Waveform) FrameSamples(t Transmission, n int) (int, error) {
+func (w *Waveform) FrameSamples(t slot.Transmission, n int) (int, error) {
 	p, err := w.layout.payload(t, n)
 	if err != nil {
 		return 0, err
@@ -139,7 +140,7 @@ func (w *Waveform) FrameSamples(t Transmission, n int) (int, error) {
 
 // FrameBlocks gives the symbols of each block of a frame of transmission t with
 // payloads of n coefficients; those of the pattern are read with the first.
-func (w *Waveform) FrameBlocks(t Transmission, n int) ([]int, error) {
+func (w *Waveform) FrameBlocks(t slot.Transmission, n int) ([]int, error) {
 	p, err := w.layout.payload(t, n)
 	if err != nil {
 		return nil, err
@@ -148,25 +149,25 @@ func (w *Waveform) FrameBlocks(t Transmission, n int) ([]int, error) {
 }
 
 // Open begins a transmission of payloads of n coefficients.
-func (w *Waveform) Open(ctx context.Context, slot Slot, n int) error {
-	if err := slot.Validate(); err != nil {
+func (w *Waveform) Open(ctx context.Context, s slot.Slot, n int) error {
+	if err := s.Validate(); err != nil {
 		return err
 	}
-	p, err := w.layout.payload(slot.Transmission, n)
+	p, err := w.layout.payload(s.Transmission, n)
 	if err != nil {
 		return err
 	}
-	w.keyed = w.keyed && slot.Transmission != TxKey && slot.Round == w.slot.Round && slot.Attempt == w.slot.Attempt
-	w.slot, w.payload = slot, p
+	w.keyed = w.keyed && s.Transmission != slot.TxKey && s.Round == w.slot.Round && s.Attempt == w.slot.Attempt
+	w.slot, w.payload = s, p
 	w.sender.open(p)
-	if slot.Transmission == TxKey || !w.epochs.begun {
+	if s.Transmission == slot.TxKey || !w.epochs.begun {
 		if err := w.recount(ctx); err != nil {
 			return err
 		}
 		w.epochs.begin()
 	}
-	if slot.Transmission == TxKey {
-		w.sender.drawRetryGains(slot)
+	if s.Transmission == slot.TxKey {
+		w.sender.drawRetryGains(s)
 		w.groups.begin()
 	} else if !w.keyed {
 		// It tells the scales of the groups and the phase that gains are measured
@@ -213,7 +214,7 @@ func (w *Waveform) Receive(ctx context.Context, rx *Reception) error {
 		}
 	}
 	w.join(rx)
-	w.keyed = w.keyed || w.slot.Transmission == TxKey && rx.CheckPassed
+	w.keyed = w.keyed || w.slot.Transmission == slot.TxKey && rx.CheckPassed
 	return nil
 }
 
@@ -221,7 +222,7 @@ func (w *Waveform) Receive(ctx context.Context, rx *Reception) error {
 // phase 1.
 func (w *Waveform) join(rx *Reception) {
 	switch {
-	case w.slot.Transmission != TxKey:
+	case w.slot.Transmission != slot.TxKey:
 	case w.cfg.Alpha > 0:
 		w.groups.alignScales()
 	default:

@@ -10,6 +10,7 @@ import (
 
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 )
 
@@ -50,7 +51,7 @@ func passage(t testing.TB, m *zq.Modulus, i int) float64 {
 	}})
 	w := newWaveform(t, a, m, func(c *WaveformConfig) { c.Alpha = 1 })
 	rx := Reception{Y: m.NewVector(200), Pattern: make([]int64, w.PatternSymbols())}
-	sendOver(t, w, Slot{}, randomPayloads(m, 1, 200, rand.New(rand.NewPCG(12, 12))), &rx)
+	sendOver(t, w, slot.Slot{}, randomPayloads(m, 1, 200, rand.New(rand.NewPCG(12, 12))), &rx)
 	sum, n := 0.0, 0.0
 	for _, y := range w.groups[0].read.sum {
 		if size := math.Abs(float64(y)); size > 0.5 {
@@ -74,20 +75,20 @@ func superposition(m *zq.Modulus, h []float64, x []zq.Vector) zq.Vector {
 // transmissions with one scale and one pattern that is not 0.
 type verdict struct {
 	good   bool
-	failed Transmission // the first that was refused
+	failed slot.Transmission // the first that was refused
 	reason string
 }
 
 // attemptOf carries an attempt up to the first transmission that is refused.
 // accepted hears of each whose check passed.
-func attemptOf(t testing.TB, w *Waveform, m *zq.Modulus, round, attempt uint32, lengths [Transmissions]int, rnd *rand.Rand, accepted func(tr Transmission, x []zq.Vector, rx *Reception)) verdict {
+func attemptOf(t testing.TB, w *Waveform, m *zq.Modulus, round, attempt uint32, lengths [slot.Transmissions]int, rnd *rand.Rand, accepted func(tr slot.Transmission, x []zq.Vector, rx *Reception)) verdict {
 	t.Helper()
 	var pattern []int64
 	var alpha float64
-	for tr := range Transmission(Transmissions) {
+	for tr := range slot.Transmission(slot.Transmissions) {
 		rx := Reception{Y: m.NewVector(lengths[tr]), Pattern: make([]int64, w.PatternSymbols())}
 		x := randomPayloads(m, len(w.sender.devices), lengths[tr], rnd)
-		sendOver(t, w, Slot{Round: round, Attempt: attempt, Transmission: tr}, x, &rx)
+		sendOver(t, w, slot.Slot{Round: round, Attempt: attempt, Transmission: tr}, x, &rx)
 		if !rx.CheckPassed {
 			if w.Report().Failure == "" {
 				t.Errorf("round %d, %v: refused, and nothing is said about it", round, tr)
@@ -97,7 +98,7 @@ func attemptOf(t testing.TB, w *Waveform, m *zq.Modulus, round, attempt uint32, 
 		if accepted != nil {
 			accepted(tr, x, &rx)
 		}
-		if tr == TxKey {
+		if tr == slot.TxKey {
 			pattern, alpha = slices.Clone(rx.Pattern), rx.Alpha
 		}
 		if !slices.Equal(pattern, rx.Pattern) || alpha != rx.Alpha {
@@ -129,18 +130,18 @@ func TestWaveformAcceptsNoWrongRound(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(6, uint64(snr)))
 			frames, failed, good := 0, 0, 0
 			for k := range uint32(rounds) {
-				var lengths [Transmissions]int
+				var lengths [slot.Transmissions]int
 				for i := range lengths {
 					lengths[i] = 60 + 60*rnd.IntN(5)
 				}
 				var first []float64
-				v := attemptOf(t, w, m, k, 0, lengths, rnd, func(tr Transmission, x []zq.Vector, rx *Reception) {
+				v := attemptOf(t, w, m, k, 0, lengths, rnd, func(tr slot.Transmission, x []zq.Vector, rx *Reception) {
 					frames++
 					for i := range h {
 						h[i] = a.h[i] * through[i]
 					}
 					w.Scaled(a.scaled, h)
-					if tr == TxKey {
+					if tr == slot.TxKey {
 						first = slices.Clone(a.scaled)
 					} else if !slices.Equal(first, a.scaled) {
 						t.Errorf("round %d, %v: H = %v, and %v in b", k, tr, a.scaled, first)
@@ -177,11 +178,11 @@ func TestWaveformRetry(t *testing.T) {
 	h, through := make([]float64, 3), [3]float64{passage(t, m, 0), passage(t, m, 1), passage(t, m, 2)}
 	rnd := rand.New(rand.NewPCG(7, 7))
 	rounds := counted(30, 200, 2000)
-	lengths := [Transmissions]int{440, 440, 440, 440} // a block of 8,000 symbols each
-	var within [5]int                                 // rounds read at attempt i
+	lengths := [slot.Transmissions]int{440, 440, 440, 440} // a block of 8,000 symbols each
+	var within [5]int                                      // rounds read at attempt i
 	for k := range uint32(rounds) {
 		for attempt := range uint32(4) {
-			v := attemptOf(t, w, m, k, attempt, lengths, rnd, func(tr Transmission, x []zq.Vector, rx *Reception) {
+			v := attemptOf(t, w, m, k, attempt, lengths, rnd, func(tr slot.Transmission, x []zq.Vector, rx *Reception) {
 				for i := range h {
 					h[i] = a.h[i] * through[i]
 				}
@@ -225,7 +226,7 @@ func TestWaveformReadsAsOftenAsTheTable(t *testing.T) {
 		rx := Reception{Y: m.NewVector(453), Pattern: make([]int64, w.PatternSymbols())}
 		read := 0
 		for k := range uint32(trials) {
-			sendOver(t, w, Slot{Round: k}, randomPayloads(m, e.devices, 453, rnd), &rx)
+			sendOver(t, w, slot.Slot{Round: k}, randomPayloads(m, e.devices, 453, rnd), &rx)
 			if rx.CheckPassed {
 				read++
 			}

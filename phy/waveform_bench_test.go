@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 	"ringwave/radio"
 )
 
@@ -14,7 +15,7 @@ import (
 // scalar and its witness.
 const leanPrime = 0x3ffffffffed001
 
-var leanLengths = [Transmissions]int{2048, 2, 2048, 2}
+var leanLengths = [slot.Transmissions]int{2048, 2, 2048, 2}
 
 // airRate is that of the bench in memory, in samples a microsecond.
 const airRate = 10
@@ -72,8 +73,8 @@ func BenchmarkWaveformTransmit(b *testing.B) {
 		b.Run(pulse.name, func(b *testing.B) {
 			m := newModulus(b, leanPrime)
 			w := newWaveform(b, newAir(b, 1, scene{bits: 0}), m, func(c *WaveformConfig) { c.Modem = pulse.cfg })
-			x := randomPayloads(m, 1, leanLengths[TxKey], rand.New(rand.NewPCG(1, 1)))
-			if err := w.Open(b.Context(), Slot{}, leanLengths[TxKey]); err != nil {
+			x := randomPayloads(m, 1, leanLengths[slot.TxKey], rand.New(rand.NewPCG(1, 1)))
+			if err := w.Open(b.Context(), slot.Slot{}, leanLengths[slot.TxKey]); err != nil {
 				b.Fatal(err)
 			}
 			chain := func() {
@@ -139,8 +140,8 @@ func heardFrame(b *testing.B, cfg modem.Config) (w *Waveform, codes []int8) {
 	a := newAir(b, devices, scene{sigma: 0.3, bits: -1, noiseStd: level * noiseFor(cfg, 50)})
 	w = newWaveform(b, a, m, func(c *WaveformConfig) {
 		c.Modem, c.Receive = cfg, modem.Receive{Tracking: modem.Line, Clip: modem.Rail8}
-		c.OnTransmission = func(_ context.Context, slot Slot, at radio.SampleIndex) error {
-			a.gains.Scaled(a.h, slot.Round, slot.Attempt, int(slot.Transmission))
+		c.OnTransmission = func(_ context.Context, s slot.Slot, at radio.SampleIndex) error {
+			a.gains.Scaled(a.h, s.Round, s.Attempt, int(s.Transmission))
 			for i, h := range a.h {
 				if err := a.medium.SetGain(i, at, complex(float32(level*h), 0)); err != nil {
 					return err
@@ -150,9 +151,9 @@ func heardFrame(b *testing.B, cfg modem.Config) (w *Waveform, codes []int8) {
 		}
 	})
 	rnd := rand.New(rand.NewPCG(2, 2))
-	rx := Reception{Y: m.NewVector(leanLengths[TxKey]), Pattern: make([]int64, w.PatternSymbols())}
+	rx := Reception{Y: m.NewVector(leanLengths[slot.TxKey]), Pattern: make([]int64, w.PatternSymbols())}
 	for k := range uint32(20) {
-		sendOver(b, w, Slot{Round: k}, randomPayloads(m, devices, leanLengths[TxKey], rnd), &rx)
+		sendOver(b, w, slot.Slot{Round: k}, randomPayloads(m, devices, leanLengths[slot.TxKey], rnd), &rx)
 		codes = make([]int8, 2*len(w.finder.capture.samples))
 		clipped := modem.Quantise8(codes, w.finder.capture.samples)
 		modem.Dequantise8(w.finder.capture.samples, codes)
@@ -190,7 +191,7 @@ func BenchmarkWaveformRound(b *testing.B) {
 		c.Receiver = source
 	})
 	rnd := rand.New(rand.NewPCG(3, 3))
-	rx := [Transmissions]Reception{}
+	rx := [slot.Transmissions]Reception{}
 	for t, n := range leanLengths {
 		rx[t] = Reception{Y: m.NewVector(n), Pattern: make([]int64, w.PatternSymbols())}
 	}
@@ -203,7 +204,7 @@ func BenchmarkWaveformRound(b *testing.B) {
 			if n == 2 {
 				x = short
 			}
-			sendOver(b, w, Slot{Round: k, Transmission: Transmission(t)}, x, &rx[t])
+			sendOver(b, w, slot.Slot{Round: k, Transmission: slot.Transmission(t)}, x, &rx[t])
 			good = good && rx[t].CheckPassed
 		}
 		if !good {

@@ -11,6 +11,7 @@ import (
 	"ringwave/phy/frame"
 	"ringwave/phy/lattice"
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 	"ringwave/radio"
 )
@@ -113,7 +114,7 @@ type WaveformConfig struct {
 	// OnTransmission, if not nil, hears the slot of each transmission and the
 	// first sample of its first frame before it is sent: a simulation sets the
 	// gains there. ctx is that of Receive.
-	OnTransmission func(ctx context.Context, slot Slot, at radio.SampleIndex) error
+	OnTransmission func(ctx context.Context, s slot.Slot, at radio.SampleIndex) error
 	// OnFrame, if not nil, hears of each frame once it was read or given up.
 	OnFrame func(Observation) error
 }

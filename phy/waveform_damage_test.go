@@ -14,6 +14,7 @@ import (
 	"ringwave/phy/channel"
 	"ringwave/phy/lattice"
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 	"ringwave/radio"
 	"ringwave/radio/loopback"
@@ -54,9 +55,9 @@ type bench struct {
 	source *spoiler
 	// bent is a transmission of round 1 whose gains the harm changes: clipping may
 	// leave a linear map of the digits, one without the weaker device.
-	bent Transmission
+	bent slot.Transmission
 	// harm, if not nil, is called before each transmission.
-	harm func(slot Slot, at radio.SampleIndex)
+	harm func(s slot.Slot, at radio.SampleIndex)
 	rnd  *rand.Rand
 }
 
@@ -66,11 +67,11 @@ func newBench(t testing.TB, change func(*WaveformConfig)) *bench {
 		b.source.Receiver = c.Receiver
 		c.Receiver = b.source
 		c.Lattice.MaxAlpha = 40 // the program's default
-		c.OnTransmission = func(ctx context.Context, slot Slot, at radio.SampleIndex) error {
+		c.OnTransmission = func(ctx context.Context, s slot.Slot, at radio.SampleIndex) error {
 			if b.harm != nil {
-				b.harm(slot, at)
+				b.harm(s, at)
 			}
-			return b.set(ctx, slot, at)
+			return b.set(ctx, s, at)
 		}
 		if change != nil {
 			change(c)
@@ -79,12 +80,12 @@ func newBench(t testing.TB, change func(*WaveformConfig)) *bench {
 	return b
 }
 
-var benchLengths = [Transmissions]int{100, 80, 100, 80}
+var benchLengths = [slot.Transmissions]int{100, 80, 100, 80}
 
 // round carries a round; whatever passes its check must be the superposition.
 func (b *bench) round(t *testing.T, k uint32) verdict {
 	t.Helper()
-	return attemptOf(t, b.w, b.m, k, 0, benchLengths, b.rnd, func(tr Transmission, x []zq.Vector, rx *Reception) {
+	return attemptOf(t, b.w, b.m, k, 0, benchLengths, b.rnd, func(tr slot.Transmission, x []zq.Vector, rx *Reception) {
 		b.w.Scaled(b.scaled, b.h)
 		if k == 1 && tr == b.bent {
 			return
@@ -96,7 +97,7 @@ func (b *bench) round(t *testing.T, k uint32) verdict {
 }
 
 // frame gives the samples of a frame, and where its payload begins.
-func (b *bench) frame(t testing.TB, tr Transmission) (whole, payload radio.SampleIndex) {
+func (b *bench) frame(t testing.TB, tr slot.Transmission) (whole, payload radio.SampleIndex) {
 	t.Helper()
 	n, err := b.w.FrameSamples(tr, benchLengths[tr])
 	if err != nil {
@@ -181,10 +182,10 @@ func TestWaveformDamage(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for tr := range Transmission(Transmissions) {
+			for tr := range slot.Transmission(slot.Transmissions) {
 				b := newBench(t, c.config)
-				b.harm = func(slot Slot, at radio.SampleIndex) {
-					if slot.Round == 1 && slot.Transmission == tr {
+				b.harm = func(s slot.Slot, at radio.SampleIndex) {
+					if s.Round == 1 && s.Transmission == tr {
 						whole, payload := b.frame(t, tr)
 						c.harm(t, b, at, payload, whole)
 						if c.want == "" {
@@ -215,10 +216,10 @@ func TestWaveformDamage(t *testing.T) {
 // A device that falls silent for a whole frame, or for its pattern, leaves a frame
 // that is sound in itself: the pattern tells that its gains are others.
 func TestWaveformUnderrunOfPattern(t *testing.T) {
-	for tr := range Transmission(Transmissions) {
+	for tr := range slot.Transmission(slot.Transmissions) {
 		b := newBench(t, nil)
-		b.harm = func(slot Slot, at radio.SampleIndex) {
-			if slot.Round == 1 && slot.Transmission == tr {
+		b.harm = func(s slot.Slot, at radio.SampleIndex) {
+			if s.Round == 1 && s.Transmission == tr {
 				_, payload := b.frame(t, tr)
 				if err := b.medium.Underrun(0, at+payload-400, 200); err != nil {
 					t.Fatal(err)
@@ -254,8 +255,8 @@ func TestWaveformRepeatsDamagedFrames(t *testing.T) {
 				}
 				return nil
 			}
-			b.harm = func(slot Slot, at radio.SampleIndex) {
-				if slot.Round == 1 && slot.Transmission == TxC1 {
+			b.harm = func(s slot.Slot, at radio.SampleIndex) {
+				if s.Round == 1 && s.Transmission == slot.TxC1 {
 					if err := c.harm(b, at); err != nil {
 						t.Fatal(err)
 					}
@@ -341,21 +342,21 @@ func TestWaveformFramesOfAnotherRun(t *testing.T) {
 	rx := Reception{Y: m.NewVector(n), Pattern: make([]int64, sender.PatternSymbols())}
 	for i, c := range []struct {
 		run  uint16
-		sent Slot
+		sent slot.Slot
 		good bool
 	}{
-		{77, Slot{Round: 5}, true},
-		{78, Slot{Round: 5}, false},
-		{77, Slot{Round: 5}, true},
-		{77, Slot{Round: 4}, false},
-		{77, Slot{Round: 5, Attempt: 1}, false},
-		{77, Slot{Round: 5, Transmission: TxShare}, false},
-		{0xffff, Slot{Round: 5}, false},
-		{77, Slot{Round: 5}, true},
+		{77, slot.Slot{Round: 5}, true},
+		{78, slot.Slot{Round: 5}, false},
+		{77, slot.Slot{Round: 5}, true},
+		{77, slot.Slot{Round: 4}, false},
+		{77, slot.Slot{Round: 5, Attempt: 1}, false},
+		{77, slot.Slot{Round: 5, Transmission: slot.TxShare}, false},
+		{0xffff, slot.Slot{Round: 5}, false},
+		{77, slot.Slot{Round: 5}, true},
 	} {
 		sender.cfg.Run = c.run
 		sendOver(t, sender, c.sent, x, &rx)
-		sendOver(t, listener, Slot{Round: 5}, x, &rx)
+		sendOver(t, listener, slot.Slot{Round: 5}, x, &rx)
 		if rx.CheckPassed != c.good {
 			t.Errorf("frame %d: accepted = %v", i, rx.CheckPassed)
 		}
@@ -426,8 +427,8 @@ func TestWaveformClippedAlike(t *testing.T) {
 			w := newWaveform(t, a, m, func(w *WaveformConfig) {
 				source.Receiver, w.Receiver = w.Receiver, source
 				w.Lattice.MaxAlpha = 40
-				w.OnTransmission = func(ctx context.Context, slot Slot, at radio.SampleIndex) error {
-					err := a.set(ctx, slot, at)
+				w.OnTransmission = func(ctx context.Context, s slot.Slot, at radio.SampleIndex) error {
+					err := a.set(ctx, s, at)
 					peak := 0.0
 					for _, h := range a.h {
 						peak += math.Abs(h)
@@ -447,14 +448,14 @@ func TestWaveformClippedAlike(t *testing.T) {
 				}
 				share = float64(tenths) / 10
 				var first []float64
-				v := attemptOf(t, w, m, k, 0, benchLengths, rnd, func(tr Transmission, x []zq.Vector, rx *Reception) {
+				v := attemptOf(t, w, m, k, 0, benchLengths, rnd, func(tr slot.Transmission, x []zq.Vector, rx *Reception) {
 					if !w.Gains(h) {
 						t.Fatalf("round %d, %v: accepted, and its pattern has no integer gains", k, tr)
 					}
 					if !rx.Y.Equal(superposition(m, h, x)) {
 						t.Errorf("round %d, %v: accepted, and not the superposition with H = %v", k, tr, h)
 					}
-					if tr == TxKey {
+					if tr == slot.TxKey {
 						first = slices.Clone(h)
 					}
 				})
@@ -506,9 +507,9 @@ func TestWaveformLongLoss(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t, nil)
-			b.harm = func(slot Slot, at radio.SampleIndex) {
-				if slot.Round == 1 && slot.Transmission == TxKey {
-					whole, _ := b.frame(t, TxKey)
+			b.harm = func(s slot.Slot, at radio.SampleIndex) {
+				if s.Round == 1 && s.Transmission == slot.TxKey {
+					whole, _ := b.frame(t, slot.TxKey)
 					first, end := at+radio.SampleIndex(c.from*float64(whole)), at+radio.SampleIndex(c.until*float64(whole))
 					if err := b.medium.Drop(first, radio.SampleCount(end-first)); err != nil {
 						t.Fatal(err)
@@ -517,7 +518,7 @@ func TestWaveformLongLoss(t *testing.T) {
 			}
 			for k, good := range c.good {
 				// A round ends with the frame that is refused: each lost frame is a round's b.
-				if v := b.round(t, uint32(k)); v.good != good || !good && v.failed != TxKey {
+				if v := b.round(t, uint32(k)); v.good != good || !good && v.failed != slot.TxKey {
 					t.Errorf("round %d: good = %v, %v: %s", k, v.good, v.failed, v.reason)
 				}
 			}
@@ -554,7 +555,7 @@ func TestWaveformReceiverStartsASecondLate(t *testing.T) {
 	unheard, heard := 0, 0
 	for k := uint32(0); heard < 3 && !t.Failed(); k++ {
 		due := b.w.Next()
-		whole, _ := b.frame(t, TxKey)
+		whole, _ := b.frame(t, slot.TxKey)
 		v := b.round(t, k)
 		switch {
 		case due+whole <= late:
@@ -586,13 +587,13 @@ func TestWaveformPhaseOfAnEarlierEpoch(t *testing.T) {
 				a := newAir(t, 2, scene{sigma: 0.5, bits: 1, noiseStd: 1e-3})
 				w := newWaveform(t, a, m, func(c *WaveformConfig) {
 					c.Alpha, c.Phase = 2, new(modem.Radians)
-					c.OnTransmission = func(ctx context.Context, slot Slot, at radio.SampleIndex) error {
-						if slot.Round == 2 && slot.Transmission == TxKey {
+					c.OnTransmission = func(ctx context.Context, s slot.Slot, at radio.SampleIndex) error {
+						if s.Round == 2 && s.Transmission == slot.TxKey {
 							if err := retune(a, at+offset); err != nil {
 								return err
 							}
 						}
-						return a.set(ctx, slot, at)
+						return a.set(ctx, s, at)
 					}
 				})
 				rnd := rand.New(rand.NewPCG(15, 15))
@@ -632,17 +633,17 @@ func TestWaveformSenderEpochs(t *testing.T) {
 	const n = 100
 	rx := Reception{Y: m.NewVector(n), Pattern: make([]int64, sender.PatternSymbols())}
 	for k := range uint32(4) {
-		for tr := range Transmission(Transmissions) {
-			if k == 1 && tr == TxC1 {
+		for tr := range slot.Transmission(slot.Transmissions) {
+			if k == 1 && tr == slot.TxC1 {
 				present = []radio.Epoch{1, 2}
 			}
-			slot := Slot{Round: k, Transmission: tr}
+			s := slot.Slot{Round: k, Transmission: tr}
 			x := randomPayloads(m, 2, n, rnd)
-			sendOver(t, sender, slot, x, &rx)
-			sendOver(t, listener, slot, x, &rx)
-			void := k == 1 && tr >= TxC1
+			sendOver(t, sender, s, x, &rx)
+			sendOver(t, listener, s, x, &rx)
+			void := k == 1 && tr >= slot.TxC1
 			if rx.CheckPassed == void || void && listener.Report().Failure != "the tuning epoch of device 2 changed" {
-				t.Errorf("%v: accepted = %v, %s", slot, rx.CheckPassed, listener.Report().Failure)
+				t.Errorf("%v: accepted = %v, %s", s, rx.CheckPassed, listener.Report().Failure)
 			}
 		}
 	}
@@ -681,19 +682,19 @@ func TestWaveformTamperedTape(t *testing.T) {
 	})
 	rnd := rand.New(rand.NewPCG(17, 17))
 	rx := Reception{Y: m.NewVector(n), Pattern: make([]int64, sender.PatternSymbols())}
-	var sent [rounds][Transmissions][]zq.Vector
+	var sent [rounds][slot.Transmissions][]zq.Vector
 	for k := range sent {
 		for tr := range sent[k] {
 			sent[k][tr] = randomPayloads(m, 2, n, rnd)
-			sendOver(t, sender, Slot{Round: uint32(k), Transmission: Transmission(tr)}, sent[k][tr], &rx)
+			sendOver(t, sender, slot.Slot{Round: uint32(k), Transmission: slot.Transmission(tr)}, sent[k][tr], &rx)
 		}
 	}
 	whole := make([]complex64, sender.Next())
 	if _, _, err := radio.ReadFull(t.Context(), air, whole); err != nil {
 		t.Fatal(err)
 	}
-	frame := len(whole) / (rounds * Transmissions)
-	at := func(round, tr int) int { return (round*Transmissions + tr) * frame }
+	frame := len(whole) / (rounds * slot.Transmissions)
+	at := func(round, tr int) int { return (round*slot.Transmissions + tr) * frame }
 	each := func(change func(x complex64) complex64) func(x []complex64) []complex64 {
 		return func(x []complex64) []complex64 {
 			for k := range x {
@@ -713,7 +714,7 @@ func TestWaveformTamperedTape(t *testing.T) {
 			return y
 		}
 	}
-	const all, none = rounds * Transmissions, 0
+	const all, none = rounds * slot.Transmissions, 0
 	for _, c := range []struct {
 		name   string
 		change func(x []complex64) []complex64
@@ -740,10 +741,10 @@ func TestWaveformTamperedTape(t *testing.T) {
 		{"a round again in the next one's place", func(x []complex64) []complex64 {
 			copy(x[at(2, 0):at(3, 0)], x[at(1, 0):at(2, 0)])
 			return x
-		}, all - Transmissions, "a frame of run 77, round 1, attempt 0, b, where another was expected"},
+		}, all - slot.Transmissions, "a frame of run 77, round 1, attempt 0, b, where another was expected"},
 		{"rounds joined in the wrong order", func(x []complex64) []complex64 {
 			return slices.Concat(x[:at(1, 0)], x[at(2, 0):at(3, 0)], x[at(1, 0):at(2, 0)], x[at(3, 0):])
-		}, all - 2*Transmissions, "a frame of run 77, round 2, attempt 0, b, where another was expected"},
+		}, all - 2*slot.Transmissions, "a frame of run 77, round 2, attempt 0, b, where another was expected"},
 		{"12 symbols lost unnoticed", func(x []complex64) []complex64 {
 			hit := at(1, 1) + frame/2
 			return slices.Concat(x[:hit], x[hit+96:], make([]complex64, 96))
@@ -769,18 +770,18 @@ func TestWaveformTamperedTape(t *testing.T) {
 			h := make([]float64, 2)
 			for k := range sent {
 				for tr, x := range sent[k] {
-					sendOver(t, listener, Slot{Round: uint32(k), Transmission: Transmission(tr)}, x, &rx)
+					sendOver(t, listener, slot.Slot{Round: uint32(k), Transmission: slot.Transmission(tr)}, x, &rx)
 					failure := listener.Report().Failure
 					if rx.CheckPassed {
 						good++
 						if !listener.Gains(h) || !rx.Y.Equal(superposition(m, h, x)) {
-							t.Errorf("round %d, %v: accepted, and not the superposition with H = %v", k, Transmission(tr), h)
+							t.Errorf("round %d, %v: accepted, and not the superposition with H = %v", k, slot.Transmission(tr), h)
 						}
 					} else if reason == "" {
 						reason = failure
 					}
 					if rx.CheckPassed != (failure == "") {
-						t.Errorf("round %d, %v: accepted = %v and %q", k, Transmission(tr), rx.CheckPassed, failure)
+						t.Errorf("round %d, %v: accepted = %v and %q", k, slot.Transmission(tr), rx.CheckPassed, failure)
 					}
 				}
 			}
@@ -804,7 +805,7 @@ func FuzzReceiver(f *testing.F) {
 	})
 	x := randomPayloads(m, 2, n, rand.New(rand.NewPCG(18, 18)))
 	rx := Reception{Y: m.NewVector(n), Pattern: make([]int64, sender.PatternSymbols())}
-	sendOver(f, sender, Slot{}, x, &rx)
+	sendOver(f, sender, slot.Slot{}, x, &rx)
 	whole := make([]complex64, sender.Next())
 	if _, _, err := radio.ReadFull(context.Background(), air, whole); err != nil {
 		f.Fatal(err)
@@ -833,7 +834,7 @@ func FuzzReceiver(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sendOver(t, listener, Slot{}, x, &rx)
+			sendOver(t, listener, slot.Slot{}, x, &rx)
 			if !rx.CheckPassed {
 				continue
 			}

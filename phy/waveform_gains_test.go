@@ -3,6 +3,7 @@ package phy
 import (
 	"math"
 	"math/rand/v2"
+	"ringwave/phy/slot"
 	"testing"
 )
 
@@ -22,7 +23,7 @@ func TestRealGains(t *testing.T) {
 	h, slack := make([]float64, devices), make([]float64, devices)
 	read, scaled := 0, 0
 	for k := range uint32(60) {
-		sendOver(t, w, Slot{Round: k, Attempt: k % 4}, randomPayloads(m, devices, 400, rnd), &rx)
+		sendOver(t, w, slot.Slot{Round: k, Attempt: k % 4}, randomPayloads(m, devices, 400, rnd), &rx)
 		if !rx.CheckPassed {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 	"ringwave/radio"
 )
 
@@ -15,33 +16,33 @@ import (
 // attempts around it.
 func TestWaveformReadsNothingWithoutKey(t *testing.T) {
 	for name, c := range map[string]struct {
-		slots []Slot
+		slots []slot.Slot
 		blank int // the transmission that nobody hears, -1 for none
 		read  []bool
 	}{
-		"never sent":        {[]Slot{{Transmission: TxC0}, {Transmission: TxC1}, {Transmission: TxShare}}, -1, []bool{false, false, false}},
-		"not heard":         {[]Slot{{}, {Transmission: TxC0}, {Transmission: TxC1}, {Transmission: TxShare}}, 0, []bool{false, false, false, false}},
-		"of another round":  {[]Slot{{}, {Round: 1, Transmission: TxC0}, {Round: 1}, {Round: 1, Transmission: TxC0}}, -1, []bool{true, false, true, true}},
-		"of a round before": {[]Slot{{}, {Transmission: TxC0}, {Round: 1}, {Round: 1, Transmission: TxC0}, {Round: 2}, {Round: 2, Transmission: TxC0}}, 2, []bool{true, true, false, false, true, true}},
-		"c0 not heard":      {[]Slot{{}, {Transmission: TxC0}, {Transmission: TxC1}, {Transmission: TxShare}}, 1, []bool{true, false, true, true}},
+		"never sent":        {[]slot.Slot{{Transmission: slot.TxC0}, {Transmission: slot.TxC1}, {Transmission: slot.TxShare}}, -1, []bool{false, false, false}},
+		"not heard":         {[]slot.Slot{{}, {Transmission: slot.TxC0}, {Transmission: slot.TxC1}, {Transmission: slot.TxShare}}, 0, []bool{false, false, false, false}},
+		"of another round":  {[]slot.Slot{{}, {Round: 1, Transmission: slot.TxC0}, {Round: 1}, {Round: 1, Transmission: slot.TxC0}}, -1, []bool{true, false, true, true}},
+		"of a round before": {[]slot.Slot{{}, {Transmission: slot.TxC0}, {Round: 1}, {Round: 1, Transmission: slot.TxC0}, {Round: 2}, {Round: 2, Transmission: slot.TxC0}}, 2, []bool{true, true, false, false, true, true}},
+		"c0 not heard":      {[]slot.Slot{{}, {Transmission: slot.TxC0}, {Transmission: slot.TxC1}, {Transmission: slot.TxShare}}, 1, []bool{true, false, true, true}},
 	} {
 		for _, alpha := range []float64{0, 1} {
 			t.Run(fmt.Sprintf("%s, alpha %v", name, alpha), func(t *testing.T) {
 				b := keyBench(t, alpha)
-				for k, slot := range c.slots {
+				for k, s := range c.slots {
 					b.source.end = 0
 					if k == c.blank {
 						b.source.from, b.source.end = 0, radio.Forever
 					}
 					const n = 40
 					rx := Reception{Y: b.m.NewVector(n), Pattern: make([]int64, b.w.PatternSymbols())}
-					sendOver(t, b.w, slot, randomPayloads(b.m, 2, n, b.rnd), &rx)
+					sendOver(t, b.w, s, randomPayloads(b.m, 2, n, b.rnd), &rx)
 					why := b.w.Report().Failure
 					if rx.CheckPassed != c.read[k] {
-						t.Errorf("%+v: read %v instead of %v: %s", slot, rx.CheckPassed, c.read[k], why)
+						t.Errorf("%+v: read %v instead of %v: %s", s, rx.CheckPassed, c.read[k], why)
 					}
 					if !c.read[k] && k != c.blank && (!strings.Contains(why, "b of the attempt") || rx.Reason != why) {
-						t.Errorf("%+v is void as %q, the reception says %q", slot, why, rx.Reason)
+						t.Errorf("%+v is void as %q, the reception says %q", s, why, rx.Reason)
 					}
 				}
 			})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"ringwave/phy/slot"
 	"ringwave/radio"
 )
 
@@ -149,7 +150,7 @@ func newLive(t *testing.T, change func(*WaveformConfig)) (*bench, []*pacing) {
 		}
 		c.Lead = 1000
 		set := c.OnTransmission
-		c.OnTransmission = func(ctx context.Context, slot Slot, at radio.SampleIndex) error { return set(ctx, slot, at) }
+		c.OnTransmission = func(ctx context.Context, s slot.Slot, at radio.SampleIndex) error { return set(ctx, s, at) }
 		c.OnFrame = func(o Observation) error {
 			*now = o.First + 2<<16 // what is computed takes as long
 			return nil
@@ -207,8 +208,8 @@ func TestWaveformEvents(t *testing.T) {
 				b.w.cfg.Start = *pacers[0].now // the medium goes on where it was
 				return b.w.streams.tx, b.w.streams.rx, nil
 			}
-			b.harm = func(slot Slot, _ radio.SampleIndex) {
-				if slot.Round != 1 || slot.Transmission != TxC1 {
+			b.harm = func(s slot.Slot, _ radio.SampleIndex) {
+				if s.Round != 1 || s.Transmission != slot.TxC1 {
 					return
 				}
 				pacers[1].late = c.late
@@ -221,7 +222,7 @@ func TestWaveformEvents(t *testing.T) {
 				if v.good != (k != 1) {
 					t.Errorf("round %d: good = %v, %v: %s", k, v.good, v.failed, v.reason)
 				}
-				if k == 1 && (v.failed != TxC1 || !strings.Contains(v.reason, c.want)) {
+				if k == 1 && (v.failed != slot.TxC1 || !strings.Contains(v.reason, c.want)) {
 					t.Errorf("%v failed by %q; expected is %q", v.failed, v.reason, c.want)
 				}
 			}
@@ -244,7 +245,7 @@ func TestWaveformLostCount(t *testing.T) {
 	}
 	gone := errors.New("gone")
 	b.w.cfg.Restart = func(context.Context) ([]radio.Transmitter, radio.Receiver, error) { return nil, nil, gone }
-	if err := b.w.Open(t.Context(), Slot{Round: 2}, 10); !errors.Is(err, gone) || !strings.Contains(err.Error(), "device 1") {
+	if err := b.w.Open(t.Context(), slot.Slot{Round: 2}, 10); !errors.Is(err, gone) || !strings.Contains(err.Error(), "device 1") {
 		t.Error(err)
 	}
 }
@@ -277,11 +278,11 @@ func TestWaveformAsksForLosses(t *testing.T) {
 		t.Fatal(v.reason)
 	}
 	source.loses = 4 // before the attempt, and behind each of three frames
-	if v := b.round(t, 1); v.good || v.failed != TxC1 || !strings.Contains(v.reason, "receiver's tuning epoch") {
+	if v := b.round(t, 1); v.good || v.failed != slot.TxC1 || !strings.Contains(v.reason, "receiver's tuning epoch") {
 		t.Errorf("good = %v, %v: %q", v.good, v.failed, v.reason)
 	}
 	source.err = radio.ErrClosed
-	if err := b.w.Open(t.Context(), Slot{Round: 2}, 10); !errors.Is(err, radio.ErrClosed) {
+	if err := b.w.Open(t.Context(), slot.Slot{Round: 2}, 10); !errors.Is(err, radio.ErrClosed) {
 		t.Error(err)
 	}
 }
@@ -363,7 +364,7 @@ func TestWaveformEndsWithItsContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := b.w.Open(ctx, Slot{Round: 1}, 10); !errors.Is(err, context.Canceled) {
+	if err := b.w.Open(ctx, slot.Slot{Round: 1}, 10); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -383,7 +384,7 @@ func (e ending) Read(ctx context.Context, _ []complex64) (int, radio.Meta, error
 
 // once sends n zeros from each device, in the first transmission of a round.
 func (b *bench) once(ctx context.Context, n int) error {
-	if err := b.w.Open(ctx, Slot{}, n); err != nil {
+	if err := b.w.Open(ctx, slot.Slot{}, n); err != nil {
 		return err
 	}
 	for i := range b.devices {

@@ -10,6 +10,7 @@ import (
 	"ringwave/phy/channel"
 	"ringwave/phy/lattice"
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 	"ringwave/radio"
 )
@@ -24,7 +25,7 @@ func TestEmulatedGainsAreReadAgain(t *testing.T) {
 	for attempt := range uint32(3) {
 		x := randomPayloads(m, 3, 60, rnd)
 		rx := Reception{Y: m.NewVector(60), Pattern: make([]int64, w.PatternSymbols())}
-		sendOver(t, w, Slot{Round: 1, Attempt: attempt}, x, &rx)
+		sendOver(t, w, slot.Slot{Round: 1, Attempt: attempt}, x, &rx)
 		if !rx.CheckPassed {
 			t.Fatalf("attempt %d: %s", attempt, w.Report().Failure)
 		}
@@ -57,8 +58,8 @@ func TestAlignedGains(t *testing.T) {
 	w := newWaveform(t, a, m, func(c *WaveformConfig) {
 		c.Alpha, c.Tolerance, c.Trim, c.Level = 1, 0.06, trims, level
 		c.Lattice = lattice.Options{MaxAlpha: 4}
-		c.OnTransmission = func(_ context.Context, slot Slot, at radio.SampleIndex) error {
-			if slot.Transmission != TxKey {
+		c.OnTransmission = func(_ context.Context, s slot.Slot, at radio.SampleIndex) error {
+			if s.Transmission != slot.TxKey {
 				return nil
 			}
 			for i, mean := range means {
@@ -76,7 +77,7 @@ func TestAlignedGains(t *testing.T) {
 	}
 	rounds, good := counted(10, 30, 500), 0
 	for k := range uint32(rounds) {
-		v := attemptOf(t, w, m, k, k%2, [Transmissions]int{n, 2, n, 2}, rnd, func(tr Transmission, x []zq.Vector, rx *Reception) {
+		v := attemptOf(t, w, m, k, k%2, [slot.Transmissions]int{n, 2, n, 2}, rnd, func(tr slot.Transmission, x []zq.Vector, rx *Reception) {
 			if !rx.Y.Equal(superposition(m, ones, x)) {
 				t.Errorf("round %d, %v: accepted, and not the sum", k, tr)
 			}

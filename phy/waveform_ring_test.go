@@ -10,13 +10,14 @@ import (
 	"ringwave/crypto/keystream"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 	"ringwave/radio"
 )
 
 // turned gives the devices integer real parts and some quadrature: static phases
 // of the paths, of whose gains the receiver keeps the real part.
-func (a *air) turned(_ context.Context, slot Slot, at radio.SampleIndex) error {
-	a.gains.Scaled(a.h, slot.Round, slot.Attempt, int(slot.Transmission))
+func (a *air) turned(_ context.Context, s slot.Slot, at radio.SampleIndex) error {
+	a.gains.Scaled(a.h, s.Round, s.Attempt, int(s.Transmission))
 	return a.turn(at)
 }
 
@@ -88,17 +89,17 @@ func TestWaveformIsTheRingLinkInManyRounds(t *testing.T) {
 						largest = max(largest, size)
 						compared++
 						rounds++
-						for tr, n := range [Transmissions]int{12, 2, 12, 2} {
+						for tr, n := range [slot.Transmissions]int{12, 2, 12, 2} {
 							x := randomPayloads(m, devices, n, rnd)
 							got := Reception{Y: m.NewVector(n), Pattern: make([]int64, w.PatternSymbols())}
 							want := Reception{Y: m.NewVector(n), Pattern: make([]int64, ring.PatternSymbols())}
-							slot := Slot{Round: k, Transmission: Transmission(tr)}
-							sendOver(t, w, slot, x, &got)
-							sendOver(t, ring, slot, x, &want)
+							s := slot.Slot{Round: k, Transmission: slot.Transmission(tr)}
+							sendOver(t, w, s, x, &got)
+							sendOver(t, ring, s, x, &want)
 							if !got.CheckPassed {
-								t.Errorf("%v, gains %v: refused: %s", slot, a.h, w.Report().Failure)
+								t.Errorf("%v, gains %v: refused: %s", s, a.h, w.Report().Failure)
 							} else if !got.Y.Equal(want.Y) {
-								t.Errorf("%v, gains %v: the links differ", slot, a.h)
+								t.Errorf("%v, gains %v: the links differ", s, a.h)
 							}
 						}
 					}
@@ -130,18 +131,18 @@ func TestWaveformTimingOfBothSigns(t *testing.T) {
 		}})
 		w := newWaveform(t, a, m, func(cfg *WaveformConfig) {
 			cfg.Base, cfg.Alpha, cfg.Phase = c.base, 1, new(modem.Radians)
-			cfg.OnTransmission = func(_ context.Context, _ Slot, at radio.SampleIndex) error {
+			cfg.OnTransmission = func(_ context.Context, _ slot.Slot, at radio.SampleIndex) error {
 				copy(a.h, c.gains)
 				return a.turn(at)
 			}
 		})
 		rnd := rand.New(rand.NewPCG(13, uint64(devices)))
-		for tr, n := range [Transmissions]int{12, 2, 12, 2} {
+		for tr, n := range [slot.Transmissions]int{12, 2, 12, 2} {
 			x := randomPayloads(m, devices, n, rnd)
 			got := Reception{Y: m.NewVector(n), Pattern: make([]int64, w.PatternSymbols())}
-			sendOver(t, w, Slot{Transmission: Transmission(tr)}, x, &got)
+			sendOver(t, w, slot.Slot{Transmission: slot.Transmission(tr)}, x, &got)
 			if !got.CheckPassed || !got.Y.Equal(superposition(m, c.gains, x)) {
-				t.Errorf("gains %v, %v: %s", c.gains, Transmission(tr), w.Report().Failure)
+				t.Errorf("gains %v, %v: %s", c.gains, slot.Transmission(tr), w.Report().Failure)
 			}
 		}
 	}

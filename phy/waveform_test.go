@@ -11,6 +11,7 @@ import (
 	"ringwave/phy/channel"
 	"ringwave/phy/lattice"
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 	"ringwave/radio"
 	"ringwave/radio/loopback"
@@ -81,8 +82,8 @@ func newAir(t testing.TB, devices int, s scene) *air {
 }
 
 // set gives the devices the gains of a slot from a sample on.
-func (a *air) set(_ context.Context, slot Slot, at radio.SampleIndex) error {
-	a.gains.Scaled(a.h, slot.Round, slot.Attempt, int(slot.Transmission))
+func (a *air) set(_ context.Context, s slot.Slot, at radio.SampleIndex) error {
+	a.gains.Scaled(a.h, s.Round, s.Attempt, int(s.Transmission))
 	for i := range a.h {
 		a.h[i] /= a.gains.Alpha()
 		if err := a.medium.SetGain(i, at, complex(float32(a.h[i]), 0)); err != nil {
@@ -143,9 +144,9 @@ func newWaveform(t testing.TB, a *air, m *zq.Modulus, change func(*WaveformConfi
 	return w
 }
 
-func sendOver(t testing.TB, u Uplink, slot Slot, x []zq.Vector, rx *Reception) {
+func sendOver(t testing.TB, u Uplink, s slot.Slot, x []zq.Vector, rx *Reception) {
 	t.Helper()
-	if err := u.Open(t.Context(), slot, x[0].Len()); err != nil {
+	if err := u.Open(t.Context(), s, x[0].Len()); err != nil {
 		t.Fatal(err)
 	}
 	for i := range x {
@@ -188,11 +189,11 @@ func TestWaveformIsTheRingLink(t *testing.T) {
 					const n = 40
 					got := Reception{Y: m.NewVector(n), Pattern: make([]int64, w.PatternSymbols())}
 					want := Reception{Y: m.NewVector(n), Pattern: make([]int64, ring.PatternSymbols())}
-					for k := range uint32(6 * Transmissions) {
+					for k := range uint32(6 * slot.Transmissions) {
 						x := randomPayloads(m, devices, n, rnd)
-						slot := Slot{Round: k / Transmissions, Transmission: Transmission(k % Transmissions)}
-						sendOver(t, w, slot, x, &got)
-						sendOver(t, ring, slot, x, &want)
+						s := slot.Slot{Round: k / slot.Transmissions, Transmission: slot.Transmission(k % slot.Transmissions)}
+						sendOver(t, w, s, x, &got)
+						sendOver(t, ring, s, x, &want)
 						silent := true
 						for _, h := range a.h {
 							silent = silent && h == 0
@@ -201,11 +202,11 @@ func TestWaveformIsTheRingLink(t *testing.T) {
 							continue // there is nothing to be received
 						}
 						if !got.CheckPassed {
-							t.Errorf("round %d, %v, gains %v: %s", slot.Round, slot.Transmission, a.h, w.Report().Failure)
+							t.Errorf("round %d, %v, gains %v: %s", s.Round, s.Transmission, a.h, w.Report().Failure)
 							continue
 						}
 						if !got.Y.Equal(want.Y) {
-							t.Fatalf("round %d, %v: the links differ", slot.Round, slot.Transmission)
+							t.Fatalf("round %d, %v: the links differ", s.Round, s.Transmission)
 						}
 					}
 				})
@@ -235,14 +236,14 @@ func TestWaveformBlind(t *testing.T) {
 	for k := range uint32(rounds) {
 		var pattern []int64
 		passed := true
-		for tr := range Transmission(Transmissions) {
+		for tr := range slot.Transmission(slot.Transmissions) {
 			x := randomPayloads(m, devices, n, rnd)
-			sendOver(t, w, Slot{Round: k, Transmission: tr}, x, &rx)
+			sendOver(t, w, slot.Slot{Round: k, Transmission: tr}, x, &rx)
 			if !rx.CheckPassed {
 				passed = false
 				break
 			}
-			if tr == TxKey {
+			if tr == slot.TxKey {
 				pattern = append([]int64(nil), rx.Pattern...)
 			} else if fmt.Sprint(pattern) != fmt.Sprint(rx.Pattern) {
 				t.Errorf("round %d: the pattern of %v is another than that of b", k, tr)
@@ -278,13 +279,13 @@ func TestOnTransmissionHasTheContext(t *testing.T) {
 	m := newModulus(t, 0x7fff801)
 	heard := any(nil)
 	w := newWaveform(t, newAir(t, 1, scene{bits: 0}), m, func(c *WaveformConfig) {
-		c.OnTransmission = func(ctx context.Context, _ Slot, _ radio.SampleIndex) error {
+		c.OnTransmission = func(ctx context.Context, _ slot.Slot, _ radio.SampleIndex) error {
 			heard = ctx.Value(key{})
 			return nil
 		}
 	})
 	x := m.NewVector(10)
-	if err := w.Open(t.Context(), Slot{}, x.Len()); err != nil {
+	if err := w.Open(t.Context(), slot.Slot{}, x.Len()); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Transmit(0, x); err != nil {

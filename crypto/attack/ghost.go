@@ -13,6 +13,7 @@ import (
 	"ringwave/phy/digit"
 	"ringwave/phy/frame"
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 	"ringwave/radio"
 	"ringwave/radio/loopback"
@@ -38,21 +39,21 @@ type ghost struct {
 	tx        radio.Transmitter
 	weights   frame.Weights
 
-	target phy.Transmission
+	target slot.Transmission
 	adds   func(x zq.Vector) // to the payload
-	length func(t phy.Transmission) int
+	length func(t slot.Transmission) int
 }
 
 // send sends during a transmission whose first frame begins at index at.
-func (g *ghost) send(ctx context.Context, slot phy.Slot, at radio.SampleIndex) error {
-	n := g.length(slot.Transmission)
-	samples, err := g.link.FrameSamples(slot.Transmission, n)
+func (g *ghost) send(ctx context.Context, s slot.Slot, at radio.SampleIndex) error {
+	n := g.length(s.Transmission)
+	samples, err := g.link.FrameSamples(s.Transmission, n)
 	if err != nil {
 		return err
 	}
 	guard := radio.SampleIndex(guardSymbols * g.cfg.Modem.SamplesPerSymbol)
-	if slot.Transmission == g.target {
-		signal, err := g.signal(slot, n)
+	if s.Transmission == g.target {
+		signal, err := g.signal(s, n)
 		if err != nil {
 			return err
 		}
@@ -65,13 +66,13 @@ func (g *ghost) send(ctx context.Context, slot phy.Slot, at radio.SampleIndex) e
 
 // signal returns the samples of the ghost's frame: silent during preamble, header and
 // pattern, so that it changes no gain.
-func (g *ghost) signal(slot phy.Slot, n int) ([]complex64, error) {
+func (g *ghost) signal(s slot.Slot, n int) ([]complex64, error) {
 	const patternSymbols = 64
 	p, err := frame.NewPayload(g.cfg.Modulus, g.codec, n, max(1, g.cfg.BlockSymbols/g.codec.Digits()), patternSymbols)
 	if err != nil {
 		return nil, err
 	}
-	p.Draw(g.weights.Of(frame.Header{Run: g.cfg.Run, Round: slot.Round, Transmission: uint8(slot.Transmission)}), false)
+	p.Draw(g.weights.Of(frame.Header{Run: g.cfg.Run, Round: s.Round, Transmission: uint8(s.Transmission)}), false)
 	x, scratch := g.cfg.Modulus.NewVector(n), p.NewScratch()
 	g.adds(x)
 	start := len(g.cfg.Modem.PreambleSymbols()) + frame.HeaderSymbols + patternSymbols
@@ -172,8 +173,8 @@ func streamsOf(ctx context.Context, m *loopback.Medium, n int) (tx []radio.Trans
 }
 
 // lengthOf returns the number of coefficients of a transmission.
-func (h *haunted) lengthOf(t phy.Transmission) int {
-	if t == phy.TxKey || t == phy.TxC1 {
+func (h *haunted) lengthOf(t slot.Transmission) int {
+	if t == slot.TxKey || t == slot.TxC1 {
 		return h.ctx.Params.N
 	}
 	return h.ctx.Revealed()
@@ -200,7 +201,7 @@ type haunt struct {
 
 // haunt runs rounds in which the ghost adds x to coefficient 0 of a transmission, with
 // the signs given.
-func (h *haunted) haunt(ctx context.Context, target phy.Transmission, x float64, signs []float64, rnd *rand.Rand) (out haunt, err error) {
+func (h *haunted) haunt(ctx context.Context, target slot.Transmission, x float64, signs []float64, rnd *rand.Rand) (out haunt, err error) {
 	before := h.guard.Answered(0)
 	for _, sign := range signs {
 		if err := ctx.Err(); err != nil {
@@ -252,11 +253,11 @@ func ghostTransmitter(ctx context.Context, seed keystream.Seed) ([]Result, error
 	}
 	defer knows.close()
 	shift := ghostShift * knows.ctx.Params.Lambda()
-	with, err := knows.haunt(ctx, phy.TxShare, shift, signs, rnd)
+	with, err := knows.haunt(ctx, slot.TxShare, shift, signs, rnd)
 	if err != nil {
 		return nil, err
 	}
-	answers, err := knows.haunt(ctx, phy.TxC1, math.Ldexp(1, 40), signs, rnd)
+	answers, err := knows.haunt(ctx, slot.TxC1, math.Ldexp(1, 40), signs, rnd)
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +269,7 @@ func ghostTransmitter(ctx context.Context, seed keystream.Seed) ([]Result, error
 	defer guesses.close()
 	var shifts, truth []float64
 	accepted, early, said := 0, 0, ""
-	for t := range phy.Transmission(phy.Transmissions) {
+	for t := range slot.Transmission(slot.Transmissions) {
 		without, err := guesses.haunt(ctx, t, shift, signs, rnd)
 		if err != nil {
 			return nil, err
@@ -277,7 +278,7 @@ func ghostTransmitter(ctx context.Context, seed keystream.Seed) ([]Result, error
 		for _, s := range signs {
 			truth = append(truth, ghostShift*s)
 		}
-		if t != phy.TxShare {
+		if t != slot.TxShare {
 			early += without.answered
 		}
 		said = without.said

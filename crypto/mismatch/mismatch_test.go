@@ -13,6 +13,7 @@ import (
 	"ringwave/phy"
 	"ringwave/phy/channel"
 	"ringwave/phy/equalise"
+	"ringwave/phy/slot"
 )
 
 // tiny is the paper's set of 109 bits in a ring of dimension 64: as exact, of no
@@ -180,7 +181,7 @@ func TestResidualOfRealGains(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if f := refusal(out); f.Check != round.LinearCheck || f.Transmission != phy.TxKey {
+			if f := refusal(out); f.Check != round.LinearCheck || f.Transmission != slot.TxKey {
 				t.Fatalf("crypto/round would have said %v of round %d", f, k+1)
 			}
 			eps := out.M[0] - ideal(g, delta, 0)
@@ -223,7 +224,7 @@ func TestStaleKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f := refusal(out); f.Check != round.EqualGains || f.Transmission != phy.TxC0 {
+		if f := refusal(out); f.Check != round.EqualGains || f.Transmission != slot.TxC0 {
 			t.Fatalf("crypto/round would have said %v of round %d", f, k)
 		}
 		ch.Scaled(now, k, 0, 0)

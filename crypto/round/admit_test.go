@@ -7,26 +7,27 @@ import (
 
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
+	"ringwave/phy/slot"
 )
 
 // An attempt that is not admitted ends after b: nothing else is sent and no device
 // answers. The next one is as it would have been. Without a hook nothing is asked.
 func TestAdmit(t *testing.T) {
 	const rounds = 6
-	var sent []phy.Slot
+	var sent []slot.Slot
 	ledger := xmkckks.NewLedger(3 * rounds)
 	same := setup{params: params(t, "demo-1024"), form: xmkckks.Short, devices: 3, sigma: 1, f: 2, attempts: 3, seed: 5}
 	hooked := same
 	hooked.guard = ledger
-	hooked.wrap = tapped(func(slot phy.Slot, _ *phy.Reception) { sent = append(sent, slot) })
+	hooked.wrap = tapped(func(s slot.Slot, _ *phy.Reception) { sent = append(sent, s) })
 	plain, b := newBench(t, same), newBench(t, hooked)
-	var asked []phy.Slot
-	b.engine.cfg.Admit = func(slot phy.Slot, rx *phy.Reception) string {
-		asked = append(asked, slot)
+	var asked []slot.Slot
+	b.engine.cfg.Admit = func(s slot.Slot, rx *phy.Reception) string {
+		asked = append(asked, s)
 		if len(rx.Pattern) == 0 || !rx.CheckPassed {
-			t.Errorf("asked about %+v, which the checks had not passed", slot)
+			t.Errorf("asked about %+v, which the checks had not passed", s)
 		}
-		if slot.Attempt < slot.Round%4 {
+		if s.Attempt < s.Round%4 {
 			return "for a reason"
 		}
 		return ""
@@ -41,12 +42,12 @@ func TestAdmit(t *testing.T) {
 		refused := int(k % 4)
 		want := []Failure(nil)
 		for a := range uint32(refused) {
-			want = append(want, Failure{Attempt: a, Check: GainsCheck, Transmission: phy.TxKey, Reason: "for a reason"})
+			want = append(want, Failure{Attempt: a, Check: GainsCheck, Transmission: slot.TxKey, Reason: "for a reason"})
 		}
 		if !reflect.DeepEqual(out.Failures, want) {
 			t.Errorf("round %d: failures %v, want %v", k, out.Failures, want)
 		}
-		attempts, transmissions := refused+1, refused+phy.Transmissions
+		attempts, transmissions := refused+1, refused+slot.Transmissions
 		if refused == 3 {
 			attempts, transmissions = 3, 3
 		} else {
@@ -56,7 +57,7 @@ func TestAdmit(t *testing.T) {
 			t.Errorf("round %d: skipped %v, asked %d times, %d transmissions: want %d and %d", k, out.Skipped, len(asked), len(sent), attempts, transmissions)
 		}
 		for _, s := range asked {
-			if s.Round != k || s.Transmission != phy.TxKey {
+			if s.Round != k || s.Transmission != slot.TxKey {
 				t.Errorf("round %d: asked about %+v", k, s)
 			}
 		}

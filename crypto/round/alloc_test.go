@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"ringwave/crypto/xmkckks"
-	"ringwave/phy"
+	"ringwave/phy/slot"
 )
 
 // A round that succeeds allocates nothing. AllocsPerRun rounds its average down,
@@ -21,7 +21,7 @@ func TestRoundAllocatesNothing(t *testing.T) {
 				t.Run(name, func(t *testing.T) {
 					b := newBench(t, setup{
 						params: params(t, set), form: form, devices: 3, sigma: 1, f: 8,
-						noise: [phy.Transmissions]float64{w, w, w, w}, guard: xmkckks.NewLedger(100), seed: 40,
+						noise: [slot.Transmissions]float64{w, w, w, w}, guard: xmkckks.NewLedger(100), seed: 40,
 					})
 					delta := b.deltas()
 					k := uint32(0)

@@ -11,6 +11,7 @@ import (
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
 	"ringwave/phy/channel"
+	"ringwave/phy/slot"
 )
 
 // One seed gives one run: every bit that is received, in failed attempts too,
@@ -39,12 +40,12 @@ func TestDeterminism(t *testing.T) {
 				}
 				b := newBench(t, setup{
 					params: params(t, link.set), form: link.form, devices: 5, sigma: 1, f: link.f,
-					noise: [phy.Transmissions]float64{2, 2, 2, 2}, attempts: 3, workers: workers, seed: seed,
+					noise: [slot.Transmissions]float64{2, 2, 2, 2}, attempts: 3, workers: workers, seed: seed,
 					channel: func(c *channel.Config) {
 						c.DriftAt, c.DriftStd, c.DriftProbability = channel.AfterCiphertext, 1, 0.5
 					},
-					wrap: tapped(func(slot phy.Slot, rx *phy.Reception) {
-						write([]uint64{uint64(slot.Round), uint64(slot.Attempt), uint64(slot.Transmission), math.Float64bits(rx.Alpha)})
+					wrap: tapped(func(s slot.Slot, rx *phy.Reception) {
+						write([]uint64{uint64(s.Round), uint64(s.Attempt), uint64(s.Transmission), math.Float64bits(rx.Alpha)})
 						write(rx.CheckPassed)
 						write(rx.Pattern)
 						for _, y := range rx.Y {

@@ -9,30 +9,31 @@ import (
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
 	"ringwave/phy/channel"
+	"ringwave/phy/slot"
 )
 
 // fault is a way for a round to go wrong.
 type fault struct {
 	name  string
-	apply func(s *setup, after *[]func(phy.Slot, *phy.Reception))
+	apply func(s *setup, after *[]func(slot.Slot, *phy.Reception))
 	// seen is the check that finds it, hidden the one that does when the patterns
 	// show nothing.
 	seen, hidden Failure
 }
 
 // drift changes all gains at a place in every round, by half their deviation.
-func drift(at channel.Boundary) func(*setup, *[]func(phy.Slot, *phy.Reception)) {
-	return func(s *setup, _ *[]func(phy.Slot, *phy.Reception)) {
+func drift(at channel.Boundary) func(*setup, *[]func(slot.Slot, *phy.Reception)) {
+	return func(s *setup, _ *[]func(slot.Slot, *phy.Reception)) {
 		s.channel = func(c *channel.Config) { c.DriftAt, c.DriftStd, c.DriftProbability = at, 0.5, 1 }
 	}
 }
 
 // step changes one device's H by one step of the lattice in the given
 // transmissions; the device and the direction go in turn.
-func step(in ...phy.Transmission) func(*setup, *[]func(phy.Slot, *phy.Reception)) {
-	return func(s *setup, _ *[]func(phy.Slot, *phy.Reception)) {
+func step(in ...slot.Transmission) func(*setup, *[]func(slot.Slot, *phy.Reception)) {
+	return func(s *setup, _ *[]func(slot.Slot, *phy.Reception)) {
 		s.gains = func(g phy.Gains) phy.Gains {
-			return &altered{g, func(h []float64, round, _ uint32, t phy.Transmission) {
+			return &altered{g, func(h []float64, round, _ uint32, t slot.Transmission) {
 				if slices.Contains(in, t) {
 					h[int(round)%len(h)] += float64(1 - 2*(int(round)/len(h)%2))
 				}
@@ -43,14 +44,14 @@ func step(in ...phy.Transmission) func(*setup, *[]func(phy.Slot, *phy.Reception)
 
 // stale gives the server round 0's b~ in all later rounds, with its pattern or
 // with the current one.
-func stale(withPattern bool) func(*setup, *[]func(phy.Slot, *phy.Reception)) {
-	return func(_ *setup, after *[]func(phy.Slot, *phy.Reception)) {
+func stale(withPattern bool) func(*setup, *[]func(slot.Slot, *phy.Reception)) {
+	return func(_ *setup, after *[]func(slot.Slot, *phy.Reception)) {
 		var old phy.Reception
-		*after = append(*after, func(slot phy.Slot, rx *phy.Reception) {
-			if slot.Transmission != phy.TxKey {
+		*after = append(*after, func(s slot.Slot, rx *phy.Reception) {
+			if s.Transmission != slot.TxKey {
 				return
 			}
-			if slot.Round == 0 {
+			if s.Round == 0 {
 				for _, y := range rx.Y {
 					old.Y = append(old.Y, slices.Clone(y))
 				}
@@ -66,20 +67,20 @@ func stale(withPattern bool) func(*setup, *[]func(phy.Slot, *phy.Reception)) {
 }
 
 // continuous leaves the gains off the lattice.
-func continuous(s *setup, _ *[]func(phy.Slot, *phy.Reception)) {
+func continuous(s *setup, _ *[]func(slot.Slot, *phy.Reception)) {
 	s.channel = func(c *channel.Config) { c.Continuous = true }
 }
 
 // continuousUnchecked is a server that also ignores the linear check.
-func continuousUnchecked(s *setup, after *[]func(phy.Slot, *phy.Reception)) {
+func continuousUnchecked(s *setup, after *[]func(slot.Slot, *phy.Reception)) {
 	continuous(s, after)
-	*after = append(*after, func(_ phy.Slot, rx *phy.Reception) { rx.CheckPassed = true })
+	*after = append(*after, func(_ slot.Slot, rx *phy.Reception) { rx.CheckPassed = true })
 }
 
 func faults() []fault {
-	const key, c0, c1, share = phy.TxKey, phy.TxC0, phy.TxC1, phy.TxShare
-	linear := func(t phy.Transmission) Failure { return Failure{Check: LinearCheck, Transmission: t} }
-	gains := func(t phy.Transmission) Failure { return Failure{Check: EqualGains, Transmission: t} }
+	const key, c0, c1, share = slot.TxKey, slot.TxC0, slot.TxC1, slot.TxShare
+	linear := func(t slot.Transmission) Failure { return Failure{Check: LinearCheck, Transmission: t} }
+	gains := func(t slot.Transmission) Failure { return Failure{Check: EqualGains, Transmission: t} }
 	witness := Failure{Check: Witness, Transmission: share}
 	return []fault{
 		{"continuous gains", continuous, linear(key), linear(key)},
@@ -99,7 +100,7 @@ func faults() []fault {
 }
 
 // hidePattern makes all patterns look the same.
-func hidePattern(_ phy.Slot, rx *phy.Reception) {
+func hidePattern(_ slot.Slot, rx *phy.Reception) {
 	for i := range rx.Pattern {
 		rx.Pattern[i] = 1
 	}
@@ -141,7 +142,7 @@ func TestFaultsAreFound(t *testing.T) {
 						params: params(t, link.set), form: link.form, devices: 3, sigma: 1, f: 8,
 						workers: 1, guard: openGuard{}, seed: 10,
 					}
-					var after []func(phy.Slot, *phy.Reception)
+					var after []func(slot.Slot, *phy.Reception)
 					f.apply(&s, &after)
 					if mode.hide {
 						after = append(after, hidePattern)
@@ -180,7 +181,7 @@ func TestFaultsAreFound(t *testing.T) {
 // nothing, and M has phase 2's weights in place of phase 1's. Only the pattern
 // tells.
 func TestOtherGainsInPhase2(t *testing.T) {
-	phase2 := []phy.Transmission{phy.TxC0, phy.TxC1}
+	phase2 := []slot.Transmission{slot.TxC0, slot.TxC1}
 	step2 := setup{}
 	step(phase2...)(&step2, nil)
 	for _, change := range []struct {
@@ -188,7 +189,7 @@ func TestOtherGainsInPhase2(t *testing.T) {
 		gains func(phy.Gains) phy.Gains
 	}{
 		{"another block's gains", func(g phy.Gains) phy.Gains {
-			return &altered{g, func(h []float64, round, attempt uint32, t phy.Transmission) {
+			return &altered{g, func(h []float64, round, attempt uint32, t slot.Transmission) {
 				if slices.Contains(phase2, t) {
 					g.Scaled(h, round+1<<20, attempt, int(t))
 				}
@@ -226,7 +227,7 @@ func TestOtherGainsInPhase2(t *testing.T) {
 						t.Fatal(err)
 					}
 					if !hide {
-						if want := (Failure{Check: EqualGains, Transmission: phy.TxC0}); !out.Skipped || out.Failures[0] != want {
+						if want := (Failure{Check: EqualGains, Transmission: slot.TxC0}); !out.Skipped || out.Failures[0] != want {
 							t.Errorf("round %d: %v; want %v", k, out.Failures, want)
 						}
 						continue
@@ -234,12 +235,12 @@ func TestOtherGainsInPhase2(t *testing.T) {
 					if out.Skipped {
 						t.Fatalf("round %d: %v", k, out.Failures)
 					}
-					gains.Scaled(h1, k, 0, int(phy.TxKey))
-					gains.Scaled(h2, k, 0, int(phy.TxC0))
+					gains.Scaled(h1, k, 0, int(slot.TxKey))
+					gains.Scaled(h2, k, 0, int(slot.TxC0))
 					// V and the e_i^(0), e_i^(1) have phase 2's gains, S~, E~ and the
 					// e_j* phase 1's and 3's: Q is the product of the two sums.
 					s1, s2 := xmkckks.SumsOf(h1).S, xmkckks.SumsOf(h2).S
-					budget := b.ctx.Budget(xmkckks.GainSums{S: max(s1, s2), Q: s1 * s2}, [phy.Transmissions]float64{})
+					budget := b.ctx.Budget(xmkckks.GainSums{S: max(s1, s2), Q: s1 * s2}, [slot.Transmissions]float64{})
 					bound := 6 * b.ctx.DecodedStd(budget, b.channel.Alpha())
 					if off := math.Abs(out.M[0] - b.ideal(h2, delta, 0)); off > bound {
 						t.Errorf("round %d: M = %v is %v off phase 2's weighting, six deviations are %v", k, out.M[0], off, bound)
@@ -272,7 +273,7 @@ func TestNoFalseAlarms(t *testing.T) {
 			w := link.noise
 			b := newBench(t, setup{
 				params: params(t, "lean-2048"), form: xmkckks.Short, devices: link.devices, sigma: link.sigma, f: 8,
-				noise: [phy.Transmissions]float64{w, w, w, w}, workers: 1, guard: openGuard{}, seed: 12,
+				noise: [slot.Transmissions]float64{w, w, w, w}, workers: 1, guard: openGuard{}, seed: 12,
 			})
 			rounds := manyRounds(t, 10_000)
 			rejected := 0

@@ -8,6 +8,7 @@ import (
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
 	"ringwave/phy/channel"
+	"ringwave/phy/slot"
 )
 
 // bench is a whole protocol in one process.
@@ -29,7 +30,7 @@ type setup struct {
 	devices  int
 	sigma    float64
 	f        int
-	noise    [phy.Transmissions]float64
+	noise    [slot.Transmissions]float64
 	attempts int
 	channel  func(*channel.Config)
 	wrap     func(phy.Uplink) phy.Uplink

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ringwave/phy"
+	"ringwave/phy/slot"
 )
 
 // Measure goes through all transmissions once and decodes, whatever fails, and names
@@ -14,39 +15,39 @@ import (
 func TestMeasure(t *testing.T) {
 	set := params(t, "lean-2048")
 	for name, x := range map[string]struct {
-		damage func(slot phy.Slot, rx *phy.Reception)
+		damage func(s slot.Slot, rx *phy.Reception)
 		want   Failure
 		sent   int // transmissions under Refuse
 		wrong  bool
 	}{
-		"nothing": {func(phy.Slot, *phy.Reception) {}, Failure{}, 4, false},
-		"c0": {func(s phy.Slot, rx *phy.Reception) {
-			if s.Transmission == phy.TxC0 {
+		"nothing": {func(slot.Slot, *phy.Reception) {}, Failure{}, 4, false},
+		"c0": {func(s slot.Slot, rx *phy.Reception) {
+			if s.Transmission == slot.TxC0 {
 				rx.CheckPassed, rx.Reason = false, "noise"
 			}
-		}, Failure{Check: LinearCheck, Transmission: phy.TxC0, Reason: "noise"}, 2, false},
-		"c1 and D": {func(s phy.Slot, rx *phy.Reception) {
-			if s.Transmission >= phy.TxC1 {
+		}, Failure{Check: LinearCheck, Transmission: slot.TxC0, Reason: "noise"}, 2, false},
+		"c1 and D": {func(s slot.Slot, rx *phy.Reception) {
+			if s.Transmission >= slot.TxC1 {
 				rx.Pattern[0] += 2
 			}
-		}, Failure{Check: EqualGains, Transmission: phy.TxC1}, 3, false},
-		"silence": {func(_ phy.Slot, rx *phy.Reception) { clear(rx.Pattern) }, Failure{Check: NoSignal}, 1, false},
-		"witnesses": {func(s phy.Slot, rx *phy.Reception) {
-			if s.Transmission == phy.TxShare {
+		}, Failure{Check: EqualGains, Transmission: slot.TxC1}, 3, false},
+		"silence": {func(_ slot.Slot, rx *phy.Reception) { clear(rx.Pattern) }, Failure{Check: NoSignal}, 1, false},
+		"witnesses": {func(s slot.Slot, rx *phy.Reception) {
+			if s.Transmission == slot.TxShare {
 				for _, y := range rx.Y {
 					for k := range y {
 						y[k] /= 2
 					}
 				}
 			}
-		}, Failure{Check: Witness, Transmission: phy.TxShare}, 4, true},
+		}, Failure{Check: Witness, Transmission: slot.TxShare}, 4, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var sent [2]int
 			var got [2]Outcome
 			for policy := range sent {
 				b := newBench(t, setup{params: set, devices: 3, sigma: 0.3, f: 8, seed: 50, policy: Policy(policy),
-					wrap: tapped(x.damage, func(phy.Slot, *phy.Reception) { sent[policy]++ })})
+					wrap: tapped(x.damage, func(slot.Slot, *phy.Reception) { sent[policy]++ })})
 				delta := b.deltas()
 				var err error
 				if got[policy], err = b.engine.Run(t.Context(), 1, delta); err != nil {
@@ -83,7 +84,7 @@ func (b *bench) checkMeasured(t *testing.T, out Outcome, delta [][]float64, wron
 	if out.Skipped || len(out.M) != 1 || out.Attempts != 1 {
 		t.Fatalf("measured: %+v", out)
 	}
-	c0, share := b.engine.Received(phy.TxC0), b.engine.Received(phy.TxShare)
+	c0, share := b.engine.Received(slot.TxC0), b.engine.Received(slot.TxShare)
 	decoded := make([]float64, 1)
 	b.server.Coefficients(decoded, c0.Y, share.Y)
 	if want := decoded[0] / (out.Alpha * b.ctx.Params.Lambda()); out.M[0] != want {
@@ -98,8 +99,8 @@ func (b *bench) checkMeasured(t *testing.T, out Outcome, delta [][]float64, wron
 func TestKeyRound(t *testing.T) {
 	var keys []uint32
 	b := newBench(t, setup{params: params(t, "lean-2048"), devices: 2, sigma: 0, f: 8, seed: 51, policy: Measure, keyRound: 7,
-		wrap: tapped(func(s phy.Slot, _ *phy.Reception) {
-			if s.Transmission == phy.TxKey {
+		wrap: tapped(func(s slot.Slot, _ *phy.Reception) {
+			if s.Transmission == slot.TxKey {
 				keys = append(keys, s.Round)
 			}
 		})})

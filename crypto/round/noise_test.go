@@ -9,7 +9,7 @@ import (
 
 	"ringwave/crypto/sampler"
 	"ringwave/crypto/xmkckks"
-	"ringwave/phy"
+	"ringwave/phy/slot"
 )
 
 // The noise budget of Appendix B is an identity, and these tests meet it as one:
@@ -122,7 +122,7 @@ func (b *bench) silent() func(Outcome, []float64, [][]float64) float64 {
 	noiseVar := ringNoise(b.design.Link.NoiseStd)
 	x := make([]float64, b.ctx.Params.N)
 	return func(_ Outcome, h []float64, _ [][]float64) float64 {
-		b.server.Coefficients(x, b.engine.Received(phy.TxC0).Y, b.engine.Received(phy.TxShare).Y)
+		b.server.Coefficients(x, b.engine.Received(slot.TxC0).Y, b.engine.Received(slot.TxShare).Y)
 		sum := 0.0
 		for _, eps := range x[1:] {
 			sum += eps * eps
@@ -142,7 +142,7 @@ func (b *bench) message() func(Outcome, []float64, [][]float64) float64 {
 
 // ringNoise gives the variances of ring noise of the given deviations before
 // rounding.
-func ringNoise(std [phy.Transmissions]float64) (v [phy.Transmissions]float64) {
+func ringNoise(std [slot.Transmissions]float64) (v [slot.Transmissions]float64) {
 	for t, s := range std {
 		v[t] = xmkckks.RoundedVariance(s)
 	}
@@ -168,7 +168,7 @@ func (c noiseCase) String() string { return fmt.Sprintf("%s/alpha=%d", c.set, 1<
 
 // setup gives gains N(1, 1) and the given ring noise. The sub-tests run side by
 // side, so each has one worker.
-func (c noiseCase) setup(t *testing.T, noise [phy.Transmissions]float64) setup {
+func (c noiseCase) setup(t *testing.T, noise [slot.Transmissions]float64) setup {
 	return setup{
 		params: params(t, c.set), form: xmkckks.Whole, devices: c.devices, sigma: 1, f: c.f,
 		noise: noise, workers: 1, guard: openGuard{}, seed: uint64(params(t, c.set).N + c.f),
@@ -180,14 +180,14 @@ func (c noiseCase) expected() float64 { return math.Ldexp(2*float64(c.devices), 
 
 // evenNoise gives ring noise that makes every term it enters as large as the
 // term's other part: w_b as e, w_1 as e1, and w_0 and w_D as all of A.
-func (c noiseCase) evenNoise(t *testing.T) [phy.Transmissions]float64 {
+func (c noiseCase) evenNoise(t *testing.T) [slot.Transmissions]float64 {
 	p, s := params(t, c.set), c.expected()
 	a := float64(p.N) * p.Ephemeral.Variance() * p.KeyError.Variance() * s * s
-	return [phy.Transmissions]float64{
-		phy.TxKey:   math.Sqrt(p.KeyError.Variance() * s),
-		phy.TxC0:    math.Sqrt(a),
-		phy.TxC1:    math.Sqrt(p.Error1.Variance() * s),
-		phy.TxShare: math.Sqrt(a),
+	return [slot.Transmissions]float64{
+		slot.TxKey:   math.Sqrt(p.KeyError.Variance() * s),
+		slot.TxC0:    math.Sqrt(a),
+		slot.TxC1:    math.Sqrt(p.Error1.Variance() * s),
+		slot.TxShare: math.Sqrt(a),
 	}
 }
 
@@ -197,7 +197,7 @@ func TestNoiseOfAllCoefficients(t *testing.T) {
 	for _, c := range noiseCases() {
 		t.Run(c.String(), func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, c.setup(t, [phy.Transmissions]float64{}))
+			b := newBench(t, c.setup(t, [slot.Transmissions]float64{}))
 			measure(t, b, allCoefficients(), b.silent())
 		})
 		t.Run(c.String()+"/w", func(t *testing.T) {
@@ -214,14 +214,14 @@ func TestNoiseOfFlooding(t *testing.T) {
 	for _, name := range []string{"ringwave-4096-100", "ringwave-8192-200"} {
 		t.Run(name+"/all coefficients", func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, noiseCase{name, 2, 8}.setup(t, [phy.Transmissions]float64{}))
+			b := newBench(t, noiseCase{name, 2, 8}.setup(t, [slot.Transmissions]float64{}))
 			measure(t, b, allCoefficients(), b.silent())
 		})
 	}
 	c := noiseCase{"ringwave-4096-100", 2, 8}
 	t.Run("message", func(t *testing.T) {
 		t.Parallel()
-		s := c.setup(t, [phy.Transmissions]float64{})
+		s := c.setup(t, [slot.Transmissions]float64{})
 		s.form = xmkckks.Short
 		b := newBench(t, s)
 		measure(t, b, oneCoefficient(), b.message())
@@ -237,7 +237,7 @@ func TestNoiseOfTheMessage(t *testing.T) {
 	for _, c := range noiseCases() {
 		t.Run(c.String(), func(t *testing.T) {
 			t.Parallel()
-			s := c.setup(t, [phy.Transmissions]float64{})
+			s := c.setup(t, [slot.Transmissions]float64{})
 			s.form = xmkckks.Short
 			b := newBench(t, s)
 			measure(t, b, oneCoefficient(), b.message())
@@ -282,21 +282,21 @@ const smallNoise = 1
 type noiseTerm struct {
 	name             string
 	e, e0, e1, eStar bool
-	noise            func(c noiseCase, t *testing.T) [phy.Transmissions]float64
+	noise            func(c noiseCase, t *testing.T) [slot.Transmissions]float64
 	of               func(xmkckks.Budget) float64
 }
 
 // at gives small ring noise in one transmission.
-func at(tx phy.Transmission) func(noiseCase, *testing.T) [phy.Transmissions]float64 {
-	return func(noiseCase, *testing.T) (w [phy.Transmissions]float64) {
+func at(tx slot.Transmission) func(noiseCase, *testing.T) [slot.Transmissions]float64 {
+	return func(noiseCase, *testing.T) (w [slot.Transmissions]float64) {
 		w[tx] = smallNoise
 		return w
 	}
 }
 
 // evenAt gives, in one transmission, ring noise as large as the errors.
-func evenAt(tx phy.Transmission) func(noiseCase, *testing.T) [phy.Transmissions]float64 {
-	return func(c noiseCase, t *testing.T) (w [phy.Transmissions]float64) {
+func evenAt(tx slot.Transmission) func(noiseCase, *testing.T) [slot.Transmissions]float64 {
+	return func(c noiseCase, t *testing.T) (w [slot.Transmissions]float64) {
 		w[tx] = c.evenNoise(t)[tx]
 		return w
 	}
@@ -306,15 +306,15 @@ func noiseTerms() []noiseTerm {
 	a := func(b xmkckks.Budget) float64 { return b.A }
 	c := func(b xmkckks.Budget) float64 { return b.C1 + b.C2 }
 	return []noiseTerm{
-		{name: "A", e: true, noise: evenAt(phy.TxKey), of: a},
+		{name: "A", e: true, noise: evenAt(slot.TxKey), of: a},
 		{name: "A, e", e: true, of: a},
-		{name: "A, w", noise: at(phy.TxKey), of: a},
+		{name: "A, w", noise: at(slot.TxKey), of: a},
 		{name: "B1", e0: true, of: func(b xmkckks.Budget) float64 { return b.B1 }},
-		{name: "B2", noise: at(phy.TxC0), of: func(b xmkckks.Budget) float64 { return b.B2 }},
-		{name: "C", e1: true, noise: evenAt(phy.TxC1), of: c},
+		{name: "B2", noise: at(slot.TxC0), of: func(b xmkckks.Budget) float64 { return b.B2 }},
+		{name: "C", e1: true, noise: evenAt(slot.TxC1), of: c},
 		{name: "C1", e1: true, of: func(b xmkckks.Budget) float64 { return b.C1 }},
-		{name: "C2", noise: at(phy.TxC1), of: func(b xmkckks.Budget) float64 { return b.C2 }},
-		{name: "D", noise: at(phy.TxShare), of: func(b xmkckks.Budget) float64 { return b.D }},
+		{name: "C2", noise: at(slot.TxC1), of: func(b xmkckks.Budget) float64 { return b.C2 }},
+		{name: "D", noise: at(slot.TxShare), of: func(b xmkckks.Budget) float64 { return b.D }},
 		{name: "E", eStar: true, of: func(b xmkckks.Budget) float64 { return b.E }},
 	}
 }
@@ -325,7 +325,7 @@ func TestNoiseOfEachTerm(t *testing.T) {
 		for _, term := range noiseTerms() {
 			t.Run(c.String()+"/"+term.name, func(t *testing.T) {
 				t.Parallel()
-				s := c.setup(t, [phy.Transmissions]float64{})
+				s := c.setup(t, [slot.Transmissions]float64{})
 				if term.noise != nil {
 					s.noise = term.noise(c, t)
 				}
@@ -353,7 +353,7 @@ func TestNoiseOfEachTerm(t *testing.T) {
 		// No noise at all but the rounding of m_i, which only coefficient 0 has.
 		t.Run(c.String()+"/R", func(t *testing.T) {
 			t.Parallel()
-			s := c.setup(t, [phy.Transmissions]float64{})
+			s := c.setup(t, [slot.Transmissions]float64{})
 			s.form = xmkckks.Short
 			s.params.KeyError, s.params.Error0, s.params.Error1, s.params.ShareError = sampler.Zero, sampler.Zero, sampler.Zero, sampler.Zero
 			b := newBench(t, s)

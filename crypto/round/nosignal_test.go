@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"ringwave/crypto/xmkckks"
-	"ringwave/phy"
+	"ringwave/phy/slot"
 )
 
 // A coarse lattice rounds all gains to 0 now and then, here in 6 rounds of 100.
@@ -35,7 +35,7 @@ func TestNoSignal(t *testing.T) {
 			t.Errorf("round %d: a round without a signal gave M = %v at attempt %d", k, out.M, out.Attempt)
 		}
 		for a, f := range out.Failures {
-			if want := (Failure{Attempt: uint32(a), Check: NoSignal, Transmission: phy.TxKey}); f != want {
+			if want := (Failure{Attempt: uint32(a), Check: NoSignal, Transmission: slot.TxKey}); f != want {
 				t.Errorf("round %d: %v, want %v", k, f, want)
 			}
 		}

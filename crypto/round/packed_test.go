@@ -13,6 +13,7 @@ import (
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
 	"ringwave/phy/channel"
+	"ringwave/phy/slot"
 )
 
 // mostMessages gives P = n - W.
@@ -79,7 +80,7 @@ func TestNoiseOfPackedMessages(t *testing.T) {
 	for _, c := range []noiseCase{{"demo-1024", 3, 0}, {"lean-2048", 3, 2}, {"ringwave-4096-100", 2, 8}} {
 		t.Run(c.String(), func(t *testing.T) {
 			t.Parallel()
-			s := c.setup(t, [phy.Transmissions]float64{})
+			s := c.setup(t, [slot.Transmissions]float64{})
 			s.form, s.messages = xmkckks.Short, 8
 			n := oneCoefficient()
 			if s.params.N == 4096 {
@@ -113,7 +114,7 @@ func TestNoiseOfAsManyMessagesAsFit(t *testing.T) {
 	for _, c := range []noiseCase{{"demo-1024", 3, 0}, {"lean-2048", 3, 8}} {
 		t.Run(c.String(), func(t *testing.T) {
 			t.Parallel()
-			s := c.setup(t, [phy.Transmissions]float64{})
+			s := c.setup(t, [slot.Transmissions]float64{})
 			s.messages = mostMessages(t, s)
 			n := trialsOf(trials{300, 3, 0.05}, trials{3000, 3, 0.05})
 			each, products := packedRatios(t, newBench(t, s), n)
@@ -175,7 +176,7 @@ func TestFaultsAreFoundBehindMessages(t *testing.T) {
 						params: params(t, "lean-2048"), form: form, messages: 6, devices: 3, sigma: 1, f: 8,
 						workers: 1, guard: openGuard{}, seed: 12,
 					}
-					var after []func(phy.Slot, *phy.Reception)
+					var after []func(slot.Slot, *phy.Reception)
 					f.apply(&s, &after)
 					want := f.seen
 					if hide {
@@ -230,11 +231,11 @@ func TestPackedDeterminism(t *testing.T) {
 		digest := sha256.New()
 		b := newBench(t, setup{
 			params: params(t, "lean-2048"), form: xmkckks.Short, messages: 4, devices: 5, sigma: 1, f: 2,
-			noise: [phy.Transmissions]float64{2, 2, 2, 2}, attempts: 3, workers: workers, seed: 30,
+			noise: [slot.Transmissions]float64{2, 2, 2, 2}, attempts: 3, workers: workers, seed: 30,
 			channel: func(c *channel.Config) {
 				c.DriftAt, c.DriftStd, c.DriftProbability = channel.AfterCiphertext, 1, 0.5
 			},
-			wrap: tapped(func(_ phy.Slot, rx *phy.Reception) {
+			wrap: tapped(func(_ slot.Slot, rx *phy.Reception) {
 				for _, y := range rx.Y {
 					_ = binary.Write(digest, binary.LittleEndian, y) // a hash does not fail
 				}

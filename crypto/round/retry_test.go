@@ -10,27 +10,28 @@ import (
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
 	"ringwave/phy/channel"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 )
 
 // attempts keeps what the server received of one round, by attempt.
 type attempts struct {
 	round uint32
-	rx    []map[phy.Transmission]zq.Vector
+	rx    []map[slot.Transmission]zq.Vector
 }
 
-func (a *attempts) record(slot phy.Slot, rx *phy.Reception) {
-	if slot.Round != a.round {
-		a.round, a.rx = slot.Round, nil
+func (a *attempts) record(s slot.Slot, rx *phy.Reception) {
+	if s.Round != a.round {
+		a.round, a.rx = s.Round, nil
 	}
-	for len(a.rx) <= int(slot.Attempt) {
-		a.rx = append(a.rx, map[phy.Transmission]zq.Vector{})
+	for len(a.rx) <= int(s.Attempt) {
+		a.rx = append(a.rx, map[slot.Transmission]zq.Vector{})
 	}
 	var y zq.Vector
 	for _, residues := range rx.Y {
 		y = append(y, slices.Clone(residues))
 	}
-	a.rx[slot.Attempt][slot.Transmission] = y
+	a.rx[s.Attempt][s.Transmission] = y
 }
 
 // maxDifference gives the largest |x - y|, coefficients centred, over q.
@@ -49,8 +50,8 @@ func maxDifference(m *zq.Modulus, x, y zq.Vector) float64 {
 // does, and no check.
 func (b *bench) drifts(k, attempt uint32) bool {
 	first, last := make([]float64, len(b.devices)), make([]float64, len(b.devices))
-	b.channel.Scaled(first, k, attempt, int(phy.TxKey))
-	b.channel.Scaled(last, k, attempt, int(phy.TxShare))
+	b.channel.Scaled(first, k, attempt, int(slot.TxKey))
+	b.channel.Scaled(last, k, attempt, int(slot.TxShare))
 	return !slices.Equal(first, last)
 }
 
@@ -115,7 +116,7 @@ func TestRetry(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				b.checkOutcome(t, k, limit, out, delta, Failure{Check: EqualGains, Transmission: phy.TxC1})
+				b.checkOutcome(t, k, limit, out, delta, Failure{Check: EqualGains, Transmission: slot.TxC1})
 				total += out.Attempts
 				if out.Skipped {
 					skipped++
@@ -126,7 +127,7 @@ func TestRetry(t *testing.T) {
 				for a := 1; a < len(seen.rx); a++ {
 					before, now := seen.rx[a-1], seen.rx[a]
 					// Each b_i stays, so that b~ tells whether the gains did.
-					if same := before[phy.TxKey].Equal(now[phy.TxKey]); same == tc.fresh {
+					if same := before[slot.TxKey].Equal(now[slot.TxKey]); same == tc.fresh {
 						t.Errorf("round %d: b~ of attempts %d and %d equal: %v", k, a-1, a, same)
 					}
 					if tc.fresh {
@@ -134,7 +135,7 @@ func TestRetry(t *testing.T) {
 					}
 					// With the same v, only the errors would differ; another v
 					// leaves a difference uniform modulo q.
-					for _, tx := range []phy.Transmission{phy.TxC0, phy.TxC1} {
+					for _, tx := range []slot.Transmission{slot.TxC0, slot.TxC1} {
 						if d := maxDifference(m, before[tx], now[tx]); d < 1.0/1024 {
 							t.Errorf("round %d: %v of attempts %d and %d differ by q times %v at most: the same v", k, tx, a-1, a, d)
 						}
@@ -168,7 +169,7 @@ func TestSkippedRound(t *testing.T) {
 		if !out.Skipped {
 			t.Errorf("round %d: M = %v", k, out.M)
 		}
-		b.checkOutcome(t, k, limit, out, delta, Failure{Check: EqualGains, Transmission: phy.TxC1})
+		b.checkOutcome(t, k, limit, out, delta, Failure{Check: EqualGains, Transmission: slot.TxC1})
 	}
 }
 
@@ -178,10 +179,10 @@ func TestSkippedRound(t *testing.T) {
 func TestNoShareAfterAFailedCheck(t *testing.T) {
 	const devices, limit, rounds = 3, 8, 100
 	// spoil makes the linear check of one transmission fail, two times of three.
-	spoil := func(at phy.Transmission) func(*setup) {
+	spoil := func(at slot.Transmission) func(*setup) {
 		return func(s *setup) {
-			s.wrap = tapped(func(slot phy.Slot, rx *phy.Reception) {
-				if slot.Transmission == at && (slot.Round+slot.Attempt+uint32(slot.Again))%3 != 0 {
+			s.wrap = tapped(func(tx slot.Slot, rx *phy.Reception) {
+				if tx.Transmission == at && (tx.Round+tx.Attempt+uint32(tx.Again))%3 != 0 {
 					rx.CheckPassed = false
 				}
 			})
@@ -197,13 +198,13 @@ func TestNoShareAfterAFailedCheck(t *testing.T) {
 		apply func(*setup)
 		want  Failure
 	}{
-		{"b damaged", spoil(phy.TxKey), Failure{Check: LinearCheck, Transmission: phy.TxKey}},
-		{"c0 damaged", spoil(phy.TxC0), Failure{Check: LinearCheck, Transmission: phy.TxC0}},
-		{"c1 damaged", spoil(phy.TxC1), Failure{Check: LinearCheck, Transmission: phy.TxC1}},
-		{"drift between b and c0", drift(channel.AfterKey), Failure{Check: EqualGains, Transmission: phy.TxC0}},
-		{"drift between c0 and c1", drift(channel.WithinCiphertext), Failure{Check: EqualGains, Transmission: phy.TxC1}},
-		{"drift between c1 and D", drift(channel.AfterCiphertext), Failure{Check: EqualGains, Transmission: phy.TxShare}},
-		{"D damaged", spoil(phy.TxShare), Failure{Check: LinearCheck, Transmission: phy.TxShare}},
+		{"b damaged", spoil(slot.TxKey), Failure{Check: LinearCheck, Transmission: slot.TxKey}},
+		{"c0 damaged", spoil(slot.TxC0), Failure{Check: LinearCheck, Transmission: slot.TxC0}},
+		{"c1 damaged", spoil(slot.TxC1), Failure{Check: LinearCheck, Transmission: slot.TxC1}},
+		{"drift between b and c0", drift(channel.AfterKey), Failure{Check: EqualGains, Transmission: slot.TxC0}},
+		{"drift between c0 and c1", drift(channel.WithinCiphertext), Failure{Check: EqualGains, Transmission: slot.TxC1}},
+		{"drift between c1 and D", drift(channel.AfterCiphertext), Failure{Check: EqualGains, Transmission: slot.TxShare}},
+		{"D damaged", spoil(slot.TxShare), Failure{Check: LinearCheck, Transmission: slot.TxShare}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			guard := newTally()
@@ -220,7 +221,7 @@ func TestNoShareAfterAFailedCheck(t *testing.T) {
 					t.Fatal(err)
 				}
 				last := uint32(out.Attempts - 1) // attempt in which shares are given
-				if tc.want.Transmission == phy.TxShare {
+				if tc.want.Transmission == slot.TxShare {
 					last = 0
 				}
 				for n, f := range out.Failures {
@@ -234,7 +235,7 @@ func TestNoShareAfterAFailedCheck(t *testing.T) {
 					}
 				}
 				given := devices
-				if out.Skipped && tc.want.Transmission != phy.TxShare {
+				if out.Skipped && tc.want.Transmission != slot.TxShare {
 					given = 0
 				}
 				all += given
@@ -260,14 +261,14 @@ func TestNoShareAfterAFailedCheck(t *testing.T) {
 // the server receives.
 type sent struct {
 	phy.Uplink
-	slots   []phy.Slot
+	slots   []slot.Slot
 	payload [][]zq.Vector // of each slot, each device
-	spoil   func(slot phy.Slot, rx *phy.Reception)
+	spoil   func(s slot.Slot, rx *phy.Reception)
 }
 
-func (l *sent) Open(ctx context.Context, slot phy.Slot, n int) error {
-	l.slots, l.payload = append(l.slots, slot), append(l.payload, nil)
-	return l.Uplink.Open(ctx, slot, n)
+func (l *sent) Open(ctx context.Context, s slot.Slot, n int) error {
+	l.slots, l.payload = append(l.slots, s), append(l.payload, nil)
+	return l.Uplink.Open(ctx, s, n)
 }
 
 func (l *sent) Transmit(i int, x zq.Vector) error {
@@ -289,9 +290,9 @@ func (l *sent) Receive(ctx context.Context, rx *phy.Reception) error {
 }
 
 // onShare voids D as long as it was sent again less than so many times.
-func onShare(times uint8, void func(rx *phy.Reception)) func(phy.Slot, *phy.Reception) {
-	return func(s phy.Slot, rx *phy.Reception) {
-		if s.Transmission == phy.TxShare && s.Again < times {
+func onShare(times uint8, void func(rx *phy.Reception)) func(slot.Slot, *phy.Reception) {
+	return func(s slot.Slot, rx *phy.Reception) {
+		if s.Transmission == slot.TxShare && s.Again < times {
 			void(rx)
 		}
 	}
@@ -299,7 +300,7 @@ func onShare(times uint8, void func(rx *phy.Reception)) func(phy.Slot, *phy.Rece
 
 // resent is what becomes of a round whose link is spoilt.
 type resent struct {
-	spoil    func(slot phy.Slot, rx *phy.Reception)
+	spoil    func(s slot.Slot, rx *phy.Reception)
 	attempts int  // in all
 	attempt  int  // in which the shares are given
 	again    int  // times that D is sent again
@@ -312,18 +313,18 @@ func TestShareIsSentAgain(t *testing.T) {
 	const devices, limit = 3, 6
 	void := func(rx *phy.Reception) { rx.CheckPassed = false }
 	for name, x := range map[string]resent{
-		"received":            {func(phy.Slot, *phy.Reception) {}, 1, 0, 0, false},
+		"received":            {func(slot.Slot, *phy.Reception) {}, 1, 0, 0, false},
 		"linear check, twice": {onShare(2, void), 3, 0, 2, false},
 		"other gains, once":   {onShare(1, func(rx *phy.Reception) { rx.Pattern[0]++ }), 2, 0, 1, false},
 		"another scale, once": {onShare(1, func(rx *phy.Reception) { rx.Alpha *= 1.01 }), 2, 0, 1, false},
-		"after two void attempts": {func(s phy.Slot, rx *phy.Reception) {
-			if s.Attempt < 2 && s.Transmission == phy.TxC1 {
+		"after two void attempts": {func(s slot.Slot, rx *phy.Reception) {
+			if s.Attempt < 2 && s.Transmission == slot.TxC1 {
 				void(rx)
 			}
 			onShare(3, void)(s, rx)
 		}, 6, 2, 3, false},
-		"never": {func(s phy.Slot, rx *phy.Reception) {
-			if s.Attempt < 1 || s.Transmission == phy.TxShare {
+		"never": {func(s slot.Slot, rx *phy.Reception) {
+			if s.Attempt < 1 || s.Transmission == slot.TxShare {
 				void(rx)
 			}
 		}, limit, 1, 4, true},
@@ -370,14 +371,14 @@ func TestShareIsSentAgain(t *testing.T) {
 // always the same.
 func (l *sent) check(t *testing.T, k uint32, want resent) {
 	t.Helper()
-	share := phy.Slot{Round: k, Attempt: uint32(want.attempt), Transmission: phy.TxShare}
+	share := slot.Slot{Round: k, Attempt: uint32(want.attempt), Transmission: slot.TxShare}
 	first := slices.Index(l.slots, share)
 	if first < 0 || len(l.slots) != first+1+want.again {
 		t.Fatalf("sent were %v, want D last and %d times again", l.slots, want.again)
 	}
-	for n, slot := range l.slots[first:] {
-		if share.Again = uint8(n); slot != share {
-			t.Errorf("the share is sent again as %+v", slot)
+	for n, s := range l.slots[first:] {
+		if share.Again = uint8(n); s != share {
+			t.Errorf("the share is sent again as %+v", s)
 		}
 		for i, y := range l.payload[first+n] {
 			if !y.Equal(l.payload[first][i]) {
@@ -389,11 +390,11 @@ func (l *sent) check(t *testing.T, k uint32, want resent) {
 
 // Another scale is other gains, even where the pattern is the same.
 func TestOtherScale(t *testing.T) {
-	for _, at := range []phy.Transmission{phy.TxC0, phy.TxC1, phy.TxShare} {
+	for _, at := range []slot.Transmission{slot.TxC0, slot.TxC1, slot.TxShare} {
 		b := newBench(t, setup{
 			params: params(t, "lean-2048"), form: xmkckks.Short, devices: 2, sigma: 1, f: 8, seed: 24,
-			wrap: tapped(func(slot phy.Slot, rx *phy.Reception) {
-				if slot.Transmission == at {
+			wrap: tapped(func(s slot.Slot, rx *phy.Reception) {
+				if s.Transmission == at {
 					rx.Alpha = math.Nextafter(rx.Alpha, 0)
 				}
 			}),
@@ -412,10 +413,10 @@ func TestOtherScale(t *testing.T) {
 func TestSentAgainAtMost(t *testing.T) {
 	b := newBench(t, setup{
 		params: params(t, "lean-2048"), form: xmkckks.Short, devices: 1, f: 8, attempts: 1000, seed: 25,
-		wrap: tapped(func(slot phy.Slot, rx *phy.Reception) { rx.CheckPassed = slot.Transmission != phy.TxShare }),
+		wrap: tapped(func(s slot.Slot, rx *phy.Reception) { rx.CheckPassed = s.Transmission != slot.TxShare }),
 	})
 	out, err := b.engine.Run(t.Context(), 1, b.deltas())
-	if err != nil || !out.Skipped || out.Attempts != phy.MaxAgain+1 || out.Failures[phy.MaxAgain].Again != phy.MaxAgain {
+	if err != nil || !out.Skipped || out.Attempts != slot.MaxAgain+1 || out.Failures[slot.MaxAgain].Again != slot.MaxAgain {
 		t.Errorf("%d attempts, %v", out.Attempts, err)
 	}
 }
@@ -427,8 +428,8 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	b := newBench(t, setup{
 		params: params(t, "lean-2048"), form: xmkckks.Short, devices: 3, sigma: 1, f: 2, guard: guard, seed: 50,
-		wrap: tapped(func(slot phy.Slot, _ *phy.Reception) {
-			if slot.Transmission == phy.TxC1 {
+		wrap: tapped(func(s slot.Slot, _ *phy.Reception) {
+			if s.Transmission == slot.TxC1 {
 				cancel()
 			}
 		}),

@@ -16,6 +16,7 @@ import (
 
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 )
 
@@ -73,7 +74,7 @@ type Failure struct {
 	Again uint8
 	Check Check
 	// Transmission is the one at which the check failed; D for the witnesses.
-	Transmission phy.Transmission
+	Transmission slot.Transmission
 	// Reason is what the link saw, if it saw anything.
 	Reason string
 }
@@ -129,7 +130,7 @@ type Config struct {
 	Workers int
 	// Admit, if not nil, judges the gains of an attempt once b has passed its checks and
 	// before anything else is sent. A reason makes the attempt void.
-	Admit func(slot phy.Slot, rx *phy.Reception) (reason string)
+	Admit func(s slot.Slot, rx *phy.Reception) (reason string)
 }
 
 // Engine runs rounds. It is for one goroutine, and allocates nothing in a round
@@ -139,13 +140,13 @@ type Engine struct {
 	pool *pool
 	key  *xmkckks.AggregatedKey
 	c1   *xmkckks.AggregatedC1
-	rx   [phy.Transmissions]phy.Reception
+	rx   [slot.Transmissions]phy.Reception
 
 	keyEpoch uint32 // of the aggregated key
 	hasKey   bool
 
 	// The current attempt, for the tasks below.
-	slot    phy.Slot
+	slot    slot.Slot
 	shared  bool        // the devices were asked for their shares of this round
 	shares  []zq.Vector // of each device, once it has given it
 	delta   [][]float64 // the caller's, nil between rounds
@@ -182,7 +183,7 @@ func New(cfg Config) (*Engine, error) {
 	}
 	m, symbols := cfg.Context.Modulus(), cfg.Uplink.PatternSymbols()
 	for t := range e.rx {
-		e.rx[t] = phy.Reception{Y: m.NewVector(e.length(phy.Transmission(t))), Pattern: make([]int64, symbols)}
+		e.rx[t] = phy.Reception{Y: m.NewVector(e.length(slot.Transmission(t))), Pattern: make([]int64, symbols)}
 	}
 	e.prepare, e.sendKey, e.sendC0, e.sendC1 = e.prepareOne, e.sendKeyOne, e.sendC0One, e.sendC1One
 	e.sendShare, e.sendAgain = e.sendShareOne, e.sendAgainOne
@@ -193,8 +194,8 @@ func New(cfg Config) (*Engine, error) {
 func (e *Engine) Close() { e.pool.close() }
 
 // length gives the number of coefficients of a transmission.
-func (e *Engine) length(t phy.Transmission) int {
-	if t == phy.TxKey || t == phy.TxC1 {
+func (e *Engine) length(t slot.Transmission) int {
+	if t == slot.TxKey || t == slot.TxC1 {
 		return e.cfg.Context.Params.N
 	}
 	return e.cfg.Context.Revealed()
@@ -217,7 +218,7 @@ func (e *Engine) Run(ctx context.Context, k uint32, delta [][]float64) (Outcome,
 	e.delta = delta
 	defer func() { e.delta = nil }()
 	var out Outcome
-	e.slot, e.shared = phy.Slot{Round: k}, false
+	e.slot, e.shared = slot.Slot{Round: k}, false
 	for number := range uint32(e.cfg.Attempts) {
 		failure, err := e.attempt(ctx, number)
 		if err != nil {
@@ -228,11 +229,11 @@ func (e *Engine) Run(ctx context.Context, k uint32, delta [][]float64) (Outcome,
 			out.Failures = append(out.Failures, failure)
 		}
 		if failure.Check == 0 || e.cfg.Policy == Measure {
-			out.M, out.Attempt, out.Alpha = e.m, e.slot.Attempt, e.rx[phy.TxC0].Alpha
+			out.M, out.Attempt, out.Alpha = e.m, e.slot.Attempt, e.rx[slot.TxC0].Alpha
 			out.Clipped = e.countClipped()
 			return out, nil
 		}
-		if failure.Check == Witness || e.slot.Again == phy.MaxAgain {
+		if failure.Check == Witness || e.slot.Again == slot.MaxAgain {
 			break // D was received, and there is no other for this round
 		}
 	}
@@ -280,30 +281,30 @@ func (e *Engine) encrypt(ctx context.Context) (f Failure, err error) {
 		return f, err
 	}
 	// Phase 2: c~0 and c~1 (Eqs. 11 and 12).
-	if f, err = e.transmit(ctx, e.at(phy.TxC0), e.sendC0); err != nil || f.Check != 0 {
+	if f, err = e.transmit(ctx, e.at(slot.TxC0), e.sendC0); err != nil || f.Check != 0 {
 		return f, err
 	}
-	if f, err = e.transmit(ctx, e.at(phy.TxC1), e.sendC1); err != nil || f.Check != 0 {
+	if f, err = e.transmit(ctx, e.at(slot.TxC1), e.sendC1); err != nil || f.Check != 0 {
 		return f, err
 	}
-	e.cfg.Context.SetC1(e.c1, e.rx[phy.TxC1].Y)
+	e.cfg.Context.SetC1(e.c1, e.rx[slot.TxC1].Y)
 	return f, nil
 }
 
 // aggregateKey goes through phase 1, b~ = sum H_i b_i + w_b (Eq. 9), unless there is a
 // b~ to use again. A new key epoch makes every b_i another.
 func (e *Engine) aggregateKey(ctx context.Context) (f Failure, err error) {
-	slot, epoch := e.at(phy.TxKey), e.cfg.Devices[0].Epoch()
+	s, epoch := e.at(slot.TxKey), e.cfg.Devices[0].Epoch()
 	if e.cfg.KeyRound != 0 {
 		if e.hasKey && epoch == e.keyEpoch {
 			return f, nil
 		}
-		slot.Round = e.cfg.KeyRound
+		s.Round = e.cfg.KeyRound
 	}
-	if f, err = e.transmit(ctx, slot, e.sendKey); err != nil || f.Check != 0 {
+	if f, err = e.transmit(ctx, s, e.sendKey); err != nil || f.Check != 0 {
 		return f, err
 	}
-	e.cfg.Context.SetKey(e.key, e.rx[phy.TxKey].Y)
+	e.cfg.Context.SetKey(e.key, e.rx[slot.TxKey].Y)
 	e.hasKey, e.keyEpoch = true, epoch
 	return f, nil
 }
@@ -311,14 +312,14 @@ func (e *Engine) aggregateKey(ctx context.Context) (f Failure, err error) {
 // finish goes through phases 3 and 4 with what send gives.
 func (e *Engine) finish(ctx context.Context, send func(i int)) (f Failure, err error) {
 	// Phase 3: D~ = sum H_j D_j + w_D (Eq. 13).
-	if f, err = e.transmit(ctx, e.at(phy.TxShare), send); err != nil || f.Check != 0 {
+	if f, err = e.transmit(ctx, e.at(slot.TxShare), send); err != nil || f.Check != 0 {
 		return f, err
 	}
 	// Phase 4: M_k (Eq. 17).
-	c0, share := &e.rx[phy.TxC0], &e.rx[phy.TxShare]
+	c0, share := &e.rx[slot.TxC0], &e.rx[slot.TxShare]
 	err = e.cfg.Server.Recover(e.m, c0.Y, share.Y, c0.Alpha)
 	if errors.Is(err, xmkckks.ErrWitness) {
-		f, err = e.failure(phy.TxShare), nil
+		f, err = e.failure(slot.TxShare), nil
 		f.Check = Witness
 	}
 	if err != nil || e.cfg.Policy != Measure {
@@ -331,13 +332,13 @@ func (e *Engine) finish(ctx context.Context, send func(i int)) (f Failure, err e
 // first check that failed.
 func (e *Engine) measure(f Failure) Failure {
 	if f.Check == Witness {
-		c0, share := &e.rx[phy.TxC0], &e.rx[phy.TxShare]
+		c0, share := &e.rx[slot.TxC0], &e.rx[slot.TxShare]
 		e.cfg.Server.Coefficients(e.m, c0.Y, share.Y)
 		for p := range e.m {
 			e.m[p] /= c0.Alpha * e.cfg.Context.Params.Lambda()
 		}
 	}
-	for t := range phy.Transmission(phy.Transmissions) {
+	for t := range slot.Transmission(slot.Transmissions) {
 		if first := e.judge(t); first.Check != 0 {
 			return first
 		}
@@ -346,19 +347,19 @@ func (e *Engine) measure(f Failure) Failure {
 }
 
 // at returns the slot of a transmission in the current attempt.
-func (e *Engine) at(t phy.Transmission) phy.Slot {
-	slot := e.slot
-	slot.Transmission = t
-	return slot
+func (e *Engine) at(t slot.Transmission) slot.Slot {
+	s := e.slot
+	s.Transmission = t
+	return s
 }
 
 // transmit carries one transmission, and judges it unless all are measured together.
-func (e *Engine) transmit(ctx context.Context, slot phy.Slot, send func(i int)) (Failure, error) {
+func (e *Engine) transmit(ctx context.Context, s slot.Slot, send func(i int)) (Failure, error) {
 	if err := ctx.Err(); err != nil {
 		return Failure{}, err
 	}
-	t := slot.Transmission
-	if err := e.cfg.Uplink.Open(ctx, slot, e.length(t)); err != nil {
+	t := s.Transmission
+	if err := e.cfg.Uplink.Open(ctx, s, e.length(t)); err != nil {
 		return Failure{}, fmt.Errorf("transmission of %v: %w", t, err)
 	}
 	if err := e.each(send); err != nil {
@@ -374,13 +375,13 @@ func (e *Engine) transmit(ctx context.Context, slot phy.Slot, send func(i int)) 
 }
 
 // failure returns what a check that fails at a transmission is reported with.
-func (e *Engine) failure(t phy.Transmission) Failure {
+func (e *Engine) failure(t slot.Transmission) Failure {
 	return Failure{Attempt: e.slot.Attempt, Again: e.slot.Again, Transmission: t}
 }
 
 // judge checks what was received in a transmission against that of b.
-func (e *Engine) judge(t phy.Transmission) Failure {
-	f, rx, key := e.failure(t), &e.rx[t], &e.rx[phy.TxKey]
+func (e *Engine) judge(t slot.Transmission) Failure {
+	f, rx, key := e.failure(t), &e.rx[t], &e.rx[slot.TxKey]
 	if !rx.CheckPassed {
 		f.Check, f.Reason = LinearCheck, rx.Reason
 	} else if !slices.Equal(rx.Pattern, key.Pattern) || rx.Alpha != key.Alpha {
@@ -397,8 +398,8 @@ func (e *Engine) judge(t phy.Transmission) Failure {
 
 // admit asks Config.Admit about an attempt's gains, which b has shown. Nothing was
 // answered yet, so that an attempt that is not admitted costs a device nothing.
-func (e *Engine) admit(t phy.Transmission) (reason string) {
-	if e.cfg.Admit == nil || t != phy.TxKey {
+func (e *Engine) admit(t slot.Transmission) (reason string) {
+	if e.cfg.Admit == nil || t != slot.TxKey {
 		return ""
 	}
 	return e.cfg.Admit(e.at(t), &e.rx[t])
@@ -458,4 +459,4 @@ func (e *Engine) sendAgainOne(i int) {
 
 // Received gives what the server received in the transmission of the last
 // attempt. The caller must not change it.
-func (e *Engine) Received(t phy.Transmission) *phy.Reception { return &e.rx[t] }
+func (e *Engine) Received(t slot.Transmission) *phy.Reception { return &e.rx[t] }

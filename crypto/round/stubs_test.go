@@ -6,6 +6,7 @@ import (
 
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
+	"ringwave/phy/slot"
 )
 
 // openGuard lets every share be given. It keeps nothing, so that a test can run
@@ -32,13 +33,13 @@ func (g *tally) Answer(r xmkckks.ShareRecord) error {
 // tap is an uplink that shows, and may change, what the server receives.
 type tap struct {
 	phy.Uplink
-	slot  phy.Slot
-	after func(slot phy.Slot, rx *phy.Reception)
+	slot  slot.Slot
+	after func(s slot.Slot, rx *phy.Reception)
 }
 
-func (l *tap) Open(ctx context.Context, slot phy.Slot, n int) error {
-	l.slot = slot
-	return l.Uplink.Open(ctx, slot, n)
+func (l *tap) Open(ctx context.Context, s slot.Slot, n int) error {
+	l.slot = s
+	return l.Uplink.Open(ctx, s, n)
 }
 
 func (l *tap) Receive(ctx context.Context, rx *phy.Reception) error {
@@ -51,11 +52,11 @@ func (l *tap) Receive(ctx context.Context, rx *phy.Reception) error {
 
 // tapped gives a setup's wrap that calls the functions in turn after each
 // reception.
-func tapped(after ...func(phy.Slot, *phy.Reception)) func(phy.Uplink) phy.Uplink {
+func tapped(after ...func(slot.Slot, *phy.Reception)) func(phy.Uplink) phy.Uplink {
 	return func(u phy.Uplink) phy.Uplink {
-		return &tap{Uplink: u, after: func(slot phy.Slot, rx *phy.Reception) {
+		return &tap{Uplink: u, after: func(s slot.Slot, rx *phy.Reception) {
 			for _, f := range after {
-				f(slot, rx)
+				f(s, rx)
 			}
 		}}
 	}
@@ -64,10 +65,10 @@ func tapped(after ...func(phy.Slot, *phy.Reception)) func(phy.Uplink) phy.Uplink
 // altered is a channel whose scaled gains a test changes.
 type altered struct {
 	phy.Gains
-	change func(h []float64, round, attempt uint32, t phy.Transmission)
+	change func(h []float64, round, attempt uint32, t slot.Transmission)
 }
 
 func (g *altered) Scaled(dst []float64, round, attempt uint32, t int) {
 	g.Gains.Scaled(dst, round, attempt, t)
-	g.change(dst, round, attempt, phy.Transmission(t))
+	g.change(dst, round, attempt, slot.Transmission(t))
 }

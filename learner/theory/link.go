@@ -12,6 +12,7 @@ import (
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
 	"ringwave/phy/channel"
+	"ringwave/phy/slot"
 )
 
 // Uplink is the encryption and the channel of a setting.
@@ -71,7 +72,7 @@ func newLink(u Uplink, devices int, deltaMax float64, rounds int, root keystream
 // learn reads the gains of a round into the truth: sum_i (h_i/mu_i) Delta f_i, and the
 // deviation of epsilon given these gains.
 func (l *link) learn(k int, delta [][]float64) {
-	l.channel.Scaled(l.scaled, uint32(k), 0, int(phy.TxC0))
+	l.channel.Scaled(l.scaled, uint32(k), 0, int(slot.TxC0))
 	sum := 0.0
 	for i, h := range l.scaled {
 		sum += h / l.channel.Alpha() * (delta[i][0] / l.mu[i])
