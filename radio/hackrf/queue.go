@@ -81,8 +81,8 @@ func (q *queue) put(src []complex64, at radio.SampleIndex, burstEnd bool) (end r
 	start := int(q.tail) & (len(q.ring) - 1)
 	q.mu.Unlock()
 	first := min(len(src), (len(q.ring)-start)/sampleBytes)
-	clipped = encode(q.ring[start:], src[:first])
-	clipped += encode(q.ring, src[first:])
+	clipped = samples.Encode(q.ring[start:], src[:first]).Limited
+	clipped += samples.Encode(q.ring, src[first:]).Limited
 
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -384,7 +384,7 @@ func (r *receiver) untilMark() int {
 
 // take decodes the next samples.
 func (r *receiver) take(dst []complex64, meta *radio.Meta) {
-	if clipped := decode(dst, r.rest); clipped > 0 {
+	if clipped := samples.Decode(dst, r.rest).Clipped; clipped > 0 {
 		meta.Clipped += radio.SampleCount(clipped)
 		meta.Flags |= radio.Clipped
 	}

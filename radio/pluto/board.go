@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"ringwave/radio"
+	"ringwave/radio/iq"
 )
 
 // The names of the board's drivers.
@@ -67,11 +68,11 @@ type board struct {
 	tones []attribute
 }
 
-// port is a device with samples.
+// port is a device with samples. Ports compare by ==, which tells boards apart.
 type port struct {
 	device string // its id
 	mask   string // of I and Q, as OPEN has it
-	format format
+	format iq.Config
 	// status is the register access, with an empty name where there is none.
 	status attribute
 }

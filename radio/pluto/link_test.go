@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"math"
 	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"ringwave/radio"
+	"ringwave/radio/iq"
 )
 
 // script is a connection to a board that says what is given, whatever it is asked,
@@ -154,11 +154,13 @@ func TestParseBoard(t *testing.T) {
 	if b.model != "A <B>" || b.serial != "12" || b.firmware != "v0.38" || b.phy != "iio:device1" {
 		t.Errorf("%+v", b)
 	}
+	low, _ := parseFormat("le:S12/16>>0")
+	high, _ := parseFormat("le:S16/16>>0")
 	// Masks count channels as they are listed.
-	if rx := b.ports[radio.Receive]; rx.device != "iio:device4" || rx.mask != "00000006" || rx.format.bits != 12 || rx.status.String() != "iio:device4 DEBUG direct_reg_access" {
+	if rx := b.ports[radio.Receive]; rx.device != "iio:device4" || rx.mask != "00000006" || rx.format != low || rx.status.String() != "iio:device4 DEBUG direct_reg_access" {
 		t.Errorf("%+v", rx)
 	}
-	if tx := b.ports[radio.Transmit]; tx.device != "iio:device3" || tx.mask != "00000006" || tx.format.bits != 16 || tx.status.name != "" {
+	if tx := b.ports[radio.Transmit]; tx.device != "iio:device3" || tx.mask != "00000006" || tx.format != high || tx.status.name != "" {
 		t.Errorf("%+v", tx)
 	}
 	if len(b.tones) != 1 || b.tones[0].String() != "iio:device3 OUTPUT altvoltage0 raw" {
@@ -243,7 +245,7 @@ func TestFormats(t *testing.T) {
 		for code, want := range codes {
 			x := []complex64{complex(float32(code)/fullScale, 0)}
 			got := make([]byte, 4)
-			if clipped := f.encode(got, x); clipped != 0 || [2]byte(got) != want {
+			if clipped := iq.New(f).Encode(got, x).Limited; clipped != 0 || [2]byte(got) != want {
 				t.Errorf("%s: %d is % x, want % x; %d clipped", format, code, got[:2], want, clipped)
 			}
 			back := make([]complex64, 1)
@@ -251,7 +253,7 @@ func TestFormats(t *testing.T) {
 			if code == fullScale || code == -fullScale {
 				atLimit = 1
 			}
-			if clipped := f.decode(back, got); back[0] != x[0] || clipped != atLimit {
+			if clipped := iq.New(f).Decode(back, got).Clipped; back[0] != x[0] || clipped != atLimit {
 				t.Errorf("%s: %d comes back as %v, %d clipped", format, code, back, clipped)
 			}
 		}
@@ -259,51 +261,12 @@ func TestFormats(t *testing.T) {
 	// A 12-bit number whose sign is not extended, and the lowest of all.
 	f, _ := parseFormat("le:S12/16>>0")
 	x := make([]complex64, 2)
-	if clipped := f.decode(x, []byte{0xff, 0x0f, 0, 0, 0, 8, 0, 0}); clipped != 1 || real(x[0]) != -1.0/2047 || real(x[1]) != -2048.0/2047 {
+	if clipped := iq.New(f).Decode(x, []byte{0xff, 0x0f, 0, 0, 0, 8, 0, 0}).Clipped; clipped != 1 || real(x[0]) != -1.0/2047 || real(x[1]) != -2048.0/2047 {
 		t.Errorf("%v, %d clipped", x, clipped)
 	}
 	for _, bad := range []string{"", "le:S12", "xx:S12/16>>0", "le:u12/16>>0", "le:S12/16>>5", "le:S8/16>>0", "le:S12/16X2>>0", "le:S17/16>>0"} {
 		if _, err := parseFormat(bad); err == nil {
 			t.Errorf("%q was taken", bad)
 		}
-	}
-}
-
-// Every amplitude goes to the nearest integer within the limits.
-func TestQuantise(t *testing.T) {
-	inf := float32(math.Inf(1))
-	for k := -2060 * 2; k <= 2060*2; k++ {
-		v := float32(k) / 2 / fullScale
-		for _, v := range []float32{v, math.Nextafter32(v, inf), math.Nextafter32(v, -inf)} {
-			code, clipped := quantise(v)
-			exact := float64(v) * fullScale
-			if d := math.Abs(float64(code) - exact); !clipped && d > 0.5 || clipped && (math.Abs(exact) < fullScale+0.5 || code != fullScale && code != -fullScale) {
-				t.Errorf("%v: %d, clipped %v", v, code, clipped)
-			}
-		}
-	}
-	if code, clipped := quantise(float32(math.NaN())); code != 0 || !clipped {
-		t.Errorf("NaN: %d", code)
-	}
-}
-
-func BenchmarkDecode(b *testing.B) {
-	f, _ := parseFormat("le:S12/16>>0")
-	src, dst := make([]byte, 1<<18), make([]complex64, 1<<16)
-	b.SetBytes(int64(len(dst)))
-	for range b.N {
-		f.decode(dst, src)
-	}
-}
-
-func BenchmarkEncode(b *testing.B) {
-	f, _ := parseFormat("le:S16/16>>0")
-	dst, src := make([]byte, 1<<18), make([]complex64, 1<<16)
-	for i := range src {
-		src[i] = complex(float32(i%251)/251-0.5, float32(i%127)/127-0.5)
-	}
-	b.SetBytes(int64(len(src)))
-	for range b.N {
-		f.encode(dst, src)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ringwave/radio"
+	"ringwave/radio/iq"
 )
 
 // closeGrace is how long a stream that is closed may wait for the block under way,
@@ -32,7 +33,8 @@ type block struct {
 // receiver is the receive stream of a device. One goroutine reads blocks from the
 // board into a ring; Read takes them from there.
 type receiver struct {
-	d *Device
+	d     *Device
+	codec *iq.Codec
 
 	mu       sync.Mutex
 	state    radio.State
@@ -71,7 +73,7 @@ func (d *Device) OpenReceiver(ctx context.Context) (radio.Receiver, error) {
 		return nil, fmt.Errorf("opening the receiver of %s: %w", d.info.URI, err)
 	}
 	e := d.nextEpoch()
-	r := &receiver{d: d, epoch: e, readEpoch: e, stop: make(chan struct{})}
+	r := &receiver{d: d, codec: iq.New(d.board.ports[radio.Receive].format), epoch: e, readEpoch: e, stop: make(chan struct{})}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -352,7 +354,7 @@ func (r *receiver) ReadUntil(ctx context.Context, dst []complex64, until radio.S
 	if len(r.marks) > 0 {
 		n = int(min(radio.SampleIndex(n), r.marks[0].at-r.pos))
 	}
-	meta.Clipped = radio.SampleCount(r.d.board.ports[radio.Receive].format.decode(dst[:n], b.data))
+	meta.Clipped = radio.SampleCount(r.codec.Decode(dst[:n], b.data).Clipped)
 	if meta.Clipped > 0 {
 		meta.Flags |= radio.Clipped
 	}

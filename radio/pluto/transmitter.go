@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ringwave/radio"
+	"ringwave/radio/iq"
 )
 
 // drainGrace is how long sending what was written may take on Close, beyond the time
@@ -31,6 +32,7 @@ type burst struct {
 // board; Write fills the window that it takes them from.
 type transmitter struct {
 	d       *Device
+	codec   *iq.Codec
 	events  *radio.EventQueue
 	clipped atomic.Int64
 
@@ -91,7 +93,7 @@ func (d *Device) OpenTransmitter(ctx context.Context) (radio.Transmitter, error)
 	if err := d.off(); err != nil {
 		return nil, fmt.Errorf("opening the transmitter of %s: %w", d.info.URI, err)
 	}
-	t := &transmitter{d: d, events: radio.NewEventQueue(), epoch: d.nextEpoch()}
+	t := &transmitter{d: d, codec: iq.New(d.board.ports[radio.Transmit].format), events: radio.NewEventQueue(), epoch: d.nextEpoch()}
 	t.hurry, t.hurryUp = context.WithCancel(context.Background())
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -345,7 +347,7 @@ func (t *transmitter) Write(ctx context.Context, src []complex64, meta radio.TxM
 // store puts samples into the window.
 func (t *transmitter) store(at radio.SampleIndex, src []complex64) {
 	data := make([]byte, sampleBytes*len(src))
-	t.clipped.Add(int64(t.d.board.ports[radio.Transmit].format.encode(data, src)))
+	t.clipped.Add(int64(t.codec.Encode(data, src).Limited))
 	t.segments = append(t.segments, segment{at, data})
 	t.stored += len(src)
 	t.tail = at + radio.SampleIndex(len(src))

@@ -111,7 +111,7 @@ func (m *Metadata) parseGlobal(top object) error {
 		return err
 	}
 	m.Datatype = Datatype(datatype)
-	if m.Datatype.sampleBytes() == 0 {
+	if _, ok := m.Datatype.format(); !ok {
 		return g.wrong("core:datatype", datatype, allowedDatatypes)
 	}
 	if m.Version, err = g.text("core:version", true); err != nil {

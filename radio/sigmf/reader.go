@@ -15,6 +15,7 @@ import (
 
 	"ringwave/radio"
 	"ringwave/radio/intake"
+	"ringwave/radio/iq"
 )
 
 // Options say how a recording is opened.
@@ -31,6 +32,7 @@ type Recording struct {
 	data  *os.File
 	n     radio.SampleCount
 	scale float64
+	codec *iq.Codec
 
 	mu      sync.Mutex
 	players map[*player]bool
@@ -59,6 +61,7 @@ func Open(path string, opt Options) (*Recording, error) {
 	if r.scale == 0 || r.meta.Datatype == CF32 {
 		r.scale = r.meta.Datatype.customaryScale()
 	}
+	r.codec = r.meta.Datatype.codec(r.scale)
 	if r.data, err = os.Open(r.base + dataSuffix); err != nil {
 		return nil, err
 	}
@@ -352,7 +355,7 @@ func (p *player) ReadUntil(ctx context.Context, dst []complex64, until radio.Sam
 		}
 		return 0, meta, fmt.Errorf("%s: %w", p.r.base+dataSuffix, err)
 	}
-	if meta.Invalid = p.r.meta.Datatype.decode(dst[:n], p.raw, p.r.scale); meta.Invalid > 0 {
+	if meta.Invalid = radio.SampleCount(p.r.codec.Decode(dst[:n], p.raw).Invalid); meta.Invalid > 0 {
 		meta.Flags |= radio.Invalid
 	}
 	p.describe(&meta, k, n)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"ringwave/radio"
+	"ringwave/radio/iq"
 )
 
 const (
@@ -71,6 +72,7 @@ type Writer struct {
 	cfg      Config
 	base     string // path without suffix
 	scale    float64
+	codec    *iq.Codec
 	data     *os.File
 	digest   hash.Hash
 	buffer   []byte
@@ -99,6 +101,7 @@ func Create(base string, cfg Config) (*Writer, error) {
 	if cfg.Datatype != CF32 {
 		w.scale = float64(w.cfg.FullScale) / cfg.Datatype.limit()
 	}
+	w.codec = cfg.Datatype.codec(w.scale)
 	if err := w.vacant(); err != nil {
 		return nil, err
 	}
@@ -126,7 +129,7 @@ func (cfg Config) check(base string) error {
 	wrong := func(key string, value any, allowed string) error {
 		return &FormatError{base, key, fmt.Sprint(value), allowed}
 	}
-	if cfg.Datatype.sampleBytes() == 0 {
+	if _, ok := cfg.Datatype.format(); !ok {
 		return wrong("the datatype", fmt.Sprintf("%q", string(cfg.Datatype)), allowedDatatypes)
 	}
 	if !(cfg.SampleRate >= 1 && cfg.SampleRate <= maxRate) {
@@ -275,15 +278,16 @@ const encodeBlock = 1 << 14
 
 func (w *Writer) append(samples []complex64) error {
 	for part := range slices.Chunk(samples, encodeBlock) {
-		var c counts
-		w.buffer, c = w.cfg.Datatype.encode(w.buffer[:0], part, w.scale)
+		size := len(part) * w.cfg.Datatype.sampleBytes()
+		w.buffer = slices.Grow(w.buffer[:0], size)[:size]
+		c := w.codec.Encode(w.buffer, part)
 		w.digest.Write(w.buffer) // a hash does not fail
 		if _, err := w.data.Write(w.buffer); err != nil {
 			return fmt.Errorf("recording %s: %w", w.base, err)
 		}
 		w.written.Samples += radio.SampleCount(len(part))
-		w.written.Clipped += c.clipped
-		w.written.Invalid += c.invalid
+		w.written.Clipped += radio.SampleCount(c.Clipped)
+		w.written.Invalid += radio.SampleCount(c.Invalid)
 	}
 	return nil
 }

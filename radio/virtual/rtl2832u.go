@@ -3,10 +3,10 @@ package virtual
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"ringwave/radio"
+	"ringwave/radio/iq"
 )
 
 // RTL2832UConfig describes an emulated receiver with an RTL2832U.
@@ -353,15 +353,11 @@ func (b *RTL2832U) convert(dst []byte, src []complex64) {
 		}
 		return
 	}
-	for k, x := range src {
-		dst[2*k], dst[2*k+1] = offsetBinary(real(x)), offsetBinary(imag(x))
-	}
+	rtlConverter.Encode(dst, src)
 }
 
-// offsetBinary is the converter: 256 levels over -1 to 1, clipping beyond.
-func offsetBinary(x float32) byte {
-	return byte(min(max(math.Floor(float64(x)*128+128), 0), 255))
-}
+// rtlConverter has 256 levels over -1 to 1, and clips beyond.
+var rtlConverter = iq.New(iq.Config{Format: iq.CU8, Step: 1.0 / 128})
 
 // send fills transfers, and then the buffer, which keeps what is newest. What is in
 // the buffer came before: a transfer that is queued has emptied it.

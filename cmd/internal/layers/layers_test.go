@@ -42,6 +42,7 @@ var table = map[string]string{
 	"radio/guard":         "radio",
 	"radio/hackrf":        "radio/...",
 	"radio/intake":        "",
+	"radio/iq":            "",
 	"radio/loopback":      "radio/...",
 	"radio/pluto":         "radio/...",
 	"radio/rtlsdr":        "radio/...",

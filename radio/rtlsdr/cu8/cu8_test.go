@@ -80,25 +80,6 @@ func receiver(t *testing.T, p *tape, silence time.Duration) (*cu8.Receiver, *dev
 
 func bytesOf(n int) []byte { return make([]byte, 2*n) }
 
-// Every pair of bytes.
-func TestConvert(t *testing.T) {
-	src := make([]byte, 0, 2<<16)
-	for i := range 256 {
-		for q := range 256 {
-			src = append(src, byte(i), byte(q))
-		}
-	}
-	dst := make([]complex64, 1<<16)
-	if clipped := cu8.Convert(dst, src); clipped != 4*256-4 {
-		t.Errorf("%d clipped", clipped)
-	}
-	for k, x := range dst {
-		if i, q := float64(real(x))*128+127.5, float64(imag(x))*128+127.5; i != float64(k>>8) || q != float64(k&255) {
-			t.Fatalf("%d, %d become %v", k>>8, k&255, x)
-		}
-	}
-}
-
 // Losses move indices on; what nobody can count does not, and begins an epoch.
 func TestLosses(t *testing.T) {
 	r, _ := receiver(t, newTape(io.ErrUnexpectedEOF,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ringwave/radio"
+	"ringwave/radio/iq"
 	"ringwave/radio/usb"
 )
 
@@ -178,8 +179,11 @@ func (r *Receiver) Settle(inFlight int) {
 	r.steps = append(r.steps, step{r.blocks + int64(inFlight) + 1, r.epoch})
 }
 
+// samples is the format of blocks: +-1 is half a step beyond the outermost bytes.
+var samples = iq.New(iq.Config{Format: iq.CU8, Step: 1.0 / 128})
+
 // ClipLevel is that of 8 bits.
-func (r *Receiver) ClipLevel() radio.Amplitude { return radio.Amplitude(amplitude[255]) }
+func (r *Receiver) ClipLevel() radio.Amplitude { return 127.5 / 128 }
 
 // Read gives samples of one block.
 func (r *Receiver) Read(ctx context.Context, dst []complex64) (int, radio.Meta, error) {
@@ -208,7 +212,7 @@ func (r *Receiver) ReadUntil(ctx context.Context, dst []complex64, until radio.S
 		meta.Flags |= radio.Overrun
 		r.gaps = nil
 	}
-	if meta.Clipped = Convert(dst[:n], r.data); meta.Clipped > 0 {
+	if meta.Clipped = radio.SampleCount(samples.Decode(dst[:n], r.data).Clipped); meta.Clipped > 0 {
 		meta.Flags |= radio.Clipped
 	}
 	r.data = r.data[2*n:]
