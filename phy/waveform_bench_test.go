@@ -9,6 +9,7 @@ import (
 	"ringwave/phy/modem"
 	"ringwave/phy/slot"
 	"ringwave/radio"
+	"ringwave/radio/iq"
 )
 
 // leanPrime and leanLengths are lean-2048's: b and c1 whole, of c0 and D the
@@ -86,11 +87,11 @@ func BenchmarkWaveformTransmit(b *testing.B) {
 			chain()
 			samples := w.sender.devices[0].samples
 			b.Run("complex64", func(b *testing.B) { besideCopy(b, samples, chain) })
-			codes := make([]int8, 2*len(samples))
+			codes := make([]byte, 2*len(samples))
 			b.Run("int8", func(b *testing.B) {
 				besideCopy(b, samples, func() {
 					chain()
-					modem.Quantise8(codes, w.sender.devices[0].samples)
+					converter.Encode(codes, w.sender.devices[0].samples)
 				})
 			})
 		})
@@ -113,7 +114,7 @@ func BenchmarkWaveformReceive(b *testing.B) {
 			b.Run("complex64", func(b *testing.B) { besideCopy(b, w.finder.capture.samples, chain) })
 			b.Run("int8", func(b *testing.B) {
 				besideCopy(b, w.finder.capture.samples, func() {
-					modem.Dequantise8(w.finder.capture.samples, codes)
+					converter.Decode(w.finder.capture.samples, codes)
 					chain()
 				})
 			})
@@ -133,13 +134,16 @@ func readAgain(w *Waveform) (failure string) {
 	return w.reader.decode(g, e, &w.report)
 }
 
+// converter is of 8 bits, signed.
+var converter = iq.New(iq.Config{Format: iq.CI8, Step: 1.0 / 127})
+
 // heardFrame gives a link whose capture is of 8 bits, and readable, and its codes.
-func heardFrame(b *testing.B, cfg modem.Config) (w *Waveform, codes []int8) {
+func heardFrame(b *testing.B, cfg modem.Config) (w *Waveform, codes []byte) {
 	const devices, level = 3, 1.0 / 4
 	m := newModulus(b, leanPrime)
 	a := newAir(b, devices, scene{sigma: 0.3, bits: -1, noiseStd: level * noiseFor(cfg, 50)})
 	w = newWaveform(b, a, m, func(c *WaveformConfig) {
-		c.Modem, c.Receive = cfg, modem.Receive{Tracking: modem.Line, Clip: modem.Rail8}
+		c.Modem, c.Receive = cfg, modem.Receive{Tracking: modem.Line, Clip: 126.5 / 127}
 		c.OnTransmission = func(_ context.Context, s slot.Slot, at radio.SampleIndex) error {
 			a.gains.Scaled(a.h, s.Round, s.Attempt, int(s.Transmission))
 			for i, h := range a.h {
@@ -154,9 +158,9 @@ func heardFrame(b *testing.B, cfg modem.Config) (w *Waveform, codes []int8) {
 	rx := Reception{Y: m.NewVector(leanLengths[slot.TxKey]), Pattern: make([]int64, w.PatternSymbols())}
 	for k := range uint32(20) {
 		sendOver(b, w, slot.Slot{Round: k}, randomPayloads(m, devices, leanLengths[slot.TxKey], rnd), &rx)
-		codes = make([]int8, 2*len(w.finder.capture.samples))
-		clipped := modem.Quantise8(codes, w.finder.capture.samples)
-		modem.Dequantise8(w.finder.capture.samples, codes)
+		codes = make([]byte, 2*len(w.finder.capture.samples))
+		clipped := converter.Encode(codes, w.finder.capture.samples).Clipped
+		converter.Decode(w.finder.capture.samples, codes)
 		if clipped == 0 && readAgain(w) == "" {
 			return w, codes
 		}

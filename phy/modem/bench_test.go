@@ -104,11 +104,3 @@ func BenchmarkDemodulate(b *testing.B) {
 		}
 	}
 }
-
-// BenchmarkQuantise converts to 8 bits and back.
-func BenchmarkQuantise(b *testing.B) {
-	x := benchCapture(b, rootRaised(8))
-	codes := make([]int8, 2*len(x))
-	b.Run("to8", func(b *testing.B) { over(b, len(x), func() { Quantise8(codes, x) }) })
-	b.Run("from8", func(b *testing.B) { over(b, len(x), func() { Dequantise8(x, codes) }) })
-}

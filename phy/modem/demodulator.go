@@ -43,7 +43,7 @@ type Receive struct {
 	// stands for DefaultBlock.
 	Block Symbols
 	// Clip is the magnitude of a component from which a sample counts as clipped:
-	// Rail8 or Rail16, or 0 for none.
+	// radio.ClipLevel tells it; 0 for none.
 	Clip Amplitude
 }
 

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/cmplx"
 	"testing"
+
+	"ringwave/radio/iq"
 )
 
 // An offset of up to 1e-4 cycles a sample is found and followed over 100,000
@@ -62,6 +64,15 @@ func TestNoAxisIsSaid(t *testing.T) {
 	}
 }
 
+// fullScale is the integer that 8-bit converters have for an amplitude of 1.
+const fullScale = 127
+
+// converter is of 8 bits.
+var converter = iq.New(iq.Config{Format: iq.CI8, Step: 1.0 / fullScale})
+
+// clipLevel is the amplitude that only the converter's ends reach.
+const clipLevel Amplitude = (fullScale - 0.5) / fullScale
+
 // 8-bit converters at both ends leave the error of uniform rounding, the back-off
 // of signal and filter counted in.
 func TestEightBits(t *testing.T) {
@@ -74,19 +85,19 @@ func TestEightBits(t *testing.T) {
 		for k := range samples {
 			samples[k] *= backOff
 		}
-		codes := make([]int8, 2*len(samples))
-		if c := Quantise8(codes, samples); c != 0 {
-			t.Fatalf("%s: %d samples clipped", name, c)
+		codes := make([]byte, 2*len(samples))
+		if n := converter.Encode(codes, samples); n.Clipped != 0 {
+			t.Fatalf("%s: %d samples clipped", name, n.Clipped)
 		}
-		Dequantise8(samples, codes)
+		converter.Decode(samples, codes)
 		sync := mustFind(t, mustDetector(t, cfg, Search{MaxOffset: 1e-4}), samples)
-		y, _ := demodulate(t, cfg, Receive{Tracking: Line, Clip: Rail8}, samples, sync, n)
+		y, _ := demodulate(t, cfg, Receive{Tracking: Line, Clip: clipLevel}, samples, sync, n)
 		want := s.want(0.3)
 		for k := range want {
 			want[k] *= backOff
 		}
 		got := evm(y, want)
-		step := 1.0 / fullScale8
+		step := 1.0 / fullScale
 		independent := 10 * math.Log10(step*step/12*NoiseBandwidth(cfg.Pulse, 8)/meanSquare(want))
 		same := 10 * math.Log10(step*step/12/meanSquare(want))
 		// Samples of a flat top are rounded alike without noise, so their mean is as

@@ -257,12 +257,8 @@ func FuzzDetector(f *testing.F) {
 	cfg.Preamble.Length = 63
 	s := newScene(cfg, 1, 100, 3, device{gain: 0.1})
 	samples, _ := s.capture(f)
-	codes := make([]int8, 2*len(samples))
-	Quantise8(codes, samples)
-	frame := make([]byte, len(codes))
-	for k, c := range codes {
-		frame[k] = byte(c)
-	}
+	frame := make([]byte, 2*len(samples))
+	converter.Encode(frame, samples)
 	f.Add(frame, uint8(0))
 	f.Add(frame[300:], uint8(4))
 	f.Fuzz(func(t *testing.T, data []byte, kind uint8) {
@@ -272,11 +268,7 @@ func FuzzDetector(f *testing.F) {
 		}
 		cfg.Preamble.Length = 63
 		samples := make([]complex64, len(data)/2)
-		codes := make([]int8, len(data))
-		for k, b := range data {
-			codes[k] = int8(b)
-		}
-		Dequantise8(samples, codes[:2*len(samples)])
+		converter.Decode(samples, data)
 		if kind&2 != 0 { // the same bytes as raw floats
 			samples = samples[:len(data)/8]
 			for k := range samples {
@@ -284,7 +276,7 @@ func FuzzDetector(f *testing.F) {
 			}
 		}
 		detector := mustDetector(t, cfg, Search{MaxOffset: 1e-3, FalseAlarm: 1e-2})
-		demod := mustDemodulator(t, cfg, Receive{Tracking: Follow, Block: 16, Clip: Rail8})
+		demod := mustDemodulator(t, cfg, Receive{Tracking: Follow, Block: 16, Clip: clipLevel})
 		y, erased := make([]float32, 100), make([]bool, 100)
 		for _, s := range append(detector.Find(samples), Sync{Payload: Samples(kind)*50 - 3000}) {
 			s = detector.Settle(samples, s, Symbols(len(y)))

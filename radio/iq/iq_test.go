@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"math/cmplx"
 	"testing"
 
 	"ringwave/radio/iq"
@@ -249,6 +250,31 @@ func TestFloats(t *testing.T) {
 	if n := c.Decode(back, raw); n != (iq.Counts{Invalid: 2}) || back[0] != src[0] || back[1] != 0 || back[2] != 0 || back[3] != src[3] {
 		t.Errorf("%v, %+v", back, n)
 	}
+}
+
+// A full-scale tone comes through 8 bits with 6.02 b + 1.76 dB, less 20 log10 of
+// 128/127 for the code that is not used.
+func TestQuantisationNoiseOfATone(t *testing.T) {
+	const n = 1 << 16
+	x, back, codes := make([]complex64, n), make([]complex64, n), make([]byte, 2*n)
+	for k := range x {
+		x[k] = complex64(cmplx.Rect(1, 2*math.Pi*math.Mod(0.1234567891*float64(k), 1)))
+	}
+	c := iq.New(iq.Config{Format: iq.CI8, Step: 1.0 / 127})
+	c.Encode(codes, x)
+	c.Decode(back, codes)
+	e := 0.0
+	for k := range x {
+		i, q := float64(real(x[k]-back[k])), float64(imag(x[k]-back[k]))
+		e += i*i + q*q
+	}
+	got, want := -10*math.Log10(e/n), 6.02*8+1.76-20*math.Log10(128.0/127)
+	// The formula takes errors for uniform; a tone dwells at its peaks, which here
+	// are codes.
+	if math.Abs(got-want) > 0.3 {
+		t.Errorf("%.2f dB, want %.2f", got, want)
+	}
+	t.Logf("%.2f dB, predicted %.2f", got, want)
 }
 
 // FuzzCodec has floats of any bits, and bytes, of every kind.
