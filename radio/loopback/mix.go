@@ -1,6 +1,9 @@
 package loopback
 
-import "ringwave/radio"
+import (
+	"ringwave/radio"
+	"ringwave/radio/air"
+)
 
 // mix makes the samples from m.next on and moves it behind them. It is called by
 // the one reader, with the lock held, and gives the lock up while it computes:
@@ -26,7 +29,7 @@ func (m *Medium) mix(dst []complex64, turn complex64) (clipped int) {
 		m.sum(dst, int64(first))
 	}
 	if turn != 1 {
-		scale(dst, turn)
+		air.Scale(dst, turn)
 	}
 	if m.cfg.Noise != nil {
 		m.cfg.Noise.Add(dst, int64(first))
@@ -52,7 +55,7 @@ func (m *Medium) sum(dst []complex64, first int64) {
 	for _, l := range m.lines {
 		src, at := l.arriving(len(dst), first), 0
 		for _, p := range l.pieces {
-			accumulate(dst[at:at+p.n], src[at:at+p.n], p.gain)
+			air.Add(dst[at:at+p.n], src[at:at+p.n], p.gain)
 			at += p.n
 		}
 	}
@@ -64,44 +67,9 @@ func (m *Medium) superpose(dst []complex64, first int64) {
 		all[i] = l.arriving(len(dst), first)
 		at := 0
 		for _, p := range l.pieces {
-			scale(all[i][at:at+p.n], p.gain)
+			air.Scale(all[i][at:at+p.n], p.gain)
 			at += p.n
 		}
 	}
 	m.cfg.Superpose(dst, all, first)
-}
-
-// accumulate adds gain times src to dst. It is written out because the compiler
-// multiplies complex64 in double precision; each product is rounded by itself,
-// so that no machine fuses it with the sum and all give the same samples.
-func accumulate(dst, src []complex64, gain complex64) {
-	src = src[:len(dst)]
-	if gain == 1 {
-		for k, x := range src {
-			dst[k] += x
-		}
-		return
-	}
-	re, im := real(gain), imag(gain)
-	if im == 0 {
-		for k, x := range src {
-			y := dst[k]
-			dst[k] = complex(real(y)+float32(re*real(x)), imag(y)+float32(re*imag(x)))
-		}
-		return
-	}
-	for k, x := range src {
-		y := dst[k]
-		a := float32(re*real(x)) - float32(im*imag(x))
-		b := float32(re*imag(x)) + float32(im*real(x))
-		dst[k] = complex(real(y)+a, imag(y)+b)
-	}
-}
-
-// scale multiplies in place, rounding as accumulate does.
-func scale(x []complex64, gain complex64) {
-	re, im := real(gain), imag(gain)
-	for k, v := range x {
-		x[k] = complex(float32(re*real(v))-float32(im*imag(v)), float32(re*imag(v))+float32(im*real(v)))
-	}
 }

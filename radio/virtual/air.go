@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	"ringwave/radio"
+	"ringwave/radio/air"
 )
 
 // ear is a board's antenna while it receives.
@@ -131,7 +132,7 @@ func (e *ear) hear(b *Bench, n int) []complex64 {
 	for i, l := range e.links {
 		src, silent := l.arrive(b, e, n)
 		if e.cfg.Superpose != nil {
-			l.amplify(src, src, e.heard, func(dst, src []complex64, gain complex64) { scale(dst, gain) })
+			l.amplify(src, src, e.heard, func(dst, src []complex64, gain complex64) { air.Scale(dst, gain) })
 			e.coming[i] = src
 			continue
 		}
@@ -139,7 +140,7 @@ func (e *ear) hear(b *Bench, n int) []complex64 {
 			l.skip(e.heard + int64(n))
 			continue
 		}
-		l.amplify(dst, src, e.heard, accumulate)
+		l.amplify(dst, src, e.heard, air.Add)
 	}
 	if e.cfg.Superpose != nil {
 		e.cfg.Superpose(dst, e.coming, e.heard)
@@ -148,7 +149,7 @@ func (e *ear) hear(b *Bench, n int) []complex64 {
 		e.cfg.Noise.Add(dst, e.heard)
 	}
 	if g := e.member.now.Gain; g != 0 {
-		scale(dst, complex(float32(g.Amplitude()), 0))
+		air.Scale(dst, complex(float32(g.Amplitude()), 0))
 	}
 	e.heard += int64(n)
 	return dst
@@ -204,7 +205,7 @@ func (l *link) radiate(b *Bench, from, to *member, dst []complex64) bool {
 	if away != 0 {
 		rotate(dst, turn, away/float64(b.rate), b.index)
 	} else if turn != 1 {
-		scale(dst, complex64(turn))
+		air.Scale(dst, complex64(turn))
 	}
 	return true
 }
@@ -248,34 +249,6 @@ func (l *link) skip(end int64) {
 	for len(l.steps) > 0 && l.steps[0].at < end {
 		l.gain = l.steps[0].gain
 		l.steps = slices.Delete(l.steps, 0, 1)
-	}
-}
-
-// accumulate adds gain times src to dst. The compiler multiplies complex64 in
-// double precision, and might fuse a product with the sum; written out, all
-// machines give the same samples.
-func accumulate(dst, src []complex64, gain complex64) {
-	src = src[:len(dst)]
-	if gain == 1 {
-		for k, x := range src {
-			dst[k] += x
-		}
-		return
-	}
-	re, im := real(gain), imag(gain)
-	for k, x := range src {
-		y := dst[k]
-		a := float32(re*real(x)) - float32(im*imag(x))
-		b := float32(re*imag(x)) + float32(im*real(x))
-		dst[k] = complex(real(y)+a, imag(y)+b)
-	}
-}
-
-// scale multiplies in place, rounding as accumulate does.
-func scale(x []complex64, gain complex64) {
-	re, im := real(gain), imag(gain)
-	for k, v := range x {
-		x[k] = complex(float32(re*real(v))-float32(im*imag(v)), float32(re*imag(v))+float32(im*real(v)))
 	}
 }
 

@@ -38,6 +38,7 @@ var leaves = strings.Fields("crypto/secret crypto/keystream phy/zq phy/slot radi
 // as a bench in memory for a driver, or a trainer for a cipher.
 var table = map[string]string{
 	"radio":               "",
+	"radio/air":           "",
 	"radio/array":         "radio/...",
 	"radio/guard":         "radio",
 	"radio/hackrf":        "radio/...",
