@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"runtime"
 	"testing"
 	"time"
 
 	"ringwave/radio"
 	"ringwave/radio/hackrf"
 	"ringwave/radio/loopback"
+	"ringwave/radio/radiotest"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
 )
@@ -193,40 +192,12 @@ func same(a, b []complex64) bool {
 // that little need be promised.
 const lockstep = "feed=strict&hold=on&transfer=16384&deadline_ms=0&lna=0&vga=0"
 
-// leaks fails the test if goroutines or file handles are left over from it.
-func leaks(t *testing.T) {
-	before, files := runtime.NumGoroutine(), handles()
-	t.Cleanup(func() {
-		deadline := time.Now().Add(patience)
-		for runtime.NumGoroutine() > before {
-			if time.Now().After(deadline) {
-				buf := make([]byte, 1<<16)
-				t.Errorf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
-				return
-			}
-			runtime.Gosched()
-		}
-		if n := handles(); n > files {
-			t.Errorf("%d file handles, %d before", n, files)
-		}
-	})
-}
-
-// handles gives the number of open files, 0 where the machine does not tell.
-func handles() int {
-	all, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return 0
-	}
-	return len(all)
-}
-
 // What is written arrives at the index at which it was written, to the bit, and
 // zeros everywhere else.
 func TestLockstep(t *testing.T) {
 	for _, api := range []uint16{virtual.API2022, virtual.API2026} {
 		t.Run(fmt.Sprintf("%04x", api), func(t *testing.T) {
-			leaks(t)
+			radiotest.Leaks(t)
 			r := newRig(t, rigConfig{boards: 3, api: api})
 			a, b, c := r.open(0, lockstep), r.open(1, lockstep), r.open(2, lockstep)
 			tx1, tx2, rx := transmitter(t, a), transmitter(t, b), receiver(t, c)

@@ -15,6 +15,7 @@ import (
 	"ringwave/radio"
 	"ringwave/radio/hackrf"
 	"ringwave/radio/loopback"
+	"ringwave/radio/radiotest"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
 )
@@ -24,7 +25,7 @@ const brief = "&control_ms=50&deadline_ms=50&poll_ms=60000"
 
 // What goes wrong with a request while a board is opened is told by its kind.
 func TestOpenFaults(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	for fault, want := range map[virtual.Fault]error{virtual.Stall: usb.ErrStall, virtual.Hang: usb.ErrTimeout, virtual.Vanish: usb.ErrUnplugged} {
 		for _, request := range []byte{1, 6, 7, 14, 15, 16, 17, 19, 20, 21, 23, 45} {
 			r := newRig(t, rigConfig{faults: true, boards: 1})
@@ -51,7 +52,7 @@ func TestOpenFaults(t *testing.T) {
 // What goes wrong with a pipe ends a stream with its kind, and the board is off
 // unless it is gone.
 func TestPipeFaults(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	for fault, want := range map[virtual.Fault]error{virtual.Stall: usb.ErrStall, virtual.Hang: usb.ErrTimeout, virtual.Vanish: usb.ErrUnplugged} {
 		for _, nth := range []int{1, 3, 9} {
 			t.Run(fmt.Sprintf("%v %d", fault, nth), func(t *testing.T) {
@@ -104,7 +105,7 @@ func TestPipeFaults(t *testing.T) {
 
 // A transfer that is short loses nothing.
 func TestShortReads(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{faults: true, boards: 2})
 	for _, nth := range []int{1, 2, 5} {
 		ok(t, r.faulty[1].OnTransfer(0x81, nth, virtual.Short))
@@ -123,7 +124,7 @@ func TestShortReads(t *testing.T) {
 
 // The carrier goes off when the session ends, whatever the program is doing.
 func TestSessionEnds(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
 	d := r.open(0, "rate_hz=2e6")
 	tx := transmitter(t, d)
@@ -156,7 +157,7 @@ func TestSessionEnds(t *testing.T) {
 // Who transmits has a guard, from before the board is switched on until it is off; without
 // one, or with one that is lost, there is no carrier.
 func TestGuard(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
 	board := r.boards[0]
 	never := func(what string) {
@@ -228,7 +229,7 @@ func (r *rig) watched() string {
 // A program that stood still just before the board is switched on learns it behind that,
 // before anything else tells it: the board is off again, without a sample sent.
 func TestGuardLostWhileStarting(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
 	var stood atomic.Bool
 	r.opener = hackrf.NewOpener(context.Background(), standing{r.host, &stood}, anything(t), standingGuard{&stood})
@@ -286,7 +287,7 @@ func (g standingGuard) Err() error {
 // A guard's way to a board works beside the program that has it open, in each of a
 // transmission's states, and touches nothing but the carrier and the amplifier.
 func TestSwitch(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
 	board := r.boards[0]
 	u, err := radio.ParseURI(r.watched())
@@ -338,7 +339,7 @@ func TestSwitch(t *testing.T) {
 // A program that stops feeding a board that is fed strictly: the board stops sending by
 // itself, and keeps its transmit chain on until the driver switches it off, and says so.
 func TestUnderrunLimit(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	clock := &loopback.ManualClock{}
 	r := newRig(t, rigConfig{boards: 1, clock: clock})
 	tx := transmitter(t, r.open(0, realtime+"feed=strict&limit_ms=10"))
@@ -365,7 +366,7 @@ func TestUnderrunLimit(t *testing.T) {
 
 // As above for one that is found by the write that never ends.
 func TestUnderrunLimitWhileWriting(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{faults: true, boards: 1, clock: loopback.WallClock()})
 	// The host's transfers are held back for longer than the board's patience.
 	ok(t, r.faulty[0].OnTransfer(0x02, 10, virtual.Hang))
@@ -406,7 +407,7 @@ func (b stubbornBoard) Control(s usb.Setup, data []byte, timeout time.Duration) 
 
 // A board that cannot be switched off is named so: somebody must pull its plug.
 func TestCarrierStays(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
 	var on atomic.Bool
 	r.opener = hackrf.NewOpener(context.Background(), stubborn{r.host, &on}, anything(t), r.guard)
@@ -439,7 +440,7 @@ func manyFaults(t *testing.T, schedules, long int) {
 	}
 	for seed := range schedules {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
-			leaks(t)
+			radiotest.Leaks(t)
 			randomFaults(t, rand.New(rand.NewPCG(uint64(seed), 5)))
 		})
 	}

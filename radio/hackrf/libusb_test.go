@@ -16,6 +16,7 @@ import (
 
 	"ringwave/radio"
 	"ringwave/radio/loopback"
+	"ringwave/radio/radiotest"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
 	"ringwave/radio/virtual/usbfs"
@@ -40,21 +41,12 @@ func TestMain(m *testing.M) {
 // throughLibusb plugs boards into an emulated bus that the machine's libusb, in
 // this process, takes for its own.
 func throughLibusb(t testing.TB, boards []virtual.Board) usb.Host {
-	bus := libusbBus(t)
-	for _, b := range boards {
-		_, err := bus.Plug(b)
-		ok(t, err)
-	}
+	libusbBus(t, boards...)
 	return usb.System()
 }
 
-func libusbBus(t testing.TB) *usbfs.Bus {
-	bus, err := usbfs.NewBus()
-	if errors.Is(err, usbfs.ErrNoPreload) {
-		missing(t, err.Error())
-	}
-	ok(t, err)
-	t.Cleanup(func() { ok(t, bus.Close()) })
+func libusbBus(t testing.TB, boards ...virtual.Board) *usbfs.Bus {
+	bus := radiotest.Bus(t, boards...)
 	// The preload library looks at its folder's name at each call.
 	ok(t, os.Setenv("UMOCKDEV_DIR", bus.Dir()))
 	return bus
@@ -86,7 +78,7 @@ func TestLibusb(t *testing.T) {
 func TestLibusbShortTransfers(t *testing.T) {
 	front = throughLibusb
 	t.Cleanup(func() { front = inProcess })
-	leaks(t)
+	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{boards: 2})
 	rx := receiver(t, r.open(1, lockstep))
 	ctx := limited(t)
@@ -132,7 +124,7 @@ func TestLibusbShortTransfers(t *testing.T) {
 func TestLibusbThroughput(t *testing.T) {
 	front = throughLibusb
 	t.Cleanup(func() { front = inProcess })
-	leaks(t)
+	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
 	measure(t, "gousb alone, receive", func() { rawRead(t) })
 	d := r.open(0, fullRate)

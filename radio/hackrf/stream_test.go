@@ -11,6 +11,7 @@ import (
 	"ringwave/radio"
 	"ringwave/radio/hackrf"
 	"ringwave/radio/loopback"
+	"ringwave/radio/radiotest"
 	"ringwave/radio/virtual"
 )
 
@@ -90,7 +91,7 @@ const realtime = "rate_hz=2e6&lna=0&vga=0&transfer=16384&poll_ms=60000&deadline_
 // A transmitter that is kept fed: the index goes on with time, blocks go where they
 // are written or are late, and a burst that dries up is an underrun.
 func TestFill(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	clock := &loopback.ManualClock{}
 	r := newRig(t, rigConfig{boards: 2, clock: clock})
 	tx, rx := transmitter(t, r.open(0, realtime)), receiver(t, r.open(1, realtime))
@@ -145,7 +146,7 @@ func TestFill(t *testing.T) {
 // What the board loses is a gap that is not exact, between two epochs; what comes
 // after it is at its index again, because the board says how long one loss was.
 func TestBoardLosesReceived(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{boards: 2})
 	tx, rx := transmitter(t, r.open(0, lockstep)), receiver(t, r.open(1, lockstep+"&poll_ms=60000&ring=4"))
 	ok(t, r.boards[1].Lose(60000, 777))
@@ -211,7 +212,7 @@ func feed(t testing.TB, tx radio.Transmitter, x []complex64, idle radio.SampleIn
 
 // What the host drops is counted to the sample.
 func TestHostDrops(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	clock := &loopback.ManualClock{}
 	r := newRig(t, rigConfig{boards: 2, clock: clock})
 	tx, rx := transmitter(t, r.open(0, realtime)), receiver(t, r.open(1, realtime+"ring=16"))
@@ -258,7 +259,7 @@ func TestHostDrops(t *testing.T) {
 
 // A shortfall of a transmitter is told with an estimate, and begins an epoch.
 func TestBoardLosesSent(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{boards: 2})
 	tx, rx := transmitter(t, r.open(0, lockstep+"&poll_ms=60000")), receiver(t, r.open(1, lockstep))
 	ok(t, r.boards[0].Lose(60000, 555))
@@ -290,7 +291,7 @@ func TestBoardLosesSent(t *testing.T) {
 
 // A retune begins epochs around it on every kind of stream.
 func TestRetune(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{boards: 2})
 	a, b := r.open(0, lockstep), r.open(1, lockstep+"&ring=2")
 	tx, rx := transmitter(t, a), receiver(t, b)
@@ -330,7 +331,7 @@ func TestRetune(t *testing.T) {
 // same sample.
 func TestTrigger(t *testing.T) {
 	for _, api := range []uint16{virtual.API2018, virtual.API2022, virtual.API2026} {
-		leaks(t)
+		radiotest.Leaks(t)
 		r := newRig(t, rigConfig{boards: 4, api: api, triggers: []virtual.Wire{{From: 3, To: 0}, {From: 3, To: 1}}})
 		slave := lockstep + "&trigger=trigger-in&poll_ms=1&limit_ms=0"
 		a, b := r.open(0, slave), r.open(1, slave)
@@ -372,7 +373,7 @@ func TestTrigger(t *testing.T) {
 // A trigger that never comes: reads wait as long as their context, and Close ends
 // it all.
 func TestTriggerNever(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{boards: 2, clock: loopback.WallClock()})
 	params := "rate_hz=2e6&trigger=trigger-in&deadline_ms=1"
 	a, b := r.open(0, params), r.open(1, params)
@@ -399,7 +400,7 @@ func TestTriggerNever(t *testing.T) {
 
 // A clock that is lost while a stream runs.
 func TestClockLost(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{boards: 2, reference: true})
 	params := lockstep + "&clock=external&poll_ms=60000"
 	tx, rx := transmitter(t, r.open(0, params)), receiver(t, r.open(1, params+"&ring=2"))
@@ -426,7 +427,7 @@ func TestClockLost(t *testing.T) {
 
 // Streams follow each other on a board, one at a time, each in its own epoch.
 func TestStreamsInTurn(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
 	d := r.open(0, "rate_hz=2e6")
 	ctx := limited(t)
@@ -490,7 +491,7 @@ func TestStreamsInTurn(t *testing.T) {
 
 // A read that is bounded does not step over its bound.
 func TestReadUntil(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{boards: 1})
 	rx := receiver(t, r.open(0, lockstep))
 	start(t, rx)

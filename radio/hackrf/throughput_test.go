@@ -11,6 +11,7 @@ import (
 
 	"ringwave/radio"
 	"ringwave/radio/loopback"
+	"ringwave/radio/radiotest"
 )
 
 // fullRate is a board's highest, with the driver's own transfers, and more of them
@@ -58,7 +59,7 @@ func gapless(t testing.TB, what string, lost int) {
 // TestThroughput receives at 20 Msps, then transmits at 20 Msps, from and to boards
 // in real time.
 func TestThroughput(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
 	d := r.open(0, fullRate)
 	measure(t, "receive", func() { gapless(t, "receive", receiveFor(t, d.OpenReceiver)) })

@@ -5,7 +5,6 @@ package hackrf_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,31 +17,17 @@ import (
 	"ringwave/radio"
 	"ringwave/radio/hackrf"
 	"ringwave/radio/loopback"
+	"ringwave/radio/radiotest"
 	"ringwave/radio/virtual"
-	"ringwave/radio/virtual/usbfs"
 )
-
-// missing skips, or fails where a bench is required.
-func missing(t testing.TB, what string) {
-	t.Helper()
-	if os.Getenv("RINGWAVE_REQUIRE_BENCH") == "1" {
-		t.Fatal(what)
-	}
-	t.Skip(what + " (RINGWAVE_REQUIRE_BENCH=1 makes this a failure)")
-}
 
 // theirs gives the requests that hackrf_transfer makes of a board.
 func theirs(t *testing.T, api uint16, args []string) []string {
 	tool, err := exec.LookPath("hackrf_transfer")
 	if err != nil {
-		missing(t, "hackrf_transfer is not installed (on Debian: apt-get install hackrf)")
+		radiotest.Missing(t, "hackrf_transfer is not installed (on Debian: apt-get install hackrf)")
 	}
-	bus, err := usbfs.NewBus()
-	if errors.Is(err, usbfs.ErrNoPreload) {
-		missing(t, err.Error())
-	}
-	ok(t, err)
-	t.Cleanup(func() { ok(t, bus.Close()) })
+	bus := radiotest.Bus(t)
 	b, err := virtual.NewHackRF(virtual.HackRFConfig{Serial: serial(0), API: api})
 	ok(t, err)
 	other, err := virtual.NewHackRF(virtual.HackRFConfig{Serial: serial(1)})

@@ -180,22 +180,6 @@ func noise(seed uint64, n int) []complex64 {
 	return x
 }
 
-// goroutines fails if more run at the end of the test than now.
-func goroutines(t *testing.T) {
-	t.Helper()
-	before := runtime.NumGoroutine()
-	t.Cleanup(func() {
-		deadline := time.Now().Add(10 * time.Second)
-		for runtime.NumGoroutine() > before {
-			if time.Now().After(deadline) {
-				buf := make([]byte, 1<<20)
-				t.Fatalf("%d goroutines before, now\n%s", before, buf[:runtime.Stack(buf, true)])
-			}
-			runtime.Gosched()
-		}
-	})
-}
-
 // handles counts the open files of the process; -1 where they cannot be counted.
 func handles() int {
 	all, err := os.ReadDir("/proc/self/fd")

@@ -15,6 +15,7 @@ import (
 	"ringwave/radio"
 	"ringwave/radio/loopback"
 	"ringwave/radio/pluto"
+	"ringwave/radio/radiotest"
 	"ringwave/radio/virtual"
 )
 
@@ -180,7 +181,7 @@ func TestFaults(t *testing.T) {
 }
 
 func faultRun(t *testing.T, seed uint64) {
-	goroutines(t)
+	radiotest.Goroutines(t)
 	rnd := rand.New(rand.NewPCG(seed, 99))
 	b := newBench(t, loopback.Config{Window: 1 << 14}, nil)
 	// Descriptions have 7,000 bytes and are the likelier part to be hit.

@@ -6,6 +6,7 @@ import (
 
 	"ringwave/radio"
 	"ringwave/radio/loopback"
+	"ringwave/radio/radiotest"
 )
 
 // loop sends samples through an ideal channel and fails unless they come back.
@@ -41,7 +42,7 @@ func loop(t *testing.T, address string, n int) {
 }
 
 func TestLoop(t *testing.T) {
-	goroutines(t)
+	radiotest.Goroutines(t)
 	before := handles()
 	t.Cleanup(func() {
 		if after := handles(); after > before {

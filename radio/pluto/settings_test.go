@@ -14,6 +14,7 @@ import (
 	"ringwave/radio"
 	"ringwave/radio/loopback"
 	"ringwave/radio/pluto"
+	"ringwave/radio/radiotest"
 	"ringwave/radio/virtual"
 	"ringwave/radio/virtual/iiod"
 )
@@ -171,7 +172,7 @@ func TestOrderOfPower(t *testing.T) {
 
 // The end of the session switches the carrier off, at once and whatever was written.
 func TestSessionEnds(t *testing.T) {
-	goroutines(t)
+	radiotest.Goroutines(t)
 	b := newBench(t, loopback.Config{}, nil)
 	session, end := context.WithCancel(t.Context())
 	d := open(t, session, everything(t), b.address, ideal+"&block=1024")
@@ -196,7 +197,7 @@ func TestSessionEnds(t *testing.T) {
 // Who transmits has a guard, from before the carrier is switched on until it is off; without
 // one, or with one that is lost, there is no carrier.
 func TestGuard(t *testing.T) {
-	goroutines(t)
+	radiotest.Goroutines(t)
 	b := newBench(t, loopback.Config{}, nil)
 	u, err := radio.ParseURI("pluto:" + b.address + "?" + ideal + "&block=1024")
 	ok(t, err)

@@ -6,13 +6,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -24,58 +22,11 @@ import (
 
 	"ringwave/radio"
 	"ringwave/radio/loopback"
+	"ringwave/radio/radiotest"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
 	"ringwave/radio/virtual/usbfs"
 )
-
-// missing skips, or fails where a bench is required.
-func missing(t testing.TB, what string) {
-	t.Helper()
-	if os.Getenv("RINGWAVE_REQUIRE_BENCH") == "1" {
-		t.Fatal(what)
-	}
-	t.Skip(what + " (RINGWAVE_REQUIRE_BENCH=1 makes this a failure)")
-}
-
-// shown plugs a board into a bus that programs see.
-func shown(t *testing.T, b virtual.Board) *usbfs.Bus {
-	t.Helper()
-	bus, err := usbfs.NewBus()
-	if errors.Is(err, usbfs.ErrNoPreload) {
-		missing(t, err.Error())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := bus.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	if _, err := bus.Plug(b); err != nil {
-		t.Fatal(err)
-	}
-	return bus
-}
-
-// tool makes a command of Debian's that sees the bus; it may run for a minute.
-func tool(t *testing.T, bus *usbfs.Bus, name string, args ...string) *exec.Cmd {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		missing(t, name+" is not installed (on Debian: apt-get install rtl-sdr)")
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, path, args...)
-	env, err := bus.Env()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Env = append(os.Environ(), env...)
-	return cmd
-}
 
 // paced is a bench in real time. librtlsdr queues transfers again that end while it
 // cancels, and does not come to an end with a board that has no pace.
@@ -106,7 +57,7 @@ func received(t *testing.T, bus *usbfs.Bus, n int, args ...string) (bytes []byte
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "samples")
 	args = append(args, "-n", strconv.Itoa(n), file)
-	said, err := tool(t, bus, "rtl_sdr", args...).CombinedOutput()
+	said, err := radiotest.Tool(t, bus, "rtl-sdr", "rtl_sdr", args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
@@ -133,7 +84,7 @@ func TestRTLSDRReceives(t *testing.T) {
 		b := board(t, virtual.RTL2832UConfig{Tuner: tuner})
 		paced(t, b, numbered)
 		const n = 1_000_000 // rtl_sdr does not end at a multiple of its buffers
-		got, out := received(t, shown(t, b), n, "-f", "433920000", "-s", "2400000", "-g", "0.1")
+		got, out := received(t, radiotest.Bus(t, b), n, "-f", "433920000", "-s", "2400000", "-g", "0.1")
 		requireLines(t, out, "SN: 00000001", "Sampling at 2400000 S/s.", "Tuned to 433920000 Hz.", "Found Rafael Micro R82")
 		// What comes between the emptying of the board's buffer and the first
 		// transfer does not fit into it.
@@ -190,7 +141,7 @@ func TestRTLTest(t *testing.T) {
 		}
 		passed = first + int64(len(dst))
 	})
-	cmd := tool(t, shown(t, b), "rtl_test", "-s", "2400000")
+	cmd := radiotest.Tool(t, radiotest.Bus(t, b), "rtl-sdr", "rtl_test", "-s", "2400000")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
@@ -311,11 +262,11 @@ func TestSameRequestsAsLibrtlsdr(t *testing.T) {
 		t.Run(c.uri, func(t *testing.T) {
 			their := board(t, virtual.RTL2832UConfig{Tuner: c.tuner})
 			paced(t, their, nil)
-			received(t, shown(t, their), 50_000, strings.Fields(c.args)...)
+			received(t, radiotest.Bus(t, their), 50_000, strings.Fields(c.args)...)
 			our := board(t, virtual.RTL2832UConfig{Tuner: c.tuner})
 			bench(t, our, nil)
 			d := open(t, inProcess(t, our), "rtlsdr:?hold=on&"+c.uri)
-			started(t, d)
+			radiotest.Started(t, d)
 			if err := d.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -425,7 +376,7 @@ func TestSameBandsAsLibrtlsdr(t *testing.T) {
 	for tuner, tunings := range map[virtual.RTLTuner][]radio.Hertz{virtual.R820T: tunings, virtual.R828D: {344e6, 345.4e6, 346e6, 1e9}} {
 		their := &watched{RTL2832U: board(t, virtual.RTL2832UConfig{Tuner: tuner}), at: tunings[len(tunings)-1], there: make(chan struct{})}
 		paced(t, their, nil)
-		server := tool(t, shown(t, their), "rtl_tcp", "-p", freePort(t))
+		server := radiotest.Tool(t, radiotest.Bus(t, their), "rtl-sdr", "rtl_tcp", "-p", freePort(t))
 		if err := server.Start(); err != nil {
 			t.Fatal(err)
 		}

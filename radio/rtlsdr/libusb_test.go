@@ -8,6 +8,7 @@ import (
 	"os"
 	"testing"
 
+	"ringwave/radio/radiotest"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
 	"ringwave/radio/virtual/usbfs"
@@ -27,23 +28,7 @@ func TestMain(m *testing.M) {
 // this process, takes for its own.
 func throughLibusb(t testing.TB, boards ...virtual.Board) usb.Host {
 	t.Helper()
-	bus, err := usbfs.NewBus()
-	if errors.Is(err, usbfs.ErrNoPreload) {
-		missing(t, err.Error())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := bus.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	for _, b := range boards {
-		if _, err := bus.Plug(b); err != nil {
-			t.Fatal(err)
-		}
-	}
+	bus := radiotest.Bus(t, boards...)
 	t.Setenv("UMOCKDEV_DIR", bus.Dir())
 	return usb.System()
 }

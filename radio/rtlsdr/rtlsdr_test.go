@@ -11,10 +11,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"ringwave/radio"
 	"ringwave/radio/loopback"
+	"ringwave/radio/radiotest"
 	"ringwave/radio/rtlsdr"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
@@ -71,61 +71,6 @@ func open(t testing.TB, h usb.Host, uri string) radio.Device {
 	return d
 }
 
-func receiver(t testing.TB, d radio.Device) radio.Receiver {
-	t.Helper()
-	rx, err := d.(radio.ReceiveOpener).OpenReceiver(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rx
-}
-
-func started(t testing.TB, d radio.Device) radio.Receiver {
-	t.Helper()
-	rx := receiver(t, d)
-	if err := rx.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return rx
-}
-
-func read(t testing.TB, rx radio.Receiver, n int) ([]complex64, radio.Meta) {
-	t.Helper()
-	x := make([]complex64, n)
-	got, meta, err := radio.ReadFull(t.Context(), rx, x)
-	if got != n || err != nil {
-		t.Fatalf("read %d of %d: %v", got, n, err)
-	}
-	return x, meta
-}
-
-// leaks checks at the end that no goroutine and no file handle is left.
-func leaks(t *testing.T) {
-	t.Helper()
-	goroutines, files := runtime.NumGoroutine(), openFiles()
-	t.Cleanup(func() {
-		// What has ended may still be counted for as long as nobody lets it run.
-		for end := time.Now().Add(20 * time.Second); runtime.NumGoroutine() > goroutines; runtime.Gosched() {
-			if time.Now().After(end) {
-				stacks := make([]byte, 1<<16)
-				t.Fatalf("%d goroutines instead of %d\n%s", runtime.NumGoroutine(), goroutines, stacks[:runtime.Stack(stacks, true)])
-			}
-		}
-		if n := openFiles(); n > files {
-			t.Errorf("%d file handles instead of %d", n, files)
-		}
-	})
-}
-
-// openFiles gives the number of open file handles, 0 where the system does not say.
-func openFiles() int {
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return 0
-	}
-	return len(entries)
-}
-
 // ramp is a signal that differs from sample to sample, and beyond full scale.
 func ramp(dst []complex64, first int64) {
 	for k := range dst {
@@ -137,14 +82,14 @@ func ramp(dst []complex64, first int64) {
 // What arrives is what the antenna hears, in 256 levels of 1/128 of which half are
 // positive, clipped beyond, with indices that count on.
 func TestReceive(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	for _, tuner := range []virtual.RTLTuner{virtual.R820T, virtual.R828D} {
 		b := board(t, virtual.RTL2832UConfig{Tuner: tuner})
 		bench(t, b, ramp)
 		d := open(t, front(t, b), "rtlsdr:?hold=on")
-		rx := started(t, d)
+		rx := radiotest.Started(t, d)
 		const n = 100_000
-		x, meta := read(t, rx, n)
+		x, meta := radiotest.Read(t, rx, n)
 		clipped := radio.SampleCount(0)
 		for k, got := range x {
 			var want [1]complex64
@@ -163,7 +108,7 @@ func TestReceive(t *testing.T) {
 		if limit := radio.ClipLevel(rx); limit != 127.5/128 {
 			t.Errorf("clip level %v", limit)
 		}
-		if _, meta := read(t, rx, 5); meta.First != n {
+		if _, meta := radiotest.Read(t, rx, 5); meta.First != n {
 			t.Errorf("goes on at %d", meta.First)
 		}
 		if err := errors.Join(d.Close(), d.Close()); err != nil {
@@ -236,8 +181,8 @@ func TestGain(t *testing.T) {
 		if now, _ := g.Gain(radio.Receive, stages[0].Name); err != nil || got > want || now != got {
 			t.Fatalf("%v is taken as %v, then %v: %v", want, got, now, err)
 		}
-		rx := started(t, d)
-		x, _ := read(t, rx, 1)
+		rx := radiotest.Started(t, d)
+		x, _ := radiotest.Read(t, rx, 1)
 		if level := quantised(heard * float32(got.Amplitude())); real(x[0]) != level {
 			t.Errorf("%v gives %v instead of %v", want, real(x[0]), level)
 		}
@@ -264,18 +209,18 @@ func TestGain(t *testing.T) {
 // In test mode the board counts bytes: what a reader who is late loses is where
 // the gaps say it is, and nothing else is lost.
 func TestGapsAreExact(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	b := board(t, virtual.RTL2832UConfig{})
 	bn := bench(t, b, nil)
 	d := open(t, front(t, b), "rtlsdr:?test=on&ring=4&transfers=2&transfer=4096")
-	rx := started(t, d)
+	rx := radiotest.Started(t, d)
 	var lost radio.SampleCount
 	for range 10 {
 		// More than ring and queue hold goes by.
 		for end := bn.Index() + 100_000; bn.Index() < end; {
 			runtime.Gosched()
 		}
-		x, meta := read(t, rx, 5000)
+		x, meta := radiotest.Read(t, rx, 5000)
 		for k, got := range x {
 			at := int64(meta.Index(k))
 			i := float32(byte(2*at)) - 127.5
@@ -295,7 +240,7 @@ func TestGapsAreExact(t *testing.T) {
 	}
 	// A read up to an index ends there though the loss lies across it.
 	bounded := rx.(radio.Bounded)
-	_, meta := read(t, rx, 1)
+	_, meta := radiotest.Read(t, rx, 1)
 	until := meta.First + 300
 	for at := meta.First; at < until-1; {
 		x := make([]complex64, 200)
@@ -336,9 +281,9 @@ func TestRetune(t *testing.T) {
 	b := &tuned{board(t, virtual.RTL2832UConfig{}), 100e6}
 	bench(t, b, nil)
 	d := open(t, front(t, b), "rtlsdr:?freq_hz=100e6&hold=on&ring=4&transfers=3&transfer=1024")
-	rx := started(t, d)
+	rx := radiotest.Started(t, d)
 	first := rx.Epoch()
-	if _, meta := read(t, rx, 3000); meta.Epoch != first || len(meta.Changes) > 0 {
+	if _, meta := radiotest.Read(t, rx, 3000); meta.Epoch != first || len(meta.Changes) > 0 {
 		t.Fatalf("%+v", meta)
 	}
 	if _, err := d.(radio.FrequencyControl).SetFrequency(t.Context(), radio.Receive, 200e6); err != nil {
@@ -348,7 +293,7 @@ func TestRetune(t *testing.T) {
 	if last <= first {
 		t.Fatalf("epoch %d after %d", last, first)
 	}
-	x, meta := read(t, rx, 60_000)
+	x, meta := radiotest.Read(t, rx, 60_000)
 	low, high := quantised(0.25), quantised(0.5)
 	seen := map[radio.Epoch]int{}
 	for k := range x {
@@ -368,7 +313,7 @@ func TestRetune(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	x, meta = read(t, rx, 60_000)
+	x, meta = radiotest.Read(t, rx, 60_000)
 	for k := range x {
 		if e := meta.EpochAt(k); e == rx.Epoch() && real(x[k]) != high || e > rx.Epoch() {
 			t.Fatalf("sample %d of epoch %d is %v", k, e, real(x[k]))
@@ -380,11 +325,11 @@ func TestRetune(t *testing.T) {
 }
 
 func TestStates(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	b := board(t, virtual.RTL2832UConfig{})
 	bench(t, b, nil)
 	d := open(t, front(t, b), "rtlsdr:?hold=on")
-	rx := receiver(t, d)
+	rx := radiotest.Receiver(t, d)
 	x := make([]complex64, 10)
 	if _, _, err := rx.Read(t.Context(), x); !errors.Is(err, radio.ErrNotStarted) || rx.State() != radio.Ready {
 		t.Errorf("%v: %v", rx.State(), err)
@@ -401,7 +346,7 @@ func TestStates(t *testing.T) {
 	if err := rx.Start(t.Context()); !errors.Is(err, radio.ErrBusy) {
 		t.Error(err)
 	}
-	read(t, rx, 10)
+	radiotest.Read(t, rx, 10)
 	first := rx.Epoch()
 	if err := errors.Join(rx.Close(), rx.Close()); err != nil {
 		t.Error(err)
@@ -412,11 +357,11 @@ func TestStates(t *testing.T) {
 	if err := rx.Start(t.Context()); !errors.Is(err, radio.ErrClosed) {
 		t.Error(err)
 	}
-	again := started(t, d)
+	again := radiotest.Started(t, d)
 	if again.Epoch() <= first {
 		t.Errorf("epoch %d after %d", again.Epoch(), first)
 	}
-	if _, meta := read(t, again, 10); meta.First != 0 || meta.Epoch != again.Epoch() {
+	if _, meta := radiotest.Read(t, again, 10); meta.First != 0 || meta.Epoch != again.Epoch() {
 		t.Errorf("%+v", meta)
 	}
 	if err := d.Close(); err != nil {
@@ -439,8 +384,8 @@ func TestCloseStopsTheBoard(t *testing.T) {
 	b := board(t, virtual.RTL2832UConfig{})
 	bench(t, b, nil)
 	d := open(t, front(t, b), "rtlsdr:?hold=on")
-	rx := started(t, d)
-	read(t, rx, 10)
+	rx := radiotest.Started(t, d)
+	radiotest.Read(t, rx, 10)
 	if s := b.State(); !s.Receiving {
 		t.Errorf("%+v", s)
 	}
@@ -465,7 +410,7 @@ func TestWaitingEnds(t *testing.T) {
 		{"unplug", func(_ func(), _ radio.Receiver, _ radio.Device, b *virtual.RTL2832U) { b.Unplug() }, usb.ErrUnplugged},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			leaks(t)
+			radiotest.Leaks(t)
 			b := board(t, virtual.RTL2832UConfig{})
 			clock := &loopback.ManualClock{} // at which nothing comes
 			bn, err := virtual.NewBench(virtual.Config{Boards: []virtual.Place{{Radio: b}}, Clock: clock})
@@ -474,7 +419,7 @@ func TestWaitingEnds(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = bn.Close() })
 			d := open(t, front(t, b), "rtlsdr:?deadline_ms=0")
-			rx := started(t, d)
+			rx := radiotest.Started(t, d)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			ended := make(chan error)
@@ -501,8 +446,8 @@ func TestCancelKeepsSamples(t *testing.T) {
 	b := board(t, virtual.RTL2832UConfig{})
 	bench(t, b, nil)
 	d := open(t, front(t, b), "rtlsdr:?test=on&hold=on")
-	rx := started(t, d)
-	read(t, rx, 1000)
+	rx := radiotest.Started(t, d)
+	radiotest.Read(t, rx, 1000)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 100 {
@@ -510,7 +455,7 @@ func TestCancelKeepsSamples(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	x, meta := read(t, rx, 100)
+	x, meta := radiotest.Read(t, rx, 100)
 	if u := float32(byte(2*meta.First)) - 127.5; real(x[0]) != u/128 {
 		t.Errorf("index %d is %v", meta.First, x[0])
 	}
@@ -525,7 +470,7 @@ func TestSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := open(t, front(t, f), "rtlsdr:?deadline_ms=20")
-	rx := started(t, d)
+	rx := radiotest.Started(t, d)
 	_, _, err := rx.Read(t.Context(), make([]complex64, 10))
 	if !errors.Is(err, usb.ErrTimeout) || errors.Is(err, usb.ErrUnplugged) || errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
@@ -562,7 +507,7 @@ func TestFaults(t *testing.T) {
 	}
 	for fault, kind := range kinds {
 		t.Run(fault.String(), func(t *testing.T) {
-			leaks(t)
+			radiotest.Leaks(t)
 			deadline := 60_000
 			if fault == virtual.Hang {
 				deadline = 50
@@ -645,7 +590,7 @@ func TestDirectSampling(t *testing.T) {
 	if f := d.(radio.FrequencyControl); math.Abs(float64(f.Frequency(radio.Receive)-7.1e6)) > 7 || b.State().Frequency != f.Frequency(radio.Receive) {
 		t.Errorf("at %v, says %v", b.State().Frequency, f.Frequency(radio.Receive))
 	}
-	read(t, started(t, d), 1000)
+	radiotest.Read(t, radiotest.Started(t, d), 1000)
 	if g := d.(radio.GainControl); len(g.GainStages(radio.Receive)) > 0 {
 		t.Error(g.GainStages(radio.Receive))
 	}
@@ -734,11 +679,11 @@ func TestBlocked(t *testing.T) {
 
 // Settings and reads from several goroutines at once, for the race detector.
 func TestConcurrent(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	b := board(t, virtual.RTL2832UConfig{})
 	bench(t, b, ramp)
 	d := open(t, front(t, b), "rtlsdr:")
-	rx := started(t, d)
+	rx := radiotest.Started(t, d)
 	var wg sync.WaitGroup
 	for k := range 3 {
 		wg.Add(1)
@@ -752,7 +697,7 @@ func TestConcurrent(t *testing.T) {
 			}
 		}()
 	}
-	read(t, rx, 200_000)
+	radiotest.Read(t, rx, 200_000)
 	wg.Wait()
 	if err := d.Close(); err != nil {
 		t.Error(err)
@@ -797,8 +742,8 @@ func TestQueueOutlastsAStall(t *testing.T) {
 				t.Errorf("a transfer is %d samples, more than 40 ms", n)
 			}
 			b.left.Store(n)
-			rx := started(t, d)
-			read(t, rx, int(n)) // so that the first transfer is queued again
+			rx := radiotest.Started(t, d)
+			radiotest.Read(t, rx, int(n)) // so that the first transfer is queued again
 			b.held.Lock()
 			// In lock-step time goes on as far as the board has room, and no further.
 			b.left.Store(1 << 40)
@@ -810,7 +755,7 @@ func TestQueueOutlastsAStall(t *testing.T) {
 				t.Fatalf("the queue takes %d samples while nothing is fetched, want %d; %d were lost", stall, least, lost)
 			}
 			t.Logf("%d samples, %.2f s", stall, float64(stall)/float64(rate))
-			x, meta := read(t, rx, int(stall/n*n)) // whole transfers arrive
+			x, meta := radiotest.Read(t, rx, int(stall/n*n)) // whole transfers arrive
 			for k := range x {
 				if at := byte(2 * (int(n) + k)); real(x[k]) != (float32(at)-127.5)/128 {
 					t.Fatalf("sample %d is %v", k, x[k])
@@ -829,9 +774,9 @@ func TestSettlingTime(t *testing.T) {
 		b := &tuned{board(t, virtual.RTL2832UConfig{}), 100e6}
 		bench(t, b, nil)
 		d := open(t, front(t, b), fmt.Sprintf("rtlsdr:?freq_hz=100e6&hold=on&deadline_ms=0&rate_hz=%d", int64(rate)))
-		rx := started(t, d)
+		rx := radiotest.Started(t, d)
 		first := rx.Epoch()
-		read(t, rx, 3000)
+		radiotest.Read(t, rx, 3000)
 		if _, err := d.(radio.FrequencyControl).SetFrequency(t.Context(), radio.Receive, 200e6); err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,6 @@ package rtltcp_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -19,42 +18,19 @@ import (
 
 	"ringwave/radio"
 	"ringwave/radio/loopback"
+	"ringwave/radio/radiotest"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
-	"ringwave/radio/virtual/usbfs"
 )
-
-// missing skips, or fails where a bench is required.
-func missing(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("RINGWAVE_REQUIRE_BENCH") == "1" {
-		t.Fatal(what)
-	}
-	t.Skip(what + " (RINGWAVE_REQUIRE_BENCH=1 makes this a failure)")
-}
 
 // served runs Debian's rtl_tcp in front of a board and gives its address.
 func served(t *testing.T, b virtual.Radio) string {
 	t.Helper()
-	bn, err := virtual.NewBench(virtual.Config{Boards: []virtual.Place{{Radio: b}}, Clock: loopback.WallClock()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = bn.Close() })
-	bus, err := usbfs.NewBus()
-	if errors.Is(err, usbfs.ErrNoPreload) {
-		missing(t, err.Error())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = bus.Close() })
-	if _, err := bus.Plug(b); err != nil {
-		t.Fatal(err)
-	}
+	radiotest.Bench(t, virtual.Config{Boards: []virtual.Place{{Radio: b}}, Clock: loopback.WallClock()})
+	bus := radiotest.Bus(t, b)
 	path, err := exec.LookPath("rtl_tcp")
 	if err != nil {
-		missing(t, "rtl_tcp is not installed (on Debian: apt-get install rtl-sdr)")
+		radiotest.Missing(t, "rtl_tcp is not installed (on Debian: apt-get install rtl-sdr)")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	port := freePort(t)
@@ -189,7 +165,7 @@ func countsBehindServer(t *testing.T, tuner virtual.RTLTuner, lag int) {
 	if _, err := d.(radio.GainControl).SetGain(t.Context(), radio.Receive, "TUNER", 20); err != nil {
 		t.Fatal(err)
 	}
-	rx := started(t, d)
+	rx := radiotest.Started(t, d)
 	// The server is in no hurry with commands.
 	taken := func() bool {
 		s := b.State()
@@ -226,7 +202,7 @@ type counter struct {
 // take reads a block.
 func (c *counter) take(rx radio.Receiver) {
 	c.t.Helper()
-	x, meta := read(c.t, rx, 8192)
+	x, meta := radiotest.Read(c.t, rx, 8192)
 	gaps := meta.Gaps
 	for k, got := range x {
 		for ; len(gaps) > 0 && gaps[0].At == k; gaps = gaps[1:] {

@@ -9,14 +9,13 @@ import (
 	"io"
 	"math"
 	"net"
-	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"ringwave/radio"
+	"ringwave/radio/radiotest"
 	"ringwave/radio/rtlsdr"
 	"ringwave/radio/rtlsdr/cu8"
 	"ringwave/radio/rtltcp"
@@ -138,58 +137,9 @@ func open(t *testing.T, s *server, uri string) (radio.Device, *client) {
 	return r.d, c
 }
 
-func started(t *testing.T, d radio.Device) radio.Receiver {
-	t.Helper()
-	rx, err := d.(radio.ReceiveOpener).OpenReceiver(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := rx.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return rx
-}
-
-func read(t *testing.T, rx radio.Receiver, n int) ([]complex64, radio.Meta) {
-	t.Helper()
-	x := make([]complex64, n)
-	got, meta, err := radio.ReadFull(t.Context(), rx, x)
-	if got != n || err != nil {
-		t.Fatalf("read %d of %d: %v", got, n, err)
-	}
-	return x, meta
-}
-
-// leaks checks at the end that no goroutine and no file handle is left.
-func leaks(t *testing.T) {
-	t.Helper()
-	goroutines, files := runtime.NumGoroutine(), openFiles()
-	t.Cleanup(func() {
-		// What has ended may still be counted for as long as nobody lets it run.
-		for end := time.Now().Add(20 * time.Second); runtime.NumGoroutine() > goroutines; runtime.Gosched() {
-			if time.Now().After(end) {
-				stacks := make([]byte, 1<<16)
-				t.Fatalf("%d goroutines instead of %d\n%s", runtime.NumGoroutine(), goroutines, stacks[:runtime.Stack(stacks, true)])
-			}
-		}
-		if n := openFiles(); n > files {
-			t.Errorf("%d file handles instead of %d", n, files)
-		}
-	})
-}
-
-// openFiles gives the number of open file handles, 0 where the system does not say.
-func openFiles() int {
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return 0
-	}
-	return len(entries)
-}
-
 // All settings are sent at the start, and each as it is made.
 func TestCommands(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	s := newServer()
 	d, c := open(t, s, "rtl_tcp:host:99?freq_hz=433.92e6&rate_hz=1e6&gain=40&ppm=-3&agc=on")
 	c.expect("0e 0", "02 1000000", "05 -3", "01 433920000", "08 1", "07 0", "03 1", "04 386")
@@ -246,14 +196,14 @@ func second[T any](_ T, err error) error { return err }
 // What comes before the start is dropped, what comes after is given, and it settles
 // after the time that was set and the transfer that the server may have begun.
 func TestReceive(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	s := newServer()
 	// 25 ms are 6.1 blocks; a transfer is 16.
 	d, c := open(t, s, "rtl_tcp:?rate_hz=2e6&settle_ms=25")
-	rx := started(t, d)
+	rx := radiotest.Started(t, d)
 	first := rx.Epoch()
 	go c.send(0, 40)
-	x, meta := read(t, rx, 35*8192)
+	x, meta := radiotest.Read(t, rx, 35*8192)
 	for k, got := range x {
 		i, q := float32(byte(2*k))-127.5, float32(byte(2*k+1))-127.5
 		if got != complex(i/128, q/128) {
@@ -275,7 +225,7 @@ func TestReceive(t *testing.T) {
 	if err := rx.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again := started(t, d)
+	again := radiotest.Started(t, d)
 	if again.Epoch() <= first {
 		t.Errorf("epoch %d after %d", again.Epoch(), first)
 	}
@@ -285,14 +235,14 @@ func TestReceive(t *testing.T) {
 func TestRetune(t *testing.T) {
 	s := newServer()
 	d, c := open(t, s, "rtl_tcp:?rate_hz=2e6&settle_ms=0")
-	rx := started(t, d)
+	rx := radiotest.Started(t, d)
 	go c.send(0, math.MaxInt) // until the connection ends
-	read(t, rx, 3*8192)
+	radiotest.Read(t, rx, 3*8192)
 	before := rx.Epoch()
 	if _, err := d.(radio.FrequencyControl).SetFrequency(t.Context(), radio.Receive, 1e9); err != nil {
 		t.Fatal(err)
 	}
-	_, meta := read(t, rx, 280*8192)
+	_, meta := radiotest.Read(t, rx, 280*8192)
 	if len(meta.Changes) != 1 || meta.Epoch != before+1 || meta.Changes[0].Epoch != rx.Epoch() || rx.Epoch() != before+2 {
 		t.Errorf("from %d: %d, %+v, at last %d", before, meta.Epoch, meta.Changes, rx.Epoch())
 	}
@@ -301,12 +251,12 @@ func TestRetune(t *testing.T) {
 // A lost connection is a gap that nobody can measure, and a new epoch; all settings
 // are sent again.
 func TestReconnect(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	s := newServer()
 	d, c := open(t, s, "rtl_tcp:?gain=auto&settle_ms=0")
-	rx := started(t, d)
+	rx := radiotest.Started(t, d)
 	go c.send(0, 2)
-	read(t, rx, 2*8192)
+	radiotest.Read(t, rx, 2*8192)
 	before := rx.Epoch()
 	c.conn.Close()
 	clients := make(chan *client, 1)
@@ -316,7 +266,7 @@ func TestReconnect(t *testing.T) {
 		c.send(0, 1)
 		clients <- c
 	}()
-	_, meta := read(t, rx, 8192)
+	_, meta := radiotest.Read(t, rx, 8192)
 	if meta.First != 2*8192 || meta.Epoch != before+1 || rx.Epoch() != meta.Epoch || meta.Flags&radio.Overrun == 0 ||
 		len(meta.Gaps) != 1 || meta.Gaps[0] != (radio.Gap{}) {
 		t.Errorf("%+v, the epoch is %d after %d", meta, rx.Epoch(), before)
@@ -349,17 +299,17 @@ func TestReconnect(t *testing.T) {
 	if err := again.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	read(t, again, 100)
+	radiotest.Read(t, again, 100)
 	<-clients
 }
 
 // A server that is gone for good: the read says so, the next tries again, and
 // everything can be closed.
 func TestServerGone(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	s := newServer()
 	d, c := open(t, s, "rtl_tcp:?deadline_ms=30")
-	rx := started(t, d)
+	rx := radiotest.Started(t, d)
 	refused := errors.New("nobody is there")
 	s.setRefuse(refused)
 	c.conn.Close()
@@ -429,10 +379,10 @@ func TestWaitingEnds(t *testing.T) {
 			"device":  {func(_ func(), _ radio.Receiver, d radio.Device) { _ = d.Close() }, radio.ErrClosed},
 		} {
 			t.Run(fmt.Sprint(name, connected), func(t *testing.T) {
-				leaks(t)
+				radiotest.Leaks(t)
 				s := newServer()
 				d, server := open(t, s, "rtl_tcp:?deadline_ms=0")
-				rx := started(t, d)
+				rx := radiotest.Started(t, d)
 				if !connected {
 					// The next connection is taken and nobody speaks.
 					server.conn.Close()
@@ -474,7 +424,7 @@ func (s says) DialContext(context.Context, string, string) (net.Conn, error) {
 }
 
 func TestIntroductions(t *testing.T) {
-	leaks(t)
+	radiotest.Leaks(t)
 	for what, want := range map[string]string{
 		"":                                     "this is no rtl_tcp server: it ended the connection",
 		"RTL0\x00\x00":                         "it ended the connection",

@@ -12,6 +12,7 @@ import (
 
 	"ringwave/radio"
 	"ringwave/radio/loopback"
+	"ringwave/radio/radiotest"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
 )
@@ -30,7 +31,7 @@ func newAir(t *testing.T, transmitters int, change func(*virtual.Config)) *air {
 	a := &air{t: t}
 	cfg := virtual.Config{}
 	for i := range transmitters + 1 {
-		h := newHackRF(t, virtual.HackRFConfig{})
+		h := radiotest.HackRF(t, virtual.HackRFConfig{})
 		a.radio = append(a.radio, h)
 		cfg.Boards = append(cfg.Boards, virtual.Place{Radio: h})
 		cfg.Await = append(cfg.Await, i)
@@ -41,7 +42,7 @@ func newAir(t *testing.T, transmitters int, change func(*virtual.Config)) *air {
 	if change != nil {
 		change(&cfg)
 	}
-	a.bench = newBench(t, cfg)
+	a.bench = radiotest.Bench(t, cfg)
 	for _, h := range a.radio {
 		d := open(t, h)
 		d.rate(8e6)
@@ -108,7 +109,7 @@ func compare(t *testing.T, what string, got, want []byte) {
 }
 
 func TestIdealChannel(t *testing.T) {
-	checkLeaks(t)
+	radiotest.Leaks(t)
 	a := newAir(t, 1, nil)
 	a.start()
 	data := ramp(1<<20, 3)
@@ -305,7 +306,7 @@ func TestOtherRate(t *testing.T) {
 // TestSameBytes: what is received does not depend on how transfers are cut nor on
 // how goroutines run.
 func TestSameBytes(t *testing.T) {
-	checkLeaks(t)
+	radiotest.Leaks(t)
 	data := [][]byte{quiet(256<<10, 1), quiet(256<<10, 2)}
 	var first []byte
 	for range 3 {
@@ -327,7 +328,7 @@ func TestSameBytes(t *testing.T) {
 
 // TestTrigger: armed boards start with the one that fires, at the same sample.
 func TestTrigger(t *testing.T) {
-	checkLeaks(t)
+	radiotest.Leaks(t)
 	a := newAir(t, 2, func(c *virtual.Config) {
 		c.Triggers = []virtual.Wire{{From: 0, To: 1}, {From: 0, To: 2}}
 	})
@@ -481,7 +482,7 @@ func TestReference(t *testing.T) {
 // TestRealTime: two boards on a clock that is moved by hand; the one at half the
 // rate does half the samples.
 func TestRealTime(t *testing.T) {
-	checkLeaks(t)
+	radiotest.Leaks(t)
 	clock := &loopback.ManualClock{}
 	a := newAir(t, 1, func(c *virtual.Config) { c.Clock = clock })
 	a.host[0].rate(4e6)
@@ -528,7 +529,7 @@ func TestQueuedAhead(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(patience):
+		case <-time.After(radiotest.Patience):
 			t.Fatal("a transfer did not end")
 		}
 	}
@@ -539,7 +540,7 @@ func TestQueuedAhead(t *testing.T) {
 
 // TestUnplug: all that waits ends, and all that comes fails.
 func TestUnplug(t *testing.T) {
-	checkLeaks(t)
+	radiotest.Leaks(t)
 	a := newAir(t, 1, nil)
 	h := a.radio[1]
 	a.host[1].mode(virtual.ModeReceive)

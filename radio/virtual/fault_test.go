@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"ringwave/radio/radiotest"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
 )
@@ -15,8 +16,8 @@ func errorIs(err, target error) bool { return errors.Is(err, target) }
 // faulty gives a receiver on a bench of its own, on which things can go wrong.
 func faulty(t *testing.T) (*virtual.Faulty, driver) {
 	t.Helper()
-	h := newHackRF(t, virtual.HackRFConfig{})
-	newBench(t, virtual.Config{Boards: []virtual.Place{{Radio: h}}})
+	h := radiotest.HackRF(t, virtual.HackRFConfig{})
+	radiotest.Bench(t, virtual.Config{Boards: []virtual.Place{{Radio: h}}})
 	f := virtual.NewFaulty(h)
 	d := open(t, f)
 	d.reference()
@@ -31,7 +32,7 @@ func plan(t *testing.T, err error) {
 }
 
 func TestFaultyRequests(t *testing.T) {
-	checkLeaks(t)
+	radiotest.Leaks(t)
 	f, d := faulty(t)
 	plan(t, f.OnRequest(45, 2, virtual.Stall))
 	plan(t, f.OnRequest(46, 1, virtual.Short))
@@ -81,7 +82,7 @@ func TestFaultyRequests(t *testing.T) {
 }
 
 func TestFaultyTransfers(t *testing.T) {
-	checkLeaks(t)
+	radiotest.Leaks(t)
 	open := func(d driver) usb.InStream {
 		in, err := d.tr.OpenIn(usb.InConfig{Endpoint: 0x81, Size: 16 << 10, Count: 2, Ring: 2, Hold: true})
 		if err != nil {
@@ -90,7 +91,7 @@ func TestFaultyTransfers(t *testing.T) {
 		return in
 	}
 	next := func(in usb.InStream) (int, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), radiotest.Patience)
 		defer cancel()
 		b, err := in.Next(ctx)
 		return len(b.Data), err
@@ -123,7 +124,7 @@ func TestFaultyTransfers(t *testing.T) {
 			t.Errorf("a halted endpoint gives %v", err)
 		}
 		in.Close()
-		if _, err := d.tr.Control(usb.Setup{RequestType: 2, Request: 1, Index: 0x81}, nil, patience); err != nil {
+		if _, err := d.tr.Control(usb.Setup{RequestType: 2, Request: 1, Index: 0x81}, nil, radiotest.Patience); err != nil {
 			t.Error(err)
 		}
 		in = open(d)
@@ -156,7 +157,7 @@ func TestShortRead(t *testing.T) {
 // TestHangAndLate: what hangs or is late holds back what comes after, and can be
 // cancelled.
 func TestHangAndLate(t *testing.T) {
-	checkLeaks(t)
+	radiotest.Leaks(t)
 	f, d := faulty(t)
 	d.mode(virtual.ModeReceive)
 	plan(t, f.OnTransfer(0x81, 2, virtual.Late))
@@ -209,9 +210,9 @@ func TestHangAndLate(t *testing.T) {
 
 // TestHost: addresses, serial numbers, and one program a board.
 func TestHost(t *testing.T) {
-	checkLeaks(t)
-	a, b := newHackRF(t, virtual.HackRFConfig{Serial: serial}), newHackRF(t, virtual.HackRFConfig{Serial: serial})
-	newBench(t, virtual.Config{Boards: []virtual.Place{{Radio: a}, {Radio: b}}})
+	radiotest.Leaks(t)
+	a, b := radiotest.HackRF(t, virtual.HackRFConfig{Serial: serial}), radiotest.HackRF(t, virtual.HackRFConfig{Serial: serial})
+	radiotest.Bench(t, virtual.Config{Boards: []virtual.Place{{Radio: a}, {Radio: b}}})
 	host := virtual.NewHost(a, b)
 	ctx := context.Background()
 	list := func() []usb.Listed {
@@ -244,7 +245,7 @@ func TestHost(t *testing.T) {
 	if err := tr.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := tr.Control(usb.Setup{RequestType: usb.VendorIn, Request: 14}, make([]byte, 1), patience); !errorIs(err, usb.ErrClosed) {
+	if _, err := tr.Control(usb.Setup{RequestType: usb.VendorIn, Request: 14}, make([]byte, 1), radiotest.Patience); !errorIs(err, usb.ErrClosed) {
 		t.Errorf("a closed board gives %v", err)
 	}
 	a.Unplug()
@@ -256,7 +257,7 @@ func TestHost(t *testing.T) {
 // TestStreamsEnd: streams end with their contexts and with Close, and leave nothing
 // queued.
 func TestStreamsEnd(t *testing.T) {
-	checkLeaks(t)
+	radiotest.Leaks(t)
 	_, d := faulty(t) // off: nothing flows
 	out, err := d.tr.OpenOut(usb.OutConfig{Endpoint: 2, Size: 16 << 10, Count: 2})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ringwave/radio/loopback"
+	"ringwave/radio/radiotest"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
 )
@@ -19,8 +20,8 @@ import (
 const serial = "0000000000000000a06063c8234e5f5f"
 
 func TestDescriptors(t *testing.T) {
-	h := newHackRF(t, virtual.HackRFConfig{Serial: serial, API: virtual.API2026})
-	newBench(t, virtual.Config{Boards: []virtual.Place{{Radio: h}}})
+	h := radiotest.HackRF(t, virtual.HackRFConfig{Serial: serial, API: virtual.API2026})
+	radiotest.Bench(t, virtual.Config{Boards: []virtual.Place{{Radio: h}}})
 	get := func(value uint16, length int) string {
 		t.Helper()
 		data := make([]byte, length)
@@ -73,8 +74,8 @@ func TestRequestsByAPI(t *testing.T) {
 	}
 	answers := map[byte]int{27: 8, 33: 2, 41: 40, 44: 1, 45: 1, 46: 4, 61: 4}
 	for _, api := range []uint16{virtual.API2018, virtual.API2022, virtual.API2026} {
-		h := newHackRF(t, virtual.HackRFConfig{API: api})
-		newBench(t, virtual.Config{Boards: []virtual.Place{{Radio: h}}})
+		h := radiotest.HackRF(t, virtual.HackRFConfig{API: api})
+		radiotest.Bench(t, virtual.Config{Boards: []virtual.Place{{Radio: h}}})
 		d := open(t, h)
 		for number, since := range newer {
 			var err error
@@ -107,8 +108,8 @@ func TestRequestsByAPI(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	h := newHackRF(t, virtual.HackRFConfig{Serial: serial, Revision: virtual.R9})
-	newBench(t, virtual.Config{Boards: []virtual.Place{{Radio: h, Reference: true}}})
+	h := radiotest.HackRF(t, virtual.HackRFConfig{Serial: serial, Revision: virtual.R9})
+	radiotest.Bench(t, virtual.Config{Boards: []virtual.Place{{Radio: h, Reference: true}}})
 	d := open(t, h)
 	// As seen on the wire of a board: 20 Msps, its filter, 433.92 MHz.
 	payload := func(s string) []byte {
@@ -187,7 +188,7 @@ func TestRefusesBadConfig(t *testing.T) {
 			t.Errorf("%+v gives %v, want %q", c.cfg, err, c.want)
 		}
 	}
-	h := newHackRF(t, virtual.HackRFConfig{})
+	h := radiotest.HackRF(t, virtual.HackRFConfig{})
 	for _, cfg := range []virtual.Config{
 		{Boards: []virtual.Place{{}}},
 		{Boards: []virtual.Place{{Radio: h, OffsetPPM: 2000}}},
@@ -206,7 +207,7 @@ func TestRefusesBadConfig(t *testing.T) {
 
 // TestNotOnABench: a board without a bench is plugged in nowhere.
 func TestNotOnABench(t *testing.T) {
-	h := newHackRF(t, virtual.HackRFConfig{})
+	h := radiotest.HackRF(t, virtual.HackRFConfig{})
 	if _, err := h.In(context.Background(), 0x81, make([]byte, 512)); !errors.Is(err, virtual.ErrUnplugged) {
 		t.Errorf("a transfer gives %v", err)
 	}
@@ -219,8 +220,8 @@ func TestNotOnABench(t *testing.T) {
 // realTime gives a bench in real time whose clock is moved by hand.
 func realTime(t *testing.T, api uint16) (*virtual.HackRF, driver, *loopback.ManualClock) {
 	clock := &loopback.ManualClock{}
-	h := newHackRF(t, virtual.HackRFConfig{API: api})
-	newBench(t, virtual.Config{Boards: []virtual.Place{{Radio: h}}, Clock: clock})
+	h := radiotest.HackRF(t, virtual.HackRFConfig{API: api})
+	radiotest.Bench(t, virtual.Config{Boards: []virtual.Place{{Radio: h}}, Clock: clock})
 	d := open(t, h)
 	d.rate(8e6)
 	d.reference()
@@ -239,7 +240,7 @@ func capacity(api uint16) uint32 {
 func TestOverrun(t *testing.T) {
 	for _, api := range []uint16{virtual.API2022, virtual.API2026} {
 		t.Run(fmt.Sprintf("%04x", api), func(t *testing.T) {
-			checkLeaks(t)
+			radiotest.Leaks(t)
 			h, d, clock := realTime(t, api)
 			d.mode(virtual.ModeReceive)
 			clock.Advance(10 * time.Millisecond)
@@ -328,7 +329,7 @@ func TestUnderrun(t *testing.T) {
 // TestPacing: a host that always has data is held to the sample rate, without a
 // shortfall, whatever the pace of the clock.
 func TestPacing(t *testing.T) {
-	checkLeaks(t)
+	radiotest.Leaks(t)
 	h, d, clock := realTime(t, virtual.API2026)
 	d.mode(virtual.ModeTransmit)
 	ended := make(chan error, 1)
@@ -357,8 +358,8 @@ func TestPacing(t *testing.T) {
 // gives what another one received.
 func flush(t *testing.T, api uint16, zeros int, askSize bool, data []byte) []byte {
 	t.Helper()
-	a, b := newHackRF(t, virtual.HackRFConfig{API: api}), newHackRF(t, virtual.HackRFConfig{})
-	newBench(t, virtual.Config{
+	a, b := radiotest.HackRF(t, virtual.HackRFConfig{API: api}), radiotest.HackRF(t, virtual.HackRFConfig{})
+	radiotest.Bench(t, virtual.Config{
 		Boards: []virtual.Place{{Radio: a}, {Radio: b}},
 		Links:  []virtual.Link{{From: 0, To: 1, Gain: 1}},
 		Await:  []int{0, 1},
@@ -388,7 +389,7 @@ func flush(t *testing.T, api uint16, zeros int, askSize bool, data []byte) []byt
 }
 
 func TestFlush(t *testing.T) {
-	checkLeaks(t)
+	radiotest.Leaks(t)
 	data := ramp(208<<10, 1) // whole blocks: what is less the board does not flush
 	for _, c := range []struct {
 		name  string
@@ -422,7 +423,7 @@ func TestLastDataLost(t *testing.T) {
 // TestDrainEnds: the wait of firmware that flushes by itself ends with its caller's
 // patience and with the board.
 func TestDrainEnds(t *testing.T) {
-	checkLeaks(t)
+	radiotest.Leaks(t)
 	h, d, clock := realTime(t, virtual.API2026)
 	d.mode(virtual.ModeTransmit)
 	d.write(make([]byte, 65536))
@@ -434,7 +435,7 @@ func TestDrainEnds(t *testing.T) {
 		t.Errorf("counters are %+v, want transmission to go on", m)
 	}
 	ended := make(chan error, 1)
-	go func() { _, err := d.tr.Control(off, nil, patience); ended <- err }()
+	go func() { _, err := d.tr.Control(off, nil, radiotest.Patience); ended <- err }()
 	for i := 0; ; i++ {
 		select {
 		case err := <-ended:
@@ -449,8 +450,8 @@ func TestDrainEnds(t *testing.T) {
 }
 
 func TestLose(t *testing.T) {
-	a, b := newHackRF(t, virtual.HackRFConfig{}), newHackRF(t, virtual.HackRFConfig{})
-	newBench(t, virtual.Config{
+	a, b := radiotest.HackRF(t, virtual.HackRFConfig{}), radiotest.HackRF(t, virtual.HackRFConfig{})
+	radiotest.Bench(t, virtual.Config{
 		Boards: []virtual.Place{{Radio: a}, {Radio: b}},
 		Links:  []virtual.Link{{From: 0, To: 1, Gain: 1}},
 		Await:  []int{0, 1},

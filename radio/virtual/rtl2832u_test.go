@@ -11,6 +11,7 @@ import (
 
 	"ringwave/radio"
 	"ringwave/radio/loopback"
+	"ringwave/radio/radiotest"
 	"ringwave/radio/rtlsdr"
 	"ringwave/radio/virtual"
 )
@@ -91,7 +92,7 @@ func TestRTLDescriptors(t *testing.T) {
 func TestRTLTuner(t *testing.T) {
 	for tuner, address := range map[virtual.RTLTuner]uint16{virtual.R820T: 0x34, virtual.R828D: 0x74} {
 		b := newRTL(t, virtual.RTL2832UConfig{Tuner: tuner})
-		newBench(t, virtual.Config{Boards: []virtual.Place{{Radio: b}}})
+		radiotest.Bench(t, virtual.Config{Boards: []virtual.Place{{Radio: b}}})
 		r := rtl{t, b}
 		if err := r.write(address, 0x0600, 0x00); !errors.Is(err, virtual.ErrStall) {
 			t.Errorf("without repeater: %v", err)
@@ -124,7 +125,7 @@ func TestRTLTuner(t *testing.T) {
 // the oscillator's range does not lock.
 func TestRTLRegisters(t *testing.T) {
 	b := newRTL(t, virtual.RTL2832UConfig{})
-	newBench(t, virtual.Config{Boards: []virtual.Place{{Radio: b}}})
+	radiotest.Bench(t, virtual.Config{Boards: []virtual.Place{{Radio: b}}})
 	r := rtl{t, b}
 	r.must(r.write(0x0120, 0x0001, 0x18))
 	tuner := func(reg, v byte) {
@@ -192,10 +193,10 @@ func TestRTLRegisters(t *testing.T) {
 // Nothing is missing while transfers are queued; without any the board keeps what
 // is newest and counts what it lost.
 func TestRTLStream(t *testing.T) {
-	checkLeaks(t)
+	radiotest.Leaks(t)
 	clock := &loopback.ManualClock{}
 	b := newRTL(t, virtual.RTL2832UConfig{})
-	newBench(t, virtual.Config{Boards: []virtual.Place{{Radio: b}}, Clock: clock})
+	radiotest.Bench(t, virtual.Config{Boards: []virtual.Place{{Radio: b}}, Clock: clock})
 	r := rtl{t, b}
 	type result struct {
 		n   int
@@ -268,7 +269,7 @@ func TestRTLStream(t *testing.T) {
 // may have others.
 func rtlAt(t *testing.T, b *virtual.RTL2832U, cfg virtual.Config) radio.Device {
 	t.Helper()
-	newBench(t, cfg)
+	radiotest.Bench(t, cfg)
 	d, err := rtlsdr.NewOpener(virtual.NewHost(b)).Open(t.Context(), radio.URI{Scheme: "rtlsdr", Params: map[string][]string{
 		"rate_hz": {"2400000"}, "freq_hz": {"433920000"}, "hold": {"on"},
 	}})
@@ -286,13 +287,13 @@ func rtlAt(t *testing.T, b *virtual.RTL2832U, cfg virtual.Config) radio.Device {
 // What a HackRF sends arrives at an RTL2832U through an ideal channel: the same
 // levels, of which one has 0 in the middle and the other between two.
 func TestHackRFToRTL(t *testing.T) {
-	checkLeaks(t)
+	radiotest.Leaks(t)
 	// The synthesizer's steps are not whole hertz as the HackRF's are: an error of
 	// the crystal makes up for it.
 	probe := newRTL(t, virtual.RTL2832UConfig{})
 	rtlAt(t, probe, virtual.Config{Boards: []virtual.Place{{Radio: probe}}})
 	at := float64(probe.State().Frequency)
-	h, b := newHackRF(t, virtual.HackRFConfig{Serial: serial}), newRTL(t, virtual.RTL2832UConfig{})
+	h, b := radiotest.HackRF(t, virtual.HackRFConfig{Serial: serial}), newRTL(t, virtual.RTL2832UConfig{})
 	d := rtlAt(t, b, virtual.Config{
 		Boards: []virtual.Place{{Radio: h}, {Radio: b, OffsetPPM: (math.Round(at)/at - 1) * 1e6}},
 		Links:  []virtual.Link{{From: 0, To: 1, Gain: 1}},

@@ -3,40 +3,12 @@ package virtual_test
 import (
 	"context"
 	"encoding/binary"
-	"os"
-	"runtime"
 	"testing"
-	"time"
 
+	"ringwave/radio/radiotest"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
 )
-
-// patience is how long a test waits for what must come.
-const patience = 20 * time.Second
-
-func newHackRF(t *testing.T, cfg virtual.HackRFConfig) *virtual.HackRF {
-	t.Helper()
-	h, err := virtual.NewHackRF(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
-}
-
-func newBench(t *testing.T, cfg virtual.Config) *virtual.Bench {
-	t.Helper()
-	b, err := virtual.NewBench(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return b
-}
 
 // board opens a board of a host of its own.
 func open(t *testing.T, b virtual.Board) driver {
@@ -67,7 +39,7 @@ func (d driver) out(request byte, value, index uint16, data []byte) {
 }
 
 func (d driver) tryOut(request byte, value, index uint16, data []byte) error {
-	_, err := d.tr.Control(usb.Setup{RequestType: usb.VendorOut, Request: request, Value: value, Index: index}, data, patience)
+	_, err := d.tr.Control(usb.Setup{RequestType: usb.VendorOut, Request: request, Value: value, Index: index}, data, radiotest.Patience)
 	return err
 }
 
@@ -82,7 +54,7 @@ func (d driver) in(request byte, index uint16, length int) []byte {
 
 func (d driver) tryIn(request byte, index uint16, length int) ([]byte, error) {
 	data := make([]byte, length)
-	n, err := d.tr.Control(usb.Setup{RequestType: usb.VendorIn, Request: request, Index: index}, data, patience)
+	n, err := d.tr.Control(usb.Setup{RequestType: usb.VendorIn, Request: request, Index: index}, data, radiotest.Patience)
 	return data[:n], err
 }
 
@@ -119,7 +91,7 @@ func (d driver) read(n int) []byte {
 
 func readAll(t *testing.T, in usb.InStream, n int) []byte {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), radiotest.Patience)
 	defer cancel()
 	var got []byte
 	for len(got) < n {
@@ -146,7 +118,7 @@ func (d driver) tryWrite(data []byte) error {
 		return err
 	}
 	defer out.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), radiotest.Patience)
 	defer cancel()
 	for len(data) > 0 {
 		k := min(len(data), 16<<10)
@@ -156,34 +128,6 @@ func (d driver) tryWrite(data []byte) error {
 		data = data[k:]
 	}
 	return out.Finish(ctx)
-}
-
-// checkLeaks fails the test if it leaves goroutines or file handles behind. Call it
-// first.
-func checkLeaks(t *testing.T) {
-	t.Helper()
-	goroutines, files := runtime.NumGoroutine(), openFiles(t)
-	t.Cleanup(func() {
-		// A goroutine that was told to end may still be on its way out.
-		for deadline := time.Now().Add(patience); runtime.NumGoroutine() > goroutines; runtime.Gosched() {
-			if time.Now().After(deadline) {
-				stacks := make([]byte, 1<<20)
-				t.Fatalf("%d goroutines were left, before there were %d:\n%s", runtime.NumGoroutine(), goroutines, stacks[:runtime.Stack(stacks, true)])
-			}
-		}
-		if n := openFiles(t); n > files {
-			t.Errorf("%d file handles were left, before there were %d", n, files)
-		}
-	})
-}
-
-func openFiles(t *testing.T) int {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return 0 // not Linux
-	}
-	return len(entries)
 }
 
 // ramp gives n bytes of a pattern in which no stretch repeats soon.

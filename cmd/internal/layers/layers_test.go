@@ -46,6 +46,7 @@ var table = map[string]string{
 	"radio/iq":            "",
 	"radio/loopback":      "radio/...",
 	"radio/pluto":         "radio/...",
+	"radio/radiotest":     "radio/...",
 	"radio/rtlsdr":        "radio/...",
 	"radio/rtlsdr/cu8":    "radio/...",
 	"radio/rtltcp":        "radio/...",

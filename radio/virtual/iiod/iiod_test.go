@@ -12,12 +12,12 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"ringwave/radio/loopback"
+	"ringwave/radio/radiotest"
 	"ringwave/radio/virtual/iiod"
 )
 
@@ -79,25 +79,9 @@ func output(t *testing.T, cmd *exec.Cmd) string {
 	return string(out)
 }
 
-// goroutines fails if more run at the end of the test than now.
-func goroutines(t *testing.T) {
-	t.Helper()
-	before := runtime.NumGoroutine()
-	t.Cleanup(func() {
-		deadline := time.Now().Add(10 * time.Second)
-		for runtime.NumGoroutine() > before {
-			if time.Now().After(deadline) {
-				buf := make([]byte, 1<<20)
-				t.Fatalf("%d goroutines before, now\n%s", before, buf[:runtime.Stack(buf, true)])
-			}
-			runtime.Gosched()
-		}
-	})
-}
-
 // libiio finds all devices and reads all attributes.
 func TestInfo(t *testing.T) {
-	goroutines(t)
+	radiotest.Goroutines(t)
 	address := serve(t, loopback.Config{}, nil)
 	out := output(t, tool(t, t.Context(), "iio_info", address))
 	for _, want := range []string{
@@ -156,7 +140,7 @@ func TestAttributes(t *testing.T) {
 // A file that iio_writedev sends arrives at iio_readdev: the upper 12 bits of each
 // number, byte for byte.
 func TestWriteRead(t *testing.T) {
-	goroutines(t)
+	radiotest.Goroutines(t)
 	address := serve(t, loopback.Config{}, nil)
 	output(t, tool(t, t.Context(), "iio_attr", address, "-o", "-c", "ad9361-phy", "voltage0", "hardwaregain", "0"))
 	const samples = 100_000
@@ -264,7 +248,7 @@ func TestTimeout(t *testing.T) {
 
 // A client that leaves in the middle of anything leaves nothing behind.
 func TestDisconnect(t *testing.T) {
-	goroutines(t)
+	radiotest.Goroutines(t)
 	address := serve(t, loopback.Config{Window: loopback.MinWindow}, nil)
 	for _, text := range []string{
 		"READBUF iio:device3 6400\r\n",

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"ringwave/radio"
+	"ringwave/radio/radiotest"
 	"ringwave/radio/virtual"
 	"ringwave/radio/virtual/iiod"
 )
@@ -13,7 +14,7 @@ import (
 // A board with its two antennas on a bench in lock-step: what it sends it hears, at
 // the gain of the link, and at no other frequency.
 func TestPlaces(t *testing.T) {
-	goroutines(t)
+	radiotest.Goroutines(t)
 	tx, rx := iiod.NewPlace(radio.Transmit), iiod.NewPlace(radio.Receive)
 	bench, err := virtual.NewBench(virtual.Config{
 		Boards: []virtual.Place{{Radio: tx}, {Radio: rx}},

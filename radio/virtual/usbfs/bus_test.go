@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"ringwave/radio/radiotest"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
 	"ringwave/radio/virtual/usbfs"
@@ -21,18 +22,18 @@ import (
 // TestAddresses: addresses are used again only when all have been used, and a board
 // that stays keeps its own.
 func TestAddresses(t *testing.T) {
-	checkLeaks(t)
-	bus := newBus(t)
-	stays := newHackRF(t, virtual.HackRFConfig{})
-	newBench(t, virtual.Config{Boards: []virtual.Place{{Radio: stays}}})
+	radiotest.Leaks(t)
+	bus := radiotest.Bus(t)
+	stays := radiotest.HackRF(t, virtual.HackRFConfig{})
+	radiotest.Bench(t, virtual.Config{Boards: []virtual.Place{{Radio: stays}}})
 	at, err := bus.Plug(stays)
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := map[usb.Address]int{}
 	for range 2 * 126 {
-		h := newHackRF(t, virtual.HackRFConfig{})
-		newBench(t, virtual.Config{Boards: []virtual.Place{{Radio: h}}})
+		h := radiotest.HackRF(t, virtual.HackRFConfig{})
+		radiotest.Bench(t, virtual.Config{Boards: []virtual.Place{{Radio: h}}})
 		a, err := bus.Plug(h)
 		if err != nil {
 			t.Fatal(err)
@@ -58,8 +59,8 @@ func TestAddresses(t *testing.T) {
 
 // TestNoBoards: programs find an empty bus, and say so.
 func TestNoBoards(t *testing.T) {
-	bus := newBus(t)
-	out, err := tool(t, bus, "hackrf_info").CombinedOutput()
+	bus := radiotest.Bus(t)
+	out, err := radiotest.Tool(t, bus, "hackrf", "hackrf_info").CombinedOutput()
 	if err == nil {
 		t.Errorf("hackrf_info found a board:\n%s", out)
 	}
@@ -67,15 +68,15 @@ func TestNoBoards(t *testing.T) {
 }
 
 func TestClosedBus(t *testing.T) {
-	checkLeaks(t)
-	bus := newBus(t)
+	radiotest.Leaks(t)
+	bus := radiotest.Bus(t)
 	for range 2 {
 		if err := bus.Close(); err != nil {
 			t.Error(err)
 		}
 	}
-	h := newHackRF(t, virtual.HackRFConfig{})
-	newBench(t, virtual.Config{Boards: []virtual.Place{{Radio: h}}})
+	h := radiotest.HackRF(t, virtual.HackRFConfig{})
+	radiotest.Bench(t, virtual.Config{Boards: []virtual.Place{{Radio: h}}})
 	if _, err := bus.Plug(h); err == nil {
 		t.Error("a closed bus takes a board")
 	}
@@ -87,14 +88,14 @@ func TestClosedBus(t *testing.T) {
 // TestStartTogether: programs that start at the same time do not take each other's
 // files away.
 func TestStartTogether(t *testing.T) {
-	checkLeaks(t)
-	bus := newBus(t)
+	radiotest.Leaks(t)
+	bus := radiotest.Bus(t)
 	const programs, times = 6, 10
 	for range times {
 		var cmds []*exec.Cmd
 		var said [programs]bytes.Buffer
 		for i := range programs {
-			cmd := tool(t, bus, "hackrf_info")
+			cmd := radiotest.Tool(t, bus, "hackrf", "hackrf_info")
 			cmd.Stdout, cmd.Stderr = &said[i], &said[i]
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
@@ -111,12 +112,12 @@ func TestStartTogether(t *testing.T) {
 // TestViews: each program's folder has the boards that are plugged in, before it is
 // made and behind, and not those that were unplugged.
 func TestViews(t *testing.T) {
-	bus := newBus(t)
+	bus := radiotest.Bus(t)
 	places := make([]virtual.Place, 3)
 	for i := range places {
-		places[i].Radio = newHackRF(t, virtual.HackRFConfig{})
+		places[i].Radio = radiotest.HackRF(t, virtual.HackRFConfig{})
 	}
-	newBench(t, virtual.Config{Boards: places})
+	radiotest.Bench(t, virtual.Config{Boards: places})
 	view := func() string {
 		env, err := bus.Env()
 		if err != nil {
@@ -177,7 +178,7 @@ func TestKilledChild(t *testing.T) {
 // nothing else is.
 func TestSweep(t *testing.T) {
 	if _, err := usbfs.Preload(); err != nil {
-		missing(t, err.Error())
+		radiotest.Missing(t, err.Error())
 	}
 	temporary, err := os.MkdirTemp("", "") // short enough for sockets
 	if err != nil {
@@ -220,13 +221,13 @@ func TestSweep(t *testing.T) {
 			t.Errorf("%s is there: %v, want %v", dir, err == nil, want)
 		}
 	}
-	lives := newBus(t)
+	lives := radiotest.Bus(t)
 	there(killed, true)
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = child.Wait() // killed
-	newBus(t)
+	radiotest.Bus(t)
 	there(killed, false)
 	there(lives.Dir(), true)
 	there(others, true)

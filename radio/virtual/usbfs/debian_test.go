@@ -4,8 +4,6 @@ package usbfs_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -17,77 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"ringwave/radio/radiotest"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
 	"ringwave/radio/virtual/usbfs"
 )
-
-// missing skips, or fails where a bench is required.
-func missing(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("RINGWAVE_REQUIRE_BENCH") == "1" {
-		t.Fatal(what)
-	}
-	t.Skip(what + " (RINGWAVE_REQUIRE_BENCH=1 makes this a failure)")
-}
-
-func newBus(t *testing.T) *usbfs.Bus {
-	t.Helper()
-	bus, err := usbfs.NewBus()
-	if errors.Is(err, usbfs.ErrNoPreload) {
-		missing(t, err.Error())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := bus.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return bus
-}
-
-func newHackRF(t *testing.T, cfg virtual.HackRFConfig) *virtual.HackRF {
-	t.Helper()
-	h, err := virtual.NewHackRF(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
-}
-
-func newBench(t *testing.T, cfg virtual.Config) *virtual.Bench {
-	t.Helper()
-	b, err := virtual.NewBench(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return b
-}
-
-// tool makes a command of Debian's that sees the bus; it may run for a minute.
-func tool(t *testing.T, bus *usbfs.Bus, name string, args ...string) *exec.Cmd {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		missing(t, name+" is not installed (on Debian: apt-get install hackrf)")
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, path, args...)
-	env, err := bus.Env()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Env = append(os.Environ(), env...)
-	return cmd
-}
 
 func run(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
@@ -112,39 +44,11 @@ const (
 	serialB = "000000000000000087c867dc2b6a3bcf"
 )
 
-// checkLeaks fails the test if it leaves goroutines or file handles behind. Call it
-// first.
-func checkLeaks(t *testing.T) {
-	t.Helper()
-	goroutines, files := runtime.NumGoroutine(), openFiles(t)
-	t.Cleanup(func() {
-		// A goroutine that was told to end may still be on its way out.
-		for deadline := time.Now().Add(20 * time.Second); runtime.NumGoroutine() > goroutines; runtime.Gosched() {
-			if time.Now().After(deadline) {
-				stacks := make([]byte, 1<<20)
-				t.Fatalf("%d goroutines were left, before there were %d:\n%s", runtime.NumGoroutine(), goroutines, stacks[:runtime.Stack(stacks, true)])
-			}
-		}
-		if n := openFiles(t); n > files {
-			t.Errorf("%d file handles were left, before there were %d", n, files)
-		}
-	})
-}
-
-func openFiles(t *testing.T) int {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(entries)
-}
-
 // plug makes a bench and plugs its boards in.
 func plug(t *testing.T, cfg virtual.Config) *usbfs.Bus {
 	t.Helper()
-	bus := newBus(t)
-	newBench(t, cfg)
+	bus := radiotest.Bus(t)
+	radiotest.Bench(t, cfg)
 	for _, p := range cfg.Boards {
 		if _, err := bus.Plug(p.Radio); err != nil {
 			t.Fatal(err)
@@ -163,11 +67,11 @@ func requests(h *virtual.HackRF) []string {
 }
 
 func TestHackRFInfo(t *testing.T) {
-	checkLeaks(t)
-	a := newHackRF(t, virtual.HackRFConfig{Serial: serialA, Revision: virtual.R9, API: virtual.API2026})
-	b := newHackRF(t, virtual.HackRFConfig{Serial: serialB, API: virtual.API2018})
+	radiotest.Leaks(t)
+	a := radiotest.HackRF(t, virtual.HackRFConfig{Serial: serialA, Revision: virtual.R9, API: virtual.API2026})
+	b := radiotest.HackRF(t, virtual.HackRFConfig{Serial: serialB, API: virtual.API2018})
 	bus := plug(t, virtual.Config{Boards: []virtual.Place{{Radio: a}, {Radio: b}}})
-	out := run(t, tool(t, bus, "hackrf_info"))
+	out := run(t, radiotest.Tool(t, bus, "hackrf", "hackrf_info"))
 	requireLines(t, out,
 		"Serial number: "+serialA, "Board ID Number: 4 (HackRF One)", "Firmware Version: 2026.01.3 (API:1.12)", "Hardware Revision: r9", "manufactured by Great Scott Gadgets",
 		"Serial number: "+serialB, "Board ID Number: 2 (HackRF One)", "Firmware Version: 2018.01.1 (API:1.02)", "Part ID Number: 0xa000cb3c")
@@ -177,16 +81,16 @@ func TestHackRFInfo(t *testing.T) {
 }
 
 func TestHackRFClock(t *testing.T) {
-	checkLeaks(t)
-	a, b := newHackRF(t, virtual.HackRFConfig{Serial: serialA}), newHackRF(t, virtual.HackRFConfig{Serial: serialB})
+	radiotest.Leaks(t)
+	a, b := radiotest.HackRF(t, virtual.HackRFConfig{Serial: serialA}), radiotest.HackRF(t, virtual.HackRFConfig{Serial: serialB})
 	bus := plug(t, virtual.Config{Boards: []virtual.Place{{Radio: a, Reference: true}, {Radio: b}}})
-	requireLines(t, run(t, tool(t, bus, "hackrf_clock", "-d", serialA, "-i")), "CLKIN status: clock signal detected")
-	requireLines(t, run(t, tool(t, bus, "hackrf_clock", "-d", serialB, "-i")), "CLKIN status: no clock signal detected")
-	run(t, tool(t, bus, "hackrf_clock", "-d", serialB, "-o", "1"))
+	requireLines(t, run(t, radiotest.Tool(t, bus, "hackrf", "hackrf_clock", "-d", serialA, "-i")), "CLKIN status: clock signal detected")
+	requireLines(t, run(t, radiotest.Tool(t, bus, "hackrf", "hackrf_clock", "-d", serialB, "-i")), "CLKIN status: no clock signal detected")
+	run(t, radiotest.Tool(t, bus, "hackrf", "hackrf_clock", "-d", serialB, "-o", "1"))
 	if !b.Settings().ClockOut || a.Settings().ClockOut {
 		t.Error("the clock output was not turned on, or at the wrong board")
 	}
-	run(t, tool(t, bus, "hackrf_clock", "-d", serialA, "-a"))
+	run(t, radiotest.Tool(t, bus, "hackrf", "hackrf_clock", "-d", serialA, "-a"))
 }
 
 // TestFileArrives has hackrf_transfer send a file on one board and hackrf_transfer
@@ -198,9 +102,9 @@ func TestFileArrives(t *testing.T) {
 }
 
 func fileArrives(t *testing.T, api uint16) {
-	checkLeaks(t)
-	a := newHackRF(t, virtual.HackRFConfig{Serial: serialA, API: api})
-	b := newHackRF(t, virtual.HackRFConfig{Serial: serialB, API: api})
+	radiotest.Leaks(t)
+	a := radiotest.HackRF(t, virtual.HackRFConfig{Serial: serialA, API: api})
+	b := radiotest.HackRF(t, virtual.HackRFConfig{Serial: serialB, API: api})
 	bus := plug(t, virtual.Config{
 		Boards: []virtual.Place{{Radio: a}, {Radio: b}},
 		Links:  []virtual.Link{{From: 0, To: 1, Gain: 1}},
@@ -215,13 +119,13 @@ func fileArrives(t *testing.T, api uint16) {
 	if err := os.WriteFile(filepath.Join(dir, "sent"), sent, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	rx := tool(t, bus, "hackrf_transfer", "-d", serialB, "-r", filepath.Join(dir, "got"), "-s", "8000000", "-f", "433920000", "-n", "2000000")
+	rx := radiotest.Tool(t, bus, "hackrf", "hackrf_transfer", "-d", serialB, "-r", filepath.Join(dir, "got"), "-s", "8000000", "-f", "433920000", "-n", "2000000")
 	var log bytes.Buffer
 	rx.Stdout, rx.Stderr = &log, &log
 	if err := rx.Start(); err != nil {
 		t.Fatal(err)
 	}
-	run(t, tool(t, bus, "hackrf_transfer", "-d", serialA, "-t", filepath.Join(dir, "sent"), "-s", "8000000", "-f", "433920000"))
+	run(t, radiotest.Tool(t, bus, "hackrf", "hackrf_transfer", "-d", serialA, "-t", filepath.Join(dir, "sent"), "-s", "8000000", "-f", "433920000"))
 	if err := rx.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, log.String())
 	}
@@ -254,10 +158,10 @@ func fileArrives(t *testing.T, api uint16) {
 
 // TestSettingsArrive: what hackrf_transfer is told is what the board is set to.
 func TestSettingsArrive(t *testing.T) {
-	checkLeaks(t)
-	h := newHackRF(t, virtual.HackRFConfig{Serial: serialA})
+	radiotest.Leaks(t)
+	h := radiotest.HackRF(t, virtual.HackRFConfig{Serial: serialA})
 	bus := plug(t, virtual.Config{Boards: []virtual.Place{{Radio: h}}})
-	run(t, tool(t, bus, "hackrf_transfer", "-r", filepath.Join(t.TempDir(), "got"), "-s", "10000000", "-f", "2450000000",
+	run(t, radiotest.Tool(t, bus, "hackrf", "hackrf_transfer", "-r", filepath.Join(t.TempDir(), "got"), "-s", "10000000", "-f", "2450000000",
 		"-a", "1", "-l", "24", "-g", "30", "-b", "5000000", "-n", "100000"))
 	want := virtual.Settings{Frequency: 2450e6, Rate: 10e6, Filter: 5e6, Gains: virtual.Gains{LNA: 24, VGA: 30, Amp: true}}
 	if got := h.Settings(); got != want {
@@ -277,10 +181,10 @@ func awaitStream(t *testing.T, h *virtual.HackRF) {
 
 // TestUnplugged: a program in the middle of a stream notices that its board is gone.
 func TestUnplugged(t *testing.T) {
-	checkLeaks(t)
-	h := newHackRF(t, virtual.HackRFConfig{Serial: serialA})
+	radiotest.Leaks(t)
+	h := radiotest.HackRF(t, virtual.HackRFConfig{Serial: serialA})
 	bus := plug(t, virtual.Config{Boards: []virtual.Place{{Radio: h}}})
-	cmd := tool(t, bus, "hackrf_transfer", "-r", "/dev/null", "-s", "10000000", "-f", "2450000000")
+	cmd := radiotest.Tool(t, bus, "hackrf", "hackrf_transfer", "-r", "/dev/null", "-s", "10000000", "-f", "2450000000")
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
@@ -292,7 +196,7 @@ func TestUnplugged(t *testing.T) {
 	}
 	_ = cmd.Wait() // what it printed tells how it ended
 	requireLines(t, log.String(), "hackrf_exit() done")
-	if out, err := tool(t, bus, "hackrf_info").CombinedOutput(); err == nil {
+	if out, err := radiotest.Tool(t, bus, "hackrf", "hackrf_info").CombinedOutput(); err == nil {
 		t.Errorf("a board is found that is not there:\n%s", out)
 	}
 	if err := bus.Unplug(usb.Address{Bus: 1, Device: 2}); err == nil {
@@ -302,15 +206,15 @@ func TestUnplugged(t *testing.T) {
 
 // TestOneProgram: a board is one program's at a time.
 func TestOneProgram(t *testing.T) {
-	checkLeaks(t)
-	h := newHackRF(t, virtual.HackRFConfig{Serial: serialA})
+	radiotest.Leaks(t)
+	h := radiotest.HackRF(t, virtual.HackRFConfig{Serial: serialA})
 	bus := plug(t, virtual.Config{Boards: []virtual.Place{{Radio: h}}, Await: []int{0}})
-	first := tool(t, bus, "hackrf_transfer", "-r", "/dev/null", "-s", "10000000")
+	first := radiotest.Tool(t, bus, "hackrf", "hackrf_transfer", "-r", "/dev/null", "-s", "10000000")
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
 	awaitStream(t, h)
-	out, err := tool(t, bus, "hackrf_transfer", "-r", "/dev/null", "-s", "10000000", "-n", "1000").CombinedOutput()
+	out, err := radiotest.Tool(t, bus, "hackrf", "hackrf_transfer", "-r", "/dev/null", "-s", "10000000", "-n", "1000").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "busy") {
 		t.Errorf("a second program gets %v\n%s", err, out)
 	}
@@ -319,5 +223,5 @@ func TestOneProgram(t *testing.T) {
 	}
 	_ = first.Wait() // killed
 	// A program that died has left the board.
-	run(t, tool(t, bus, "hackrf_transfer", "-r", "/dev/null", "-s", "10000000", "-n", "1000"))
+	run(t, radiotest.Tool(t, bus, "hackrf", "hackrf_transfer", "-r", "/dev/null", "-s", "10000000", "-n", "1000"))
 }

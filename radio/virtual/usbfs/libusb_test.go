@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"ringwave/radio/radiotest"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
 	"ringwave/radio/virtual/usbfs"
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 // TestLibusb: boards, libusb and this test in one process: what one board sends,
 // another receives.
 func TestLibusb(t *testing.T) {
-	a, b := newHackRF(t, virtual.HackRFConfig{Serial: serialA}), newHackRF(t, virtual.HackRFConfig{Serial: serialB})
+	a, b := radiotest.HackRF(t, virtual.HackRFConfig{Serial: serialA}), radiotest.HackRF(t, virtual.HackRFConfig{Serial: serialB})
 	bus := plug(t, virtual.Config{
 		Boards: []virtual.Place{{Radio: a}, {Radio: b}},
 		Links:  []virtual.Link{{From: 0, To: 1, Gain: 1}},
