@@ -31,14 +31,10 @@ type mark struct {
 type receiver struct {
 	d *Device
 
-	mu       sync.Mutex
-	state    radio.State
-	failed   error       // why the stream gives no more
-	epoch    radio.Epoch // the present one; readers may be behind
-	marks    []mark      // ascending, none of them read yet
-	pos      int64       // the byte to be read next, counting what was dropped here
+	status          // its lock guards what follows, too
+	marks    []mark // ascending, none of them read yet
+	pos      int64  // the byte to be read next, counting what was dropped here
 	unlocked bool
-	watched  watcher
 
 	// What follows belongs to the reader, but for Start, which comes before.
 	in        usb.InStream
@@ -59,7 +55,7 @@ type receiver struct {
 
 func newReceiver(d *Device) *receiver {
 	e := d.nextEpoch()
-	r := &receiver{d: d, epoch: e, readEpoch: e, done: make(chan struct{})}
+	r := &receiver{d: d, status: status{epoch: e}, readEpoch: e, done: make(chan struct{})}
 	r.broken, r.breakOff = context.WithCancel(context.Background())
 	return r
 }
@@ -106,18 +102,6 @@ func (r *receiver) Start(ctx context.Context) error {
 
 func (r *receiver) startFailed(err error) error {
 	return fmt.Errorf("starting to receive with %s: %w", r.d.info.URI, err)
-}
-
-func (r *receiver) State() radio.State {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.state
-}
-
-func (r *receiver) Epoch() radio.Epoch {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.epoch
 }
 
 // ClipLevel is that of the board's converter: radio.Ranged.
@@ -181,21 +165,6 @@ func (r *receiver) ReadUntil(ctx context.Context, dst []complex64, until radio.S
 		n += k
 	}
 	return n, meta, nil
-}
-
-// ready gives the error of a read in the present state.
-func (r *receiver) ready(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case r.state == radio.Closed:
-		return radio.ErrClosed
-	case r.state == radio.Ready:
-		return radio.ErrNotStarted
-	case r.failed != nil:
-		return r.failed
-	}
-	return ctx.Err()
 }
 
 // next waits for a block with at least one whole sample.
@@ -306,15 +275,6 @@ func (r *receiver) fail(err error) error {
 		r.breakOff()
 	}
 	return r.failed
-}
-
-// began notes that samples flow.
-func (r *receiver) began() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.state == radio.Armed {
-		r.state = radio.Running
-	}
 }
 
 // due takes the marks that the next sample has reached.

@@ -34,12 +34,8 @@ type sender struct {
 	events  *radio.EventQueue
 	clipped atomic.Int64
 
-	mu      sync.Mutex
-	state   radio.State
-	failed  error // why the stream takes no more
-	epoch   radio.Epoch
-	bursts  []radio.SampleIndex // ends not yet on air
-	watched watcher
+	status                     // its lock guards what follows, too
+	bursts []radio.SampleIndex // ends not yet on air
 
 	out usb.OutStream
 	// broken is done once the stream was closed or has failed.
@@ -61,7 +57,7 @@ type sender struct {
 func newSender(d *Device) *sender {
 	t := &sender{
 		d: d, queue: newQueue(d.opts.window, d.opts.feed == strict),
-		events: radio.NewEventQueue(), epoch: d.nextEpoch(),
+		events: radio.NewEventQueue(), status: status{epoch: d.nextEpoch()},
 		primed: make(chan struct{}), pumped: make(chan struct{}),
 	}
 	t.broken, t.breakOff = context.WithCancel(context.Background())
@@ -145,37 +141,10 @@ func (t *sender) overTheSession() {
 // unguarded ends the stream when the guard can no longer be relied on.
 func (t *sender) unguarded() { t.fail(t.d.watch.Err()) }
 
-func (t *sender) State() radio.State {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.state
-}
-
-func (t *sender) Epoch() radio.Epoch {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.epoch
-}
-
 // Clipped is radio.ClipCounter.
 func (t *sender) Clipped() radio.SampleCount { return radio.SampleCount(t.clipped.Load()) }
 
 func (t *sender) Event(ctx context.Context) (radio.Event, error) { return t.events.Next(ctx) }
-
-// ready gives the error of a write in the present state.
-func (t *sender) ready(ctx context.Context) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch {
-	case t.state == radio.Closed:
-		return radio.ErrClosed
-	case t.state == radio.Ready:
-		return radio.ErrNotStarted
-	case t.failed != nil:
-		return t.failed
-	}
-	return ctx.Err()
-}
 
 // Write takes src in whole, as far as there is room, so that a block shorter than
 // the window never has an underrun within.
@@ -550,13 +519,4 @@ func (t *sender) look() error {
 		return ErrUnderrunLimit
 	}
 	return nil
-}
-
-// began notes that samples flow.
-func (t *sender) began() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.state == radio.Armed {
-		t.state = radio.Running
-	}
 }
