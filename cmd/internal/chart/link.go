@@ -5,8 +5,10 @@ import (
 	"math"
 	"math/cmplx"
 
-	"gonum.org/v1/gonum/dsp/fourier"
-	"gonum.org/v1/gonum/dsp/window"
+	"github.com/mjibson/go-dsp/dsputils"
+	"github.com/mjibson/go-dsp/fft"
+	"github.com/mjibson/go-dsp/window"
+	"gonum.org/v1/gonum/floats"
 
 	"ringwave/cmd/internal/runfolder"
 )
@@ -74,36 +76,40 @@ func retriesFigure(rows []runfolder.Row) Figure {
 const spectrumBins = 1024
 
 // spectrumFigure is Welch's estimate: the mean over Hann-windowed periodograms
-// that overlap by half.
+// that overlap by half. spectral.Pwelch takes real samples only.
 func (v LinkView) spectrumFigure() Figure {
-	taper := make([]float64, spectrumBins)
-	for k := range taper {
-		taper[k] = 1
-	}
-	window.Hann(taper)
-	energy := 0.0
-	for _, w := range taper {
-		energy += w * w
-	}
-	transform := fourier.NewCmplxFFT(spectrumBins)
-	segment, bins := make([]complex128, spectrumBins), make([]complex128, spectrumBins)
-	power, segments := make([]float64, spectrumBins), 0
-	for at := 0; at+spectrumBins <= len(v.Samples); at += spectrumBins / 2 {
-		for k, x := range v.Samples[at : at+spectrumBins] {
-			segment[k] = complex128(x) * complex(taper[k], 0)
+	taper := window.Hann(spectrumBins)
+	energy := floats.Dot(taper, taper)
+	segments := v.segments()
+	power, windowed := make([]float64, spectrumBins), make([]complex128, spectrumBins)
+	for _, segment := range segments {
+		for k, x := range segment { // segments share samples
+			windowed[k] = x * complex(taper[k], 0)
 		}
-		for k, b := range transform.Coefficients(bins, segment) {
+		for k, b := range fft.FFT(windowed) {
 			power[k] += real(b)*real(b) + imag(b)*imag(b)
 		}
-		segments++
 	}
 	s := Series{Color: Blue, Width: 0.9}
-	for k := range power {
-		bin := transform.ShiftIdx(k)
-		s.X = append(s.X, transform.Freq(bin)*v.SampleRate/1e3)
-		s.Y = append(s.Y, 10*math.Log10(power[bin]/(float64(segments)*energy*v.SampleRate)))
+	for k := -spectrumBins / 2; k < spectrumBins/2; k++ {
+		bin := (k + spectrumBins) % spectrumBins
+		s.X = append(s.X, float64(k)/spectrumBins*v.SampleRate/1e3)
+		s.Y = append(s.Y, 10*math.Log10(power[bin]/(float64(len(segments))*energy*v.SampleRate)))
 	}
 	return Figure{XLabel: "frequency (kHz)", YLabel: "power spectral density (dB/Hz)", Series: []Series{s}}
+}
+
+// segments returns the stretches of spectrumBins samples that overlap by half, as many as
+// there are whole ones. dsputils.Segment is asked for a number of them and finds the
+// length itself: it is given no sample more than they take.
+func (v LinkView) segments() [][]complex128 {
+	const half = spectrumBins / 2
+	n := len(v.Samples)/half - 1
+	samples := make([]complex128, (n+1)*half)
+	for k := range samples {
+		samples[k] = complex128(v.Samples[k])
+	}
+	return dsputils.Segment(samples, n, 0.5)
 }
 
 // eyeTraces is how many stretches of two symbols an eye diagram has.

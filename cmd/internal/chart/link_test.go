@@ -36,6 +36,26 @@ func TestSpectrumOfATone(t *testing.T) {
 	}
 }
 
+// Segments are of spectrumBins samples each, half of them shared with the next, and as
+// many as fit: none is longer where samples are left over.
+func TestSegments(t *testing.T) {
+	for samples, want := range map[int]int{1024: 1, 1025: 1, 1535: 1, 1536: 2, 2047: 2, 2048: 3, 5000: 8, 100_000: 194} {
+		v := LinkView{Samples: make([]complex64, samples)}
+		for k := range v.Samples {
+			v.Samples[k] = complex(float32(k), 0)
+		}
+		got := v.segments()
+		if len(got) != want {
+			t.Errorf("%d samples: %d segments, want %d", samples, len(got), want)
+		}
+		for n, s := range got {
+			if len(s) != spectrumBins || s[0] != complex(float64(n*spectrumBins/2), 0) {
+				t.Fatalf("%d samples: segment %d has %d samples from %v on", samples, n, len(s), s[0])
+			}
+		}
+	}
+}
+
 // An eye is of two symbols, with the middle one's centre at 0.
 func TestEye(t *testing.T) {
 	v := LinkView{Samples: make([]complex64, 100), SamplesPerSymbol: 8, Centre: 12.5, Phase: math.Pi / 2}
