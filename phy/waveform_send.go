@@ -197,8 +197,8 @@ func (s *sender) putOff() {
 	}
 }
 
-// The gains that devices draw for a retry are uniform in [retryLeast, 1].
-const retryLeast = 0.7
+// The gains that devices draw for a retry are uniform in [RetryLeast, 1].
+const RetryLeast = 0.7
 
 // drawRetryGains gives every device its gain for the attempt: 1 in the first,
 // and then fresh ones that pose a new lattice problem (physics.md
@@ -209,7 +209,7 @@ func (s *sender) drawRetryGains(at slot.Slot) {
 	for _, d := range s.devices {
 		d.gain = 1
 		if u := float64(s.retry.Uint64()>>11) * 0x1p-53; s.drawsRetryGains(at) {
-			d.gain = float32(retryLeast + (1-retryLeast)*u)
+			d.gain = float32(RetryLeast + (1-RetryLeast)*u)
 		}
 	}
 }
@@ -224,5 +224,5 @@ func (s *sender) meanRetryGain(at slot.Slot) float64 {
 	if !s.drawsRetryGains(at) {
 		return 1
 	}
-	return (1 + retryLeast) / 2
+	return (1 + RetryLeast) / 2
 }

@@ -182,10 +182,7 @@ func (s *search) lay(c *candidate) error {
 	c.layout.digits = codec.Digits()
 	c.layout.top = topDigit(c.base, math.Exp2(p.LogQ()-float64(codec.Digits()-1)*math.Log2(float64(c.base))))
 	for t := range phy.Transmission(transmissions) {
-		n := p.N
-		if c.design.Form == xmkckks.Short && (t == phy.TxC0 || t == phy.TxShare) {
-			n = c.design.Revealed()
-		}
+		n := c.design.PayloadLength(t)
 		if c.layout.blocks[t], err = w.FrameBlocks(t, n); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"ringwave/phy"
 	"ringwave/phy/frame"
 	"ringwave/phy/lattice"
 	"ringwave/phy/modem"
@@ -25,9 +26,6 @@ const simulatedBlocks = 3
 // simulated where ways are judged. In the blind regime, what is drawn in place of the
 // last six of nine blocks fails up to five points too often.
 const mostWhole = 200_000
-
-// Of retries in the blind regime, as in phy.
-const retryLeast = 0.7
 
 // attempt is what became of one attempt: for each transmission the most repeats that
 // a group needed, unread if one was not read at all; shorter if it ended there.
@@ -415,7 +413,7 @@ func (g *groupRounds) begin(number int) {
 	for i := range g.gain {
 		h := g.drawn[g.first+i]
 		if number > 0 && g.c.alpha == 0 {
-			h *= retryLeast + (1-retryLeast)*g.rnd.Float64()
+			h *= phy.RetryLeast + (1-phy.RetryLeast)*g.rnd.Float64()
 		}
 		g.gain[i] = cmplx.Rect(1, g.turned[g.first+i]) * complex(h, 0)
 	}

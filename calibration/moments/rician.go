@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/integrate/quad"
+
+	"ringwave/phy/channel"
 )
 
 // rice is the Rician envelope of scatter deviation 1 in each part and direct
@@ -20,7 +22,7 @@ const largestTold = 200
 func (r rice) raw() (m1, m2, m3, m4 float64) {
 	q := r.nu * r.nu
 	k := q / 2
-	i0, i1 := scaledBesselI(0, k/2), scaledBesselI(1, k/2)
+	i0, i1 := channel.ScaledBesselI(0, k/2), channel.ScaledBesselI(1, k/2)
 	m1 = math.Sqrt(math.Pi/2) * ((1+k)*i0 + k*i1)
 	m2 = 2 + q
 	// L_{3/2}(-k) = e^{-k/2} [(2k^2+6k+3) I_0(k/2) + 2k(k+2) I_1(k/2)] / 3.
@@ -72,18 +74,6 @@ func ricianOf(ratio float64) rice {
 		return rice{}
 	}
 	return rice{(low + high) / 2}
-}
-
-// scaledBesselI gives e^-y I_n(y), n = 0 or 1, y >= 0, by the trapezoidal rule on
-// Bessel's integral.
-func scaledBesselI(n int, y float64) float64 {
-	points := 64 + int(16*math.Sqrt(y))
-	sum := 0.0
-	for i := range points {
-		t := math.Pi * (float64(i) + 0.5) / float64(points)
-		sum += math.Exp(y*(math.Cos(t)-1)) * math.Cos(float64(n)*t)
-	}
-	return sum / float64(points)
 }
 
 // bessel0 gives e^-x I_0(x) to 2e-7 (Abramowitz and Stegun, 9.8.1 and 9.8.2).

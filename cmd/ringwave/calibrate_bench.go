@@ -96,7 +96,7 @@ func roundSeconds(c config.Config, root keystream.Seed) (float64, error) {
 	slots := (c.Devices.Count + groupSize(c) - 1) / groupSize(c)
 	sum := 0.0
 	for t := range phy.Transmission(phy.Transmissions) {
-		samples, err := w.FrameSamples(t, payloadLength(ctx, t))
+		samples, err := w.FrameSamples(t, ctx.PayloadLength(t))
 		if err != nil {
 			return 0, err
 		}

@@ -468,7 +468,7 @@ func meanSquareNorm(set *dataset.Set) float64 {
 func checkBits(r *phy.Ring, ctx *xmkckks.Context) (int, error) {
 	coefficients := 0
 	for t := range phy.Transmission(phy.Transmissions) {
-		m, err := r.CheckCoefficients(t, payloadLength(ctx, t))
+		m, err := r.CheckCoefficients(t, ctx.PayloadLength(t))
 		if err != nil {
 			return 0, err
 		}

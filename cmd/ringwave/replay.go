@@ -230,7 +230,7 @@ func (p *player) restart() (err error) {
 	}
 	for t := range p.reception {
 		p.reception[t] = phy.Reception{
-			Y:       p.ctx.Modulus().NewVector(payloadLength(p.ctx, phy.Transmission(t))),
+			Y:       p.ctx.Modulus().NewVector(p.ctx.PayloadLength(phy.Transmission(t))),
 			Pattern: make([]int64, p.link.PatternSymbols()),
 		}
 	}
@@ -344,7 +344,7 @@ func (p *player) transmission(ctx context.Context, a sigmf.Annotation) error {
 		return err
 	}
 	p.link.Seek(a.First)
-	if err := p.link.Open(ctx, slot, payloadLength(p.ctx, slot.Transmission)); err != nil {
+	if err := p.link.Open(ctx, slot, p.ctx.PayloadLength(slot.Transmission)); err != nil {
 		return err
 	}
 	rx := &p.reception[slot.Transmission]

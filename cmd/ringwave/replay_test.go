@@ -398,7 +398,7 @@ func newReplayBench(t *testing.T, sets ...string) *replayBench {
 	}
 	t.Cleanup(func() { _ = l.close() })
 	b := &replayBench{cfg: c, link: l, mod: p.ctx.Modulus(), dir: t.TempDir(), rnd: rand.New(rand.NewPCG(1, 1))}
-	b.length = func(t phy.Transmission) int { return payloadLength(p.ctx, t) }
+	b.length = func(t phy.Transmission) int { return p.ctx.PayloadLength(t) }
 	if err := l.record(b.dir); err != nil {
 		t.Fatal(err)
 	}

@@ -142,14 +142,6 @@ func receiveConfig(c config.Config, secret keystream.Seed, ch *channel.Channel, 
 	return cfg
 }
 
-// payloadLength gives the number of coefficients of a transmission.
-func payloadLength(ctx *xmkckks.Context, t phy.Transmission) int {
-	if t == phy.TxC0 || t == phy.TxShare {
-		return ctx.Revealed()
-	}
-	return ctx.Params.N
-}
-
 func newWaveLink(c config.Config, root, secret keystream.Seed, ch *channel.Channel, k *known, ctx *xmkckks.Context) (*waveLink, error) {
 	l := &waveLink{
 		known: k,
@@ -219,7 +211,7 @@ func (l *waveLink) compensate(cfg *phy.WaveformConfig, c config.Config) (err err
 func (l *waveLink) countBits(c config.Config, ctx *xmkckks.Context, m modem.Config) error {
 	samples := 0
 	for t := range phy.Transmission(phy.Transmissions) {
-		s, err := l.FrameSamples(t, payloadLength(ctx, t))
+		s, err := l.FrameSamples(t, ctx.PayloadLength(t))
 		if err != nil {
 			return err
 		}

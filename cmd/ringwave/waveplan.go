@@ -233,7 +233,7 @@ func planWaveform(s *session) (*wavePlan, float64, error) {
 func frameBlocks(s *session) (frames [][]int, samples int, err error) {
 	link := s.protocol.link.(*waveLink)
 	for t := range phy.Transmission(phy.Transmissions) {
-		n := payloadLength(s.protocol.ctx, t)
+		n := s.protocol.ctx.PayloadLength(t)
 		size, err := link.FrameSamples(t, n)
 		if err != nil {
 			return nil, 0, err

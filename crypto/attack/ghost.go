@@ -124,7 +124,7 @@ func newHaunted(ctx context.Context, link, secret, seed keystream.Seed) (h *haun
 	if err != nil {
 		return nil, err
 	}
-	h.ghost = &ghost{tx: tx[ghostDevices], weights: frame.NewWeights(secret, 0), length: h.lengthOf}
+	h.ghost = &ghost{tx: tx[ghostDevices], weights: frame.NewWeights(secret, 0), length: h.ctx.PayloadLength}
 	cfg := phy.WaveformConfig{
 		Modulus: h.ctx.Modulus(), Devices: ghostDevices, Base: 3, BlockSymbols: 8192, Alpha: 1, Phase: new(modem.Radians),
 		Modem:  modem.Config{SamplesPerSymbol: 4, Pulse: modem.FlatTop{Edge: 1}, Preamble: modem.Preamble{Length: modem.DefaultPreamble}},
@@ -170,14 +170,6 @@ func streamsOf(ctx context.Context, m *loopback.Medium, n int) (tx []radio.Trans
 		return nil, nil, err
 	}
 	return tx, rx, rx.Start(ctx)
-}
-
-// lengthOf returns the number of coefficients of a transmission.
-func (h *haunted) lengthOf(t slot.Transmission) int {
-	if t == slot.TxKey || t == slot.TxC1 {
-		return h.ctx.Params.N
-	}
-	return h.ctx.Revealed()
 }
 
 func (h *haunted) close() error {

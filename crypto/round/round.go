@@ -195,10 +195,7 @@ func (e *Engine) Close() { e.pool.close() }
 
 // length gives the number of coefficients of a transmission.
 func (e *Engine) length(t slot.Transmission) int {
-	if t == slot.TxKey || t == slot.TxC1 {
-		return e.cfg.Context.Params.N
-	}
-	return e.cfg.Context.Revealed()
+	return e.cfg.Context.PayloadLength(t)
 }
 
 // Run carries round k. What fails its checks before any device has given its

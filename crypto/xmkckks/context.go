@@ -9,6 +9,7 @@ import (
 
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/sampler"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 )
 
@@ -118,6 +119,12 @@ func noRoom(p Params, messages, witnesses int) error {
 
 // Revealed gives the number of coefficients of c0 and D that a round sends.
 func (c *Context) Revealed() int { return c.Params.revealed(c.Form, c.Messages, c.Witnesses) }
+
+// PayloadLength returns the number of coefficients of a transmission: n of b and c1, as
+// many as are revealed of c0 and D.
+func (c *Context) PayloadLength(t slot.Transmission) int {
+	return c.Params.payloadLength(c.Form, c.Messages, c.Witnesses, t)
+}
 
 // fewCoefficients is how many coefficients of a product are at most computed one by
 // one: each is an inner product, and beyond some eight of them a transform, which gives

@@ -189,6 +189,11 @@ func (d *Design) Revealed() int {
 	return d.Params.revealed(d.Form, d.Link.Messages, d.Witnesses)
 }
 
+// PayloadLength returns the number of coefficients of a transmission.
+func (d *Design) PayloadLength(t slot.Transmission) int {
+	return d.Params.payloadLength(d.Form, d.Link.Messages, d.Witnesses, t)
+}
+
 // UplinkBits gives the payload that a device sends in one attempt at a round.
 func (d *Design) UplinkBits() int {
 	return d.Params.UplinkBits(d.Form, d.Link.Messages, d.Witnesses)

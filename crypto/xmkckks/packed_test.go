@@ -429,8 +429,14 @@ func TestPackedUplink(t *testing.T) {
 				if got := d.UplinkBits(); got != want {
 					t.Errorf("%s, %v, P = %d: %d bits, expected %d", set.Name, form, messages, got, want)
 				}
-				if c := packedContext(t, d.Params, form, messages, d.Witnesses); c.Revealed() != d.Revealed() {
+				c := packedContext(t, d.Params, form, messages, d.Witnesses)
+				if c.Revealed() != d.Revealed() {
 					t.Errorf("%s, %v, P = %d: %d coefficients and %d", set.Name, form, messages, c.Revealed(), d.Revealed())
+				}
+				for tx, want := range map[slot.Transmission]int{slot.TxKey: set.N, slot.TxC0: d.Revealed(), slot.TxC1: set.N, slot.TxShare: d.Revealed()} {
+					if of, by := c.PayloadLength(tx), d.PayloadLength(tx); of != want || by != want {
+						t.Errorf("%s, %v, P = %d: %d and %d coefficients of %v, expected %d", set.Name, form, messages, of, by, tx, want)
+					}
 				}
 				text += fmt.Sprintf(" | %v P=%d W=%d: %d", form, messages, d.Witnesses, d.UplinkBits())
 			}

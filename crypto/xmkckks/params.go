@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"ringwave/crypto/sampler"
+	"ringwave/phy/slot"
 )
 
 // Form is which coefficients a round sends.
@@ -234,4 +235,12 @@ func (p *Params) revealed(form Form, messages, witnesses int) int {
 		return p.N
 	}
 	return messages + witnesses
+}
+
+// payloadLength returns the number of coefficients of a transmission.
+func (p *Params) payloadLength(form Form, messages, witnesses int, t slot.Transmission) int {
+	if t == slot.TxC0 || t == slot.TxShare {
+		return p.revealed(form, messages, witnesses)
+	}
+	return p.N
 }

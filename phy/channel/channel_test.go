@@ -58,7 +58,7 @@ func TestRicianMean(t *testing.T) {
 		r := Rician{K: k, Omega: 1}
 		nu, s := math.Sqrt(k/(k+1)), math.Sqrt(1/(2*(k+1)))
 		density := func(x float64) float64 {
-			return x / (s * s) * math.Exp(-(x-nu)*(x-nu)/(2*s*s)) * scaledBesselI(0, x*nu/(s*s))
+			return x / (s * s) * math.Exp(-(x-nu)*(x-nu)/(2*s*s)) * ScaledBesselI(0, x*nu/(s*s))
 		}
 		lo, hi := math.Max(0, nu-12*s), nu+12*s
 		want := quad.Fixed(func(x float64) float64 { return x * density(x) }, lo, hi, 400, nil, 0)

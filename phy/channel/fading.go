@@ -49,17 +49,17 @@ func (r Rician) Draw(rnd *rand.Rand) float64 {
 // L_{1/2}(x) = e^(x/2) [(1-x) I_0(-x/2) - x I_1(-x/2)].
 func (r Rician) Mean() float64 {
 	y := r.K / 2
-	laguerre := (1+r.K)*scaledBesselI(0, y) + r.K*scaledBesselI(1, y)
+	laguerre := (1+r.K)*ScaledBesselI(0, y) + r.K*ScaledBesselI(1, y)
 	return math.Sqrt(math.Pi*r.Omega/(4*(r.K+1))) * laguerre
 }
 
 func (r Rician) SecondMoment() float64 { return r.Omega }
 
-// scaledBesselI gives e^-y I_n(y) for n = 0, 1 and y >= 0, from the integral
+// ScaledBesselI returns e^-y I_n(y) for n = 0, 1 and y >= 0, from the integral
 // (1/pi) int_0^pi e^(y (cos t - 1)) cos(n t) dt. The trapezoidal rule converges
 // faster than any power on a periodic analytic integrand; its number of points
 // grows with the width 1/sqrt(y) of the peak.
-func scaledBesselI(n int, y float64) float64 {
+func ScaledBesselI(n int, y float64) float64 {
 	points := 64 + int(16*math.Sqrt(y))
 	sum := 0.0
 	for i := range points {
@@ -98,5 +98,5 @@ func (r Rician) Density(h float64) float64 {
 	scale := (r.K + 1) / r.Omega
 	x := 2 * h * math.Sqrt(r.K*scale)
 	// I_0(x) = e^x times its scaled form, which does not overflow.
-	return 2 * h * scale * math.Exp(x-r.K-scale*h*h) * scaledBesselI(0, x)
+	return 2 * h * scale * math.Exp(x-r.K-scale*h*h) * ScaledBesselI(0, x)
 }

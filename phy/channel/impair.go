@@ -172,7 +172,7 @@ func fractionalDelay(fraction float64) (taps [delayTaps]float32) {
 		}
 		const beta = 8
 		// e^beta scales I_0 back; the sum below takes it out again.
-		t[i] = sinc * scaledBesselI(0, beta*math.Sqrt(1-u*u)) * math.Exp(beta*math.Sqrt(1-u*u))
+		t[i] = sinc * ScaledBesselI(0, beta*math.Sqrt(1-u*u)) * math.Exp(beta*math.Sqrt(1-u*u))
 		sum += t[i]
 	}
 	for i := range t {

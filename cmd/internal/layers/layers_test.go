@@ -85,7 +85,7 @@ var table = map[string]string{
 
 	"calibration":          "",
 	"calibration/advice":   "crypto/xmkckks phy/...",
-	"calibration/moments":  "",
+	"calibration/moments":  "phy/channel",
 	"calibration/sounder":  "calibration/sounding phy/modem radio",
 	"calibration/sounding": "phy/modem",
 
