@@ -17,10 +17,10 @@ import (
 	"ringwave/calibration/sounder"
 	"ringwave/calibration/sounding"
 	"ringwave/crypto/keystream"
+	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
 	"ringwave/radio"
-	"ringwave/radio/loopback"
 )
 
 // These tests go the whole way of a calibration: soundings over a medium in memory, with
@@ -50,14 +50,6 @@ func (s setting) sounding() sounding.Config {
 
 const rate = 1e6
 
-type pathOf struct{ *channel.Path }
-
-func (p pathOf) Apply(dst, src []complex64, _ int64) { p.Path.Apply(dst, src) }
-
-type frontOf struct{ *channel.Front }
-
-func (f frontOf) Convert(dst []complex64, _ int64) int { return f.Apply(dst) }
-
 // link is a device's truth in one calibration.
 type link struct {
 	delay, phase float64
@@ -77,74 +69,40 @@ type measured struct {
 // calibrate makes one calibration of the setting.
 func calibrate(s setting, seed keystream.Seed) (measured, error) {
 	rnd := rand.New(seed.Derive("truth").Stream())
-	front, err := channel.NewFront(channel.Impairments{}, math.Sqrt(s.noise()/2), 1, seed.Derive("front"))
-	if err != nil {
-		return measured{}, err
-	}
 	m := measured{}
-	medium := loopback.Config{Rate: rate, Converter: frontOf{front}}
-	for i := range s.devs {
+	cfg := bench.Config{Rate: rate, NoiseStd: math.Sqrt(s.noise() / 2), Seed: seed}
+	for range s.devs {
 		l := link{delay: 3 * rnd.Float64(), phase: 2 * math.Pi * rnd.Float64()}
-		p, err := channel.NewPath(channel.Impairments{DelaySamples: l.delay, PhaseRad: l.phase, CarrierOffset: s.offset}, seed.Derive("path", uint64(i)))
-		if err != nil {
-			return m, err
-		}
-		m.links, m.latency = append(m.links, l), float64(p.Latency())
-		medium.Devices = append(medium.Devices, loopback.Device{Gain: 1, Path: pathOf{p}})
+		m.links = append(m.links, l)
+		cfg.Devices = append(cfg.Devices, channel.Impairments{DelaySamples: l.delay, PhaseRad: l.phase, CarrierOffset: s.offset})
 	}
-	air, err := loopback.New(medium)
+	air, err := bench.New(cfg)
 	if err != nil {
 		return m, err
 	}
+	m.latency = float64(air.Latency())
 	defer air.Close()
 	if m.sound, err = sounding.New(s.sounding()); err != nil {
 		return m, err
 	}
-	cfg := sounder.Config{
+	played := sounder.Config{
 		Sounding: m.sound, Devices: s.devs, Blocks: s.blocks, Looks: 1, Guard: 24,
 		Search: sounding.Search{Delay: 20, Offset: 2e-4}, Amplitude: 1,
 	}
-	cfg.OnLook = func(_, _ int, at radio.SampleIndex) error {
+	played.OnLook = func(_, _ int, at radio.SampleIndex) error {
 		for i := range m.links {
 			h := s.law.Draw(rnd)
 			m.links[i].energy += h * h
-			if err := air.SetGain(i, at, complex(float32(h), 0)); err != nil {
+			if err := air.Medium.SetGain(i, at, complex(float32(h), 0)); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	if err := open(air, &cfg); err != nil {
+	if played.Transmitters, played.Receiver, err = air.Streams(); err != nil {
 		return m, err
 	}
-	return m, m.hear(s, cfg)
-}
-
-// open opens and starts all streams.
-func open(air *loopback.Medium, cfg *sounder.Config) error {
-	ctx := context.Background()
-	for i := range cfg.Devices {
-		d, err := air.Transmitter(i)
-		if err != nil {
-			return err
-		}
-		tx, err := d.(radio.TransmitOpener).OpenTransmitter(ctx)
-		if err != nil {
-			return err
-		}
-		if err := tx.Start(ctx); err != nil {
-			return err
-		}
-		cfg.Transmitters = append(cfg.Transmitters, tx)
-	}
-	d, err := air.Receiver(0)
-	if err != nil {
-		return err
-	}
-	if cfg.Receiver, err = d.(radio.ReceiveOpener).OpenReceiver(ctx); err != nil {
-		return err
-	}
-	return cfg.Receiver.Start(ctx)
+	return m, m.hear(s, played)
 }
 
 // hear plays the soundings and analyses them.

@@ -23,23 +23,13 @@ import (
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
+	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
 )
 
-// Regime is how gains come to lie on a lattice (physics.md section 3).
-type Regime int
-
-const (
-	Emulated Regime = iota
-	MeanAligned
-	Blind
-)
-
-// String gives the name of the regime in configs.
-func (r Regime) String() string {
-	return [...]string{"emulated", "mean-aligned", "blind"}[r]
-}
+// Regime is how gains come to lie on a lattice.
+type Regime = bench.Regime
 
 // Phases says what the blind regime does with the devices' phases.
 type Phases int
@@ -275,7 +265,7 @@ func (o Options) complete(devices int) (Options, error) {
 	set(&o.Repeats, 2)
 	o.Repeats = min(max(0, o.Repeats), maxRepeats)
 	if o.Regimes == nil {
-		o.Regimes = []Regime{Emulated, MeanAligned, Blind}
+		o.Regimes = []Regime{bench.Emulated, bench.MeanAligned, bench.Blind}
 	}
 	if o.Bases == nil {
 		o.Bases = []int{3, 5, 7}
@@ -312,8 +302,8 @@ func (o Options) complete(devices int) (Options, error) {
 
 func (w Own) validate(devices int) error {
 	switch {
-	case w.Regime < Emulated || w.Regime > Blind:
-		return fmt.Errorf("the own regime is %d: allowed are 0 to %d", w.Regime, Blind)
+	case w.Regime < bench.Emulated || w.Regime > bench.Blind:
+		return fmt.Errorf("the own regime is %d: allowed are 0 to %d", w.Regime, bench.Blind)
 	case w.Group < 1 || w.Group > devices:
 		return fmt.Errorf("the own groups are of %d of %d devices: allowed are 1 to %d", w.Group, devices, devices)
 	case w.Base < 3 || w.Base > 15 || w.Base%2 == 0:
@@ -374,37 +364,13 @@ func Give(ctx context.Context, b Bench, o Options) (Advice, error) {
 	return advice, nil
 }
 
-// AlignedScale is the scale of aligned gains. All H_i are then 1: a higher scale
-// would weigh no device better, and fluctuations, noise and the decoded noise grow
-// in proportion to it.
-const AlignedScale = 1
-
-// AlignedTolerance is by how much the scale of a group of aligned devices of the
-// given moments may differ from AlignedScale, relatively: four deviations of the mean
-// of its gains, and what a fractional delay adds to a gain.
-func AlignedTolerance(mu, omega []float64, group int) float64 {
-	worst := 0.0
-	for first := 0; first < len(mu); first += group {
-		to := min(first+group, len(mu))
-		sum := 0.0
-		for i := first; i < to; i++ {
-			sum += relativeVariance(mu[i], omega[i])
-		}
-		worst = max(worst, math.Sqrt(sum)/float64(to-first))
-	}
-	const passage = 0.02
-	return min(0.3, passage+4*worst)
-}
-
-// relativeVariance gives the variance of h/mu.
-func relativeVariance(mu, omega float64) float64 { return max(0, omega/(mu*mu)-1) }
-
-// moments gives mu_i and Omega_i of all devices.
-func (b Bench) moments() (mu, omega []float64) {
+// links returns the moments of all devices' gains.
+func (b Bench) links() bench.Links {
+	var l bench.Links
 	for _, d := range b.Devices {
-		mu, omega = append(mu, d.Gain.Mean()), append(omega, d.Gain.SecondMoment())
+		l.Mu, l.Omega = append(l.Mu, d.Gain.Mean()), append(l.Omega, d.Gain.SecondMoment())
 	}
-	return mu, omega
+	return l
 }
 
 // transmissions is the number of frames of a group in an attempt.

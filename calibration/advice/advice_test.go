@@ -13,6 +13,7 @@ import (
 
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
+	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
 	"ringwave/phy/trial"
@@ -53,44 +54,44 @@ func TestPredictsTheWaveform(t *testing.T) {
 		n, base    int
 		sigma, snr float64
 	}{
-		{Blind, 2, 3, 0.3, 30}, {Blind, 3, 3, 0.3, 40}, {Blind, 3, 3, 0.3, 32}, {Blind, 4, 3, 0.3, 40}, {Blind, 2, 5, 0.3, 40}, {Blind, 1, 3, 0.3, 30},
-		{MeanAligned, 10, 3, 0.02, 35}, {MeanAligned, 10, 3, 0.04, 30}, {MeanAligned, 4, 3, 0.1, 25}, {MeanAligned, 4, 5, 0.05, 25}, {MeanAligned, 6, 3, 0.05, 20},
+		{bench.Blind, 2, 3, 0.3, 30}, {bench.Blind, 3, 3, 0.3, 40}, {bench.Blind, 3, 3, 0.3, 32}, {bench.Blind, 4, 3, 0.3, 40}, {bench.Blind, 2, 5, 0.3, 40}, {bench.Blind, 1, 3, 0.3, 30},
+		{bench.MeanAligned, 10, 3, 0.02, 35}, {bench.MeanAligned, 10, 3, 0.04, 30}, {bench.MeanAligned, 4, 3, 0.1, 25}, {bench.MeanAligned, 4, 5, 0.05, 25}, {bench.MeanAligned, 6, 3, 0.05, 20},
 	} {
 		if k%3 != 1 && rounds == 40 {
 			continue
 		}
 		gain := channel.Gaussian{Mu: 1, Sigma: c.sigma}
 		b := benchOf(t, c.n, gain, c.base, c.snr)
-		mu, omega := b.moments()
+		links := b.links()
 		cfg := trial.Config{
 			Devices: c.n, Gain: gain, SNRdB: c.snr, Base: c.base, BlockSymbols: 8192, Modem: usual, MaxAlpha: 40,
 			DelaySpread: 1, PhaseSpread: 0.2, Attempts: 1, WholeRounds: true, Seed: keystream.FromInteger(7),
-			Aligned: c.regime == MeanAligned, Tolerance: AlignedTolerance(mu, omega, c.n),
+			Aligned: c.regime == bench.MeanAligned, Tolerance: links.AlignedTolerance(c.n),
 		}
-		if c.regime == Blind {
+		if c.regime == bench.Blind {
 			cfg.Minimum = c.n
 		}
-		bench, err := trial.New(cfg)
+		whole, err := trial.New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var tally trial.Tally
 		for k := range uint32(rounds) {
-			o, err := bench.Trial(t.Context(), k)
+			o, err := whole.Trial(t.Context(), k)
 			if err != nil {
 				t.Fatal(err)
 			}
 			tally.Add(o)
 		}
-		_ = bench.Close()
+		_ = whole.Close()
 		o, err := Options{Modem: usual, Attempts: 1, DeltaMax: 1, Repeats: -1, Seed: keystream.FromInteger(8)}.complete(c.n)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := newSearch(b, o)
 		one := &candidate{regime: c.regime, group: c.n, base: c.base, samples: 8, maxAlpha: 40}
-		if c.regime == MeanAligned {
-			one.alpha, one.tolerance, one.maxAlpha = AlignedScale, cfg.Tolerance, 0
+		if c.regime == bench.MeanAligned {
+			one.alpha, one.tolerance, one.maxAlpha = bench.AlignedScale, cfg.Tolerance, 0
 		}
 		for t := range one.layout.blocks {
 			one.layout.blocks[t] = []int{8192}
@@ -132,7 +133,7 @@ func TestMinimum(t *testing.T) {
 	if !ok {
 		t.Fatal("there is no demo-1024")
 	}
-	own := &Own{Regime: Blind, Group: 2, Base: 3, SamplesPerSymbol: 8, Params: set, Form: xmkckks.Short}
+	own := &Own{Regime: bench.Blind, Group: 2, Base: 3, SamplesPerSymbol: 8, Params: set, Form: xmkckks.Short}
 	b := benchOf(t, 2, channel.Gaussian{Mu: 1, Sigma: 1}, 3, 40)
 	share := func(minimum int) float64 {
 		a, err := Give(t.Context(), b, Options{Modem: usual, Attempts: 1, DeltaMax: 1, MaxAlpha: 16, Own: own, Regimes: []Regime{}, NoSuggestions: true, Fresh: 200, Minimum: minimum, Seed: keystream.FromInteger(3)})
@@ -188,7 +189,7 @@ func TestTenDevices(t *testing.T) {
 	for _, r := range a.Refusals {
 		t.Log(r)
 	}
-	if !a.Reached || a.Outlooks[0].Regime != MeanAligned || a.Outlooks[0].Group != 10 {
+	if !a.Reached || a.Outlooks[0].Regime != bench.MeanAligned || a.Outlooks[0].Group != 10 {
 		t.Error("ten static devices at 35 dB share a slot, aligned")
 	}
 }
@@ -226,8 +227,8 @@ func TestRefusals(t *testing.T) {
 // lone makes a candidate with frames of given blocks.
 func lone(regime Regime, n, base int, tolerance float64, blocks ...int) *candidate {
 	c := &candidate{regime: regime, group: n, base: base, samples: 8, maxAlpha: 40}
-	if regime == MeanAligned {
-		c.alpha, c.tolerance, c.maxAlpha = AlignedScale, tolerance, 0
+	if regime == bench.MeanAligned {
+		c.alpha, c.tolerance, c.maxAlpha = bench.AlignedScale, tolerance, 0
 	}
 	for t, count := range blocks {
 		for range count {
@@ -251,14 +252,14 @@ func TestExtrapolation(t *testing.T) {
 		sigma, snr float64
 		bits       int
 	}{
-		{MeanAligned, 10, 3, 0.045, 32, 0}, {Blind, 3, 3, 0.3, 35, 0}, {Blind, 1, 3, 0.3, 22, 8}, {Blind, 2, 5, 0.3, 36, 0}, {MeanAligned, 6, 3, 0.03, 18, 8},
+		{bench.MeanAligned, 10, 3, 0.045, 32, 0}, {bench.Blind, 3, 3, 0.3, 35, 0}, {bench.Blind, 1, 3, 0.3, 22, 8}, {bench.Blind, 2, 5, 0.3, 36, 0}, {bench.MeanAligned, 6, 3, 0.03, 18, 8},
 	} {
 		if k > 1 && rounds == 60 {
 			continue
 		}
 		b := benchOf(t, c.n, channel.Gaussian{Mu: 1, Sigma: c.sigma}, c.base, c.snr)
 		b.ReceiverBits = c.bits
-		mu, omega := b.moments()
+		links := b.links()
 		var share [2]float64
 		for i, whole := range []bool{true, false} {
 			o, err := Options{Modem: usual, Attempts: 1, DeltaMax: 1, Repeats: -1, WholeFrames: whole, Fresh: rounds, Seed: keystream.FromInteger(4)}.complete(c.n)
@@ -266,7 +267,7 @@ func TestExtrapolation(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := newSearch(b, o)
-			one := lone(c.regime, c.n, c.base, AlignedTolerance(mu, omega, c.n), 9, 1, 9, 1)
+			one := lone(c.regime, c.n, c.base, links.AlignedTolerance(c.n), 9, 1, 9, 1)
 			results, err := s.simulate(t.Context(), []*candidate{one}, finely, rounds)
 			if err != nil {
 				t.Fatal(err)
@@ -329,16 +330,16 @@ func TestSentences(t *testing.T) {
 func TestOwn(t *testing.T) {
 	b, o := benchOf(t, 3, channel.Gaussian{Mu: 1, Sigma: 0.02}, 3, 35), few()
 	o.NoSuggestions = true
-	o.Own = &Own{Regime: Blind, Group: 1, Base: 5, SamplesPerSymbol: 12, Params: xmkckks.Sets()[0], Form: xmkckks.Whole}
+	o.Own = &Own{Regime: bench.Blind, Group: 1, Base: 5, SamplesPerSymbol: 12, Params: xmkckks.Sets()[0], Form: xmkckks.Whole}
 	o.Sets, o.Regimes = xmkckks.Sets()[:1], []Regime{}
 	a, err := Give(t.Context(), b, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.Own == nil || a.Own.Regime != Blind || a.Own.Group != 1 || a.Own.Base != 5 || a.Own.SamplesPerSymbol != 12 || a.Own.Form != xmkckks.Whole || a.Own.Rounds != o.Fresh || a.OwnRefusal != "" || len(a.Outlooks) != 0 {
+	if a.Own == nil || a.Own.Regime != bench.Blind || a.Own.Group != 1 || a.Own.Base != 5 || a.Own.SamplesPerSymbol != 12 || a.Own.Form != xmkckks.Whole || a.Own.Rounds != o.Fresh || a.OwnRefusal != "" || len(a.Outlooks) != 0 {
 		t.Errorf("%+v", a)
 	}
-	o.Own.Regime = Emulated
+	o.Own.Regime = bench.Emulated
 	if a, err = Give(t.Context(), b, o); err != nil || a.Own != nil || !strings.Contains(a.OwnRefusal, "continuous") {
 		t.Errorf("%v, %+v", err, a)
 	}
@@ -368,7 +369,7 @@ func TestOnlyCoarseLooksEnd(t *testing.T) {
 	}
 	s := newSearch(b, o)
 	for g, want := range map[stage]int{coarsely: hopeless, finely: 12, freshly: 12} {
-		results, err := s.simulate(t.Context(), []*candidate{lone(Blind, 3, 3, 0, 1, 1, 1, 1)}, g, 12)
+		results, err := s.simulate(t.Context(), []*candidate{lone(bench.Blind, 3, 3, 0, 1, 1, 1, 1)}, g, 12)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -400,7 +401,7 @@ func TestSearchEnds(t *testing.T) {
 			cancel(why)
 		}
 	}
-	c := lone(Blind, 3, 3, 0, 1, 1, 1, 1)
+	c := lone(bench.Blind, 3, 3, 0, 1, 1, 1, 1)
 	if _, err := newSearch(b, o).simulate(ctx, []*candidate{c}, finely, 20*part); !errors.Is(err, why) {
 		t.Errorf("a search that was ended: %v", err)
 	}

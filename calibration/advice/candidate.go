@@ -7,6 +7,7 @@ import (
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
+	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/digit"
 	"ringwave/phy/modem"
@@ -76,9 +77,6 @@ func (l layout) symbols() int {
 	return sum
 }
 
-// groupScale bounds the integers that bring groups to one scale.
-const groupScale = 50
-
 // alphas gives the finest scales to offer a set, the finest first.
 func alphas(most float64) []float64 {
 	list := []float64{most}
@@ -103,25 +101,23 @@ func (s *search) fitOwn(w Own) (*candidate, error) {
 // fitForm takes the first of the finest scales of a blind search that the set bears.
 func (s *search) fitForm(regime Regime, group, base, samples int, p xmkckks.Params, form xmkckks.Form, blind []float64) (*candidate, error) {
 	c := &candidate{regime: regime, group: group, base: base, samples: samples, set: p.Name}
-	mu, omega := s.bench.moments()
-	link := xmkckks.Link{Mu: mu, Omega: omega, K: s.bench.factors(), DeltaMax: s.opt.DeltaMax, Messages: s.opt.Messages, Shares: s.opt.KeyShares}
+	links := s.bench.links()
+	met := links.Met(regime)
+	link := xmkckks.Link{Mu: met.Mu, Omega: met.Omega, K: s.bench.factors(), DeltaMax: s.opt.DeltaMax, Messages: s.opt.Messages, Shares: s.opt.KeyShares}
 	finest := []float64{0}
 	factor := 1.0
 	switch regime {
-	case Emulated:
+	case bench.Emulated:
 		c.alpha = math.Ldexp(1, s.bench.LatticeBits)
 		link.Alpha = c.alpha
-	case MeanAligned:
-		c.tolerance = AlignedTolerance(mu, omega, group)
-		c.alpha = AlignedScale
-		link.Alpha = AlignedScale * (1 + c.tolerance)
-		for i := range mu {
-			link.Mu[i], link.Omega[i] = 1, 1+relativeVariance(mu[i], omega[i])
-		}
-	case Blind:
+	case bench.MeanAligned:
+		c.tolerance = links.AlignedTolerance(group)
+		c.alpha = bench.AlignedScale
+		link.Alpha = bench.AlignedScale * (1 + c.tolerance)
+	case bench.Blind:
 		finest = blind
-		if group < len(mu) {
-			factor = groupScale
+		if group < len(links.Mu) {
+			factor = bench.GroupScale
 		}
 	}
 	var first error

@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"ringwave/phy"
+	"ringwave/phy/bench"
 	"ringwave/phy/frame"
 	"ringwave/phy/lattice"
 	"ringwave/phy/modem"
@@ -132,7 +133,7 @@ func (s *search) newRounds(c *candidate, g stage) (*rounds, error) {
 	}
 	r.unit = float64(unit.Scale())
 	r.rnd = rand.New(r.source)
-	level := s.level(c.regime)
+	level := s.bench.links().Level(c.regime)
 	r.noise = math.Sqrt(float64(s.bench.Noise)/2*bandwidth) / (scale * level)
 	for first := 0; first < n; first += c.group {
 		g, err := r.newGroup(first, min(c.group, n-first), scale, level)
@@ -144,27 +145,13 @@ func (s *search) newRounds(c *candidate, g stage) (*rounds, error) {
 	return r, nil
 }
 
-// amplitude is the largest code of the coarsest transmitter.
+// amplitude returns the largest magnitude of a sample.
 func (s *search) amplitude() modem.Amplitude {
-	amplitude := modem.Amplitude(1)
+	var bits []int
 	for _, d := range s.bench.Devices {
-		if d.ConverterBits > 0 {
-			amplitude = min(amplitude, 1-modem.Amplitude(math.Ldexp(1, 1-d.ConverterBits)))
-		}
+		bits = append(bits, d.ConverterBits)
 	}
-	return amplitude
-}
-
-// level gives the level at which devices arrive that count as gain 1.
-func (s *search) level(regime Regime) float64 {
-	if regime != MeanAligned {
-		return 1
-	}
-	level := math.Inf(1)
-	for _, d := range s.bench.Devices {
-		level = min(level, math.Abs(d.Gain.Mean()))
-	}
-	return level
+	return bench.Amplitude(bits...)
 }
 
 func (r *rounds) newGroup(first, size int, scale, level float64) (*groupRounds, error) {
@@ -186,7 +173,7 @@ func (r *rounds) newGroup(first, size int, scale, level float64) (*groupRounds, 
 		y: make([]float32, longest), once: make([]float32, longest), integer: make([]float64, size), digit: make([]float64, size),
 	}
 	if bits := r.bench.ReceiverBits; bits > 0 {
-		full := r.fullScale(first, size, level, scale) / (scale * level)
+		full := r.fullScale() / (scale * level)
 		g.convert = lattice.Converter{Step: math.Ldexp(full, 1-bits), FullScale: full}
 	}
 	if r.c.layout.digits > 0 {
@@ -209,27 +196,13 @@ func (r *rounds) newGroup(first, size int, scale, level float64) (*groupRounds, 
 	return g, nil
 }
 
-// fullScale gives the amplitude at which the receiver clips: as set, or four
-// deviations of the sum of the group's gains, and of the noise of a branch.
-func (r *rounds) fullScale(first, size int, level, scale float64) float64 {
+// fullScale returns the amplitude at which the receiver clips: as set, or what suits the
+// gains.
+func (r *rounds) fullScale() float64 {
 	if r.bench.ReceiverFullScale > 0 {
 		return r.bench.ReceiverFullScale
 	}
-	// One setting serves all groups.
-	largest := 0.0
-	for from := 0; from < len(r.bench.Devices); from += r.c.group {
-		sum, variance := 0.0, 0.0
-		for _, d := range r.bench.Devices[from:min(from+r.c.group, len(r.bench.Devices))] {
-			mu, omega := d.Gain.Mean(), d.Gain.SecondMoment()
-			if r.c.regime == MeanAligned {
-				mu, omega = 1, 1+relativeVariance(mu, omega)
-			}
-			sum += math.Abs(mu)
-			variance += max(0, omega-mu*mu)
-		}
-		largest = max(largest, sum+4*math.Sqrt(variance))
-	}
-	return level*largest + 4*math.Sqrt(float64(r.bench.Noise)/2)
+	return r.bench.links().FullScale(r.c.regime, r.c.group, math.Sqrt(float64(r.bench.Noise)/2))
 }
 
 // drive gives what each device sends for each digit, in units of the digit: its
@@ -237,7 +210,7 @@ func (r *rounds) fullScale(first, size int, level, scale float64) float64 {
 func (g *groupRounds) drive(scale float64) {
 	for _, d := range g.bench.Devices[g.first : g.first+g.size] {
 		trim := complex(1, 0)
-		if g.c.regime == MeanAligned {
+		if g.c.regime == bench.MeanAligned {
 			trim = cmplx.Rect(g.level/math.Abs(d.Gain.Mean()), -float64(d.Phase))
 		}
 		levels := make([]complex128, g.c.base)
@@ -273,7 +246,7 @@ func (g *groupRounds) measure() bool {
 		g.placed[i] = p
 	}
 	way, err := g.probe.responses(g.placed, noise, g.rnd)
-	if err != nil && g.c.regime == Emulated {
+	if err != nil && g.c.regime == bench.Emulated {
 		// Whose phase is known goes by the timing of an earlier preamble.
 		for i := range g.placed {
 			g.placed[i].gain = 1
@@ -318,7 +291,7 @@ func (r *rounds) trial(number int) []attempt {
 		r.late[i] = max(0, d.Delay+d.DelayStd*modem.Samples(r.rnd.NormFloat64()))
 		error := float64(d.PhaseStd) * r.rnd.NormFloat64()
 		switch {
-		case r.c.regime == Emulated, r.c.regime == MeanAligned || r.bench.Phases == PhasesTrimmed:
+		case r.c.regime == bench.Emulated, r.c.regime == bench.MeanAligned || r.bench.Phases == PhasesTrimmed:
 			r.turned[i] = error
 		case r.bench.Phases == PhasesUnknown:
 			r.turned[i] = 2 * math.Pi * r.rnd.Float64()
@@ -345,9 +318,9 @@ func (r *rounds) draw() {
 		mu := d.Gain.Mean()
 		h := mu + r.shift[i] + (d.Gain.Draw(r.rnd)-mu)*r.stretch[i]
 		switch r.c.regime {
-		case Emulated:
+		case bench.Emulated:
 			h = math.RoundToEven(h*r.c.alpha) / r.c.alpha
-		case MeanAligned:
+		case bench.MeanAligned:
 			h /= mu
 		}
 		r.drawn[i] = h
@@ -393,7 +366,7 @@ func (r *rounds) attempt(number int) attempt {
 // admits tells whether enough devices have H_i other than 0, where the receiver finds
 // the scale.
 func (r *rounds) admits() bool {
-	if r.c.regime != Blind {
+	if r.c.regime != bench.Blind {
 		return true
 	}
 	heard := 0
@@ -428,11 +401,11 @@ func (g *groupRounds) begin(number int) {
 	}
 	g.theta = 0
 	power, noise := real(sum)*real(sum)+imag(sum)*imag(sum), 2*g.noise*g.noise
-	if g.c.regime != Emulated {
+	if g.c.regime != bench.Emulated {
 		// The phase of a preamble of L symbols has the variance 1/(2 L S).
 		g.theta = cmplx.Phase(sum) + g.rnd.NormFloat64()*math.Sqrt(noise/power/2/float64(cmp.Or(g.opt.Modem.Preamble.Length, modem.DefaultPreamble)))
 	}
-	if g.c.regime != Emulated && power < g.least*(power+noise) {
+	if g.c.regime != bench.Emulated && power < g.least*(power+noise) {
 		g.alpha = math.NaN() // no preamble
 	}
 	g.fill(way)
@@ -630,7 +603,7 @@ func (g *groupRounds) read(t int, blocks []int, extra int) bool {
 		g.alpha = 0
 	}
 	g.refused = g.refused[:0]
-	if g.c.regime == Emulated {
+	if g.c.regime == bench.Emulated {
 		for i, h := range g.h {
 			g.integer[i] = math.RoundToEven(g.c.alpha * h)
 		}

@@ -11,9 +11,9 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
-	"gonum.org/v1/gonum/stat/distuv"
 
 	"ringwave/crypto/xmkckks"
+	"ringwave/phy/bench"
 	"ringwave/phy/trial"
 )
 
@@ -320,7 +320,7 @@ func (s *search) outlook(r result, repeats int) Outlook {
 	}
 	o.RoundSeconds = float64(samples) / s.bench.SampleRateHz / float64(within)
 	o.Misfit, o.Alpha = median(misfits), median(alphas)
-	if c.regime == Blind && o.Slots == 1 {
+	if c.regime == bench.Blind && o.Slots == 1 {
 		link := c.design.Link
 		link.Alpha = o.Alpha
 		if d, err := xmkckks.NewDesign(c.design.Params, c.design.Form, link); err == nil {
@@ -449,7 +449,7 @@ func (s *search) listSet(regime Regime, p xmkckks.Params) {
 	for _, group := range s.opt.Groups {
 		for _, base := range s.opt.Bases {
 			for _, samples := range s.opt.SamplesPerSymbol {
-				if regime != Emulated && s.hopeless(regime, group, base, samples) {
+				if regime != bench.Emulated && s.hopeless(regime, group, base, samples) {
 					continue
 				}
 				c, err := s.fit(regime, group, base, samples, p)
@@ -479,37 +479,20 @@ func (s *search) listSet(regime Regime, p xmkckks.Params) {
 
 // snr gives E[d^2]/Var[noise] of a soft symbol of a device that counts as gain 1, dB.
 func (s *search) snr(regime Regime, base, samples int) float64 {
-	return 10 * math.Log10(float64(base*base-1)/12/s.symbolNoise(regime, base, samples))
+	return 10 * math.Log10(bench.DigitPower(base)/s.symbolNoise(regime, base, samples))
 }
 
-// neededSNR is the SNR at which symbols on a lattice of scale alpha all fall to the
-// right integer but for one frame of so many symbols in a thousand: half a unit is z
-// deviations of the noise.
-func neededSNR(base int, alpha float64, symbols int) float64 {
-	z := distuv.UnitNormal.Quantile(1 - 1e-3/(2*float64(symbols)))
-	return 20 * math.Log10(2*z*alpha*math.Sqrt(float64(base*base-1)/12))
-}
-
-// fluctuation gives the mean fluctuation of the worst group of aligned devices at the
-// largest digit: sum_i E|h_i/mu_i - 1| (B-1)/2.
+// fluctuation returns the mean fluctuation of the worst group of aligned devices at the
+// largest digit.
 func (s *search) fluctuation(group, base int) float64 {
-	mu, omega := s.bench.moments()
-	worst := 0.0
-	for first := 0; first < len(mu); first += group {
-		sum := 0.0
-		for i := first; i < min(first+group, len(mu)); i++ {
-			sum += math.Sqrt(2 / math.Pi * relativeVariance(mu[i], omega[i]))
-		}
-		worst = max(worst, sum)
-	}
-	return AlignedScale * worst * float64(base-1) / 2
+	return s.bench.links().Fluctuation(group, base)
 }
 
 // hopeless tells whether a closed form shows that a candidate cannot do.
 func (s *search) hopeless(regime Regime, group, base, samples int) bool {
 	snr := s.snr(regime, base, samples)
-	if regime == MeanAligned {
-		return s.fluctuation(group, base) >= 0.5 || snr < neededSNR(base, AlignedScale, 1)-10*math.Log10(float64(1+max(0, s.opt.Repeats)))
+	if regime == bench.MeanAligned {
+		return s.fluctuation(group, base) >= 0.5 || snr < bench.NeededSNR(base, bench.AlignedScale, 1)-10*math.Log10(float64(1+max(0, s.opt.Repeats)))
 	}
 	// Devices whose gain is as weak as the noise are not told from none.
 	return snr < 0

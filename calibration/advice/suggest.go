@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"ringwave/crypto/xmkckks"
+	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
 )
@@ -57,7 +58,7 @@ func (b Bench) remedies(m modem.Config) []remedy {
 	for _, dB := range []float64{3, 6} {
 		try(fmt.Sprintf("%g dB more SNR", dB), func(n *Bench) { n.Noise *= modem.Power(math.Pow(10, -dB/10)) })
 	}
-	if slices.ContainsFunc(b.Devices, func(d Device) bool { return relativeVariance(d.Gain.Mean(), d.Gain.SecondMoment()) > 1e-12 }) {
+	if slices.ContainsFunc(b.Devices, func(d Device) bool { return bench.RelativeVariance(d.Gain.Mean(), d.Gain.SecondMoment()) > 1e-12 }) {
 		try("half the fluctuation of the gains", func(n *Bench) {
 			for i, d := range n.Devices {
 				n.Devices[i] = d.change(1, 0.5)

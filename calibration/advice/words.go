@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"ringwave/phy/bench"
 	"ringwave/phy/modem"
 )
 
@@ -12,18 +13,18 @@ import (
 func (s *search) symbolNoise(regime Regime, base, samples int) float64 {
 	m := s.opt.Modem
 	m.SamplesPerSymbol = samples
-	modulator, err := modem.NewModulator(m, modem.Drive{Peak: float32(base-1) / 2, Amplitude: s.amplitude()})
+	scale, err := bench.SymbolScale(m, base, s.amplitude())
 	if err != nil {
 		return math.Inf(1) // as such a modem cannot be
 	}
-	unit := float64(modulator.Scale()) * s.level(regime)
+	unit := scale * s.bench.links().Level(regime)
 	return float64(s.bench.Noise) / 2 * modem.NoiseBandwidth(m.Pulse, samples) / (unit * unit)
 }
 
 // refuse says in a sentence why a regime cannot do whatever the set, from closed
 // forms; empty if it may.
 func (s *search) refuse(regime Regime) string {
-	if (regime == Emulated) != s.bench.OnLattice {
+	if (regime == bench.Emulated) != s.bench.OnLattice {
 		if s.bench.OnLattice {
 			return fmt.Sprintf("%v: gains lie on a lattice of 2^-%d already, which the receiver knows", regime, s.bench.LatticeBits)
 		}
@@ -31,13 +32,13 @@ func (s *search) refuse(regime Regime) string {
 	}
 	group, base, samples := s.easiest()
 	switch {
-	case regime == Emulated:
+	case regime == bench.Emulated:
 		alpha := math.Ldexp(1, s.bench.LatticeBits)
 		// As many symbols as a short frame has are the least that must be right.
-		if snr, needed := s.snr(regime, base, samples), neededSNR(base, alpha, 100); snr < needed-10*math.Log10(float64(1+max(0, s.opt.Repeats))) {
+		if snr, needed := s.snr(regime, base, samples), bench.NeededSNR(base, alpha, 100); snr < needed-10*math.Log10(float64(1+max(0, s.opt.Repeats))) {
 			return fmt.Sprintf("emulated: a lattice of 2^-%d needs %.1f dB a symbol, and %d samples of it give %.1f dB", s.bench.LatticeBits, needed, samples, snr)
 		}
-	case regime == MeanAligned && s.fluctuation(group, base) >= 0.5:
+	case regime == bench.MeanAligned && s.fluctuation(group, base) >= 0.5:
 		return fmt.Sprintf("mean-aligned: mean fluctuations reach %.2f of a unit at G = %d and base %d, and rounding absorbs less than 0.5", s.fluctuation(group, base), group, base)
 	case s.hopeless(regime, group, base, samples):
 		return fmt.Sprintf("%v: %d samples a symbol give %.1f dB at base %d: noise alone spoils every round", regime, samples, s.snr(regime, base, samples), base)
@@ -82,7 +83,7 @@ func (s *search) refuseTried(results []result) {
 		if best.Group == 0 {
 			continue
 		}
-		if all := len(s.bench.Devices); most.Group < all && regime == MeanAligned && s.fluctuation(all, 3) >= 0.5 || most.Within < s.opt.Wanted && most.WithinHigh < s.opt.Wanted {
+		if all := len(s.bench.Devices); most.Group < all && regime == bench.MeanAligned && s.fluctuation(all, 3) >= 0.5 || most.Within < s.opt.Wanted && most.WithinHigh < s.opt.Wanted {
 			s.refusals = append(s.refusals, s.grouped(regime, most, best))
 		}
 	}
@@ -91,7 +92,7 @@ func (s *search) refuseTried(results []result) {
 // grouped says why devices do not all go into one slot.
 func (s *search) grouped(regime Regime, most, best Outlook) string {
 	all := len(s.bench.Devices)
-	if regime == MeanAligned {
+	if regime == bench.MeanAligned {
 		return fmt.Sprintf("mean-aligned: mean fluctuations add up to %.2f of half a unit at G = %d; G = %d leaves %.2f of it to the noise, and %.3f of rounds are read within %d attempts",
 			s.fluctuation(all, 3)/0.5, all, best.Group, 1-s.fluctuation(best.Group, best.Base)/0.5, best.Within, s.opt.Attempts)
 	}

@@ -14,16 +14,15 @@ import (
 	"ringwave/calibration/sounder"
 	"ringwave/calibration/sounding"
 	"ringwave/crypto/keystream"
+	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/radio"
-	"ringwave/radio/loopback"
 )
 
 // rig is a bench in memory whose gains are drawn by block and look.
 type rig struct {
 	t      testing.TB
-	medium *loopback.Medium
-	front  *channel.Front
+	bench  *bench.Bench
 	phases []float64
 	cfg    sounder.Config
 	quiet  int // a device that sends nothing, -1 for none
@@ -31,31 +30,19 @@ type rig struct {
 
 const rigNoise = 0.01
 
-type pathOf struct{ *channel.Path }
-
-func (p pathOf) Apply(dst, src []complex64, _ int64) { p.Path.Apply(dst, src) }
-
-type frontOf struct{ *channel.Front }
-
-func (f frontOf) Convert(dst []complex64, _ int64) int { return f.Apply(dst) }
-
 func newRig(t testing.TB, devices, blocks, looks int) *rig {
 	t.Helper()
 	r := &rig{t: t, quiet: -1}
 	var err error
-	r.front, err = channel.NewFront(channel.Impairments{}, rigNoise, 1, keystream.FromInteger(7).Derive("front"))
-	ok(t, err)
-	medium := loopback.Config{Rate: 1e6, Converter: frontOf{r.front}}
+	cfg := bench.Config{Rate: 1e6, NoiseStd: rigNoise, Seed: keystream.FromInteger(7)}
 	for i := range devices {
 		phase := 0.7 + float64(i)
-		p, err := channel.NewPath(channel.Impairments{DelaySamples: 1.25 * float64(i), PhaseRad: phase, CarrierOffset: 1e-6 * float64(i)}, keystream.FromInteger(1))
-		ok(t, err)
 		r.phases = append(r.phases, phase)
-		medium.Devices = append(medium.Devices, loopback.Device{Gain: 1, Path: pathOf{p}})
+		cfg.Devices = append(cfg.Devices, channel.Impairments{DelaySamples: 1.25 * float64(i), PhaseRad: phase, CarrierOffset: 1e-6 * float64(i)})
 	}
-	r.medium, err = loopback.New(medium)
+	r.bench, err = bench.New(cfg)
 	ok(t, err)
-	t.Cleanup(func() { ok(t, r.medium.Close()) })
+	t.Cleanup(func() { ok(t, r.bench.Close()) })
 	s, err := sounding.New(sounding.Config{Kind: sounding.ZadoffChu, Length: 63, SamplesPerChip: 2, Repetitions: 2})
 	ok(t, err)
 	r.cfg = sounder.Config{
@@ -75,19 +62,9 @@ func ok(t testing.TB, errs ...error) {
 
 func (r *rig) open() {
 	r.t.Helper()
-	ctx := context.Background()
-	r.cfg.Transmitters = nil
-	for i := range r.cfg.Devices {
-		d, err := r.medium.Transmitter(i)
-		ok(r.t, err)
-		tx, err := d.(radio.TransmitOpener).OpenTransmitter(ctx)
-		ok(r.t, err, tx.Start(ctx))
-		r.cfg.Transmitters = append(r.cfg.Transmitters, tx)
-	}
-	d, err := r.medium.Receiver(0)
+	var err error
+	r.cfg.Transmitters, r.cfg.Receiver, err = r.bench.Streams()
 	ok(r.t, err)
-	r.cfg.Receiver, err = d.(radio.ReceiveOpener).OpenReceiver(ctx)
-	ok(r.t, err, r.cfg.Receiver.Start(ctx))
 }
 
 // gain is that of a device in a block: it crosses zero.
@@ -97,13 +74,13 @@ func (r *rig) gain(block, look, device int) float64 {
 }
 
 func (r *rig) fade(block, look int, at radio.SampleIndex) error {
-	r.front.Start(uint32(block), uint32(look))
+	r.bench.Begin(uint32(block), uint32(look))
 	for i := range r.cfg.Devices {
 		g := complex(float32(r.gain(block, look, i)), 0)
 		if i == r.quiet {
 			g = 0
 		}
-		if err := r.medium.SetGain(i, at, g); err != nil {
+		if err := r.bench.Medium.SetGain(i, at, g); err != nil {
 			return err
 		}
 	}
@@ -222,7 +199,7 @@ func TestLoss(t *testing.T) {
 	want := newRig(t, 2, 40, 1).run()
 	r := newRig(t, 2, 40, 1)
 	at := want[35].At + radio.SampleIndex(100)
-	ok(t, r.medium.Drop(at, 50))
+	ok(t, r.bench.Medium.Drop(at, 50))
 	got := r.run()
 	missed := 0
 	for k, b := range got {
@@ -251,9 +228,9 @@ func TestRetuned(t *testing.T) {
 		r := newRig(t, 2, 60, 1)
 		at := blocks[40].At + 20
 		if who == "the receiver" {
-			ok(t, r.medium.RetuneReceiver(at, 1))
+			ok(t, r.bench.Medium.RetuneReceiver(at, 1))
 		} else {
-			ok(t, r.medium.Retune(1, at, 1))
+			ok(t, r.bench.Medium.Retune(1, at, 1))
 		}
 		got := r.run()
 		if len(got) != 60 || got[39].Session != 0 || got[59].Session != 1 {
@@ -270,7 +247,7 @@ func TestRetuned(t *testing.T) {
 // A session that ends in its first block, before anything was heard, costs that block.
 func TestRetunedAtOnce(t *testing.T) {
 	r := newRig(t, 2, 40, 1)
-	ok(t, r.medium.RetuneReceiver(20, 1))
+	ok(t, r.bench.Medium.RetuneReceiver(20, 1))
 	got := r.run()
 	if len(got) != 40 || got[0].Records[1].Missed == "" || got[39].Session != 1 || got[39].Records[1].Missed != "" {
 		t.Errorf("%d blocks, the last of session %d; the first was missed as %q", len(got), got[39].Session, got[0].Records[1].Missed)
@@ -332,7 +309,7 @@ func TestReceiverLosesCount(t *testing.T) {
 // Boards that lose samples in every block end the calibration, and it is said why.
 func TestAllIsLost(t *testing.T) {
 	r := newRig(t, 1, 60, 1)
-	ok(t, r.medium.Drop(0, 1_000_000_000))
+	ok(t, r.bench.Medium.Drop(0, 1_000_000_000))
 	_, err := r.tryRun()
 	var unheard *sounder.NotHeardError
 	if !errors.As(err, &unheard) || unheard.Device != -1 || !strings.Contains(err.Error(), "the last 16 blocks were missed: samples were lost") {
@@ -422,7 +399,7 @@ func TestReach(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	r := newRig(t, 2, 34, 2)
-	ok(t, r.medium.Drop(20_000, 100))
+	ok(t, r.bench.Medium.Drop(20_000, 100))
 	data := table(t, r.run(), 2)
 	blocks, n, err := sounder.ReadTable(bytes.NewReader(data), 1<<20, 2, 2)
 	ok(t, err)

@@ -84,7 +84,7 @@ func ownWay(c config.Config) (*advice.Own, error) {
 		return nil, err
 	}
 	return &advice.Own{
-		Regime: [...]advice.Regime{emulated: advice.Emulated, meanAligned: advice.MeanAligned, blind: advice.Blind}[regimeOf(c)],
+		Regime: regimeOf(c),
 		Group:  groupSize(c), Base: c.Link.Base, Repeats: c.Link.FrameRepeats, SamplesPerSymbol: c.Link.SamplesPerSymbol,
 		Params: p, Form: form,
 	}, nil

@@ -173,12 +173,12 @@ func (b *soundedBench) simulate(c config.Config, root keystream.Seed) error {
 	if b.memory, err = newSimulated(c, root, before, ch); err != nil {
 		return err
 	}
-	b.closing = append(b.closing, b.memory.medium.Close)
-	if b.cfg.Transmitters, b.cfg.Receiver, err = b.memory.open(); err != nil {
+	b.closing = append(b.closing, b.memory.Close)
+	if b.cfg.Transmitters, b.cfg.Receiver, err = b.memory.Streams(); err != nil {
 		return err
 	}
 	b.cfg.OnLook = func(block, look int, at radio.SampleIndex) error {
-		return b.memory.fade(uint32(block+1), 0, look, at)
+		return b.memory.Fade(uint32(block+1), 0, look, at)
 	}
 	b.want = simulatedBench(c, root)
 	return nil

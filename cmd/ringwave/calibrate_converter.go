@@ -67,8 +67,7 @@ func (k *calibrator) receiverConverter(b moments.Bench) (rounder, error) {
 		return rounder{}, err
 	}
 	_, noise := meanPower(b.Devices[0])
-	mu, omega := linkMoments(c, ch)
-	return rounder{bits, float64(fullScale(given, levelOf(c, ch), mu, omega, groupSize(c), math.Sqrt(noise/2)))}, nil
+	return rounder{bits, fullScale(c, given, ch, groupSize(c), math.Sqrt(noise/2))}, nil
 }
 
 // senderConverter gives the converter that device i's soundings were sent through, whose

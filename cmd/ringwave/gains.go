@@ -11,6 +11,7 @@ import (
 	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/round"
 	"ringwave/phy"
+	"ringwave/phy/bench"
 	"ringwave/phy/gains"
 )
 
@@ -55,7 +56,7 @@ func newGainWatch(c config.Config, l *waveLink) (*gainWatch, error) {
 		basis: "[channel]", h: make([]float64, len(links)), slack: make([]float64, len(links)), told: w.State(),
 		disagrees: func(int, int, string) {},
 	}
-	if l.regime == blind {
+	if l.regime == bench.Blind {
 		g.least = leastHeard(c)
 	}
 	switch {
@@ -79,7 +80,7 @@ func (l *waveLink) knownGains(c config.Config) []gains.Link {
 		k := gains.Link{Mean: mu[i], Std: math.Sqrt(max(0, omega[i]-mu[i]*mu[i])), Low: mu[i], High: mu[i], Group: i / l.group}
 		if l.known != nil && l.known.file != nil {
 			k = l.measuredGain(i, k)
-		} else if l.regime == blind && !c.OverRadios() {
+		} else if l.regime == bench.Blind && !c.OverRadios() {
 			// The bench in memory has static phases that nobody turns back.
 			k.Low, k.High = ordered(mu[i], mu[i]*max(0, l.staticCosine(i, mu)))
 		}

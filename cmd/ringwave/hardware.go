@@ -2,15 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/cmplx"
 	"time"
 
-	"ringwave/calibration/advice"
 	"ringwave/cmd/internal/config"
-	"ringwave/crypto/keystream"
 	"ringwave/phy"
+	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
 	"ringwave/radio"
@@ -18,50 +16,31 @@ import (
 	"ringwave/radio/sigmf"
 )
 
-// regime is how gains come to lie on a lattice (physics.md section 3).
-type regime int
-
-const (
-	emulated regime = iota
-	meanAligned
-	blind
-)
-
 // regimeOf gives the regime of a waveform link.
-func regimeOf(c config.Config) regime {
+func regimeOf(c config.Config) bench.Regime {
 	switch {
 	case c.Channel.Gains != "continuous" || c.Experiment.Aggregator == aggregatorDigital:
-		return emulated
+		return bench.Emulated
 	case c.Link.Regime == "mean-aligned":
-		return meanAligned
+		return bench.MeanAligned
 	}
-	return blind
+	return bench.Blind
 }
 
-// alignedAlpha is the scale of aligned gains.
-const alignedAlpha = advice.AlignedScale
-
-// alignedTolerance is by how much the scale of a group of aligned devices may differ
-// from alignedAlpha, relatively.
-func alignedTolerance(ch *channel.Channel, group int) float64 {
+// linksOf returns the moments of a channel's gains.
+func linksOf(ch *channel.Channel) bench.Links {
 	mu, omega := ch.Moments()
-	return advice.AlignedTolerance(mu, omega, group)
+	return bench.Links{Mu: mu, Omega: omega}
 }
-
-// relativeVariance gives the variance of h/mu.
-func relativeVariance(mu, omega float64) float64 { return max(0, omega/(mu*mu)-1) }
 
 // linkMoments gives mu_i and Omega_i of the gains as the protocol meets them: of
 // aligned devices, whose own division by mu_i is done, those of h_i/mu_i.
 func linkMoments(c config.Config, ch *channel.Channel) (mu, omega []float64) {
-	mu, omega = ch.Moments()
-	if !isWaveform(c) || regimeOf(c) != meanAligned {
-		return mu, omega
+	links := linksOf(ch)
+	if isWaveform(c) {
+		links = links.Met(regimeOf(c))
 	}
-	for i := range mu {
-		mu[i], omega[i] = 1, 1+relativeVariance(mu[i], omega[i])
-	}
-	return mu, omega
+	return links.Mu, links.Omega
 }
 
 // align gives the trims of devices of the given static phases and the level at
@@ -77,28 +56,16 @@ func align(ch *channel.Channel, phases []float64) ([]phy.Trim, float64, error) {
 
 // levelOf gives the level at which devices arrive that count as gain 1.
 func levelOf(c config.Config, ch *channel.Channel) float64 {
-	if regimeOf(c) != meanAligned {
-		return 1
-	}
-	mu, _ := ch.Moments()
-	level := math.Inf(1)
-	for _, m := range mu {
-		level = min(level, math.Abs(m))
-	}
-	return level
+	return linksOf(ch).Level(regimeOf(c))
 }
 
-// transmitAmplitude gives the largest magnitude of a sample: the largest code of
-// the coarsest of the devices' converters, so that the flat tops of the largest
-// digit, of either sign, take a code exactly.
+// transmitAmplitude returns the largest magnitude of a sample.
 func transmitAmplitude(c config.Config) modem.Amplitude {
-	amplitude := modem.Amplitude(1)
+	var bits []int
 	for i := range c.Devices.Count {
-		if b := c.Transmitter(i).ConverterBits; b > 0 {
-			amplitude = min(amplitude, 1-modem.Amplitude(math.Ldexp(1, 1-b)))
-		}
+		bits = append(bits, c.Transmitter(i).ConverterBits)
 	}
-	return amplitude
+	return bench.Amplitude(bits...)
 }
 
 // impairments gives what the hardware of device i does.
@@ -123,19 +90,26 @@ func receiverImpairments(l config.Link) channel.Impairments {
 	}
 }
 
-// receiverFullScale gives the amplitude at which the receiver's converter clips,
+// receiverFullScale returns the amplitude at which the receiver's converter clips,
 // that of a device of gain 1 being 1.
 func receiverFullScale(c config.Config, ch *channel.Channel, group int, noiseStd float64) float64 {
-	mu, omega := linkMoments(c, ch)
-	return float64(fullScale(c.Link.ReceiverFullScale, levelOf(c, ch), mu, omega, group, noiseStd))
+	return fullScale(c, c.Link.ReceiverFullScale, ch, group, noiseStd)
+}
+
+// fullScale returns the amplitude at which a converter clips: as given, and where it is
+// not, what suits the gains and the noise.
+func fullScale(c config.Config, given float64, ch *channel.Channel, group int, noiseStd float64) float64 {
+	if given > 0 {
+		return given
+	}
+	return linksOf(ch).FullScale(regimeOf(c), group, noiseStd)
 }
 
 // recordConfig describes the recordings of a run. Behind a converter the
 // recording has the same step: its codes are those of the converter, but for the
 // lowest, which has no opposite.
 func recordConfig(c config.Config, ch *channel.Channel, group int, noiseStd float64) sigmf.Config {
-	mu, omega := linkMoments(c, ch)
-	full := fullScale(c.Link.RecordFullScale, levelOf(c, ch), mu, omega, group, noiseStd)
+	full := radio.Amplitude(fullScale(c, c.Link.RecordFullScale, ch, group, noiseStd))
 	datatype := sigmf.Datatype(c.Link.Record)
 	if c.OverRadios() {
 		full = 1 // that of radios: their codes are then the recording's
@@ -149,38 +123,6 @@ func recordConfig(c config.Config, ch *channel.Channel, group int, noiseStd floa
 		Datatype: datatype, SampleRate: radio.Hertz(c.Link.SampleRateHz), FullScale: full,
 		Recorder: "ringwave", Description: "superposed frames of experiment " + c.Experiment.Name,
 	}
-}
-
-// frontOf lets a channel.Front, whose full scale is 1, be the receiver's noise and
-// converter.
-type frontOf struct {
-	*channel.Front
-	full float64
-}
-
-// Convert implements loopback.Converter.
-func (f frontOf) Convert(dst []complex64, _ int64) int {
-	clipped := f.Apply(dst)
-	if f.full != 1 {
-		for k, x := range dst {
-			// In double precision, as a recording's codes are scaled: both are then equal.
-			dst[k] = complex(float32(f.full*float64(real(x))), float32(f.full*float64(imag(x))))
-		}
-	}
-	return clipped
-}
-
-// newFront makes the receiver's end. An ideal one leaves samples as they are.
-func newFront(c config.Config, ch *channel.Channel, group int, noiseStd float64, seed keystream.Seed) (frontOf, error) {
-	imp, full := receiverImpairments(c.Link), 1.0
-	if imp != (channel.Impairments{}) {
-		full = receiverFullScale(c, ch, group, noiseStd)
-	}
-	front, err := channel.NewFront(imp, noiseStd, 1/full, seed)
-	if err != nil {
-		return frontOf{}, fmt.Errorf("the receiver's front end: %w", err)
-	}
-	return frontOf{front, full}, nil
 }
 
 // paced is a receiver that takes as long over a transmission as its samples last.

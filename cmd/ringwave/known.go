@@ -17,6 +17,7 @@ import (
 	"ringwave/cmd/internal/config"
 	"ringwave/crypto/keystream"
 	"ringwave/phy"
+	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
 	"ringwave/radio"
@@ -173,7 +174,7 @@ func calibrated(c config.Config, root keystream.Seed, f calibration.File) (*know
 // turnsPhases tells whether devices turn their signals so that gains have a positive
 // mean. Emulated gains, and those of links without a waveform, are real as they are.
 func turnsPhases(c config.Config) bool {
-	return isWaveform(c) && regimeOf(c) != emulated
+	return isWaveform(c) && regimeOf(c) != bench.Emulated
 }
 
 // draw makes the channel of the distributions.
@@ -206,7 +207,7 @@ func (k *known) trims(c config.Config) ([]phy.Trim, error) {
 		return nil, nil
 	}
 	trims, _, err := phy.Align(k.means)
-	if err != nil || regimeOf(c) == meanAligned {
+	if err != nil || regimeOf(c) == bench.MeanAligned {
 		return trims, err
 	}
 	for i, t := range trims {

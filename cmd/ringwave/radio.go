@@ -231,7 +231,7 @@ func (l *waveLink) connect(ctx context.Context, c config.Config, a *array.Array,
 	if err != nil {
 		return err
 	}
-	err = l.medium.Close()
+	err = l.Bench.Close()
 	l.Waveform, l.radios, l.paced = w, a, nil
 	return err
 }

@@ -63,25 +63,6 @@ func verdict(rx *phy.Reception, r phy.WaveformReport) string {
 	return commentElements + elementsDigest(rx.Y)
 }
 
-// fullScale gives the amplitude up to which an integer format does not clip, if
-// none is given: four deviations of the sum of the gains of a group, of moments mu
-// and omega where devices of gain 1 have amplitude level, and of the noise.
-func fullScale(given, level float64, mu, omega []float64, group int, noiseStd float64) radio.Amplitude {
-	if given > 0 {
-		return radio.Amplitude(given)
-	}
-	largest := 0.0
-	for first := 0; first < len(mu); first += group {
-		sum, variance := 0.0, 0.0
-		for i := first; i < min(first+group, len(mu)); i++ {
-			sum += math.Abs(mu[i])
-			variance += math.Max(0, omega[i]-mu[i]*mu[i])
-		}
-		largest = math.Max(largest, sum+4*math.Sqrt(variance))
-	}
-	return radio.Amplitude(level*largest + 4*noiseStd)
-}
-
 // converter is an analog-to-digital converter of the recording's format, behind a
 // receiver: what is decoded is then, to the bit, what the recording gives back.
 type converter struct {

@@ -416,7 +416,7 @@ func (b *replayBench) round(t *testing.T, k uint32, before func(tr phy.Transmiss
 			t.Fatal(err)
 		}
 		x := b.mod.NewVector(b.length(tr))
-		for i := range b.link.h {
+		for i := range b.link.H {
 			for j, p := range b.mod.Primes() {
 				for n := range x[j] {
 					x[j][n] = b.rnd.Uint64N(p)
@@ -474,29 +474,29 @@ func TestReplayOfDamage(t *testing.T) {
 		{"nothing", nil, all, "", func(*replayBench, radio.SampleIndex) error { return nil }},
 		{"nothing, no repeats", []string{"link.frame_repeats=0"}, all, "", func(*replayBench, radio.SampleIndex) error { return nil }},
 		{"a device's new epoch", nil, all - 3, "the tuning epoch of device 2 changed", func(b *replayBench, at radio.SampleIndex) error {
-			return b.link.medium.Retune(1, at+2000, 0)
+			return b.link.Medium.Retune(1, at+2000, 0)
 		}},
 		{"a device's new epoch in guard time", nil, all - 3, "the tuning epoch of device 1 changed", func(b *replayBench, at radio.SampleIndex) error {
-			return b.link.medium.Retune(0, at+1, 0)
+			return b.link.Medium.Retune(0, at+1, 0)
 		}},
 		{"the receiver's new epoch", nil, all - 3, "the receiver's tuning epoch changed", func(b *replayBench, at radio.SampleIndex) error {
-			return b.link.medium.RetuneReceiver(at+2000, 0)
+			return b.link.Medium.RetuneReceiver(at+2000, 0)
 		}},
 		{"new epoch, phase given", []string{"channel.gains=lattice", "channel.gain_lattice_bits=1", "link.phase_spread_rad=0"}, all - 3 - 4, "the phase given is that of an earlier tuning epoch of the receiver", func(b *replayBench, at radio.SampleIndex) error {
-			return b.link.medium.RetuneReceiver(at, 0)
+			return b.link.Medium.RetuneReceiver(at, 0)
 		}},
-		{"lost guard time", nil, all, "", func(b *replayBench, at radio.SampleIndex) error { return b.link.medium.Drop(at, 100) }},
-		{"lost samples", nil, all, "symbols erased", func(b *replayBench, at radio.SampleIndex) error { return b.link.medium.Drop(at+3000, 100) }},
+		{"lost guard time", nil, all, "", func(b *replayBench, at radio.SampleIndex) error { return b.link.Medium.Drop(at, 100) }},
+		{"lost samples", nil, all, "symbols erased", func(b *replayBench, at radio.SampleIndex) error { return b.link.Medium.Drop(at+3000, 100) }},
 		{"lost samples, not repeated", []string{"link.frame_repeats=0"}, all - 1, "symbols erased", func(b *replayBench, at radio.SampleIndex) error {
-			return b.link.medium.Drop(at+3000, 100)
+			return b.link.Medium.Drop(at+3000, 100)
 		}},
 		{"a whole transmission lost", []string{"link.frame_repeats=0"}, all - 1, "no sample of the frame was received", func(b *replayBench, at radio.SampleIndex) error {
 			n, err := b.link.FrameSamples(phy.TxC0, b.length(phy.TxC0))
-			return errors.Join(err, b.link.medium.Drop(at, radio.SampleCount(n)))
+			return errors.Join(err, b.link.Medium.Drop(at, radio.SampleCount(n)))
 		}},
 		{"lost into another transmission", []string{"link.frame_repeats=0"}, all - 2, "symbols erased", func(b *replayBench, at radio.SampleIndex) error {
 			n, err := b.link.FrameSamples(phy.TxC0, b.length(phy.TxC0))
-			return errors.Join(err, b.link.medium.Drop(at+1500, radio.SampleCount(n)))
+			return errors.Join(err, b.link.Medium.Drop(at+1500, radio.SampleCount(n)))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

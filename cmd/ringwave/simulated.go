@@ -1,36 +1,25 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"math"
 	"math/rand/v2"
 
 	"ringwave/cmd/internal/config"
 	"ringwave/crypto/keystream"
+	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
-	"ringwave/phy/slot"
 	"ringwave/radio"
-	"ringwave/radio/loopback"
 )
 
-// simulated is the bench in memory: one transmitter a device and one receiver joined
-// sample by sample, with the gains of a fading channel.
+// simulated is the bench in memory of a configuration, with the gains of a fading
+// channel.
 type simulated struct {
-	medium   *loopback.Medium
-	front    *channel.Front
+	*bench.Bench
 	channel  *channel.Channel
 	noiseStd float64 // a branch and sample, at the antenna
 	phases   []float64
 	delays   []modem.Samples
-	h        []float64 // of the last transmission
 }
-
-// pathOf lets a channel.Path distort a device of the medium.
-type pathOf struct{ *channel.Path }
-
-func (p pathOf) Apply(dst, src []complex64, _ int64) { p.Path.Apply(dst, src) }
 
 // newSimulated makes the bench of a configuration, with gains of a channel. Where
 // devices stand comes from root, and what is chance otherwise from draws.
@@ -39,9 +28,24 @@ func newSimulated(c config.Config, root, draws keystream.Seed, ch *channel.Chann
 	if err != nil {
 		return nil, err
 	}
-	b := &simulated{channel: ch, noiseStd: receiverNoise(c.Link, modemConfig(c.Link), scale), h: make([]float64, ch.Devices())}
+	b := &simulated{channel: ch, noiseStd: receiverNoise(c.Link, scale)}
 	b.delays, b.phases = positions(c, root)
-	return b, b.join(c, draws)
+	cfg := bench.Config{
+		Rate:     radio.Hertz(c.Link.SampleRateHz),
+		Receiver: receiverImpairments(c.Link), NoiseStd: b.noiseStd, Channel: ch, Seed: draws,
+	}
+	if cfg.Receiver != (channel.Impairments{}) { // an ideal one leaves samples as they are
+		cfg.FullScale = receiverFullScale(c, ch, groupSize(c), b.noiseStd)
+	}
+	for i := range b.delays {
+		imp := impairments(c, i)
+		imp.DelaySamples, imp.PhaseRad = float64(b.delays[i]), b.phases[i]
+		cfg.Devices = append(cfg.Devices, imp)
+	}
+	if b.Bench, err = bench.New(cfg); err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 // positions draws the devices' delays and static phases.
@@ -55,67 +59,4 @@ func positions(c config.Config, root keystream.Seed) (delays []modem.Samples, ph
 		}
 	}
 	return delays, phases
-}
-
-// join joins the devices.
-func (b *simulated) join(c config.Config, root keystream.Seed) error {
-	// A frame is written before it is read, however long it is.
-	medium := loopback.Config{Rate: radio.Hertz(c.Link.SampleRateHz), Window: math.MaxInt32}
-	for i := range b.delays {
-		imp := impairments(c, i)
-		imp.DelaySamples, imp.PhaseRad = float64(b.delays[i]), b.phases[i]
-		p, err := channel.NewPath(imp, root.Derive("path", uint64(i)))
-		if err != nil {
-			return fmt.Errorf("device %d: %w", i+1, err)
-		}
-		medium.Devices = append(medium.Devices, loopback.Device{Gain: 1, Path: pathOf{p}})
-	}
-	front, err := newFront(c, b.channel, groupSize(c), b.noiseStd, root.Derive("front"))
-	if err != nil {
-		return err
-	}
-	b.front, medium.Converter = front.Front, front
-	b.medium, err = loopback.New(medium)
-	return err
-}
-
-// open opens and starts all streams.
-func (b *simulated) open() (tx []radio.Transmitter, rx radio.Receiver, err error) {
-	ctx := context.Background() // they live as long as the bench
-	for i := range b.h {
-		d, err := b.medium.Transmitter(i)
-		if err != nil {
-			return nil, nil, err
-		}
-		s, err := d.(radio.TransmitOpener).OpenTransmitter(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := s.Start(ctx); err != nil {
-			return nil, nil, err
-		}
-		tx = append(tx, s)
-	}
-	d, err := b.medium.Receiver(0)
-	if err != nil {
-		return nil, nil, err
-	}
-	if rx, err = d.(radio.ReceiveOpener).OpenReceiver(ctx); err != nil {
-		return nil, nil, err
-	}
-	return tx, rx, rx.Start(ctx)
-}
-
-// fade sets the gains of a transmission of an attempt at a round, from index at on,
-// and its noise, by name as everything: a resumed run meets the same.
-func (b *simulated) fade(round, attempt uint32, t int, at radio.SampleIndex) error {
-	b.front.Start(round, attempt*slot.Transmissions+uint32(t))
-	b.channel.Scaled(b.h, round, attempt, t)
-	for i := range b.h {
-		b.h[i] /= b.channel.Alpha()
-		if err := b.medium.SetGain(i, at, complex(float32(b.h[i]), 0)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -58,8 +58,8 @@ func changed(factor func(device, block, look int) complex128) func(b *soundedBen
 			if err := fade(block, look, at); err != nil {
 				return err
 			}
-			for i, h := range b.memory.h {
-				if err := b.memory.medium.SetGain(i, at, complex64(complex(h, 0)*factor(i, block, look))); err != nil {
+			for i, h := range b.memory.H {
+				if err := b.memory.Medium.SetGain(i, at, complex64(complex(h, 0)*factor(i, block, look))); err != nil {
 					return err
 				}
 			}
@@ -124,8 +124,8 @@ func TestViolationsNamed(t *testing.T) {
 		}), []string{"device 1: the mean of the gain drifts: "}, []string{"device 2", "device 3"}},
 		{"same fading", nil, func(b *soundedBench) { // of devices 1 and 2
 			changed(func(i, _, _ int) complex128 {
-				if i == 1 && b.memory.h[1] != 0 {
-					return complex(b.memory.h[0]/b.memory.h[1], 0)
+				if i == 1 && b.memory.H[1] != 0 {
+					return complex(b.memory.H[0]/b.memory.H[1], 0)
 				}
 				return 1
 			})(b)
@@ -137,9 +137,9 @@ func TestViolationsNamed(t *testing.T) {
 					return 1
 				}
 				if k%4 == 0 {
-					last = b.memory.h[2]
+					last = b.memory.H[2]
 				}
-				return complex(last/b.memory.h[2], 0)
+				return complex(last/b.memory.H[2], 0)
 			})(b)
 		}, []string{"device 3: the gains of successive blocks are not independent: correlation 0."}, []string{"device 1", "device 2"}},
 	} {

@@ -12,6 +12,7 @@ import (
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
+	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/frame"
 	"ringwave/phy/lattice"
@@ -23,9 +24,6 @@ import (
 
 // kindWaveform is the value of link.kind for symbols that really superpose.
 const kindWaveform = "waveform"
-
-// groupScale bounds the integers that bring groups to one scale.
-const groupScale = 50
 
 // groupSize gives G.
 func groupSize(c config.Config) int {
@@ -42,11 +40,11 @@ func designAlpha(c config.Config, ch *channel.Channel) float64 {
 	if !isWaveform(c) || !ch.Continuous() {
 		return ch.Alpha()
 	}
-	if regimeOf(c) == meanAligned {
-		return alignedAlpha * (1 + alignedTolerance(ch, groupSize(c)))
+	if regimeOf(c) == bench.MeanAligned {
+		return bench.AlignedScale * (1 + linksOf(ch).AlignedTolerance(groupSize(c)))
 	}
 	if g := c.Link.GroupSize; g > 0 && g < c.Devices.Count {
-		return c.Link.MaxAlpha * groupScale
+		return c.Link.MaxAlpha * bench.GroupScale
 	}
 	return c.Link.MaxAlpha
 }
@@ -78,7 +76,7 @@ type waveLink struct {
 	recorder     *recorder
 	atOpen       []radio.Epoch // of the transmitters, as the transmission was opened
 	paced        *paced        // nil unless in real time
-	regime       regime
+	regime       bench.Regime
 	clipped      radio.SampleCount // by the receiver, in the round
 
 	view             waveView // of the last round, for plots
@@ -102,21 +100,15 @@ func modemConfig(l config.Link) modem.Config {
 	return m
 }
 
-// receiverNoise gives the deviation a branch and sample that gives the SNR of a
-// soft real symbol, E[d^2]/variance with d in units of the received digit.
-func receiverNoise(l config.Link, m modem.Config, scale float64) float64 {
-	digitPower := float64(l.Base*l.Base-1) / 12
-	noise := digitPower / math.Pow(10, l.SNRdB/10)
-	return scale * math.Sqrt(noise/modem.NoiseBandwidth(m.Pulse, m.SamplesPerSymbol))
+// receiverNoise returns the deviation a branch and sample that gives the SNR of a
+// soft real symbol.
+func receiverNoise(l config.Link, scale float64) float64 {
+	return bench.NoiseStd(modemConfig(l), l.Base, l.SNRdB, scale)
 }
 
-// symbolScale gives the amplitude of the digit 1 from a device at full drive.
+// symbolScale returns the amplitude of the digit 1 from a device at full drive.
 func symbolScale(c config.Config) (float64, error) {
-	m, err := modem.NewModulator(modemConfig(c.Link), modem.Drive{Peak: float32(c.Link.Base-1) / 2, Amplitude: transmitAmplitude(c)})
-	if err != nil {
-		return 0, err
-	}
-	return float64(m.Scale()), nil
+	return bench.SymbolScale(modemConfig(c.Link), c.Link.Base, transmitAmplitude(c))
 }
 
 // receiveConfig is what the receiver knows of a link: all of its configuration but
@@ -124,7 +116,7 @@ func symbolScale(c config.Config) (float64, error) {
 func receiveConfig(c config.Config, secret keystream.Seed, ch *channel.Channel, k *known, ctx *xmkckks.Context) phy.WaveformConfig {
 	cfg := phy.WaveformConfig{
 		Modulus: ctx.Modulus(), Devices: ch.Devices(), Group: c.Link.GroupSize, Base: c.Link.Base, BlockSymbols: c.Link.BlockSymbols,
-		Modem: modemConfig(c.Link), Repeats: c.Link.FrameRepeats, GroupScale: groupScale, Run: uint16(c.Experiment.Seed),
+		Modem: modemConfig(c.Link), Repeats: c.Link.FrameRepeats, GroupScale: bench.GroupScale, Run: uint16(c.Experiment.Seed),
 		Secret:  secret,
 		Lattice: lattice.Options{MaxAlpha: c.Link.MaxAlpha}, Amplitude: transmitAmplitude(c),
 	}
@@ -133,11 +125,11 @@ func receiveConfig(c config.Config, secret keystream.Seed, ch *channel.Channel, 
 	}
 	cfg.Level = k.unitOf(c)
 	switch regimeOf(c) {
-	case emulated:
+	case bench.Emulated:
 		// The emulated real gain is what lies on the lattice, sign and all.
 		cfg.Alpha, cfg.Phase = ch.Alpha(), new(modem.Radians)
-	case meanAligned:
-		cfg.Alpha, cfg.Tolerance, cfg.Level = alignedAlpha, alignedTolerance(ch, groupSize(c)), levelOf(c, ch)*k.unitOf(c)
+	case bench.MeanAligned:
+		cfg.Alpha, cfg.Tolerance, cfg.Level = bench.AlignedScale, linksOf(ch).AlignedTolerance(groupSize(c)), levelOf(c, ch)*k.unitOf(c)
 	}
 	return cfg
 }
@@ -163,7 +155,7 @@ func (l *waveLink) build(c config.Config, root, secret keystream.Seed, ch *chann
 	if c.OverRadios() { // but this is the bench in memory
 		cfg.Level = 1
 	}
-	if cfg.Transmitters, l.receiver, err = l.open(); err != nil {
+	if cfg.Transmitters, l.receiver, err = l.Streams(); err != nil {
 		return err
 	}
 	if err := l.compensate(&cfg, c); err != nil {
@@ -200,7 +192,7 @@ func (l *waveLink) compensate(cfg *phy.WaveformConfig, c config.Config) (err err
 	if c.Link.Pulse != "flat-top" {
 		cfg.Advance = l.delays // as a calibration would have measured them
 	}
-	if l.regime == meanAligned {
+	if l.regime == bench.MeanAligned {
 		cfg.Trim, _, err = align(l.channel, l.phases)
 	}
 	return err
@@ -245,7 +237,7 @@ func (l *waveLink) begin(_ context.Context, slot phy.Slot, at radio.SampleIndex)
 		}
 		return l.onAir(slot, at)
 	}
-	return l.fade(slot.Round, slot.Attempt, int(slot.Transmission), at)
+	return l.Fade(slot.Round, slot.Attempt, int(slot.Transmission), at)
 }
 
 // heard hears of each frame.
@@ -334,12 +326,12 @@ func (l *waveLink) keep() {
 // effective writes the real gains that the receiver meets, in units of what counts as
 // gain 1: what is left of h_i after the devices' trims and each group's common phase.
 func (l *waveLink) effective(dst []float64) {
-	copy(dst, l.h)
-	if l.regime == emulated {
+	copy(dst, l.H)
+	if l.regime == bench.Emulated {
 		return
 	}
-	for first := 0; first < len(l.h); first += l.group {
-		to := min(first+l.group, len(l.h))
+	for first := 0; first < len(l.H); first += l.group {
+		to := min(first+l.group, len(l.H))
 		var sum complex128
 		for i := first; i < to; i++ {
 			sum += l.arriving(i)
@@ -353,7 +345,7 @@ func (l *waveLink) effective(dst []float64) {
 
 // arriving gives device i's complex gain with its trim.
 func (l *waveLink) arriving(i int) complex128 {
-	g := cmplx.Rect(l.h[i], l.phases[i])
+	g := cmplx.Rect(l.H[i], l.phases[i])
 	if l.trims != nil {
 		g *= complex128(l.trims[i])
 	}
@@ -401,7 +393,7 @@ func (l *waveLink) close() error {
 		errs = append(errs, l.radios.Close())
 	}
 	if l.simulated != nil {
-		errs = append(errs, l.medium.Close())
+		errs = append(errs, l.Bench.Close())
 	}
 	return errors.Join(errs...)
 }

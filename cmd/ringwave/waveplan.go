@@ -7,12 +7,11 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"ringwave/cmd/internal/config"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
+	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/lattice"
 	"ringwave/phy/modem"
@@ -52,15 +51,6 @@ func isWaveform(c config.Config) bool {
 	return c.Link.Kind == kindWaveform && c.Experiment.Aggregator == aggregatorXMK
 }
 
-// neededSNR gives, for emulated gains on a lattice of scale alpha, the SNR of a
-// device at which a round's symbols all fall to the right integer but for one
-// round in a thousand: half a lattice unit is z deviations of the noise.
-func neededSNR(c config.Config, alpha float64, symbols int) float64 {
-	z := distuv.UnitNormal.Quantile(1 - 1e-3/(2*float64(symbols)))
-	digitPower := float64(c.Link.Base*c.Link.Base-1) / 12
-	return 20 * math.Log10(2*z*alpha*math.Sqrt(digitPower))
-}
-
 // effectiveSNR gives link.snr_db with the rounding errors of the converters, each
 // taken as white and uniform over a step, added to the noise.
 func effectiveSNR(c config.Config, ch *channel.Channel) (float64, error) {
@@ -69,7 +59,7 @@ func effectiveSNR(c config.Config, ch *channel.Channel) (float64, error) {
 		return 0, err
 	}
 	_, omega := linkMoments(c, ch)
-	digitPower := float64(c.Link.Base*c.Link.Base-1) / 12
+	digitPower := bench.DigitPower(c.Link.Base)
 	noise := digitPower * math.Pow(10, -planSNR(c, ch)/10)
 	noise += s.Receive.Step * s.Receive.Step / 12 / float64(s.Samples)
 	if s.Transmit.Step > 0 && c.Link.Base > 3 || !s.Flat {
@@ -93,7 +83,7 @@ func sampling(c config.Config, ch *channel.Channel) (lattice.Sampling, error) {
 	if err != nil {
 		return lattice.Sampling{}, bad(fmt.Errorf("waveform link: %w", err))
 	}
-	noiseStd := receiverNoise(c.Link, m, scale)
+	noiseStd := receiverNoise(c.Link, scale)
 	unit := scale * levelOf(c, ch)
 	s := lattice.Sampling{
 		Samples: int(math.Round(1 / modem.NoiseBandwidth(m.Pulse, m.SamplesPerSymbol))),
@@ -120,20 +110,10 @@ func sampling(c config.Config, ch *channel.Channel) (lattice.Sampling, error) {
 	return s, nil
 }
 
-// alignedMargin gives what half a unit of the lattice has left for the noise when
-// every device of the worst group is off its mean by the mean fluctuation:
-// 1/2 - alpha sum_i E|delta_i| (B-1)/2.
+// alignedMargin returns what half a unit of the lattice has left for the noise when
+// every device of the worst group is off its mean by the mean fluctuation.
 func alignedMargin(c config.Config, ch *channel.Channel) float64 {
-	mu, omega := ch.Moments()
-	group, worst := groupSize(c), 0.0
-	for first := 0; first < len(mu); first += group {
-		sum := 0.0
-		for i := first; i < min(first+group, len(mu)); i++ {
-			sum += math.Sqrt(2 / math.Pi * relativeVariance(mu[i], omega[i]))
-		}
-		worst = max(worst, sum)
-	}
-	return 0.5 - alignedAlpha*worst*float64(c.Link.Base-1)/2
+	return 0.5 - linksOf(ch).Fluctuation(groupSize(c), c.Link.Base)
 }
 
 // superposedDB gives the mean power of the superposed symbols against that of one
@@ -155,17 +135,17 @@ func roundSymbols(c config.Config, d xmkckks.Design) int {
 // checkWaveform refuses emulated gains on a lattice that the SNR cannot resolve,
 // and aligned ones whose fluctuations or noise no rounding absorbs.
 func checkWaveform(c config.Config, ch *channel.Channel, d xmkckks.Design) error {
-	if !isWaveform(c) || regimeOf(c) == blind {
+	if !isWaveform(c) || regimeOf(c) == bench.Blind {
 		return nil
 	}
 	snr, err := effectiveSNR(c, ch)
 	if err != nil {
 		return err
 	}
-	if regimeOf(c) == meanAligned {
+	if regimeOf(c) == bench.MeanAligned {
 		return checkAligned(c, ch, snr)
 	}
-	needed := neededSNR(c, ch.Alpha(), roundSymbols(c, d))
+	needed := bench.NeededSNR(c.Link.Base, ch.Alpha(), roundSymbols(c, d))
 	if snr >= needed {
 		return nil
 	}
@@ -188,7 +168,7 @@ func checkAligned(c config.Config, ch *channel.Channel, snr float64) error {
 		return fmt.Errorf("link.regime is mean-aligned: the fluctuations of a group's gains add up to %.2f in the mean, and rounding absorbs less than 0.5: lower channel.std or link.group_size, or take \"blind\"", 0.5-m)
 	}
 	// Without any fluctuation, one symbol in a million would be wrong.
-	if needed := neededSNR(c, alignedAlpha, 1000); snr < needed {
+	if needed := bench.NeededSNR(c.Link.Base, bench.AlignedScale, 1000); snr < needed {
 		return fmt.Errorf("link.snr_db is %v, %.1f dB for aligned devices at the level of the weakest: at least %.1f dB are needed", c.Link.SNRdB, snr, needed)
 	}
 	return nil
@@ -209,11 +189,11 @@ func planWaveform(s *session) (*wavePlan, float64, error) {
 	perSlot := float64(samples) / c.Link.SampleRateHz
 	p := &wavePlan{SymbolsPerRound: samples / c.Link.SamplesPerSymbol, SampleRateHz: c.Link.SampleRateHz}
 	if !s.channel.Continuous() {
-		p.NeededSNRdB = neededSNR(c, s.channel.Alpha(), roundSymbols(c, *s.design))
+		p.NeededSNRdB = bench.NeededSNR(c.Link.Base, s.channel.Alpha(), roundSymbols(c, *s.design))
 		p.ErrorsBelowdB = p.NeededSNRdB + superposedDB(s.channel)
 		return p, perSlot * float64(slots), nil
 	}
-	if link.regime == meanAligned {
+	if link.regime == bench.MeanAligned {
 		p.FluctuationMargin = alignedMargin(c, s.links())
 	}
 	p.Trials = planTrials
@@ -278,14 +258,14 @@ func planTrialsOf(s *session, size int, frames [][]int) (lattice.Trials, error) 
 		Sampling: hardware, Trials: planTrials, Seed: uint64(c.Experiment.Seed),
 		Options: lattice.Options{MaxAlpha: c.Link.MaxAlpha},
 	}
-	if link.regime == blind { // of other groups, all devices are taken to be heard
+	if link.regime == bench.Blind { // of other groups, all devices are taken to be heard
 		trials.Least = max(0, size-(c.Devices.Count-leastHeard(c)))
 	}
 	if trials.Passages, err = passages(c, link.residualDelays()[:size]); err != nil {
 		return trials, err
 	}
-	if link.regime == meanAligned {
-		trials.Alpha, trials.Tolerance = alignedAlpha, alignedTolerance(s.links(), size)
+	if link.regime == bench.MeanAligned {
+		trials.Alpha, trials.Tolerance = bench.AlignedScale, linksOf(s.links()).AlignedTolerance(size)
 	} else if link.trims == nil {
 		trials.Phases = link.phases[:size]
 	}
@@ -295,7 +275,7 @@ func planTrialsOf(s *session, size int, frames [][]int) (lattice.Trials, error) 
 			return trials, err
 		}
 		var g lattice.Gain = f
-		if link.regime == meanAligned {
+		if link.regime == bench.MeanAligned {
 			g = trimmed{f}
 		}
 		trials.Gains = append(trials.Gains, g)
@@ -368,7 +348,7 @@ func passages(c config.Config, delays []modem.Samples) ([]float64, error) {
 	}
 	// The noise decides which of the windows that are as good as any is taken.
 	const draws = 16
-	noise := receiverNoise(c.Link, m, scale)
+	noise := receiverNoise(c.Link, scale)
 	soft, erased, noisy := make([]float32, symbols), make([]bool, symbols), make([]complex64, len(sum))
 	gains := make([]float64, len(delays))
 	for range draws {
@@ -465,7 +445,7 @@ func printWavePlan(w io.Writer, c config.Config, p *wavePlan) {
 		return
 	}
 	if p.FluctuationMargin > 0 {
-		fmt.Fprintf(w, "  aligned gains      scale %d; mean fluctuations leave %.2f of half a unit to the noise\n", alignedAlpha, p.FluctuationMargin)
+		fmt.Fprintf(w, "  aligned gains      scale %d; mean fluctuations leave %.2f of half a unit to the noise\n", bench.AlignedScale, p.FluctuationMargin)
 	} else {
 		fmt.Fprintln(w, "  blind receiver")
 	}

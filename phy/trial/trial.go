@@ -6,7 +6,7 @@
 // at which it was read, whether what was read is the truth, and how well the
 // integer gains weigh the devices. Digits become a frame, the frame pulses, the
 // pulses meet delays, phases, gains and noise, and a receiver that knows none of
-// these reads them (phy.Waveform over radio/loopback). The package knows nothing
+// these reads them (phy.Waveform over phy/bench). The package knows nothing
 // of keys, of learning, or of what curves are drawn from its trials.
 package trial
 
@@ -21,6 +21,7 @@ import (
 
 	"ringwave/crypto/keystream"
 	"ringwave/phy"
+	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/digit"
 	"ringwave/phy/frame"
@@ -28,7 +29,6 @@ import (
 	"ringwave/phy/modem"
 	"ringwave/phy/zq"
 	"ringwave/radio"
-	"ringwave/radio/loopback"
 )
 
 // prime is the modulus of all trials, of 27 bits: that of the smallest parameter
@@ -129,38 +129,23 @@ type Outcome struct {
 type Bench struct {
 	cfg    Config
 	wave   *phy.Waveform
-	medium *loopback.Medium
-	front  *channel.Front
-	gains  *channel.Channel
-	paths  []*path
+	air    *bench.Bench
+	placed bool // delays were drawn
 	delays []modem.Samples
 	mod    *zq.Modulus
 	truth  *truth
 
-	seeds      keystream.Seed // of paths, which draw nothing
 	places     *keystream.Stream
 	placeDraws *rand.Rand
 	data       *keystream.Stream
 	dataDraws  *rand.Rand
 
-	h       []float64 // as drawn
 	phases  []float64
 	x       []zq.Vector
 	rx      phy.Reception
 	pattern []int64   // of the attempt's first transmission
 	solved  []float64 // H_i by the received pattern
 }
-
-// path is the distortion of a device, another one in each trial. Trials change it
-// in the silence between frames.
-type path struct{ now *channel.Path }
-
-func (p *path) Apply(dst, src []complex64, _ int64) { p.now.Apply(dst, src) }
-
-// noise lets a channel.Front be the receiver's noise.
-type noise struct{ *channel.Front }
-
-func (n noise) Add(dst []complex64, _ int64) { n.Apply(dst) }
 
 // New makes a bench.
 func New(cfg Config) (*Bench, error) {
@@ -184,13 +169,12 @@ func New(cfg Config) (*Bench, error) {
 	}
 	b := &Bench{
 		cfg: cfg, mod: mod, truth: newTruth(codec, cfg.Devices, n),
-		seeds: cfg.Seed.Derive("paths"), h: make([]float64, cfg.Devices), phases: make([]float64, cfg.Devices), solved: make([]float64, cfg.Devices), delays: make([]modem.Samples, cfg.Devices),
+		phases: make([]float64, cfg.Devices), solved: make([]float64, cfg.Devices), delays: make([]modem.Samples, cfg.Devices),
 		places: cfg.Seed.Derive("places").Stream(), data: cfg.Seed.Derive("payloads").Stream(),
 	}
 	b.placeDraws, b.dataDraws = rand.New(b.places), rand.New(b.data)
 	for range cfg.Devices {
 		b.x = append(b.x, mod.NewVector(n))
-		b.paths = append(b.paths, &path{})
 	}
 	if err := b.build(); err != nil {
 		return nil, errors.Join(err, b.Close())
@@ -214,26 +198,23 @@ func coefficients(mod *zq.Modulus, codec *digit.Codec, symbols int) (int, error)
 	return n, nil
 }
 
-func (b *Bench) build() (err error) {
-	if b.gains, err = b.newGains(); err != nil {
-		return err
-	}
-	std, err := b.cfg.noiseStd()
+func (b *Bench) build() error {
+	gains, err := b.newGains()
 	if err != nil {
 		return err
 	}
-	if b.front, err = channel.NewFront(channel.Impairments{}, std, 1, b.cfg.Seed.Derive("front")); err != nil {
+	scale, err := bench.SymbolScale(b.cfg.Modem, b.cfg.Base, 1)
+	if err != nil {
+		return err
+	}
+	b.air, err = bench.New(bench.Config{
+		Rate: 1e6, Devices: make([]channel.Impairments, b.cfg.Devices), Channel: gains, Seed: b.cfg.Seed,
+		NoiseStd: bench.NoiseStd(b.cfg.Modem, b.cfg.Base, b.cfg.SNRdB, scale),
+	})
+	if err != nil {
 		return err
 	}
 	if err := b.place(0); err != nil {
-		return err
-	}
-	// A frame is written before it is read, however long it is.
-	medium := loopback.Config{Rate: 1e6, Noise: noise{b.front}, Window: math.MaxInt32}
-	for _, p := range b.paths {
-		medium.Devices = append(medium.Devices, loopback.Device{Gain: 1, Path: p})
-	}
-	if b.medium, err = loopback.New(medium); err != nil {
 		return err
 	}
 	return b.newWaveform()
@@ -245,17 +226,6 @@ func (b *Bench) newGains() (*channel.Channel, error) {
 		cfg.Devices = append(cfg.Devices, b.cfg.Gain)
 	}
 	return channel.New(cfg, b.cfg.Seed.Derive("gains"))
-}
-
-// noiseStd gives the noise's deviation a branch and sample that gives the SNR.
-func (c Config) noiseStd() (float64, error) {
-	probe, err := modem.NewModulator(c.Modem, modem.Drive{Peak: float32(c.Base-1) / 2})
-	if err != nil {
-		return 0, err
-	}
-	digitPower := float64(c.Base*c.Base-1) / 12
-	symbol := digitPower * math.Pow(10, -c.SNRdB/10)
-	return float64(probe.Scale()) * math.Sqrt(symbol/modem.NoiseBandwidth(c.Modem.Pulse, c.Modem.SamplesPerSymbol)), nil
 }
 
 func (b *Bench) newWaveform() (err error) {
@@ -270,29 +240,7 @@ func (b *Bench) newWaveform() (err error) {
 	if b.cfg.Aligned {
 		cfg.Alpha, cfg.Tolerance = 1, b.cfg.Tolerance
 	}
-	ctx := context.Background() // the streams live as long as the bench
-	for i := range b.paths {
-		d, err := b.medium.Transmitter(i)
-		if err != nil {
-			return err
-		}
-		tx, err := d.(radio.TransmitOpener).OpenTransmitter(ctx)
-		if err != nil {
-			return err
-		}
-		if err := tx.Start(ctx); err != nil {
-			return err
-		}
-		cfg.Transmitters = append(cfg.Transmitters, tx)
-	}
-	d, err := b.medium.Receiver(0)
-	if err != nil {
-		return err
-	}
-	if cfg.Receiver, err = d.(radio.ReceiveOpener).OpenReceiver(ctx); err != nil {
-		return err
-	}
-	if err := cfg.Receiver.Start(ctx); err != nil {
+	if cfg.Transmitters, cfg.Receiver, err = b.air.Streams(); err != nil {
 		return err
 	}
 	b.wave, err = phy.NewWaveform(cfg)
@@ -301,40 +249,39 @@ func (b *Bench) newWaveform() (err error) {
 
 // Close lets go of the streams.
 func (b *Bench) Close() error {
-	if b.medium == nil {
+	if b.air == nil {
 		return nil
 	}
-	return b.medium.Close()
+	return b.air.Close()
 }
 
 // place draws delays and phases of a trial.
 func (b *Bench) place(trial uint32) error {
 	b.places.Start(trial, 0)
-	for i, p := range b.paths {
+	for i := range b.delays {
 		delay := b.cfg.DelaySpread * modem.Samples(b.placeDraws.Float64())
 		b.phases[i] = float64(b.cfg.PhaseSpread) * (b.placeDraws.Float64() - 0.5)
-		if b.cfg.Compensated && p.now != nil {
+		if b.cfg.Compensated && b.placed {
 			delay = b.delays[i]
 		}
 		b.delays[i] = delay
-		var err error
-		if p.now, err = channel.NewPath(channel.Impairments{DelaySamples: float64(delay)}, b.seeds); err != nil {
-			return fmt.Errorf("device %d: %w", i+1, err)
+		if err := b.air.Move(i, float64(delay)); err != nil {
+			return err
 		}
 	}
+	b.placed = true
 	return nil
 }
 
 // begin readies the channel for a transmission from sample at on. Its noise is
 // drawn by name, so that it does not depend on earlier transmissions.
 func (b *Bench) begin(_ context.Context, slot phy.Slot, at radio.SampleIndex) error {
-	b.front.Start(slot.Round, slot.Attempt*phy.Transmissions+uint32(slot.Transmission))
-	b.gains.Scaled(b.h, slot.Round, slot.Attempt, int(slot.Transmission))
-	for i, h := range b.h {
+	b.air.Draw(slot.Round, slot.Attempt, int(slot.Transmission))
+	for i, h := range b.air.H {
 		if b.cfg.Aligned { // as if the devices' trims were the channel's
 			h, b.phases[i] = h/b.cfg.Gain.Mean(), 0
 		}
-		if err := b.medium.SetGain(i, at, complex64(cmplx.Rect(1, b.phases[i])*complex(h, 0))); err != nil {
+		if err := b.air.Medium.SetGain(i, at, complex64(cmplx.Rect(1, b.phases[i])*complex(h, 0))); err != nil {
 			return err
 		}
 	}

@@ -120,10 +120,10 @@ func TestMeasuredGains(t *testing.T) {
 				t.Fatalf("%T, trial %d: %+v", pulse, k, o)
 			}
 			var sum complex128
-			for i, h := range b.h {
+			for i, h := range b.air.H {
 				sum += complex(h, 0) * cmplx.Rect(1, b.phases[i])
 			}
-			for i, h := range b.h {
+			for i, h := range b.air.H {
 				want := h * math.Cos(b.phases[i]-cmplx.Phase(sum))
 				if got := b.truth.h[i]; math.Abs(got/want-1) > 0.01 {
 					t.Errorf("%T, trial %d: h_%d measured as %v, the channel has %v", pulse, k, i+1, got, want)

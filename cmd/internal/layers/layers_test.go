@@ -58,6 +58,7 @@ var table = map[string]string{
 	"radio/virtual/usbip": "radio/...",
 
 	"phy":              "phy/... radio",
+	"phy/bench":        "phy/channel phy/modem radio radio/loopback",
 	"phy/channel":      "phy/channel/p676",
 	"phy/channel/p676": "",
 	"phy/digit":        "",
