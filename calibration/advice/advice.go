@@ -1,17 +1,12 @@
 // Package advice says what a bench can carry.
 //
-// It takes in what a calibration measured of the links (the distribution of each
-// device's gain, its phase, its delay, with their uncertainty), the receiver's noise
-// and the converters, and gives for each regime, group size, digit base, number of
-// samples a symbol, number of frame repeats and parameter set the probability that a
-// whole round of the protocol is read, and its airtime; and what a change of the
-// bench would give. All figures come from simulated rounds: the symbols of a round
-// with their noise, converters and the interference that the modem's own pulses leave
-// at the devices' delays, read by the receiver of phy/lattice. To look for the
-// best, and of the largest sets, only the first blocks of a frame are simulated, and the
-// others' errors drawn with the probability that the distances of these to the boundaries
-// between integers give. The package knows
-// nothing of files, of radios, or of how a calibration was made.
+// It takes in what a calibration measured of the links, of the receiver's noise and of
+// the converters, and gives for each regime, group size, digit base, number of samples a
+// symbol, number of frame repeats and parameter set the probability that a whole round of
+// the protocol is read, and its airtime; and what a change of the bench would give. All
+// figures come from simulated rounds (phy/rounds). To look for the best, and of the
+// largest sets, only the first blocks of a frame are simulated. The package knows nothing
+// of files, of radios, or of how a calibration was made.
 package advice
 
 import (
@@ -22,68 +17,25 @@ import (
 
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
-	"ringwave/phy"
 	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
+	"ringwave/phy/rounds"
 )
 
 // Regime is how gains come to lie on a lattice.
 type Regime = bench.Regime
 
-// Phases says what the blind regime does with the devices' phases.
-type Phases int
-
-const (
-	// PhasesKept leaves them as measured: static, untrimmed.
-	PhasesKept Phases = iota
-	// PhasesTrimmed has the devices turn them to 0, within the calibration's error.
-	PhasesTrimmed
-	// PhasesUnknown draws them for each round, over the whole circle.
-	PhasesUnknown
-)
-
-// Device is what a calibration knows of one link.
-type Device struct {
-	// Gain is the distribution of the real effective gain, after the phase of the
-	// mean: received per sent amplitude. MeanStd and StdStd are the standard errors
-	// of its mean and of its deviation, 0 where they are taken as exact.
-	Gain            channel.Fading
-	MeanStd, StdStd float64
-	// Phase is that of the mean, PhaseStd its standard error.
-	Phase, PhaseStd modem.Radians
-	// Delay is relative to the earliest device, DelayStd its standard error.
-	Delay, DelayStd modem.Samples
-	// ConverterBits is the transmitter's resolution of each branch; 0 for none.
-	ConverterBits int
-}
-
 // Bench is what was measured.
 type Bench struct {
-	Devices []Device
-	// Noise is the variance of a complex sample, in units of the squared received
-	// amplitude of a device of gain 1 that sends amplitude 1.
-	Noise        modem.Power
+	rounds.Bench
 	SampleRateHz float64
-	// ReceiverBits is the resolution of each branch of the receiver, 0 for none, and
-	// ReceiverFullScale the amplitude at which it clips; 0 for four deviations of
-	// what a group sends.
-	ReceiverBits      int
-	ReceiverFullScale float64
 	// CoherenceSeconds is how long gains last; 0 for longer than any round.
 	CoherenceSeconds float64
 	// OnLattice says that the bench is a simulated one whose gains are rounded to
 	// multiples of 2^-LatticeBits.
 	OnLattice   bool
 	LatticeBits int
-	// Phases is what becomes of phases in the blind regime.
-	Phases Phases
-	// Compensated has every device send earlier by its delay: by whole samples with
-	// flat-top pulses, which absorb fractions that a filter would make overshoot, else
-	// exactly. Root-raised-cosine pulses always have it.
-	Compensated bool
-	// FreshOnRetry draws new gains for each attempt.
-	FreshOnRetry bool
 }
 
 // Options are what the advice is asked for. The zero value of a list stands for the
@@ -204,40 +156,13 @@ type Advice struct {
 	Refusals []string
 }
 
-// maxDevices bounds N: what is simulated grows with it.
-const maxDevices = 256
-
 func (b Bench) validate() error {
-	if len(b.Devices) == 0 || len(b.Devices) > maxDevices {
-		return fmt.Errorf("advice on a bench of %d devices: allowed are 1 to %d", len(b.Devices), maxDevices)
-	}
-	for i, d := range b.Devices {
-		if d.Gain == nil {
-			return fmt.Errorf("device %d has no distribution of gains", i+1)
-		}
-		mu, omega := d.Gain.Mean(), d.Gain.SecondMoment()
-		if mu == 0 || math.IsNaN(mu) || math.IsInf(mu, 0) || !(omega >= mu*mu*(1-1e-9)) || math.IsInf(omega, 0) {
-			return fmt.Errorf("device %d: the gain's mean is %v and its second moment %v: the mean must not be 0, nor the second moment below its square", i+1, mu, omega)
-		}
-		for _, v := range []float64{d.MeanStd, d.StdStd, float64(d.PhaseStd), float64(d.DelayStd)} {
-			if !(v >= 0) || math.IsInf(v, 0) {
-				return fmt.Errorf("device %d has a standard error of %v: it must be 0 or more, and finite", i+1, v)
-			}
-		}
-		if !(d.Delay >= 0 && d.Delay <= channel.MaxDelaySamples) || math.IsNaN(float64(d.Phase)) || math.IsInf(float64(d.Phase), 0) {
-			return fmt.Errorf("device %d has the delay %v and the phase %v: the delay must be from 0 to %d samples, the phase finite", i+1, d.Delay, d.Phase, channel.MaxDelaySamples)
-		}
-		if d.ConverterBits < 0 || d.ConverterBits > 24 {
-			return fmt.Errorf("device %d has a converter of %d bits: allowed are 1 to 24, and 0 for none", i+1, d.ConverterBits)
-		}
+	if err := b.Bench.Validate(); err != nil {
+		return err
 	}
 	switch {
-	case !(b.Noise > 0) || math.IsInf(float64(b.Noise), 0):
-		return fmt.Errorf("the noise of a sample has the variance %v: it must be positive", b.Noise)
 	case !(b.SampleRateHz > 0) || math.IsInf(b.SampleRateHz, 0):
 		return fmt.Errorf("the sample rate is %v Hz: it must be positive", b.SampleRateHz)
-	case b.ReceiverBits < 0 || b.ReceiverBits > 24 || !(b.ReceiverFullScale >= 0) || math.IsInf(b.ReceiverFullScale, 0):
-		return fmt.Errorf("a receiver of %d bits with a full scale of %v: allowed are 1 to 24 bits, or 0 for none, and a full scale of 0 or more", b.ReceiverBits, b.ReceiverFullScale)
 	case !(b.CoherenceSeconds >= 0):
 		return fmt.Errorf("the coherence time is %v s: it must be 0 or more", b.CoherenceSeconds)
 	case b.OnLattice && (b.LatticeBits < 0 || b.LatticeBits > channel.MaxLatticeBits):
@@ -245,6 +170,9 @@ func (b Bench) validate() error {
 	}
 	return nil
 }
+
+// maxRepeats bounds the frame repeats that are looked at.
+const maxRepeats = 7
 
 // complete gives the options with all that is usual in them.
 func (o Options) complete(devices int) (Options, error) {
@@ -363,15 +291,3 @@ func Give(ctx context.Context, b Bench, o Options) (Advice, error) {
 	}
 	return advice, nil
 }
-
-// links returns the moments of all devices' gains.
-func (b Bench) links() bench.Links {
-	var l bench.Links
-	for _, d := range b.Devices {
-		l.Mu, l.Omega = append(l.Mu, d.Gain.Mean()), append(l.Omega, d.Gain.SecondMoment())
-	}
-	return l
-}
-
-// transmissions is the number of frames of a group in an attempt.
-const transmissions = phy.Transmissions

@@ -16,7 +16,7 @@ import (
 	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
-	"ringwave/phy/trial"
+	"ringwave/phy/rounds"
 )
 
 var usual = modem.Config{SamplesPerSymbol: 8, Pulse: modem.FlatTop{Edge: 2, Tolerance: 1}, Preamble: modem.Preamble{Length: modem.DefaultPreamble}}
@@ -34,87 +34,11 @@ func noiseOf(t *testing.T, m modem.Config, base int, snr float64) modem.Power {
 }
 
 func benchOf(t *testing.T, n int, g channel.Fading, base int, snr float64) Bench {
-	b := Bench{SampleRateHz: 10e6, Noise: noiseOf(t, usual, base, snr)}
+	b := Bench{SampleRateHz: 10e6, Bench: rounds.Bench{Noise: noiseOf(t, usual, base, snr)}}
 	for i := range n {
-		b.Devices = append(b.Devices, Device{Gain: g, Delay: modem.Samples(i) / modem.Samples(n), Phase: 0.2 * (modem.Radians(i)/modem.Radians(n) - 0.5)})
+		b.Devices = append(b.Devices, rounds.Device{Gain: g, Delay: modem.Samples(i) / modem.Samples(n), Phase: 0.2 * (modem.Radians(i)/modem.Radians(n) - 0.5)})
 	}
 	return b
-}
-
-// Predicted and measured shares of whole rounds read at once: four transmissions of a
-// block each through the whole modem (phy/trial). They differ by no more than 3
-// points and three deviations of both counts.
-func TestPredictsTheWaveform(t *testing.T) {
-	rounds := 40
-	if os.Getenv("RINGWAVE_LONG") != "" {
-		rounds = 400
-	}
-	for k, c := range []struct {
-		regime     Regime
-		n, base    int
-		sigma, snr float64
-	}{
-		{bench.Blind, 2, 3, 0.3, 30}, {bench.Blind, 3, 3, 0.3, 40}, {bench.Blind, 3, 3, 0.3, 32}, {bench.Blind, 4, 3, 0.3, 40}, {bench.Blind, 2, 5, 0.3, 40}, {bench.Blind, 1, 3, 0.3, 30},
-		{bench.MeanAligned, 10, 3, 0.02, 35}, {bench.MeanAligned, 10, 3, 0.04, 30}, {bench.MeanAligned, 4, 3, 0.1, 25}, {bench.MeanAligned, 4, 5, 0.05, 25}, {bench.MeanAligned, 6, 3, 0.05, 20},
-	} {
-		if k%3 != 1 && rounds == 40 {
-			continue
-		}
-		gain := channel.Gaussian{Mu: 1, Sigma: c.sigma}
-		b := benchOf(t, c.n, gain, c.base, c.snr)
-		links := b.links()
-		cfg := trial.Config{
-			Devices: c.n, Gain: gain, SNRdB: c.snr, Base: c.base, BlockSymbols: 8192, Modem: usual, MaxAlpha: 40,
-			DelaySpread: 1, PhaseSpread: 0.2, Attempts: 1, WholeRounds: true, Seed: keystream.FromInteger(7),
-			Aligned: c.regime == bench.MeanAligned, Tolerance: links.AlignedTolerance(c.n),
-		}
-		if c.regime == bench.Blind {
-			cfg.Minimum = c.n
-		}
-		whole, err := trial.New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var tally trial.Tally
-		for k := range uint32(rounds) {
-			o, err := whole.Trial(t.Context(), k)
-			if err != nil {
-				t.Fatal(err)
-			}
-			tally.Add(o)
-		}
-		_ = whole.Close()
-		o, err := Options{Modem: usual, Attempts: 1, DeltaMax: 1, Repeats: -1, Seed: keystream.FromInteger(8)}.complete(c.n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := newSearch(b, o)
-		one := &candidate{regime: c.regime, group: c.n, base: c.base, samples: 8, maxAlpha: 40}
-		if c.regime == bench.MeanAligned {
-			one.alpha, one.tolerance, one.maxAlpha = bench.AlignedScale, cfg.Tolerance, 0
-		}
-		for t := range one.layout.blocks {
-			one.layout.blocks[t] = []int{8192}
-		}
-		simulated := 4 * rounds
-		r, err := s.newRounds(one, freshly)
-		if err != nil {
-			t.Fatal(err)
-		}
-		read := 0
-		for k := range simulated {
-			if r.trial(k)[0].read(0) {
-				read++
-			}
-		}
-		got, want := float64(tally.Within(1))/float64(rounds), float64(read)/float64(simulated)
-		share := (float64(tally.Within(1)+read) + 1) / float64(rounds+simulated+2)
-		bound := 0.03 + 3*math.Sqrt(share*(1-share)*(1/float64(rounds)+1/float64(simulated)))
-		t.Logf("%v N=%d B=%d sigma=%v %v dB: predicted %.3f, measured %.3f of %d", c.regime, c.n, c.base, c.sigma, c.snr, want, got, rounds)
-		if math.Abs(got-want) > bound {
-			t.Errorf("they differ by more than %.3f", bound)
-		}
-	}
 }
 
 // few makes an advice a matter of moments.
@@ -209,7 +133,7 @@ func TestRefusals(t *testing.T) {
 	good := benchOf(t, 2, channel.Gaussian{Mu: 1, Sigma: 0.02}, 3, 35)
 	for want, change := range map[string]func(*Bench, *Options){
 		"0 devices":   func(b *Bench, _ *Options) { b.Devices = nil },
-		"mean":        func(b *Bench, _ *Options) { b.Devices = []Device{{Gain: channel.Gaussian{Sigma: 1}}} },
+		"mean":        func(b *Bench, _ *Options) { b.Devices = []rounds.Device{{Gain: channel.Gaussian{Sigma: 1}}} },
 		"noise":       func(b *Bench, _ *Options) { b.Noise = 0 },
 		"sample rate": func(b *Bench, _ *Options) { b.SampleRateHz = math.NaN() },
 		"attempts":    func(_ *Bench, o *Options) { o.Attempts = 0 },
@@ -232,59 +156,10 @@ func lone(regime Regime, n, base int, tolerance float64, blocks ...int) *candida
 	}
 	for t, count := range blocks {
 		for range count {
-			c.layout.blocks[t] = append(c.layout.blocks[t], 8192)
+			c.layout.Blocks[t] = append(c.layout.Blocks[t], 8192)
 		}
 	}
 	return c
-}
-
-// Rounds of whose frames only the first blocks are simulated are read as often as those
-// of which all are: the difference of both shares is below 3 points and three
-// deviations. (What is printed of all but the largest sets is of whole frames.)
-func TestExtrapolation(t *testing.T) {
-	rounds := 60
-	if os.Getenv("RINGWAVE_LONG") != "" {
-		rounds = 1500
-	}
-	for k, c := range []struct {
-		regime     Regime
-		n, base    int
-		sigma, snr float64
-		bits       int
-	}{
-		{bench.MeanAligned, 10, 3, 0.045, 32, 0}, {bench.Blind, 3, 3, 0.3, 35, 0}, {bench.Blind, 1, 3, 0.3, 22, 8}, {bench.Blind, 2, 5, 0.3, 36, 0}, {bench.MeanAligned, 6, 3, 0.03, 18, 8},
-	} {
-		if k > 1 && rounds == 60 {
-			continue
-		}
-		b := benchOf(t, c.n, channel.Gaussian{Mu: 1, Sigma: c.sigma}, c.base, c.snr)
-		b.ReceiverBits = c.bits
-		links := b.links()
-		var share [2]float64
-		for i, whole := range []bool{true, false} {
-			o, err := Options{Modem: usual, Attempts: 1, DeltaMax: 1, Repeats: -1, WholeFrames: whole, Fresh: rounds, Seed: keystream.FromInteger(4)}.complete(c.n)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := newSearch(b, o)
-			one := lone(c.regime, c.n, c.base, links.AlignedTolerance(c.n), 9, 1, 9, 1)
-			results, err := s.simulate(t.Context(), []*candidate{one}, finely, rounds)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, r := range results[0].trials {
-				if r[0].read(0) {
-					share[i] += 1 / float64(rounds)
-				}
-			}
-		}
-		p := (share[0] + share[1] + 2/float64(rounds)) / (2 + 4/float64(rounds))
-		bound := 0.03 + 3*math.Sqrt(2*p*(1-p)/float64(rounds))
-		t.Logf("%v N=%d B=%d sigma=%v %v dB, %d bits: whole %.3f, extrapolated %.3f", c.regime, c.n, c.base, c.sigma, c.snr, c.bits, share[0], share[1])
-		if math.Abs(share[0]-share[1]) > bound {
-			t.Errorf("they differ by more than %.3f", bound)
-		}
-	}
 }
 
 // What cannot be is refused in a sentence with the figures.
@@ -422,7 +297,7 @@ func TestWeakest(t *testing.T) {
 	}{{[]float64{1, 1.02, 1.05}, false}, {[]float64{1, 0.85, 1.1}, true}, {[]float64{0.5, 0.5, 1}, false}, {[]float64{1}, false}} {
 		var b Bench
 		for _, m := range c.means {
-			b.Devices = append(b.Devices, Device{Gain: channel.Gaussian{Mu: m}})
+			b.Devices = append(b.Devices, rounds.Device{Gain: channel.Gaussian{Mu: m}})
 		}
 		said := slices.ContainsFunc(b.remedies(usual), func(r remedy) bool { return strings.Contains(r.change, "stronger") })
 		if said != c.said {

@@ -9,8 +9,8 @@ import (
 	"ringwave/phy"
 	"ringwave/phy/bench"
 	"ringwave/phy/channel"
-	"ringwave/phy/digit"
 	"ringwave/phy/modem"
+	"ringwave/phy/rounds"
 	"ringwave/phy/zq"
 )
 
@@ -24,7 +24,7 @@ type candidate struct {
 	maxAlpha    float64 // of the blind search
 
 	design    xmkckks.Design
-	layout    layout
+	layout    rounds.Layout
 	alpha     float64 // known scale; 0 to be found
 	tolerance float64
 }
@@ -32,49 +32,6 @@ type candidate struct {
 // name is what a candidate's random streams are called: not for display.
 func (c *candidate) name() string {
 	return fmt.Sprintf("%v G=%d B=%d sps=%d %s alpha<=%v", c.regime, c.group, c.base, c.samples, c.set, c.maxAlpha)
-}
-
-// layout is the frames of a round.
-type layout struct {
-	blocks  [transmissions][]int // symbols, those of the pattern in the first
-	samples [transmissions]int
-	// digits is L, those of a coefficient, and top the distribution of the last one. 0
-	// stands for digits that are all uniform, and frames without a pattern.
-	digits int
-	top    []float64
-}
-
-// topDigit gives the distribution of the last of the balanced digits of an integer that
-// is uniform in (-q/2, q/2), for q = ratio B^(L-1): the probability of each digit and of
-// those below it. It is not uniform, and near 0 for a ratio near 1.
-func topDigit(base int, ratio float64) []float64 {
-	sum, out := 0.0, make([]float64, base)
-	for k := range out {
-		d := float64(k - (base-1)/2)
-		sum += max(0, min(ratio/2, d+0.5)-max(-ratio/2, d-0.5)) / ratio
-		out[k] = sum
-	}
-	return out
-}
-
-// airtimeSamples gives the samples of all frames of a group.
-func (l layout) airtimeSamples() int {
-	sum := 0
-	for _, n := range l.samples {
-		sum += n
-	}
-	return sum
-}
-
-// symbols gives those of all blocks of a group.
-func (l layout) symbols() int {
-	sum := 0
-	for _, blocks := range l.blocks {
-		for _, n := range blocks {
-			sum += n
-		}
-	}
-	return sum
 }
 
 // alphas gives the finest scales to offer a set, the finest first.
@@ -101,7 +58,7 @@ func (s *search) fitOwn(w Own) (*candidate, error) {
 // fitForm takes the first of the finest scales of a blind search that the set bears.
 func (s *search) fitForm(regime Regime, group, base, samples int, p xmkckks.Params, form xmkckks.Form, blind []float64) (*candidate, error) {
 	c := &candidate{regime: regime, group: group, base: base, samples: samples, set: p.Name}
-	links := s.bench.links()
+	links := s.bench.Links()
 	met := links.Met(regime)
 	link := xmkckks.Link{Mu: met.Mu, Omega: met.Omega, K: s.bench.factors(), DeltaMax: s.opt.DeltaMax, Messages: s.opt.Messages, Shares: s.opt.KeyShares}
 	finest := []float64{0}
@@ -171,22 +128,8 @@ func (s *search) lay(c *candidate) error {
 	if err != nil {
 		return err
 	}
-	codec, err := digit.New(mod, c.base)
-	if err != nil {
-		return err
-	}
-	c.layout.digits = codec.Digits()
-	c.layout.top = topDigit(c.base, math.Exp2(p.LogQ()-float64(codec.Digits()-1)*math.Log2(float64(c.base))))
-	for t := range phy.Transmission(transmissions) {
-		n := c.design.PayloadLength(t)
-		if c.layout.blocks[t], err = w.FrameBlocks(t, n); err != nil {
-			return err
-		}
-		if c.layout.samples[t], err = w.FrameSamples(t, n); err != nil {
-			return err
-		}
-	}
-	return nil
+	c.layout, err = rounds.LayoutOf(w, mod, c.base, c.design.PayloadLength)
+	return err
 }
 
 // slots gives the number of time slots.
@@ -194,5 +137,5 @@ func (c *candidate) slots(devices int) int { return (devices + c.group - 1) / c.
 
 // airtime gives the seconds of an attempt without repeats.
 func (s *search) airtime(c *candidate) float64 {
-	return float64(c.slots(len(s.bench.Devices))*c.layout.airtimeSamples()) / s.bench.SampleRateHz
+	return float64(c.slots(len(s.bench.Devices))*c.layout.Airtime()) / s.bench.SampleRateHz
 }

@@ -13,7 +13,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"ringwave/crypto/xmkckks"
+	"ringwave/phy"
 	"ringwave/phy/bench"
+	"ringwave/phy/rounds"
 	"ringwave/phy/trial"
 )
 
@@ -195,7 +197,7 @@ type kind struct {
 // result is the simulated rounds of a candidate.
 type result struct {
 	c      *candidate
-	trials [][]attempt
+	trials [][]rounds.Attempt
 }
 
 // part is the number of rounds that one worker simulates at a time.
@@ -219,7 +221,7 @@ func (s *search) simulate(ctx context.Context, list []*candidate, g stage, trial
 	var jobs []job
 	results := make([]result, len(list))
 	for i, c := range list {
-		results[i] = result{c: c, trials: make([][]attempt, trials)}
+		results[i] = result{c: c, trials: make([][]rounds.Attempt, trials)}
 		for from := 0; from < trials; from += part {
 			jobs = append(jobs, job{i, from, min(from+part, trials)})
 		}
@@ -247,13 +249,28 @@ func (s *search) simulate(ctx context.Context, list []*candidate, g stage, trial
 	return results, err
 }
 
+// mostWhole is how many symbols a round of a group may have for all of its blocks to be
+// simulated where ways are judged.
+const mostWhole = 200_000
+
+// roundsOf returns the rounds of a candidate.
+func (s *search) roundsOf(c *candidate, g stage) rounds.Config {
+	return rounds.Config{
+		Bench: s.bench.Bench, Regime: c.regime, Alpha: c.alpha, Tolerance: c.tolerance, MaxAlpha: c.maxAlpha,
+		Group: c.group, Base: c.base, Modem: s.modem(c), BlockSymbols: s.opt.BlockSymbols, Layout: c.layout,
+		Attempts: s.opt.Attempts, Repeats: max(0, s.opt.Repeats), Least: cmp.Or(s.opt.Minimum, len(s.bench.Devices)),
+		Whole:    s.opt.WholeFrames || g == freshly && c.layout.Symbols() <= mostWhole,
+		Patterns: s.opt.Seed, Seed: s.seedOf(c),
+	}
+}
+
 // hopeless is how many rounds in a row without success end a coarse look.
 const hopeless = 4
 
 // part simulates some rounds of a candidate. Where none of the first of a coarse look
 // is read, the others are taken to fail, too.
 func (s *search) part(ctx context.Context, r result, g stage, from, to int) error {
-	rounds, err := s.newRounds(r.c, g)
+	simulation, err := rounds.New(s.roundsOf(r.c, g))
 	if err != nil {
 		return err
 	}
@@ -262,9 +279,9 @@ func (s *search) part(ctx context.Context, r result, g stage, from, to int) erro
 		if ctx.Err() != nil || g == coarsely && !read && k-from == hopeless {
 			return nil
 		}
-		r.trials[k] = rounds.trial(int(g)*stageRounds + k)
+		r.trials[k] = simulation.Round(int(g)*stageRounds + k)
 		for _, a := range r.trials[k] {
-			read = read || a.needed[transmissions-1] != unread
+			read = read || a.Needed[phy.Transmissions-1] != rounds.Unread
 		}
 	}
 	return nil
@@ -297,17 +314,17 @@ func (s *search) outlook(r result, repeats int) Outlook {
 	var misfits, alphas []float64
 	for _, attempts := range r.trials {
 		if attempts == nil { // taken to fail
-			samples += s.opt.Attempts * c.layout.samples[0] * o.Slots
+			samples += s.opt.Attempts * c.layout.Samples[0] * o.Slots
 			continue
 		}
 		for i, a := range attempts {
-			samples += a.samples(c.layout, repeats)
-			if a.read(repeats) {
+			samples += a.Samples(c.layout, repeats)
+			if a.Read(repeats) {
 				within++
 				if i == 0 {
 					once++
 				}
-				misfits, alphas = append(misfits, a.misfit), append(alphas, a.alpha)
+				misfits, alphas = append(misfits, a.Misfit), append(alphas, a.Alpha)
 				break
 			}
 		}
@@ -328,30 +345,6 @@ func (s *search) outlook(r result, repeats int) Outlook {
 		}
 	}
 	return o
-}
-
-// read tells whether an attempt was read with so many repeats.
-func (a attempt) read(repeats int) bool {
-	for _, n := range a.needed {
-		if n > repeats {
-			return false
-		}
-	}
-	return true
-}
-
-// samples gives those sent in an attempt, up to the first transmission that failed.
-func (a attempt) samples(l layout, repeats int) int {
-	sum := 0
-	for t, groups := range a.sent {
-		for _, needed := range groups {
-			sum += l.samples[t] * (1 + min(needed, repeats))
-		}
-		if a.needed[t] > repeats {
-			break
-		}
-	}
-	return sum
 }
 
 func median(x []float64) float64 {
@@ -485,7 +478,7 @@ func (s *search) snr(regime Regime, base, samples int) float64 {
 // fluctuation returns the mean fluctuation of the worst group of aligned devices at the
 // largest digit.
 func (s *search) fluctuation(group, base int) float64 {
-	return s.bench.links().Fluctuation(group, base)
+	return s.bench.Links().Fluctuation(group, base)
 }
 
 // hopeless tells whether a closed form shows that a candidate cannot do.

@@ -11,6 +11,7 @@ import (
 	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
+	"ringwave/phy/rounds"
 )
 
 // changed is a distribution of gains whose mean is multiplied by one factor, and
@@ -32,8 +33,8 @@ func (c changed) SecondMoment() float64 {
 	return c.Mean()*c.Mean() + c.deviation*c.deviation*max(0, c.Fading.SecondMoment()-mu*mu)
 }
 
-// change gives a gain another mean and deviation, its standard errors with them.
-func (d Device) change(mean, deviation float64) Device {
+// altered gives a gain another mean and deviation, its standard errors with them.
+func altered(d rounds.Device, mean, deviation float64) rounds.Device {
 	d.Gain = changed{d.Gain, mean, deviation}
 	d.MeanStd *= mean
 	d.StdStd *= deviation
@@ -58,27 +59,29 @@ func (b Bench) remedies(m modem.Config) []remedy {
 	for _, dB := range []float64{3, 6} {
 		try(fmt.Sprintf("%g dB more SNR", dB), func(n *Bench) { n.Noise *= modem.Power(math.Pow(10, -dB/10)) })
 	}
-	if slices.ContainsFunc(b.Devices, func(d Device) bool { return bench.RelativeVariance(d.Gain.Mean(), d.Gain.SecondMoment()) > 1e-12 }) {
+	if slices.ContainsFunc(b.Devices, func(d rounds.Device) bool {
+		return bench.RelativeVariance(d.Gain.Mean(), d.Gain.SecondMoment()) > 1e-12
+	}) {
 		try("half the fluctuation of the gains", func(n *Bench) {
 			for i, d := range n.Devices {
-				n.Devices[i] = d.change(1, 0.5)
+				n.Devices[i] = altered(d, 1, 0.5)
 			}
 		})
 	}
 	if i, by := b.weakest(); by > worthwhile {
-		try(fmt.Sprintf("device %d %.1f dB stronger", i+1, 20*math.Log10(by)), func(n *Bench) { n.Devices[i] = n.Devices[i].change(by, by) })
+		try(fmt.Sprintf("device %d %.1f dB stronger", i+1, 20*math.Log10(by)), func(n *Bench) { n.Devices[i] = altered(n.Devices[i], by, by) })
 	}
 	_, flat := m.Pulse.(modem.FlatTop)
-	if flat && !b.Compensated && slices.ContainsFunc(b.Devices, func(d Device) bool { return d.Delay > 0 }) {
+	if flat && !b.Compensated && slices.ContainsFunc(b.Devices, func(d rounds.Device) bool { return d.Delay > 0 }) {
 		try("delays compensated", func(n *Bench) { n.Compensated = true })
 	}
-	if b.Phases != PhasesTrimmed && !b.OnLattice {
-		try("phases trimmed", func(n *Bench) { n.Phases = PhasesTrimmed })
+	if b.Phases != rounds.PhasesTrimmed && !b.OnLattice {
+		try("phases trimmed", func(n *Bench) { n.Phases = rounds.PhasesTrimmed })
 	}
 	if b.ReceiverBits > 0 {
 		try(fmt.Sprintf("a receiver of %d bits", b.ReceiverBits+2), func(n *Bench) { n.ReceiverBits = min(24, n.ReceiverBits+2) })
 	}
-	if slices.ContainsFunc(b.Devices, func(d Device) bool { return d.ConverterBits > 0 }) {
+	if slices.ContainsFunc(b.Devices, func(d rounds.Device) bool { return d.ConverterBits > 0 }) {
 		try("two bits more in the transmitters", func(n *Bench) {
 			for i, d := range n.Devices {
 				if d.ConverterBits > 0 {

@@ -13,11 +13,11 @@ import (
 func (s *search) symbolNoise(regime Regime, base, samples int) float64 {
 	m := s.opt.Modem
 	m.SamplesPerSymbol = samples
-	scale, err := bench.SymbolScale(m, base, s.amplitude())
+	scale, err := bench.SymbolScale(m, base, s.bench.Amplitude())
 	if err != nil {
 		return math.Inf(1) // as such a modem cannot be
 	}
-	unit := scale * s.bench.links().Level(regime)
+	unit := scale * s.bench.Links().Level(regime)
 	return float64(s.bench.Noise) / 2 * modem.NoiseBandwidth(m.Pulse, samples) / (unit * unit)
 }
 

@@ -17,6 +17,7 @@ import (
 	"ringwave/crypto/keystream"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
+	"ringwave/phy/rounds"
 )
 
 // outlook is what the bench can carry, as far as it was computed.
@@ -116,14 +117,16 @@ func (k *calibrator) measuredBench(r *calibrationResult) (advice.Bench, error) {
 		unit = 1
 	}
 	b := advice.Bench{
-		Noise: modem.Power(noise / (unit * unit)), SampleRateHz: c.Link.SampleRateHz,
-		ReceiverBits: heard.bits, ReceiverFullScale: given / unit,
-		OnLattice: !c.OverRadios() && c.Channel.Gains == "lattice", LatticeBits: c.Channel.GainLatticeBits,
-		Phases: advice.PhasesTrimmed, Compensated: true, FreshOnRetry: c.Channel.FreshBlockOnRetry,
+		SampleRateHz: c.Link.SampleRateHz,
+		OnLattice:    !c.OverRadios() && c.Channel.Gains == "lattice", LatticeBits: c.Channel.GainLatticeBits,
+		Bench: rounds.Bench{
+			Noise: modem.Power(noise / (unit * unit)), ReceiverBits: heard.bits, ReceiverFullScale: given / unit,
+			Phases: rounds.PhasesTrimmed, Compensated: true, FreshOnRetry: c.Channel.FreshBlockOnRetry,
+		},
 	}
 	for i, d := range devices {
 		m := r.moments.Devices[i]
-		b.Devices = append(b.Devices, advice.Device{
+		b.Devices = append(b.Devices, rounds.Device{
 			Gain: fadingIn(d, unit), MeanStd: halfWidth(d.Mu) / unit, StdStd: halfWidth(d.Sigma) / unit,
 			Phase: modem.Radians(d.PhaseRad.Value), PhaseStd: modem.Radians(halfWidth(d.PhaseRad)),
 			Delay: modem.Samples(d.DelaySamples.Value - earliest), DelayStd: modem.Samples(halfWidth(d.DelaySamples)),

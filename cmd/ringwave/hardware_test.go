@@ -69,11 +69,11 @@ func TestPlanPredictsWhatIsRead(t *testing.T) {
 				rounds = 400
 			}
 			s, rows := rowsOf(t, c.config, rounds, c.more...)
-			frames, _, err := frameBlocks(s)
+			layout, err := roundLayout(s)
 			if err != nil {
 				t.Fatal(err)
 			}
-			g, err := planGroup(s, groupSize(s.cfg), frames)
+			g, err := planGroup(t.Context(), s, groupSize(s.cfg), layout)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -340,19 +340,6 @@ func TestWaveformRefusals(t *testing.T) {
 				t.Errorf("%s: %q does not say %q", c.name, stderr, w)
 			}
 		}
-	}
-}
-
-// What passages measures is the overshoot of the delay filter: none without a
-// delay or with a whole one, below 1 % otherwise.
-func TestPassages(t *testing.T) {
-	c := config.Default()
-	got, err := passages(c, []modem.Samples{0, 0.5, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if math.Abs(got[0]-1) > 1e-3 || math.Abs(got[2]-1) > 1e-3 || math.Abs(got[1]-1) > 0.01 || got[1] == 1 {
-		t.Errorf("passages %v", got)
 	}
 }
 

@@ -345,11 +345,11 @@ func TestWaveformPlanCountsMessages(t *testing.T) {
 		if got := roundSymbols(s.cfg, *s.design); got != want {
 			t.Errorf("P = %d: %d payload symbols, expected %d", p, got, want)
 		}
-		_, samples, err := frameBlocks(s)
+		layout, err := roundLayout(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return samples / s.cfg.Link.SamplesPerSymbol
+		return layout.Airtime() / s.cfg.Link.SamplesPerSymbol
 	}
 	one, many := symbols(1), symbols(65)
 	t.Logf("%d symbols a group and attempt for one direction, %d for 65", one, many)

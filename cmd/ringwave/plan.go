@@ -128,7 +128,7 @@ func makePlan(ctx context.Context, s *session) (p plan, err error) {
 		p.addPacked(s.cfg)
 	}
 	if isWaveform(s.cfg) {
-		if p.Waveform, p.AirtimeSeconds, err = planWaveform(s); err != nil {
+		if p.Waveform, p.AirtimeSeconds, err = planWaveform(ctx, s); err != nil {
 			return p, err
 		}
 	}

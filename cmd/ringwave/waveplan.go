@@ -1,20 +1,19 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"ringwave/cmd/internal/config"
-	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
-	"ringwave/phy"
 	"ringwave/phy/bench"
 	"ringwave/phy/channel"
-	"ringwave/phy/lattice"
 	"ringwave/phy/modem"
+	"ringwave/phy/rounds"
+	"ringwave/phy/trial"
 )
 
 // wavePlan is what a waveform link will need and give.
@@ -54,17 +53,17 @@ func isWaveform(c config.Config) bool {
 // effectiveSNR gives link.snr_db with the rounding errors of the converters, each
 // taken as white and uniform over a step, added to the noise.
 func effectiveSNR(c config.Config, ch *channel.Channel) (float64, error) {
-	s, err := sampling(c, ch)
+	r, err := roundingOf(c, ch)
 	if err != nil {
 		return 0, err
 	}
 	_, omega := linkMoments(c, ch)
 	digitPower := bench.DigitPower(c.Link.Base)
 	noise := digitPower * math.Pow(10, -planSNR(c, ch)/10)
-	noise += s.Receive.Step * s.Receive.Step / 12 / float64(s.Samples)
-	if s.Transmit.Step > 0 && c.Link.Base > 3 || !s.Flat {
+	noise += r.receive * r.receive / 12 / float64(r.samples)
+	if r.transmit > 0 && c.Link.Base > 3 || c.Link.Pulse != "flat-top" {
 		for _, o := range omega {
-			noise += o * s.Transmit.Step * s.Transmit.Step / 12 / float64(s.Samples)
+			noise += o * r.transmit * r.transmit / 12 / float64(r.samples)
 		}
 	}
 	return 10 * math.Log10(digitPower/noise), nil
@@ -75,20 +74,23 @@ func planSNR(c config.Config, ch *channel.Channel) float64 {
 	return c.Link.SNRdB + 20*math.Log10(levelOf(c, ch))
 }
 
-// sampling gives what the converters do to a symbol, in units of the superposed
-// digit.
-func sampling(c config.Config, ch *channel.Channel) (lattice.Sampling, error) {
+// rounding is what the converters do to a symbol, in units of the superposed digit.
+type rounding struct {
+	transmit, receive float64 // steps, 0 for none
+	samples           int     // W, the number of samples whose mean a symbol is
+}
+
+// roundingOf returns what the converters of a configuration do: of several, the coarsest
+// transmitter's.
+func roundingOf(c config.Config, ch *channel.Channel) (rounding, error) {
 	m := modemConfig(c.Link)
 	scale, err := symbolScale(c)
 	if err != nil {
-		return lattice.Sampling{}, bad(fmt.Errorf("waveform link: %w", err))
+		return rounding{}, bad(fmt.Errorf("waveform link: %w", err))
 	}
 	noiseStd := receiverNoise(c.Link, scale)
 	unit := scale * levelOf(c, ch)
-	s := lattice.Sampling{
-		Samples: int(math.Round(1 / modem.NoiseBandwidth(m.Pulse, m.SamplesPerSymbol))),
-		Flat:    c.Link.Pulse == "flat-top",
-	}
+	r := rounding{samples: int(math.Round(1 / modem.NoiseBandwidth(m.Pulse, m.SamplesPerSymbol)))}
 	bits := 0
 	for i := range c.Devices.Count {
 		if b := c.Transmitter(i).ConverterBits; b > 0 && (bits == 0 || b < bits) {
@@ -96,18 +98,16 @@ func sampling(c config.Config, ch *channel.Channel) (lattice.Sampling, error) {
 		}
 	}
 	if bits > 0 {
-		s.Transmit.Step = math.Ldexp(1, 1-bits) / scale
+		r.transmit = math.Ldexp(1, 1-bits) / scale
 	}
 	recorded := recordConfig(c, ch, groupSize(c), noiseStd)
 	switch {
 	case c.Link.ReceiverConverterBits > 0:
-		full := receiverFullScale(c, ch, groupSize(c), noiseStd) / unit
-		s.Receive = lattice.Converter{Step: math.Ldexp(full, 1-c.Link.ReceiverConverterBits), FullScale: full}
+		r.receive = math.Ldexp(receiverFullScale(c, ch, groupSize(c), noiseStd)/unit, 1-c.Link.ReceiverConverterBits)
 	case largestCode(recorded.Datatype) > 0:
-		full := float64(recorded.FullScale) / unit
-		s.Receive = lattice.Converter{Step: full / largestCode(recorded.Datatype), FullScale: full}
+		r.receive = float64(recorded.FullScale) / unit / largestCode(recorded.Datatype)
 	}
-	return s, nil
+	return r, nil
 }
 
 // alignedMargin returns what half a unit of the lattice has left for the noise when
@@ -177,14 +177,14 @@ func checkAligned(c config.Config, ch *channel.Channel, snr float64) error {
 // planTrials is the number of simulated rounds for the group size in use.
 const planTrials = 300
 
-// planWaveform computes the outlook; the simulation is of symbols: their samples'
-// noise and converters, without interference between symbols.
-func planWaveform(s *session) (*wavePlan, float64, error) {
+// planWaveform computes the outlook.
+func planWaveform(ctx context.Context, s *session) (*wavePlan, float64, error) {
 	c, link := s.cfg, s.protocol.link.(*waveLink)
-	frames, samples, err := frameBlocks(s)
+	layout, err := roundLayout(s)
 	if err != nil {
 		return nil, 0, err
 	}
+	samples := layout.Airtime()
 	slots := (c.Devices.Count + link.group - 1) / link.group
 	perSlot := float64(samples) / c.Link.SampleRateHz
 	p := &wavePlan{SymbolsPerRound: samples / c.Link.SamplesPerSymbol, SampleRateHz: c.Link.SampleRateHz}
@@ -198,7 +198,7 @@ func planWaveform(s *session) (*wavePlan, float64, error) {
 	}
 	p.Trials = planTrials
 	for _, size := range plannedSizes(c) {
-		g, err := planGroup(s, size, frames)
+		g, err := planGroup(ctx, s, size, layout)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -208,23 +208,10 @@ func planWaveform(s *session) (*wavePlan, float64, error) {
 	return p, perSlot * float64(slots), nil
 }
 
-// frameBlocks gives the symbols of the blocks of a round's frames, and the samples
-// of all of them.
-func frameBlocks(s *session) (frames [][]int, samples int, err error) {
-	link := s.protocol.link.(*waveLink)
-	for t := range phy.Transmission(phy.Transmissions) {
-		n := s.protocol.ctx.PayloadLength(t)
-		size, err := link.FrameSamples(t, n)
-		if err != nil {
-			return nil, 0, err
-		}
-		blocks, err := link.FrameBlocks(t, n)
-		if err != nil {
-			return nil, 0, err
-		}
-		frames, samples = append(frames, blocks), samples+size
-	}
-	return frames, samples, nil
+// roundLayout returns the frames of a round.
+func roundLayout(s *session) (rounds.Layout, error) {
+	p := s.protocol
+	return rounds.LayoutOf(p.link.(*waveLink), p.ctx.Modulus(), s.cfg.Link.Base, p.ctx.PayloadLength)
 }
 
 // roundDigits gives L, the digits of a coefficient.
@@ -244,43 +231,49 @@ func plannedSizes(c config.Config) []int {
 	return sizes
 }
 
-// planTrialsOf describes the simulation of rounds of one group of the first
-// devices, whose frames have blocks of the given lengths.
-func planTrialsOf(s *session, size int, frames [][]int) (lattice.Trials, error) {
+// groupRounds describes rounds of one group of the first devices.
+func groupRounds(s *session, size int, layout rounds.Layout) (rounds.Config, error) {
 	c, link := s.cfg, s.protocol.link.(*waveLink)
-	c.Link.GroupSize = size
-	hardware, err := sampling(c, s.links())
+	b, err := plannedBench(s)
 	if err != nil {
-		return lattice.Trials{}, err
+		return rounds.Config{}, err
 	}
-	trials := lattice.Trials{
-		SNRdB: planSNR(c, s.links()), Base: c.Link.Base, Frames: frames, Repeats: c.Link.FrameRepeats,
-		Sampling: hardware, Trials: planTrials, Seed: uint64(c.Experiment.Seed),
-		Options: lattice.Options{MaxAlpha: c.Link.MaxAlpha},
-	}
-	if link.regime == bench.Blind { // of other groups, all devices are taken to be heard
-		trials.Least = max(0, size-(c.Devices.Count-leastHeard(c)))
-	}
-	if trials.Passages, err = passages(c, link.residualDelays()[:size]); err != nil {
-		return trials, err
+	cfg := rounds.Config{
+		Bench: b, Regime: link.regime, MaxAlpha: c.Link.MaxAlpha, Group: size, Groups: 1,
+		Base: c.Link.Base, Modem: modemConfig(c.Link), BlockSymbols: c.Link.BlockSymbols, Layout: layout,
+		Attempts: 1, Repeats: c.Link.FrameRepeats, Whole: true,
+		// Of other groups, all devices are taken to be heard.
+		Least:    max(0, size-(c.Devices.Count-leastHeard(c))),
+		Patterns: s.root.Derive("plan"), Seed: uint64(c.Experiment.Seed),
 	}
 	if link.regime == bench.MeanAligned {
-		trials.Alpha, trials.Tolerance = bench.AlignedScale, linksOf(s.links()).AlignedTolerance(size)
-	} else if link.trims == nil {
-		trials.Phases = link.phases[:size]
+		cfg.Alpha, cfg.Tolerance = bench.AlignedScale, linksOf(s.links()).AlignedTolerance(size)
 	}
-	for i := range size {
+	return cfg, nil
+}
+
+// plannedBench returns the bench as far as the run knows it.
+func plannedBench(s *session) (rounds.Bench, error) {
+	c, link := s.cfg, s.protocol.link.(*waveLink)
+	b := rounds.Bench{Noise: modem.Power(2 * link.noiseStd * link.noiseStd), FreshOnRetry: c.Channel.FreshBlockOnRetry}
+	b.ReceiverBits, b.ReceiverFullScale = configuredConverter(c)
+	if c.OverRadios() && b.ReceiverBits > 0 && b.ReceiverFullScale == 0 {
+		b.ReceiverFullScale = 1 // that of radios
+	}
+	if link.trims != nil {
+		b.Phases = rounds.PhasesTrimmed
+	}
+	delays := link.residualDelays()
+	for i := range c.Devices.Count {
 		f, err := s.fading(i)
 		if err != nil {
-			return trials, err
+			return b, err
 		}
-		var g lattice.Gain = f
-		if link.regime == bench.MeanAligned {
-			g = trimmed{f}
-		}
-		trials.Gains = append(trials.Gains, g)
+		b.Devices = append(b.Devices, rounds.Device{
+			Gain: f, Phase: modem.Radians(link.phases[i]), Delay: delays[i], ConverterBits: c.Transmitter(i).ConverterBits,
+		})
 	}
-	return trials, nil
+	return b, nil
 }
 
 // fading gives the law of device i's gain, as far as it is known.
@@ -308,126 +301,54 @@ func (l *waveLink) residualDelays() []modem.Samples {
 	return left
 }
 
-// passages measures the real gain that a device of gain 1 has at the receiver, one
-// a device of the given delays: the filter that makes a fraction of a sample
-// overshoots at the edges of flat-top pulses. The preamble of all devices
-// together puts the receiver in time; each is then received alone.
-func passages(c config.Config, delays []modem.Samples) ([]float64, error) {
-	m := modemConfig(c.Link)
-	m.Preamble.Level = float32(c.Link.Base-1) / 2
-	detector, err := modem.NewDetector(m, modem.Search{})
-	if err != nil {
-		return nil, err
-	}
-	demodulator, err := modem.NewDemodulator(m, modem.Receive{})
-	if err != nil {
-		return nil, err
-	}
-	const symbols = 256
-	digits := m.PreambleSymbols()
-	rnd := rand.New(rand.NewPCG(1, 1))
-	for range symbols {
-		digits = append(digits, m.Preamble.Level*float32(1-2*rnd.IntN(2)))
-	}
-	var sum []complex64
-	alone := make([][]complex64, len(delays))
-	for i, delay := range delays {
-		if alone[i], err = passed(c, m, digits, delay); err != nil {
-			return nil, err
-		}
-		if sum == nil {
-			sum = make([]complex64, len(alone[i]))
-		}
-		for k, x := range alone[i] {
-			sum[k] += x
-		}
-	}
-	scale, err := symbolScale(c)
-	if err != nil {
-		return nil, err
-	}
-	// The noise decides which of the windows that are as good as any is taken.
-	const draws = 16
-	noise := receiverNoise(c.Link, scale)
-	soft, erased, noisy := make([]float32, symbols), make([]bool, symbols), make([]complex64, len(sum))
-	gains := make([]float64, len(delays))
-	for range draws {
-		for k, x := range sum {
-			noisy[k] = x + complex(float32(noise*rnd.NormFloat64()), float32(noise*rnd.NormFloat64()))
-		}
-		sync, err := detector.First(noisy)
-		if err != nil {
-			return nil, fmt.Errorf("planning the link: %w", err)
-		}
-		for i := range gains {
-			demodulator.Demodulate(soft, erased, alone[i], sync)
-			for _, y := range soft {
-				gains[i] += math.Abs(float64(y)) / (draws * symbols * scale * float64(m.Preamble.Level))
-			}
-		}
-	}
-	return gains, nil
-}
-
-// passed gives a device's samples as they arrive.
-func passed(c config.Config, m modem.Config, digits []float32, delay modem.Samples) ([]complex64, error) {
-	drive := modem.Drive{Peak: m.Preamble.Level, Amplitude: transmitAmplitude(c)}
-	if c.Link.Pulse != "flat-top" {
-		drive.Advance = delay
-	}
-	modulator, err := modem.NewModulator(m, drive)
-	if err != nil {
-		return nil, err
-	}
-	path, err := channel.NewPath(channel.Impairments{DelaySamples: float64(delay)}, keystream.Seed{})
-	if err != nil {
-		return nil, err
-	}
-	const guard = 24
-	sps := m.SamplesPerSymbol
-	tail := modulator.Tail() + guard
-	out := make([]complex64, (guard+len(digits)+int(tail))*sps)
-	frame := out[guard*sps:]
-	modulator.Modulate(frame, digits)
-	modulator.Idle(frame[len(digits)*sps:], tail)
-	path.Apply(out, out)
-	return out, nil
-}
-
-// trimmed is the gain of a device that divides by its mean.
-type trimmed struct{ channel.Fading }
-
-// Draw implements lattice.Gain.
-func (t trimmed) Draw(rnd *rand.Rand) float64 { return t.Fading.Draw(rnd) / t.Mean() }
-
 // planGroup simulates rounds of one group and raises the result to the number of
 // groups, which must all be read.
-func planGroup(s *session, size int, frames [][]int) (groupPlan, error) {
+func planGroup(ctx context.Context, s *session, size int, layout rounds.Layout) (groupPlan, error) {
 	c := s.cfg
-	trials, err := planTrialsOf(s, size, frames)
+	cfg, err := groupRounds(s, size, layout)
 	if err != nil {
 		return groupPlan{}, err
 	}
+	slots := (c.Devices.Count + size - 1) / size
+	g := groupPlan{Size: size, Slots: slots, trials: planTrials}
 	if size != groupSize(c) {
-		trials.Trials /= 3
+		g.trials /= 3
 	}
-	if err := trials.Validate(); err != nil {
+	if slots == 1 {
+		cfg.Attempts = c.Encryption.AttemptsPerRound
+	}
+	simulated, err := rounds.Simulate(ctx, cfg, g.trials)
+	if ctx.Err() != nil {
+		return groupPlan{}, errInterrupted
+	}
+	if err != nil {
 		return groupPlan{}, bad(fmt.Errorf("simulating groups of %d: %w", size, err))
 	}
-	slots := (c.Devices.Count + size - 1) / size
-	g := groupPlan{Size: size, Slots: slots, trials: trials.Trials}
-	var one float64
-	one, g.Misfit, g.ZeroGains = lattice.Simulate(trials)
-	g.Reads = math.Pow(one, float64(slots))
-	if slots == 1 && !c.Channel.FreshBlockOnRetry {
-		trials.Attempts = c.Encryption.AttemptsPerRound
-		g.ReadsRetry, _, _ = lattice.Simulate(trials)
+	var once, all trial.Tally
+	for _, attempts := range simulated {
+		once.Add(outcomeOf(attempts[:1], cfg.Repeats))
+		all.Add(outcomeOf(attempts, cfg.Repeats))
+	}
+	g.Reads = math.Pow(float64(once.Within(1))/float64(g.trials), float64(slots))
+	g.Misfit, g.ZeroGains = once.Misfit(), once.ZeroGains()
+	if slots == 1 {
+		g.ReadsRetry = float64(all.Within(cfg.Attempts)) / float64(g.trials)
 		return g, nil
 	}
 	// An attempt is good only if all groups are: here attempts are taken as
 	// independent, which fresh gains make them nearly.
 	g.ReadsRetry = 1 - math.Pow(1-g.Reads, float64(c.Encryption.AttemptsPerRound))
 	return g, nil
+}
+
+// outcomeOf returns what became of a round of simulated attempts.
+func outcomeOf(attempts []rounds.Attempt, repeats int) trial.Outcome {
+	for i, a := range attempts {
+		if a.Read(repeats) {
+			return trial.Outcome{Attempt: i + 1, Alpha: a.Alpha, Misfit: a.Misfit, ZeroGains: a.ZeroGains}
+		}
+	}
+	return trial.Outcome{}
 }
 
 // readsStd gives the deviation of Reads, the simulated share taken as one trial

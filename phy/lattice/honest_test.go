@@ -12,7 +12,7 @@ import (
 
 // linear tells whether y is any integer superposition of the digits, as a linear
 // check would, and which one.
-func (s *simulation) linear(y []int32) ([]int32, bool) {
+func (s *superposition) linear(y []int32) ([]int32, bool) {
 	gain := make([]int32, len(s.digits))
 	for i, d := range s.digits {
 		num, den := 0.0, 0.0
@@ -39,12 +39,12 @@ func TestAcceptedIntegersAreTheRoundedGains(t *testing.T) {
 	accepted, wrong := 0, 0
 	for _, base := range []int{3, 5} {
 		for _, snr := range []float64{25, 30, 40} {
-			s := newSimulation(Trials{
-				Gains: devices(3, 0.3), SNRdB: snr, Base: base, Symbols: 2048, Trials: 1, Seed: 3,
+			s := newSuperposition(blocks{
+				gains: devices(3, 0.3), snrDB: snr, base: base, symbols: 2048, trials: 1, seed: 3,
 			})
 			for trial := range 1500 {
 				for i := range s.h {
-					s.h[i] = s.cfg.Gains[i].Draw(s.rnd)
+					s.h[i] = s.cfg.gains[i].draw(s.rnd)
 				}
 				switch offset := s.noise * 6 * s.rnd.Float64(); trial % 3 {
 				case 0:
@@ -116,7 +116,7 @@ func (b *ringBlock) split(v zq.Vector) (payload, chk zq.Vector) {
 }
 
 // send draws elements, adds their checks and superposes their digits.
-func (b *ringBlock) send(s *simulation, round uint32) {
+func (b *ringBlock) send(s *superposition, round uint32) {
 	b.check.Draw(b.weights.Of(frame.Header{Round: round}))
 	p := b.mod.Primes()[0]
 	for k := range s.y {
@@ -151,9 +151,9 @@ func TestNoWrongBlockIsAccepted(t *testing.T) {
 		snrdB   float64
 	}{{2, 26}, {3, 29}, {3, 32}, {4, 38}} {
 		b := newRingBlock(t, set.devices)
-		s := newSimulation(Trials{
-			Gains: devices(set.devices, 0.3), SNRdB: set.snrdB, Base: 3,
-			Symbols: b.y.Len() * b.codec.Digits(), Trials: 1, Seed: 5,
+		s := newSuperposition(blocks{
+			gains: devices(set.devices, 0.3), snrDB: set.snrdB, base: 3,
+			symbols: b.y.Len() * b.codec.Digits(), trials: 1, seed: 5,
 		})
 		blocks := 2000
 		if testing.Short() {
@@ -162,8 +162,8 @@ func TestNoWrongBlockIsAccepted(t *testing.T) {
 		accepted := 0
 		want := b.mod.NewVector(b.y.Len())
 		for round := range uint32(blocks) {
-			for i, g := range s.cfg.Gains {
-				s.h[i] = g.Draw(s.rnd)
+			for i, g := range s.cfg.gains {
+				s.h[i] = g.draw(s.rnd)
 			}
 			b.send(s, round)
 			res, err := s.receiver.Search(s.y, b.accept)

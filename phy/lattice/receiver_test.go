@@ -21,9 +21,9 @@ func all([]int32) bool  { return true }
 func none([]int32) bool { return false }
 
 // superposed gives trits superposed with the given gains.
-func superposed(n int, noise float64, gains ...float64) *simulation {
-	s := newSimulation(Trials{
-		Gains: make([]Gain, len(gains)), SNRdB: 0, Base: 3, Symbols: n, Trials: 1, Seed: 7,
+func superposed(n int, noise float64, gains ...float64) *superposition {
+	s := newSuperposition(blocks{
+		gains: make([]normal, len(gains)), snrDB: 0, base: 3, symbols: n, trials: 1, seed: 7,
 	})
 	s.noise = noise
 	copy(s.h, gains)
@@ -214,7 +214,7 @@ func TestOddBlocks(t *testing.T) {
 // Blocks of 16 to 64 symbols of two devices still show a lattice.
 func TestShortBlocks(t *testing.T) {
 	for _, n := range []int{16, 32, 64} {
-		got, _, _ := Simulate(Trials{Gains: devices(2, 0.3), SNRdB: 40, Base: 3, Symbols: n, Trials: 300, Seed: 1})
+		got, _, _ := readShare(blocks{gains: devices(2, 0.3), snrDB: 40, base: 3, symbols: n, trials: 300, seed: 1})
 		t.Logf("%d symbols: %.2f", n, got)
 		if got < 0.8 {
 			t.Errorf("%d symbols: success %.2f", n, got)

@@ -1,4 +1,4 @@
-package advice
+package rounds
 
 import (
 	"math"
@@ -78,7 +78,7 @@ func (e *edges) bounds(largest int, alpha float64) (from, to []float64) {
 const mostStates = 1 << 16
 
 // survives draws whether what is not simulated of a frame is read, too.
-func (g *groupRounds) survives(extra int) bool {
+func (g *group) survives(extra int) bool {
 	if extra == 0 {
 		return true
 	}
@@ -88,7 +88,7 @@ func (g *groupRounds) survives(extra int) bool {
 
 // errorRate gives the probability that a symbol is taken for another integer: the
 // noise, as the simulated symbols have it, reaches over a boundary.
-func (g *groupRounds) errorRate() float64 {
+func (g *group) errorRate() float64 {
 	std := g.residual()
 	sin, cos := math.Sincos(g.theta)
 	if !g.sampled() {
@@ -133,7 +133,7 @@ func tail(x float64) float64 {
 
 // residual gives the deviation of the simulated symbols from what the gains alone
 // give: noise, converters and interference.
-func (g *groupRounds) residual() float64 {
+func (g *group) residual() float64 {
 	sin, cos := math.Sincos(g.theta)
 	if !g.sampled() {
 		sin, cos = 0, 1

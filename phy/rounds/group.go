@@ -1,10 +1,9 @@
-package advice
+package rounds
 
 import (
 	"cmp"
 	"math"
 	"math/cmplx"
-	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -16,61 +15,13 @@ import (
 	"ringwave/phy/modem"
 )
 
-// maxRepeats bounds the frame repeats that are looked at.
-const maxRepeats = 7
-
-// simulatedBlocks is how many blocks of a frame are simulated; what is left of it is
-// drawn with the error probability that these show.
-const simulatedBlocks = 3
-
-// mostWhole is how many symbols a round of a group may have for all of its blocks to be
-// simulated where ways are judged. In the blind regime, what is drawn in place of the
-// last six of nine blocks fails up to five points too often.
-const mostWhole = 200_000
-
-// attempt is what became of one attempt: for each transmission the most repeats that
-// a group needed, unread if one was not read at all; shorter if it ended there.
-type attempt struct {
-	needed [transmissions]int
-	sent   [transmissions][]int // repeats that each group needed
-	alpha  float64              // mean of the groups'
-	misfit float64
-}
-
-const unread = math.MaxInt32
-
-// rounds simulates rounds of a candidate. It is for one goroutine.
-type rounds struct {
-	c       *candidate
-	bench   *Bench
-	opt     *Options
-	seed    uint64
-	source  *rand.PCG
-	rnd     *rand.Rand
-	groups  []*groupRounds
-	noise   float64 // deviation of a soft symbol, in units of the digit 1 at gain 1
-	samples int     // W, samples that a symbol is the mean of
-	flat    bool
-	probe   *probe
-	least   float64 // share of a preamble's power that must be preamble
-	half    int
-
-	shift, stretch []float64 // of the trial: the calibration's errors
-	drawn          []float64
-	turned         []float64 // phases of the trial
-	late           []modem.Samples
-	unit           float64 // amplitude of the digit 1 at full drive, of an ideal converter
-	compensated    bool
-	whole          bool // every block is simulated
-}
-
-// groupRounds is one group's part in it.
-type groupRounds struct {
-	*rounds
+// group is one group's part in it.
+type group struct {
+	*Simulation
 	first, size int
 	receiver    *lattice.Receiver
 	patterns    *frame.Patterns // nil for none
-	convert     lattice.Converter
+	convert     converter
 	level       float64 // at which gain 1 arrives
 	sent        [][]complex128
 	placed      []placed // of the attempt
@@ -107,83 +58,36 @@ type cell struct {
 // maxStates bounds the states of a cell.
 const maxStates = 729
 
-func (s *search) newRounds(c *candidate, g stage) (*rounds, error) {
-	m := s.modem(c)
-	modulator, err := modem.NewModulator(m, modem.Drive{Peak: m.Preamble.Level, Amplitude: s.amplitude()})
-	if err != nil {
-		return nil, err
-	}
-	probe, err := newProbe(m)
-	if err != nil {
-		return nil, err
-	}
-	_, flat := m.Pulse.(modem.FlatTop)
-	n := len(s.bench.Devices)
-	bandwidth := modem.NoiseBandwidth(m.Pulse, c.samples)
-	scale := float64(modulator.Scale())
-	r := &rounds{
-		c: c, bench: &s.bench, opt: &s.opt, seed: s.seedOf(c), source: rand.NewPCG(0, 0), flat: flat,
-		samples: int(math.Round(1 / bandwidth)), probe: probe, least: probe.detector.Threshold(), half: (c.base - 1) / 2,
-		shift: make([]float64, n), stretch: make([]float64, n), drawn: make([]float64, n), turned: make([]float64, n), late: make([]modem.Samples, n),
-		compensated: s.bench.Compensated || !flat, whole: s.opt.WholeFrames || g == freshly && c.layout.symbols() <= mostWhole,
-	}
-	unit, err := modem.NewModulator(m, modem.Drive{Peak: m.Preamble.Level})
-	if err != nil {
-		return nil, err
-	}
-	r.unit = float64(unit.Scale())
-	r.rnd = rand.New(r.source)
-	level := s.bench.links().Level(c.regime)
-	r.noise = math.Sqrt(float64(s.bench.Noise)/2*bandwidth) / (scale * level)
-	for first := 0; first < n; first += c.group {
-		g, err := r.newGroup(first, min(c.group, n-first), scale, level)
-		if err != nil {
-			return nil, err
-		}
-		r.groups = append(r.groups, g)
-	}
-	return r, nil
-}
-
-// amplitude returns the largest magnitude of a sample.
-func (s *search) amplitude() modem.Amplitude {
-	var bits []int
-	for _, d := range s.bench.Devices {
-		bits = append(bits, d.ConverterBits)
-	}
-	return bench.Amplitude(bits...)
-}
-
-func (r *rounds) newGroup(first, size int, scale, level float64) (*groupRounds, error) {
+func (s *Simulation) newGroup(first, size int, scale, level float64) (*group, error) {
 	longest := 0
-	for _, blocks := range r.c.layout.blocks {
+	for _, blocks := range s.cfg.Layout.Blocks {
 		sum := 0
-		for _, n := range r.simulated(blocks) {
+		for _, n := range s.simulated(blocks) {
 			sum += n
 		}
 		longest = max(longest, sum)
 	}
-	receiver, err := lattice.New(lattice.Options{MaxAlpha: r.c.maxAlpha, Symbols: r.opt.BlockSymbols})
+	receiver, err := lattice.New(lattice.Options{MaxAlpha: s.cfg.MaxAlpha, Symbols: s.cfg.BlockSymbols})
 	if err != nil {
 		return nil, err
 	}
-	g := &groupRounds{
-		rounds: r, first: first, size: size, receiver: receiver, level: level,
+	g := &group{
+		Simulation: s, first: first, size: size, receiver: receiver, level: level,
 		placed: make([]placed, size), gain: make([]complex128, size), h: make([]float64, size),
 		y: make([]float32, longest), once: make([]float32, longest), integer: make([]float64, size), digit: make([]float64, size),
 	}
-	if bits := r.bench.ReceiverBits; bits > 0 {
-		full := r.fullScale() / (scale * level)
-		g.convert = lattice.Converter{Step: math.Ldexp(full, 1-bits), FullScale: full}
+	if bits := s.cfg.Bench.ReceiverBits; bits > 0 {
+		full := s.fullScale() / (scale * level)
+		g.convert = converter{step: math.Ldexp(full, 1-bits), full: full}
 	}
-	if r.c.layout.digits > 0 {
-		g.patterns = frame.NewPatterns(size, r.opt.Seed.Derive("patterns", uint64(first)))
+	if s.cfg.Layout.Digits > 0 {
+		g.patterns = frame.NewPatterns(size, s.cfg.Patterns.Derive("patterns", uint64(first)))
 	}
 	g.drive(scale)
 	for from := 0; from < size; {
 		cell := cell{first: from, states: 1}
-		for from < size && cell.states*r.c.base <= maxStates {
-			cell.states *= r.c.base
+		for from < size && cell.states*s.cfg.Base <= maxStates {
+			cell.states *= s.cfg.Base
 			cell.size++
 			from++
 		}
@@ -196,30 +100,21 @@ func (r *rounds) newGroup(first, size int, scale, level float64) (*groupRounds, 
 	return g, nil
 }
 
-// fullScale returns the amplitude at which the receiver clips: as set, or what suits the
-// gains.
-func (r *rounds) fullScale() float64 {
-	if r.bench.ReceiverFullScale > 0 {
-		return r.bench.ReceiverFullScale
-	}
-	return r.bench.links().FullScale(r.c.regime, r.c.group, math.Sqrt(float64(r.bench.Noise)/2))
-}
-
 // drive gives what each device sends for each digit, in units of the digit: its
 // converter rounds the flat top of each, turned and trimmed as it is.
-func (g *groupRounds) drive(scale float64) {
-	for _, d := range g.bench.Devices[g.first : g.first+g.size] {
+func (g *group) drive(scale float64) {
+	for _, d := range g.cfg.Bench.Devices[g.first : g.first+g.size] {
 		trim := complex(1, 0)
-		if g.c.regime == bench.MeanAligned {
+		if g.cfg.Regime == bench.MeanAligned {
 			trim = cmplx.Rect(g.level/math.Abs(d.Gain.Mean()), -float64(d.Phase))
 		}
-		levels := make([]complex128, g.c.base)
+		levels := make([]complex128, g.cfg.Base)
 		for k := range levels {
 			level := complex(float64(k-g.half), 0)
 			if d.ConverterBits > 0 && g.flat {
-				c := lattice.Converter{Step: math.Ldexp(1, 1-d.ConverterBits)}
+				c := converter{step: math.Ldexp(1, 1-d.ConverterBits)}
 				sent := level * trim * complex(scale, 0)
-				level = complex(rounded(c, real(sent)), rounded(c, imag(sent))) / (trim * complex(scale, 0))
+				level = complex(c.rounded(real(sent)), c.rounded(imag(sent))) / (trim * complex(scale, 0))
 			}
 			levels[k] = level
 		}
@@ -227,15 +122,12 @@ func (g *groupRounds) drive(scale float64) {
 	}
 }
 
-// rounded rounds to a converter's codes.
-func rounded(c lattice.Converter, x float64) float64 { return math.RoundToEven(x/c.Step) * c.Step }
-
 // measure finds the group's way through the modem at the attempt's gains, and tells
 // whether there is one: otherwise the preamble drowned.
-func (g *groupRounds) measure() bool {
-	noise := math.Sqrt(float64(g.bench.Noise)/2) / g.level
+func (g *group) measure() bool {
+	noise := math.Sqrt(float64(g.cfg.Bench.Noise)/2) / g.level
 	for i, gain := range g.gain {
-		d := g.bench.Devices[g.first+i]
+		d := g.cfg.Bench.Devices[g.first+i]
 		p := placed{gain: gain, delay: g.late[g.first+i], scale: g.unit}
 		if g.compensated {
 			p.advance = d.Delay
@@ -246,7 +138,7 @@ func (g *groupRounds) measure() bool {
 		g.placed[i] = p
 	}
 	way, err := g.probe.responses(g.placed, noise, g.rnd)
-	if err != nil && g.c.regime == bench.Emulated {
+	if err != nil && g.cfg.Regime == bench.Emulated {
 		// Whose phase is known goes by the timing of an earlier preamble.
 		for i := range g.placed {
 			g.placed[i].gain = 1
@@ -270,122 +162,12 @@ func (g *groupRounds) measure() bool {
 	return true
 }
 
-// simulated gives the blocks that are simulated of a frame.
-func (r *rounds) simulated(blocks []int) []int {
-	if r.whole {
-		return blocks
-	}
-	return blocks[:min(len(blocks), simulatedBlocks)]
-}
-
-// trial simulates the attempts of a round, until one was read without a repeat.
-func (r *rounds) trial(number int) []attempt {
-	r.source.Seed(r.seed, uint64(number))
-	for i, d := range r.bench.Devices {
-		mu := d.Gain.Mean()
-		r.shift[i] = d.MeanStd * r.rnd.NormFloat64()
-		r.stretch[i] = 1
-		if std := math.Sqrt(max(0, d.Gain.SecondMoment()-mu*mu)); std > 0 {
-			r.stretch[i] = max(0, 1+d.StdStd/std*r.rnd.NormFloat64())
-		}
-		r.late[i] = max(0, d.Delay+d.DelayStd*modem.Samples(r.rnd.NormFloat64()))
-		error := float64(d.PhaseStd) * r.rnd.NormFloat64()
-		switch {
-		case r.c.regime == bench.Emulated, r.c.regime == bench.MeanAligned || r.bench.Phases == PhasesTrimmed:
-			r.turned[i] = error
-		case r.bench.Phases == PhasesUnknown:
-			r.turned[i] = 2 * math.Pi * r.rnd.Float64()
-		default:
-			r.turned[i] = float64(d.Phase) + error
-		}
-	}
-	var out []attempt
-	for number := range r.opt.Attempts {
-		if number == 0 || r.bench.FreshOnRetry {
-			r.draw()
-		}
-		out = append(out, r.attempt(number))
-		if last := out[number]; last.needed == [transmissions]int{} {
-			break
-		}
-	}
-	return out
-}
-
-// draw draws the gains of a round.
-func (r *rounds) draw() {
-	for i, d := range r.bench.Devices {
-		mu := d.Gain.Mean()
-		h := mu + r.shift[i] + (d.Gain.Draw(r.rnd)-mu)*r.stretch[i]
-		switch r.c.regime {
-		case bench.Emulated:
-			h = math.RoundToEven(h*r.c.alpha) / r.c.alpha
-		case bench.MeanAligned:
-			h /= mu
-		}
-		r.drawn[i] = h
-	}
-}
-
-// attempt simulates one attempt: the first transmission that some group does not
-// read is its last.
-func (r *rounds) attempt(number int) attempt {
-	var a attempt
-	for _, g := range r.groups {
-		g.begin(number)
-	}
-	for t := range transmissions {
-		for _, g := range r.groups {
-			sent := g.frame(t)
-			a.sent[t] = append(a.sent[t], sent)
-			a.needed[t] = max(a.needed[t], sent)
-			if g.void {
-				a.needed[t] = unread
-			}
-		}
-		if a.needed[t] == unread {
-			for ; t < transmissions; t++ {
-				a.needed[t] = unread
-			}
-			return a
-		}
-		if t == 0 && !r.admits() {
-			for ; t < transmissions-1; t++ {
-				a.needed[t+1] = unread
-			}
-			return a
-		}
-	}
-	for _, g := range r.groups {
-		a.alpha += g.alpha / float64(len(r.groups))
-		a.misfit = max(a.misfit, g.misfit())
-	}
-	return a
-}
-
-// admits tells whether enough devices have H_i other than 0, where the receiver finds
-// the scale.
-func (r *rounds) admits() bool {
-	if r.c.regime != bench.Blind {
-		return true
-	}
-	heard := 0
-	for _, g := range r.groups {
-		for _, h := range g.integer {
-			if h != 0 {
-				heard++
-			}
-		}
-	}
-	return heard >= cmp.Or(r.opt.Minimum, len(r.bench.Devices))
-}
-
 // begin sets the gains of an attempt, and what the receiver's preamble makes of them.
-func (g *groupRounds) begin(number int) {
+func (g *group) begin(number int) {
 	g.alpha, g.void = 0, false
 	for i := range g.gain {
 		h := g.drawn[g.first+i]
-		if number > 0 && g.c.alpha == 0 {
+		if number > 0 && g.cfg.Alpha == 0 {
 			h *= phy.RetryLeast + (1-phy.RetryLeast)*g.rnd.Float64()
 		}
 		g.gain[i] = cmplx.Rect(1, g.turned[g.first+i]) * complex(h, 0)
@@ -397,33 +179,33 @@ func (g *groupRounds) begin(number int) {
 	way := g.way
 	var sum complex128
 	for i := range g.gain {
-		sum += g.gain[i] * complex(way[i][reach], 0) * g.sent[i][g.c.base-1]
+		sum += g.gain[i] * complex(way[i][reach], 0) * g.sent[i][g.cfg.Base-1]
 	}
 	g.theta = 0
 	power, noise := real(sum)*real(sum)+imag(sum)*imag(sum), 2*g.noise*g.noise
-	if g.c.regime != bench.Emulated {
+	if g.cfg.Regime != bench.Emulated {
 		// The phase of a preamble of L symbols has the variance 1/(2 L S).
-		g.theta = cmplx.Phase(sum) + g.rnd.NormFloat64()*math.Sqrt(noise/power/2/float64(cmp.Or(g.opt.Modem.Preamble.Length, modem.DefaultPreamble)))
+		g.theta = cmplx.Phase(sum) + g.rnd.NormFloat64()*math.Sqrt(noise/power/2/float64(cmp.Or(g.cfg.Modem.Preamble.Length, modem.DefaultPreamble)))
 	}
-	if g.c.regime != bench.Emulated && power < g.least*(power+noise) {
+	if g.cfg.Regime != bench.Emulated && power < g.least*(power+noise) {
 		g.alpha = math.NaN() // no preamble
 	}
 	g.fill(way)
 }
 
 // fill tabulates what each state of a cell gives.
-func (g *groupRounds) fill(way []response) {
+func (g *group) fill(way []response) {
 	back := cmplx.Rect(1, -g.theta)
 	variance := 0.0
 	for i := range g.gain {
-		g.h[i] = real(g.gain[i]*back*g.sent[i][g.c.base-1]) * way[i][reach] / float64(g.half)
-		if bits := g.bench.Devices[g.first+i].ConverterBits; bits > 0 && !g.flat {
+		g.h[i] = real(g.gain[i]*back*g.sent[i][g.cfg.Base-1]) * way[i][reach] / float64(g.half)
+		if bits := g.cfg.Bench.Devices[g.first+i].ConverterBits; bits > 0 && !g.flat {
 			step := math.Ldexp(1, 1-bits)
 			variance += real(g.gain[i]*cmplx.Conj(g.gain[i])) * step * step / 12
 		}
 	}
 	if !g.flat {
-		variance += g.convert.Step * g.convert.Step / 12
+		variance += g.convert.step * g.convert.step / 12
 	}
 	g.white = math.Sqrt(variance / float64(g.samples))
 	for k := range g.cells {
@@ -433,8 +215,8 @@ func (g *groupRounds) fill(way []response) {
 				var sum complex128
 				rest := state
 				for i := c.first; i < c.first+c.size; i++ {
-					sum += g.gain[i] * g.sent[i][rest%g.c.base] * complex(way[i][l], 0)
-					rest /= g.c.base
+					sum += g.gain[i] * g.sent[i][rest%g.cfg.Base] * complex(way[i][l], 0)
+					rest /= g.cfg.Base
 				}
 				if !g.sampled() {
 					sum *= back
@@ -446,14 +228,14 @@ func (g *groupRounds) fill(way []response) {
 }
 
 // sampled tells whether the samples of a symbol are simulated one by one.
-func (g *groupRounds) sampled() bool { return g.flat && g.convert.Step > 0 }
+func (g *group) sampled() bool { return g.flat && g.convert.step > 0 }
 
 // frame sends and reads a frame, and gives the repeats that this took.
-func (g *groupRounds) frame(t int) int {
+func (g *group) frame(t int) int {
 	if math.IsNaN(g.alpha) {
-		return unread
+		return Unread
 	}
-	all := g.c.layout.blocks[t]
+	all := g.cfg.Layout.Blocks[t]
 	blocks := g.simulated(all)
 	n, extra := 0, 0
 	for i, b := range all {
@@ -465,18 +247,18 @@ func (g *groupRounds) frame(t int) int {
 	}
 	g.digits(n)
 	g.shape(blocks)
-	for repeat := range max(0, g.opt.Repeats) + 1 {
+	for repeat := range max(0, g.cfg.Repeats) + 1 {
 		g.send(g.once[:n])
 		lattice.Combine(g.y[:n], g.once[:n], float64(repeat))
 		if g.read(t, blocks, extra) {
 			return repeat
 		}
 	}
-	return unread
+	return Unread
 }
 
 // digits draws those of n symbols, and of the neighbours beyond.
-func (g *groupRounds) digits(n int) {
+func (g *group) digits(n int) {
 	for k := range g.cells {
 		c := &g.cells[k]
 		index := c.index[:n+2*reach]
@@ -495,7 +277,7 @@ func (g *groupRounds) digits(n int) {
 // shape gives the symbols of a frame what is not uniform in them: the header before
 // them, which all devices send alike; the pattern of +-1 that is read with the first
 // block, a good part of it if the frame is short; and the coefficients' last digits.
-func (g *groupRounds) shape(blocks []int) {
+func (g *group) shape(blocks []int) {
 	if g.patterns == nil {
 		return
 	}
@@ -516,7 +298,7 @@ func (g *groupRounds) shape(blocks []int) {
 	to := 0
 	for _, n := range blocks {
 		to += n
-		for k := from + g.c.layout.digits - 1; k < to; k += g.c.layout.digits {
+		for k := from + g.cfg.Layout.Digits - 1; k < to; k += g.cfg.Layout.Digits {
 			for n := range g.cells {
 				c := &g.cells[n]
 				c.index[reach+k] = g.state(c, g.topDigit)
@@ -527,25 +309,25 @@ func (g *groupRounds) shape(blocks []int) {
 }
 
 // state gives that of a cell's devices of the given digits, the least of which is 0.
-func (g *groupRounds) state(c *cell, digit func(device int) int) uint16 {
+func (g *group) state(c *cell, digit func(device int) int) uint16 {
 	state := 0
 	for i := c.first + c.size - 1; i >= c.first; i-- {
-		state = state*g.c.base + digit(i)
+		state = state*g.cfg.Base + digit(i)
 	}
 	return uint16(state)
 }
 
 // topDigit draws a coefficient's last digit.
-func (g *groupRounds) topDigit(int) int {
+func (g *group) topDigit(int) int {
 	u, k := g.rnd.Float64(), 0
-	for k < g.c.base-1 && u >= g.c.layout.top[k] {
+	for k < g.cfg.Base-1 && u >= g.cfg.Layout.Top[k] {
 		k++
 	}
 	return k
 }
 
 // send superposes symbols.
-func (g *groupRounds) send(y []float32) {
+func (g *group) send(y []float32) {
 	if g.sampled() {
 		g.sendSamples(y)
 		return
@@ -567,7 +349,7 @@ func (g *groupRounds) send(y []float32) {
 
 // sendSamples makes each symbol the mean of samples that the receiver's converter
 // rounds, each branch by itself, before they are turned back.
-func (g *groupRounds) sendSamples(y []float32) {
+func (g *group) sendSamples(y []float32) {
 	noise := g.noise * math.Sqrt(float64(g.samples))
 	sin, cos := math.Sincos(g.theta)
 	for k := range y {
@@ -581,31 +363,38 @@ func (g *groupRounds) sendSamples(y []float32) {
 			}
 		}
 		for range g.samples {
-			sum += cos * convert(g.convert, in+noise*g.rnd.NormFloat64())
+			sum += cos * g.convert.converted(in+noise*g.rnd.NormFloat64())
 			if sin != 0 {
-				sum += sin * convert(g.convert, quad+noise*g.rnd.NormFloat64())
+				sum += sin * g.convert.converted(quad+noise*g.rnd.NormFloat64())
 			}
 		}
 		y[k] = float32(sum / float64(g.samples))
 	}
 }
 
-// convert rounds and clips.
-func convert(c lattice.Converter, x float64) float64 {
-	return math.Max(-c.FullScale, math.Min(c.FullScale-c.Step, rounded(c, x)))
+// converter rounds to multiples of a step, and clips at full scale; a step of 0 stands for
+// none.
+type converter struct{ step, full float64 }
+
+// rounded returns the nearest code.
+func (c converter) rounded(x float64) float64 { return math.RoundToEven(x/c.step) * c.step }
+
+// converted returns the nearest code that there is.
+func (c converter) converted(x float64) float64 {
+	return math.Max(-c.full, math.Min(c.full-c.step, c.rounded(x)))
 }
 
 // read reads the blocks of a frame, and finds the scale in the first transmission:
 // one that reads all of them, and what is not simulated.
-func (g *groupRounds) read(t int, blocks []int, extra int) bool {
-	searching := t == 0 && g.c.alpha == 0
+func (g *group) read(t int, blocks []int, extra int) bool {
+	searching := t == 0 && g.cfg.Alpha == 0
 	if t == 0 {
 		g.alpha = 0
 	}
 	g.refused = g.refused[:0]
-	if g.c.regime == bench.Emulated {
+	if g.cfg.Regime == bench.Emulated {
 		for i, h := range g.h {
-			g.integer[i] = math.RoundToEven(g.c.alpha * h)
+			g.integer[i] = math.RoundToEven(g.cfg.Alpha * h)
 		}
 		g.tabulate()
 	}
@@ -623,7 +412,7 @@ func (g *groupRounds) read(t int, blocks []int, extra int) bool {
 }
 
 // readAt reads the blocks at one scale, and gives the one that failed, -1 if none.
-func (g *groupRounds) readAt(t int, blocks []int) int {
+func (g *group) readAt(t int, blocks []int) int {
 	g.from, g.void = 0, false
 	g.edges.clear()
 	for i, n := range blocks {
@@ -637,10 +426,10 @@ func (g *groupRounds) readAt(t int, blocks []int) int {
 		switch {
 		case g.alpha > 0:
 			res, err = g.receiver.At(y, g.alpha, g.linear)
-		case g.c.tolerance > 0:
-			res, err = g.receiver.Near(y, g.c.alpha, g.c.tolerance, g.correct)
-		case g.c.alpha > 0:
-			res, err = g.receiver.At(y, g.c.alpha, g.same)
+		case g.cfg.Tolerance > 0:
+			res, err = g.receiver.Near(y, g.cfg.Alpha, g.cfg.Tolerance, g.correct)
+		case g.cfg.Alpha > 0:
+			res, err = g.receiver.At(y, g.cfg.Alpha, g.same)
 		default:
 			res, err = g.receiver.SearchExcept(y, g.refused, g.correct)
 		}
@@ -657,7 +446,7 @@ func (g *groupRounds) readAt(t int, blocks []int) int {
 
 // compare keeps a frame's pattern as read in the first transmission. Another one later
 // makes the attempt void: no repeat is asked for, as the payload passed its check.
-func (g *groupRounds) compare(t int, y []int32) {
+func (g *group) compare(t int, y []int32) {
 	switch {
 	case len(y) == 0:
 	case t == 0:
@@ -670,7 +459,7 @@ func (g *groupRounds) compare(t int, y []int32) {
 // correct stands for the linear check of the block in which the scale is found: what
 // was read must be sum_i H_i d_i, with whatever integers H_i, which hold from then on.
 // It does not cover the pattern.
-func (g *groupRounds) correct(y []int32) bool {
+func (g *group) correct(y []int32) bool {
 	if !g.solve(y) {
 		return false
 	}
@@ -680,7 +469,7 @@ func (g *groupRounds) correct(y []int32) bool {
 
 // linear stands for the linear check of a later block, which other integers pass, too.
 // The attempt is void then.
-func (g *groupRounds) linear(y []int32) bool {
+func (g *group) linear(y []int32) bool {
 	if g.same(y) {
 		return true
 	}
@@ -693,7 +482,7 @@ func (g *groupRounds) linear(y []int32) bool {
 }
 
 // solve finds the H_i from the first symbols of a block behind its pattern.
-func (g *groupRounds) solve(y []int32) bool {
+func (g *group) solve(y []int32) bool {
 	gram, moment := mat.NewSymDense(g.size, nil), mat.NewVecDense(g.size, nil)
 	for k := g.skip; k < min(len(y), g.skip+32+8*g.size); k++ {
 		g.digitsOf(k)
@@ -716,25 +505,25 @@ func (g *groupRounds) solve(y []int32) bool {
 }
 
 // digitsOf gives the digits of the block's symbol k.
-func (g *groupRounds) digitsOf(k int) {
+func (g *group) digitsOf(k int) {
 	for _, c := range g.cells {
 		rest := int(c.index[reach+g.from+k])
 		for i := c.first; i < c.first+c.size; i++ {
-			g.digit[i] = float64(rest%g.c.base - g.half)
-			rest /= g.c.base
+			g.digit[i] = float64(rest%g.cfg.Base - g.half)
+			rest /= g.cfg.Base
 		}
 	}
 }
 
 // tabulate gives sum_i H_i d_i for each state of a cell.
-func (g *groupRounds) tabulate() {
+func (g *group) tabulate() {
 	for k := range g.cells {
 		c := &g.cells[k]
 		for state := range c.states {
 			sum, rest := int32(0), state
 			for i := c.first; i < c.first+c.size; i++ {
-				sum += int32(g.integer[i]) * int32(rest%g.c.base-g.half)
-				rest /= g.c.base
+				sum += int32(g.integer[i]) * int32(rest%g.cfg.Base-g.half)
+				rest /= g.cfg.Base
 			}
 			c.sum[state] = sum
 		}
@@ -742,7 +531,7 @@ func (g *groupRounds) tabulate() {
 }
 
 // same compares a block with the table, but for its pattern.
-func (g *groupRounds) same(y []int32) bool {
+func (g *group) same(y []int32) bool {
 	for k, v := range y[g.skip:] {
 		for n := range g.cells {
 			c := &g.cells[n]
@@ -755,11 +544,12 @@ func (g *groupRounds) same(y []int32) bool {
 	return true
 }
 
-// misfit gives the largest relative misfit of a device.
-func (g *groupRounds) misfit() float64 {
+// misfit returns the largest relative misfit of a device, against its gain as the channel
+// has it: without what converters and the modem's filters add to it.
+func (g *group) misfit() float64 {
 	worst := 0.0
-	for i, h := range g.h {
-		if h != 0 {
+	for i, gain := range g.gain {
+		if h := real(gain * cmplx.Rect(1, -g.theta)); h != 0 {
 			worst = max(worst, math.Abs(g.integer[i]/g.alpha-h)/math.Abs(h))
 		}
 	}

@@ -1,4 +1,4 @@
-package advice
+package rounds
 
 import (
 	"fmt"
