@@ -247,11 +247,16 @@ func TestGuard(t *testing.T) {
 // before anything else tells it.
 func TestStoodStillWhileStarting(t *testing.T) {
 	var stood atomic.Bool
+	var powering atomic.Int64 // the connection whose next value is for the powerdown, from 1
 	b := newBench(t, loopback.Config{}, func(c *iiod.Config) {
 		log := c.Log
 		c.Log = func(connection int, line string) {
 			log(connection, line)
-			if strings.Contains(line, "powerdown") && strings.HasSuffix(line, " 0") || strings.HasPrefix(line, "WRITEBUF") {
+			self := int64(connection) + 1
+			switch {
+			case strings.HasPrefix(line, "WRITE ") && strings.Contains(line, "powerdown"):
+				powering.Store(self)
+			case powering.CompareAndSwap(self, 0) && line == `  "0\x00"`:
 				stood.Store(true)
 			}
 		}
