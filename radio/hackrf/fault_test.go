@@ -232,7 +232,7 @@ func TestGuardLostWhileStarting(t *testing.T) {
 	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
 	var stood atomic.Bool
-	r.opener = hackrf.NewOpener(context.Background(), standing{r.host, &stood}, anything(t), standingGuard{&stood})
+	r.opener = hackrf.NewOpener(context.Background(), standing{r.host, &stood}, anything(t), radiotest.StandingGuard{Stood: &stood})
 	tx := transmitter(t, r.open(0, "rate_hz=2e6"))
 	if err := tx.Start(limited(t)); !errors.Is(err, radio.ErrGuard) {
 		t.Error(err)
@@ -264,24 +264,6 @@ func (b standingBoard) Control(s usb.Setup, data []byte, timeout time.Duration) 
 		b.stood.Store(true)
 	}
 	return b.Transport.Control(s, data, timeout)
-}
-
-// standingGuard is one that has not told yet that it has fired.
-type standingGuard struct{ stood *atomic.Bool }
-
-func (g standingGuard) Watch(context.Context, radio.URI, time.Duration) (radio.Watch, error) {
-	return g, nil
-}
-
-func (g standingGuard) Living() context.Context { return context.Background() }
-
-func (g standingGuard) Release() {}
-
-func (g standingGuard) Err() error {
-	if g.stood.Load() {
-		return radio.ErrGuard
-	}
-	return nil
 }
 
 // A guard's way to a board works beside the program that has it open, in each of a

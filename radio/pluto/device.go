@@ -308,8 +308,12 @@ func (d *Device) write(ctx context.Context, a attribute, value string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		awaited, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience())
-		defer cancel()
+		awaited := context.WithoutCancel(ctx)
+		if l.wait == 0 || l.wait > offTimeout { // else the link ends it, and says so
+			var cancel context.CancelFunc
+			awaited, cancel = context.WithTimeout(awaited, offTimeout)
+			defer cancel()
+		}
 		return l.write(awaited, a, value)
 	})
 }

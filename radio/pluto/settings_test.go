@@ -263,7 +263,7 @@ func TestStoodStillWhileStarting(t *testing.T) {
 	})
 	u, err := radio.ParseURI("pluto:" + b.address + "?" + ideal + "&block=256")
 	ok(t, err)
-	d, err := pluto.NewOpener(t.Context(), everything(t), standingGuard{&stood}).Open(t.Context(), u)
+	d, err := pluto.NewOpener(t.Context(), everything(t), radiotest.StandingGuard{Stood: &stood}).Open(t.Context(), u)
 	ok(t, err)
 	tx, err := d.(radio.TransmitOpener).OpenTransmitter(t.Context())
 	ok(t, err)
@@ -273,24 +273,6 @@ func TestStoodStillWhileStarting(t *testing.T) {
 	b.isOff(t)
 	_ = tx.Close() // it has failed
 	ok(t, d.Close())
-}
-
-// standingGuard is one that has not told yet that it has fired.
-type standingGuard struct{ stood *atomic.Bool }
-
-func (g standingGuard) Watch(context.Context, radio.URI, time.Duration) (radio.Watch, error) {
-	return g, nil
-}
-
-func (g standingGuard) Living() context.Context { return context.Background() }
-
-func (g standingGuard) Release() {}
-
-func (g standingGuard) Err() error {
-	if g.stood.Load() {
-		return radio.ErrGuard
-	}
-	return nil
 }
 
 // A guard that is lost while the carrier is being switched on, at each command: it is off
