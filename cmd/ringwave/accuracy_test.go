@@ -7,10 +7,10 @@ import (
 	"slices"
 	"testing"
 
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/keystream"
 	"ringwave/learner/dataset"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
 )
 
 // cornerImages writes idx files of 2 x 2 images, the classes 0 and 1 in turn, that have

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"ringwave/calibration/advice"
-	"ringwave/cmd/internal/config"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/config"
 )
 
 // advised is a bench, and how the protocol is run on it.

@@ -15,6 +15,7 @@ import (
 
 	"ringwave/crypto/attack"
 	"ringwave/crypto/keystream"
+	"ringwave/radio/intake"
 )
 
 // attackReport is what attack --json prints.
@@ -42,10 +43,10 @@ Exit status 1 if one did not come out as stated.`,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			attacks, err := chosenAttacks(names)
 			if err != nil {
-				return bad(err)
+				return intake.UserError(err)
 			}
 			if seed < 0 {
-				return bad(fmt.Errorf("--seed: %d is below 0; allowed is 0 or more", seed))
+				return intake.UserError(fmt.Errorf("--seed: %d is below 0; allowed is 0 or more", seed))
 			}
 			results, err := runAttacks(cmd.Context(), attacks, seed, cmd.ErrOrStderr())
 			if err != nil {

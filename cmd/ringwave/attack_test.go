@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ringwave/crypto/attack"
+	"ringwave/radio/intake"
 )
 
 func TestAttackPrintsAndExits(t *testing.T) {
@@ -74,8 +75,7 @@ func TestAttackStops(t *testing.T) {
 func TestAttackFailsWithAGuard(t *testing.T) {
 	results := []attack.Result{{Name: "a", Target: "x", AsStated: true}, {Name: "b", Target: "y"}}
 	err := judged(results)
-	var input badInput
-	if err == nil || errors.As(err, &input) || !strings.Contains(err.Error(), "1 of 2 results did not come out as stated: b on y") {
+	if err == nil || intake.IsUserError(err) || !strings.Contains(err.Error(), "1 of 2 results did not come out as stated: b on y") {
 		t.Errorf("error %v", err)
 	}
 	if err := judged(slices.Clone(results[:1])); err != nil {

@@ -12,11 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ringwave/cmd/internal/chart"
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
+	"ringwave/radio/intake"
 )
 
 func newBenchCommand() *cobra.Command {
@@ -32,7 +33,7 @@ of devices, all in this process, and print and plot the time of a round.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, n := range append(slices.Clone(counts), rounds) {
 				if n < 1 || n > 10000 {
-					return bad(fmt.Errorf("--devices and --rounds: %d is not from 1 to 10000", n))
+					return intake.UserError(fmt.Errorf("--devices and --rounds: %d is not from 1 to 10000", n))
 				}
 			}
 			points, err := benchRounds(cmd.Context(), set, counts, rounds)
@@ -141,7 +142,7 @@ func reportBench(w io.Writer, out, set string, points []benchPoint) error {
 	}
 	folder, err := runfolder.Create(out)
 	if err != nil {
-		return place(err)
+		return intake.PathError(err)
 	}
 	defer folder.Close()
 	measured.Name, measured.Style = "a whole round, "+set, chart.LinePoints

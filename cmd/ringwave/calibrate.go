@@ -14,10 +14,11 @@ import (
 	"golang.org/x/term"
 
 	"ringwave/calibration/sounder"
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/keystream"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
 	"ringwave/radio"
+	"ringwave/radio/intake"
 )
 
 // The files of a calibration's folder, beside config.toml, plots and recordings.
@@ -94,7 +95,7 @@ func (f *calibrateFlags) begin(cmd *cobra.Command, args []string) (*calibrator, 
 	if f.resume != "" {
 		for _, name := range []string{"set", "seed", "out", "recording"} {
 			if cmd.Flags().Changed(name) {
-				return nil, bad(fmt.Errorf("--%s cannot go with --resume: a calibration goes on as it began", name))
+				return nil, intake.UserError(fmt.Errorf("--%s cannot go with --resume: a calibration goes on as it began", name))
 			}
 		}
 		return resumeCalibration(f.resume)
@@ -126,7 +127,7 @@ func (f *calibrateFlags) begin(cmd *cobra.Command, args []string) (*calibrator, 
 // wrong.
 func newCalibrator(c config.Config) (*calibrator, error) {
 	if c.Experiment.Aggregator == aggregatorDigital {
-		return nil, bad(fmt.Errorf("experiment.aggregator is %q, whose channel is ideal: there is nothing to calibrate", c.Experiment.Aggregator))
+		return nil, intake.UserError(fmt.Errorf("experiment.aggregator is %q, whose channel is ideal: there is nothing to calibrate", c.Experiment.Aggregator))
 	}
 	if _, err := soundingConfig(c); err != nil {
 		return nil, err
@@ -135,27 +136,27 @@ func newCalibrator(c config.Config) (*calibrator, error) {
 		return nil, err
 	}
 	k := &calibrator{cfg: c, root: keystream.FromInteger(uint64(c.Experiment.Seed))}
-	return k, bad(spread(&k.cfg, k.root))
+	return k, intake.UserError(spread(&k.cfg, k.root))
 }
 
 // create makes the folder.
 func (k *calibrator) create(dir string) (err error) {
 	if k.folder, err = runfolder.Create(dir); err != nil {
-		return place(err)
+		return intake.PathError(err)
 	}
 	encoded, err := k.cfg.Encode()
 	if err != nil {
 		return err
 	}
 	if err := k.folder.WriteAtomic(runfolder.ConfigName, encoded); err != nil {
-		return place(err)
+		return intake.PathError(err)
 	}
 	if err := k.writeManifest(); err != nil {
 		return err
 	}
 	k.table, err = os.OpenFile(filepath.Join(dir, soundingsName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
-		return place(err)
+		return intake.PathError(err)
 	}
 	return sounder.WriteHeader(k.table)
 }
@@ -167,7 +168,7 @@ func (k *calibrator) writeManifest() (err error) {
 	if m.ConfigDigest, err = k.cfg.Digest(); err != nil {
 		return err
 	}
-	return place(k.folder.WriteManifest(m))
+	return intake.PathError(k.folder.WriteManifest(m))
 }
 
 // sameConfig refuses to go on with another configuration than the calibration began
@@ -175,14 +176,14 @@ func (k *calibrator) writeManifest() (err error) {
 func sameConfig(folder *runfolder.Folder, c config.Config) error {
 	m, err := folder.ReadManifest()
 	if err != nil {
-		return place(fmt.Errorf("this is no calibration's folder: %w", err))
+		return intake.PathError(fmt.Errorf("this is no calibration's folder: %w", err))
 	}
 	digest, err := c.Digest()
 	if err != nil {
 		return err
 	}
 	if m.ConfigDigest != digest {
-		return bad(fmt.Errorf("%s: it was changed since the calibration began (digest %.16s…, that of %s is %.16s…): restore it, or calibrate anew",
+		return intake.UserError(fmt.Errorf("%s: it was changed since the calibration began (digest %.16s…, that of %s is %.16s…): restore it, or calibrate anew",
 			filepath.Join(folder.Path(), runfolder.ConfigName), runfolder.Digest(digest), runfolder.ManifestName, m.ConfigDigest))
 	}
 	return nil
@@ -192,7 +193,7 @@ func sameConfig(folder *runfolder.Folder, c config.Config) error {
 func resumeCalibration(dir string) (*calibrator, error) {
 	folder, err := runfolder.Open(dir)
 	if err != nil {
-		return nil, place(err)
+		return nil, intake.PathError(err)
 	}
 	k, err := calibratorIn(folder)
 	if err != nil {
@@ -204,7 +205,7 @@ func resumeCalibration(dir string) (*calibrator, error) {
 func calibratorIn(folder *runfolder.Folder) (*calibrator, error) {
 	c, err := config.Load(filepath.Join(folder.Path(), runfolder.ConfigName), nil)
 	if err != nil {
-		return nil, bad(err)
+		return nil, intake.UserError(err)
 	}
 	k, err := newCalibrator(c)
 	if err != nil {
@@ -216,7 +217,7 @@ func calibratorIn(folder *runfolder.Folder) (*calibrator, error) {
 	}
 	path := filepath.Join(folder.Path(), soundingsName)
 	if k.table, err = os.OpenFile(path, os.O_RDWR, 0o644); err != nil {
-		return nil, place(fmt.Errorf("this is no calibration's folder: %w", err))
+		return nil, intake.PathError(fmt.Errorf("this is no calibration's folder: %w", err))
 	}
 	if err := k.readTable(path); err != nil {
 		return nil, errors.Join(err, k.table.Close())
@@ -229,7 +230,7 @@ func (k *calibrator) readTable(path string) error {
 	c := k.cfg
 	blocks, length, err := sounder.ReadTable(k.table, c.Calibration.Blocks, c.Calibration.Looks, c.Devices.Count)
 	if err != nil {
-		return bad(fmt.Errorf("%s: %w", path, err))
+		return intake.UserError(fmt.Errorf("%s: %w", path, err))
 	}
 	k.blocks = blocks
 	if err := k.table.Truncate(length); err != nil {
@@ -242,8 +243,7 @@ func (k *calibrator) readTable(path string) error {
 // runCalibration measures, writes and prints.
 func runCalibration(cmd *cobra.Command, k *calibrator, flags *calibrateFlags) (err error) {
 	defer func() {
-		var input badInput
-		if flags.resume == "" && len(k.blocks) == 0 && errors.As(err, &input) {
+		if flags.resume == "" && len(k.blocks) == 0 && intake.IsUserError(err) {
 			k.abandon()
 			return
 		}
@@ -275,7 +275,7 @@ func runCalibration(cmd *cobra.Command, k *calibrator, flags *calibrateFlags) (e
 		return err
 	}
 	if err := k.folder.WriteAtomic(calibrationName, text); err != nil {
-		return place(err)
+		return intake.PathError(err)
 	}
 	if r.plots, err = k.draw(r); err != nil {
 		return fmt.Errorf("drawing the plots: %w", err)
@@ -306,7 +306,7 @@ func (k *calibrator) measure(ctx context.Context, stderr io.Writer) error {
 	}
 	s, err := sounder.New(k.bench.cfg)
 	if err != nil {
-		return bad(err)
+		return intake.UserError(err)
 	}
 	p := newBlockProgress(stderr, len(k.blocks), k.cfg.Calibration.Blocks)
 	defer p.stop()
@@ -328,7 +328,7 @@ func (k *calibrator) measure(ctx context.Context, stderr io.Writer) error {
 	}
 	var unheard *sounder.NotHeardError
 	if errors.As(err, &unheard) && !errors.Is(err, radio.ErrGuard) {
-		return bad(k.bench.explain(unheard, k.cfg.Calibration))
+		return intake.UserError(k.bench.explain(unheard, k.cfg.Calibration))
 	}
 	return errors.Join(err, k.table.Sync())
 }
@@ -336,11 +336,10 @@ func (k *calibrator) measure(ctx context.Context, stderr io.Writer) error {
 // howToGoOn says how a calibration that failed goes on, where something is kept of it
 // that is not to be done again.
 func (k *calibrator) howToGoOn(err error) error {
-	var input badInput
 	if errors.Is(err, sounder.ErrStalled) {
-		err = bad(fmt.Errorf("%w: raise radio.search_seconds, which is %v, and where no room was found the window of the URIs in radio.transmitters", err, k.cfg.Radio.SearchSeconds))
+		err = intake.UserError(fmt.Errorf("%w: raise radio.search_seconds, which is %v, and where no room was found the window of the URIs in radio.transmitters", err, k.cfg.Radio.SearchSeconds))
 	}
-	if len(k.blocks) == 0 || errors.As(err, &input) && !errors.Is(err, sounder.ErrStalled) {
+	if len(k.blocks) == 0 || intake.IsUserError(err) && !errors.Is(err, sounder.ErrStalled) {
 		return err
 	}
 	return fmt.Errorf("%w; after block %d of %d the calibration can go on with: ringwave calibrate --resume %s", err, len(k.blocks), k.cfg.Calibration.Blocks, k.folder.Path())

@@ -18,14 +18,15 @@ import (
 	"ringwave/calibration"
 	"ringwave/calibration/sounder"
 	"ringwave/calibration/sounding"
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
 	"ringwave/phy"
 	"ringwave/phy/modem"
 	"ringwave/radio"
 	"ringwave/radio/array"
+	"ringwave/radio/intake"
 	"ringwave/radio/sigmf"
 )
 
@@ -49,11 +50,11 @@ func soundingConfig(c config.Config) (sounder.Config, error) {
 	k, rate := c.Calibration, c.Link.SampleRateHz
 	kind, err := sounding.ParseKind(k.Sequence)
 	if err != nil {
-		return sounder.Config{}, bad(err)
+		return sounder.Config{}, intake.UserError(err)
 	}
 	s, err := sounding.New(sounding.Config{Kind: kind, Length: k.Length, Root: k.Root, SamplesPerChip: k.SamplesPerChip, Repetitions: k.Repetitions})
 	if err != nil {
-		return sounder.Config{}, bad(fmt.Errorf("[calibration]: %w", err))
+		return sounder.Config{}, intake.UserError(fmt.Errorf("[calibration]: %w", err))
 	}
 	samples := func(seconds float64) radio.SampleCount { return radio.SampleCount(math.Round(seconds * rate)) }
 	cfg := sounder.Config{
@@ -64,7 +65,7 @@ func soundingConfig(c config.Config) (sounder.Config, error) {
 		Amplitude: transmitAmplitude(c),
 	}
 	if n := radio.SampleCount(k.Looks) * cfg.LookSamples(); n > sounder.MaxBlockSamples {
-		return cfg, bad(fmt.Errorf("calibration.round_seconds is %v with link.sample_rate_hz = %v, calibration.looks = %d and devices.count = %d: a block would last %d samples, and allowed are at most %d", k.RoundSeconds, rate, k.Looks, c.Devices.Count, n, sounder.MaxBlockSamples))
+		return cfg, intake.UserError(fmt.Errorf("calibration.round_seconds is %v with link.sample_rate_hz = %v, calibration.looks = %d and devices.count = %d: a block would last %d samples, and allowed are at most %d", k.RoundSeconds, rate, k.Looks, c.Devices.Count, n, sounder.MaxBlockSamples))
 	}
 	return cfg, nil
 }
@@ -91,7 +92,7 @@ func roundSeconds(c config.Config, root keystream.Seed) (float64, error) {
 	}
 	w, err := phy.NewWaveform(receiveConfig(c, seedLinkSecret(root), ch, nil, ctx))
 	if err != nil {
-		return 0, bad(fmt.Errorf("waveform link: %w", err))
+		return 0, intake.UserError(fmt.Errorf("waveform link: %w", err))
 	}
 	slots := (c.Devices.Count + groupSize(c) - 1) / groupSize(c)
 	sum := 0.0
@@ -141,7 +142,7 @@ func (k *calibrator) openBench(ctx context.Context) (*soundedBench, error) {
 		err = b.record(k)
 	}
 	if err != nil {
-		return nil, bad(errors.Join(err, b.close()))
+		return nil, intake.UserError(errors.Join(err, b.close()))
 	}
 	return b, nil
 }
@@ -346,7 +347,7 @@ func recordedBench(c config.Config, root keystream.Seed, path string) (*soundedB
 	}
 	b := &soundedBench{cfg: cfg}
 	if err := b.play(metas, radio.Hertz(c.Link.SampleRateHz)); err != nil {
-		return nil, bad(errors.Join(err, b.close()))
+		return nil, intake.UserError(errors.Join(err, b.close()))
 	}
 	b.want = simulatedBench(c, root)
 	b.want.Bench.Kind, b.want.Bench.Identity = calibration.Recording, ""
@@ -360,7 +361,7 @@ func recordedBench(c config.Config, root keystream.Seed, path string) (*soundedB
 func soundingRecordings(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, bad(fmt.Errorf("--recording %s: %w", path, err))
+		return nil, intake.UserError(fmt.Errorf("--recording %s: %w", path, err))
 	}
 	if !info.IsDir() {
 		return []string{path}, nil
@@ -370,10 +371,10 @@ func soundingRecordings(path string) ([]string, error) {
 		return nil, err
 	}
 	if len(metas) == 0 {
-		return nil, bad(fmt.Errorf("--recording %s: there is no recording in %s: calibrate with link.record", path, filepath.Join(path, iqName)))
+		return nil, intake.UserError(fmt.Errorf("--recording %s: there is no recording in %s: calibrate with link.record", path, filepath.Join(path, iqName)))
 	}
 	if _, err := os.Stat(filepath.Join(path, runfolder.ConfigName)); err != nil {
-		return nil, bad(fmt.Errorf("--recording %s: this is no calibration's folder: %w", path, err))
+		return nil, intake.UserError(fmt.Errorf("--recording %s: this is no calibration's folder: %w", path, err))
 	}
 	return metas, nil // their names ascend
 }

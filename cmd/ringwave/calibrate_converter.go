@@ -5,7 +5,7 @@ import (
 	"math/cmplx"
 
 	"ringwave/calibration/moments"
-	"ringwave/cmd/internal/config"
+	"ringwave/learner/experiment/config"
 	"ringwave/radio/sigmf"
 )
 

@@ -9,7 +9,7 @@ import (
 	"ringwave/calibration"
 	"ringwave/calibration/moments"
 	"ringwave/calibration/sounder"
-	"ringwave/cmd/internal/chart"
+	"ringwave/learner/experiment/chart"
 	"ringwave/phy/channel"
 	"ringwave/radio"
 )

@@ -19,10 +19,11 @@ import (
 
 	"ringwave/calibration"
 	"ringwave/calibration/sounder"
-	"ringwave/cmd/internal/config"
 	"ringwave/crypto/round"
+	"ringwave/learner/experiment/config"
 	"ringwave/phy"
 	"ringwave/radio"
+	"ringwave/radio/intake"
 	"ringwave/radio/loopback"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
@@ -415,8 +416,7 @@ func TestCalibrationOutOfReach(t *testing.T) {
 		}
 		return nil
 	})
-	var input badInput
-	if !errors.Is(err, sounder.ErrStalled) || !errors.As(err, &input) || !strings.Contains(err.Error(), "raise radio.search_seconds, which is 0") {
+	if !errors.Is(err, sounder.ErrStalled) || !intake.IsUserError(err) || !strings.Contains(err.Error(), "raise radio.search_seconds, which is 0") {
 		t.Errorf("%v", err)
 	}
 	b.silent(t)
@@ -636,8 +636,7 @@ func TestRunRefusesAnotherBenchsCalibration(t *testing.T) {
 			s.devices, s.patience = b.registry, boardPatience
 			defer s.abandon()
 			err = s.create(t.Context(), filepath.Join(t.TempDir(), "run"))
-			var input badInput
-			if err == nil || !errors.As(err, &input) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), c.path) {
+			if err == nil || !intake.IsUserError(err) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), c.path) {
 				t.Errorf("%v", err)
 			}
 			for i, h := range b.boards {

@@ -15,8 +15,9 @@ import (
 	"ringwave/calibration/moments"
 	"ringwave/calibration/sounder"
 	"ringwave/calibration/sounding"
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
+	"ringwave/radio/intake"
 )
 
 // calibrationResult is what came of a calibration.
@@ -41,7 +42,7 @@ func (k *calibrator) analyse(now time.Time) (calibrationResult, error) {
 		DistortionTolerance: distortion, GainStep: gainStep(k.cfg),
 	})
 	if err != nil {
-		return r, bad(fmt.Errorf("what the soundings say: %w", err))
+		return r, intake.UserError(fmt.Errorf("what the soundings say: %w", err))
 	}
 	want, err := k.benchNow()
 	if err != nil {
@@ -59,7 +60,7 @@ func (k *calibrator) analyse(now time.Time) (calibrationResult, error) {
 		return r, err
 	}
 	r.recorded = append(r.recorded, spectraName)
-	return r, place(k.folder.WriteAtomic(spectraName, spectra))
+	return r, intake.PathError(k.folder.WriteAtomic(spectraName, spectra))
 }
 
 // writeGains writes the raw gains for NumPy and gives the files.
@@ -71,7 +72,7 @@ func (k *calibrator) writeGains(b moments.Bench) (files []string, err error) {
 		}
 		name := fmt.Sprintf("gains-%d.npy", i+1)
 		if err := k.folder.WriteAtomic(name, data); err != nil {
-			return files, place(err)
+			return files, intake.PathError(err)
 		}
 		files = append(files, name)
 	}
@@ -105,7 +106,7 @@ func (k *calibrator) benchNow() (w want, err error) {
 	case k.bench != nil:
 		return k.bench.want, nil
 	case k.cfg.OverRadios():
-		return w, bad(fmt.Errorf("%s: all blocks were made in an earlier sitting, whose session of radios is over: calibrate again", k.folder.Path()))
+		return w, intake.UserError(fmt.Errorf("%s: all blocks were made in an earlier sitting, whose session of radios is over: calibrate again", k.folder.Path()))
 	}
 	return simulatedBench(k.cfg, k.root), nil
 }

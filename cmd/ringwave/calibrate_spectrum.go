@@ -9,8 +9,8 @@ import (
 
 	"ringwave/calibration"
 	"ringwave/calibration/moments"
-	"ringwave/cmd/internal/chart"
-	"ringwave/cmd/internal/runfolder"
+	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/runfolder"
 )
 
 // spectraName is the file of the spectra of phases and gains. They are not in

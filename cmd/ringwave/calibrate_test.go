@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"ringwave/calibration"
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"ringwave/calibration"
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
 	"ringwave/radio/intake"
 )
 
@@ -41,7 +41,7 @@ Runs that differ in nothing but the seed and the name, and used the same data, a
 one group, with median and quartiles.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return bad(fmt.Errorf("%s takes one or more run folders", cmd.CommandPath()))
+				return intake.UserError(fmt.Errorf("%s takes one or more run folders", cmd.CommandPath()))
 			}
 			return nil
 		},
@@ -79,7 +79,7 @@ one group, with median and quartiles.`,
 func checkAccuracies(accuracies []float64) error {
 	for _, a := range accuracies {
 		if !(a > 0 && a <= 1) {
-			return bad(fmt.Errorf("--accuracy %v: allowed is a share above 0 and at most 1, as 0.95 for 95 %%", a))
+			return intake.UserError(fmt.Errorf("--accuracy %v: allowed is a share above 0 and at most 1, as 0.95 for 95 %%", a))
 		}
 	}
 	return nil
@@ -136,23 +136,23 @@ func readRuns(dirs []string) ([]*group, error) {
 
 func readRun(dir string) (cfg config.Config, run comparedRun, key groupKey, err error) {
 	if cfg, err = config.Load(filepath.Join(dir, runfolder.ConfigName), nil); err != nil {
-		return cfg, run, key, bad(err)
+		return cfg, run, key, intake.UserError(err)
 	}
 	if run.summary, err = runfolder.ReadSummary(filepath.Join(dir, runfolder.SummaryName)); err != nil {
-		return cfg, run, key, bad(fmt.Errorf("%w (has the run ended?)", err))
+		return cfg, run, key, intake.UserError(fmt.Errorf("%w (has the run ended?)", err))
 	}
 	if run.rows, err = runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName), cfg.Optimizer.Rounds); err != nil {
-		return cfg, run, key, bad(err)
+		return cfg, run, key, intake.UserError(err)
 	}
 	manifest, err := runfolder.ReadManifest(filepath.Join(dir, runfolder.ManifestName))
 	if err != nil {
-		return cfg, run, key, bad(err)
+		return cfg, run, key, intake.UserError(err)
 	}
 	same := cfg
 	same.Experiment.Seed, same.Experiment.Name, same.Calibration.File = 0, "any", ""
 	if cfg.Calibration.File != "" {
 		if key.calibration, err = digestOf(filepath.Join(dir, calibrationName)); err != nil {
-			return cfg, run, key, bad(err)
+			return cfg, run, key, intake.UserError(err)
 		}
 	}
 	key.dataset = run.summary.Dataset

@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"ringwave/cmd/internal/chart"
-	"ringwave/cmd/internal/runfolder"
+	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/runfolder"
 )
 
 // comparison is groups of runs and the figures that come of them.

@@ -10,9 +10,10 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"ringwave/cmd/internal/chart"
-	"ringwave/cmd/internal/report"
-	"ringwave/cmd/internal/runfolder"
+	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/report"
+	"ringwave/learner/experiment/runfolder"
+	"ringwave/radio/intake"
 )
 
 // writeComparison draws the plots and writes both reports into a new folder, which is
@@ -20,7 +21,7 @@ import (
 func writeComparison(out string, c comparison) (plots []chart.Plot, err error) {
 	folder, err := runfolder.Create(out)
 	if err != nil {
-		return nil, place(err)
+		return nil, intake.PathError(err)
 	}
 	defer func() {
 		folder.Close()

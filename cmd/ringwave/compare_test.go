@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
 )
 
 // runsToCompare are small runs: encrypted with seeds 1 to 3, plain with 1 and 2, and one

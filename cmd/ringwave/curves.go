@@ -25,10 +25,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/term"
 
-	"ringwave/cmd/internal/chart"
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/keystream"
+	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
 	"ringwave/phy/trial"
@@ -139,7 +139,7 @@ Lists are values and ranges first:last:step, as in 20:40:5,50. Ctrl-C stops; the
 same command with the same --out goes on, a point of the curves at a time.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return bad(fmt.Errorf("%s takes one CONFIG file or none; got %d arguments", cmd.CommandPath(), len(args)))
+				return intake.UserError(fmt.Errorf("%s takes one CONFIG file or none; got %d arguments", cmd.CommandPath(), len(args)))
 			}
 			return nil
 		},
@@ -150,7 +150,7 @@ same command with the same --out goes on, a point of the curves at a time.`,
 			}
 			settings, err := flags.settings(c)
 			if err != nil {
-				return bad(err)
+				return intake.UserError(err)
 			}
 			if err := checkMemory(c, neededForCurves(c, slices.Max(settings.Devices), runtime.GOMAXPROCS(0))); err != nil {
 				return err
@@ -182,10 +182,10 @@ func (f *curveFlags) config(cmd *cobra.Command, args []string) (config.Config, e
 	}
 	if len(args) == 1 {
 		c, err := config.Load(args[0], set)
-		return c, bad(err)
+		return c, intake.UserError(err)
 	}
 	c, err := config.Parse("default configuration", []byte(defaultCurves), set)
-	return c, bad(err)
+	return c, intake.UserError(err)
 }
 
 // The most values of a list, and points of all curves.
@@ -335,7 +335,7 @@ func runCurves(cmd *cobra.Command, c config.Config, settings curveSettings, out 
 	// What cannot be made is said before anything is written. The last point has the
 	// most devices, which ask for the longest blocks.
 	if err := tryBench(settings.trials(c.Link, grid[len(grid)-1])); err != nil {
-		return bad(fmt.Errorf("curves: %w", err))
+		return intake.UserError(fmt.Errorf("curves: %w", err))
 	}
 	if out == "" {
 		out = runfolder.DefaultDir("runs", "curves", time.Now())
@@ -400,23 +400,23 @@ func openCurves(dir string, c config.Config, settings curveSettings) (*runfolder
 	grid := settings.grid()
 	begun, any, err := readCurves(filepath.Join(dir, curvesJSON), len(grid))
 	if err != nil {
-		return nil, result, bad(err)
+		return nil, result, intake.UserError(err)
 	}
 	if !any {
 		folder, err := createCurves(dir, c, result)
 		return folder, result, err
 	}
 	if err := sameSettings(filepath.Join(dir, curvesJSON), begun.Settings, settings); err != nil {
-		return nil, result, bad(err)
+		return nil, result, intake.UserError(err)
 	}
 	for i, p := range begun.Points {
 		if i >= len(grid) || p.Devices != grid[i].Devices || p.Sigma != grid[i].Sigma || p.SNRdB != grid[i].SNRdB || p.Blocks != settings.Blocks {
-			return nil, result, bad(fmt.Errorf("%s: point %d is not the one that its settings ask for: name a new folder", filepath.Join(dir, curvesJSON), i+1))
+			return nil, result, intake.UserError(fmt.Errorf("%s: point %d is not the one that its settings ask for: name a new folder", filepath.Join(dir, curvesJSON), i+1))
 		}
 	}
 	folder, err := runfolder.Open(dir)
 	if err != nil {
-		return nil, result, place(err)
+		return nil, result, intake.PathError(err)
 	}
 	result.Points = append(result.Points, begun.Points...)
 	return folder, result, nil
@@ -425,7 +425,7 @@ func openCurves(dir string, c config.Config, settings curveSettings) (*runfolder
 func createCurves(dir string, c config.Config, result curveResult) (*runfolder.Folder, error) {
 	folder, err := runfolder.Create(dir)
 	if err != nil {
-		return nil, place(err)
+		return nil, intake.PathError(err)
 	}
 	encoded, err := c.Encode()
 	if err == nil {
@@ -443,7 +443,7 @@ func createCurves(dir string, c config.Config, result curveResult) (*runfolder.F
 		err = saveCurves(folder, result)
 	}
 	if err != nil {
-		return nil, errors.Join(place(err), folder.Close())
+		return nil, errors.Join(intake.PathError(err), folder.Close())
 	}
 	return folder, nil
 }

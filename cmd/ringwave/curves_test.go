@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"ringwave/cmd/internal/config"
+	"ringwave/learner/experiment/config"
 	"ringwave/phy/trial"
+	"ringwave/radio/intake"
 )
 
 // fewCurves is a matter of a second: short blocks, some of which are not read.
@@ -280,8 +280,7 @@ func TestWrongBlocksAreSaid(t *testing.T) {
 	p := curvePoint{Devices: 3}
 	p.fill(&tally, 4)
 	err := wrongBlocks([]curvePoint{{}, p})
-	var input badInput
-	if err == nil || errors.As(err, &input) || !strings.Contains(err.Error(), "1 TRIALS ACCEPTED WHAT IS NOT TRUE") || !strings.Contains(err.Error(), "trial 7") {
+	if err == nil || intake.IsUserError(err) || !strings.Contains(err.Error(), "1 TRIALS ACCEPTED WHAT IS NOT TRUE") || !strings.Contains(err.Error(), "trial 7") {
 		t.Errorf("%v", err)
 	}
 	if err := wrongBlocks([]curvePoint{{}, {}}); err != nil {

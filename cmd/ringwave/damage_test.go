@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"ringwave/cmd/internal/runfolder"
+	"ringwave/learner/experiment/runfolder"
 )
 
 // wantRefused wants a resume to end with a sentence that names a file and says why,

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ringwave/learner/dataset"
+	"ringwave/radio/intake"
 )
 
 func newDataCommand() *cobra.Command {
@@ -37,12 +38,12 @@ func newDataCommand() *cobra.Command {
 func fetchData(cmd *cobra.Command, name, dir string) error {
 	known, download, err := published(name)
 	if err != nil {
-		return bad(err)
+		return intake.UserError(err)
 	}
 	if dir == "" {
 		cache := dataCache()
 		if cache == "" {
-			return bad(fmt.Errorf("the system names no cache folder: give one with --dir"))
+			return intake.UserError(fmt.Errorf("the system names no cache folder: give one with --dir"))
 		}
 		dir = cache
 	}
@@ -61,7 +62,7 @@ func fetchData(cmd *cobra.Command, name, dir string) error {
 	}
 	var wrong *dataset.ChecksumError
 	if errors.As(err, &wrong) {
-		return bad(err)
+		return intake.UserError(err)
 	}
 	if err != nil {
 		return err

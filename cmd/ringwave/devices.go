@@ -15,6 +15,7 @@ import (
 
 	"ringwave/radio"
 	"ringwave/radio/hackrf"
+	"ringwave/radio/intake"
 	"ringwave/radio/usb"
 )
 
@@ -54,7 +55,7 @@ func devices(ctx context.Context, host usb.Host, uris []string, probe, asJSON bo
 	}
 	named, err := parseURIs(registry, uris)
 	if err != nil {
-		return bad(err)
+		return intake.UserError(err)
 	}
 	inv, problem := takeInventory(ctx, host, named)
 	if probe {
@@ -156,7 +157,7 @@ func takeInventory(ctx context.Context, host usb.Host, named []radio.URI) (inven
 		if len(named) > 0 {
 			return inv, nil
 		}
-		return inv, bad(err)
+		return inv, intake.UserError(err)
 	}
 	return inv, err
 }
@@ -237,7 +238,7 @@ func (inv *inventory) probe(ctx context.Context, registry *radio.Registry) error
 		}
 	}
 	if failed > 0 {
-		return bad(fmt.Errorf("%d of %d devices could not be opened", failed, asked))
+		return intake.UserError(fmt.Errorf("%d of %d devices could not be opened", failed, asked))
 	}
 	return nil
 }

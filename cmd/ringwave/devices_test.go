@@ -14,6 +14,7 @@ import (
 
 	"ringwave/radio"
 	"ringwave/radio/hackrf"
+	"ringwave/radio/intake"
 	"ringwave/radio/loopback"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
@@ -163,9 +164,8 @@ func TestDevicesBlocked(t *testing.T) {
 			if err != nil || len(inv.Devices) != 1 || inv.Devices[0].Opened || (inv.Devices[0].Problem != "") != (len(inv.Devices[0].ToDo) > 0) {
 				t.Errorf("%+v, %v", inv, err)
 			}
-			var input badInput
 			text, err = look(t, listing{boards: []usb.Listed{c.board}}, true)
-			if radio := inv.Devices[0].URI != ""; radio != errors.As(err, &input) {
+			if radio := inv.Devices[0].URI != ""; radio != intake.IsUserError(err) {
 				t.Errorf("with --probe: %v", err)
 			} else if radio && c.board.Blocked == nil { // what only shows when it is opened
 				wantAll(t, text, "a driver of the kernel holds the board", "modprobe -r")
@@ -189,9 +189,8 @@ func TestDevicesStrings(t *testing.T) {
 
 // USB that cannot be looked at hides nothing of what else was asked for.
 func TestDevicesWithoutUSB(t *testing.T) {
-	var input badInput
 	text, err := look(t, listing{err: usb.ErrNoUSBBuild}, false)
-	if !errors.Is(err, usb.ErrNoUSBBuild) || !errors.As(err, &input) {
+	if !errors.Is(err, usb.ErrNoUSBBuild) || !intake.IsUserError(err) {
 		t.Errorf("a build without USB: %v", err)
 	}
 	wantAll(t, text, "this build has no USB", "apt-get install gcc libc6-dev pkg-config libusb-1.0-0-dev", "CGO_ENABLED=1 go install -tags usb ./cmd/ringwave")
@@ -199,7 +198,7 @@ func TestDevicesWithoutUSB(t *testing.T) {
 	if err != nil || inv.USB.Listed || len(inv.Devices) != 1 || inv.Devices[0].Driver != "pluto" {
 		t.Errorf("%+v, %v", inv, err)
 	}
-	if _, err = look(t, listing{err: errors.New("libusb is ill")}, false); err == nil || errors.As(err, &input) {
+	if _, err = look(t, listing{err: errors.New("libusb is ill")}, false); err == nil || intake.IsUserError(err) {
 		t.Errorf("a broken machine gives %v", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"ringwave/cmd/internal/runfolder"
+	"ringwave/learner/experiment/runfolder"
 )
 
 // A disk that fills in the middle of a run: status 1, one sentence that says so

@@ -10,16 +10,17 @@ import (
 
 	"github.com/tuneinsight/lattigo/v5/ring"
 
-	"ringwave/cmd/internal/config"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
 	"ringwave/learner/dataset"
+	"ringwave/learner/experiment/config"
 	"ringwave/learner/model"
 	"ringwave/learner/model/kernel"
 	"ringwave/phy"
 	"ringwave/phy/channel"
 	"ringwave/phy/channel/p676"
+	"ringwave/radio/intake"
 )
 
 // The values of experiment.aggregator.
@@ -51,7 +52,7 @@ func loadTask(c config.Config, dataDir string, root keystream.Seed, design *xmkc
 		err = t.load(c, dataDir, root, design)
 	}
 	if err != nil {
-		return nil, bad(err)
+		return nil, intake.UserError(err)
 	}
 	seed := root.Derive("partition")
 	if c.Task.Partition == "dirichlet" {
@@ -60,10 +61,10 @@ func loadTask(c config.Config, dataDir string, root keystream.Seed, design *xmkc
 		t.shards, err = dataset.IID(t.train.Len(), c.Devices.Count, seed)
 	}
 	if err != nil {
-		return nil, bad(fmt.Errorf("sharing out %s: %w", t.name, err))
+		return nil, intake.UserError(fmt.Errorf("sharing out %s: %w", t.name, err))
 	}
 	t.model, err = newModel(c.Task, t.train)
-	return t, bad(err)
+	return t, intake.UserError(err)
 }
 
 // newModel gives the model of a configuration for samples such as those of the set.
@@ -226,14 +227,14 @@ func (t *task) trainer(c config.Config, a learner.Aggregator, root keystream.See
 	}
 	task.Aggregator = a
 	trainer, err := learner.New(cfg, task)
-	return trainer, bad(err)
+	return trainer, intake.UserError(err)
 }
 
 // learning gives what is trained and how, but for the aggregator.
 func (t *task) learning(c config.Config, root keystream.Seed) (learner.Config, learner.Task, error) {
 	directions, err := learner.ParseDirections(c.Optimizer.Directions)
 	if err != nil {
-		return learner.Config{}, learner.Task{}, bad(err)
+		return learner.Config{}, learner.Task{}, intake.UserError(err)
 	}
 	eta, gamma := stepLaws(c.Optimizer)
 	cfg := learner.Config{
@@ -254,12 +255,12 @@ func newChannel(c config.Config, root keystream.Seed) (*channel.Channel, error) 
 	for i := range c.Devices.Count {
 		f, err := fadingOf(c, i)
 		if err != nil {
-			return nil, bad(fmt.Errorf("device %d: %w", i+1, err))
+			return nil, intake.UserError(fmt.Errorf("device %d: %w", i+1, err))
 		}
 		cfg.Devices = append(cfg.Devices, f)
 	}
 	ch, err := channel.New(cfg, root.Derive("channel"))
-	return ch, bad(err)
+	return ch, intake.UserError(err)
 }
 
 // channelConfig gives a channel without its devices.
@@ -326,10 +327,10 @@ func parameterSet(e config.Encryption) (xmkckks.Params, xmkckks.Form, error) {
 		for _, s := range xmkckks.Sets() {
 			names = append(names, s.Name)
 		}
-		return p, 0, bad(fmt.Errorf("encryption.parameter_set is %q: known are %v", e.ParameterSet, names))
+		return p, 0, intake.UserError(fmt.Errorf("encryption.parameter_set is %q: known are %v", e.ParameterSet, names))
 	}
 	if err := overrideRing(&p, e); err != nil {
-		return p, 0, bad(err)
+		return p, 0, intake.UserError(err)
 	}
 	if e.Log2Lambda != 0 {
 		p.LogLambda = e.Log2Lambda
@@ -417,7 +418,7 @@ func newDesign(c config.Config, ch *channel.Channel) (xmkckks.Design, error) {
 	if errors.Is(err, xmkckks.ErrNoRoom) {
 		err = fmt.Errorf("optimizer.packed_directions is %d: %w", c.Optimizer.PackedDirections, err)
 	}
-	return d, bad(err)
+	return d, intake.UserError(err)
 }
 
 // secretSeed returns the root of all secrets. The caller wipes it.

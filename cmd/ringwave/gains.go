@@ -7,9 +7,9 @@ import (
 	"math/cmplx"
 	"strings"
 
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/round"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
 	"ringwave/phy"
 	"ringwave/phy/bench"
 	"ringwave/phy/gains"

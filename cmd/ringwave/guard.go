@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ringwave/cmd/internal/config"
+	"ringwave/learner/experiment/config"
 	"ringwave/radio"
 	"ringwave/radio/guard"
 	"ringwave/radio/hackrf"

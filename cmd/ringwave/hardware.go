@@ -6,7 +6,7 @@ import (
 	"math/cmplx"
 	"time"
 
-	"ringwave/cmd/internal/config"
+	"ringwave/learner/experiment/config"
 	"ringwave/phy"
 	"ringwave/phy/bench"
 	"ringwave/phy/channel"

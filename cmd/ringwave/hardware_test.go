@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
 	"ringwave/radio"

@@ -14,14 +14,15 @@ import (
 	"ringwave/calibration"
 	"ringwave/calibration/sounder"
 	"ringwave/calibration/sounding"
-	"ringwave/cmd/internal/config"
 	"ringwave/crypto/keystream"
+	"ringwave/learner/experiment/config"
 	"ringwave/phy"
 	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
 	"ringwave/radio"
 	"ringwave/radio/array"
+	"ringwave/radio/intake"
 )
 
 // known is what a run goes by of its links: what a calibration found, or what the user
@@ -61,7 +62,7 @@ func (s *session) know(dir string) (*known, error) {
 	}
 	want := simulatedBench(s.cfg, s.root)
 	want.Now = now
-	return k, bad(k.match(want, s.cfg.Calibration.QuickBlocks))
+	return k, intake.UserError(k.match(want, s.cfg.Calibration.QuickBlocks))
 }
 
 // wentBy gives what the receiver of an earlier run went by: the run's copy of its
@@ -81,10 +82,10 @@ func wentBy(c config.Config, root keystream.Seed, ch *channel.Channel, copied st
 func calibratedBy(path string, c config.Config, root keystream.Seed) (*known, error) {
 	f, err := calibration.Read(path)
 	if err != nil {
-		return nil, bad(err)
+		return nil, intake.UserError(err)
 	}
 	if len(f.Devices) != c.Devices.Count {
-		return nil, bad(fmt.Errorf("%s: it is of %d devices, and devices.count is %d: calibrate this bench", path, len(f.Devices), c.Devices.Count))
+		return nil, intake.UserError(fmt.Errorf("%s: it is of %d devices, and devices.count is %d: calibrate this bench", path, len(f.Devices), c.Devices.Count))
 	}
 	k, err := calibrated(c, root, f)
 	if err != nil {
@@ -183,7 +184,7 @@ func (k *known) draw(c config.Config, root keystream.Seed) error {
 	cfg.Devices = k.fading
 	ch, err := channel.New(cfg, root.Derive("channel"))
 	if err != nil {
-		return bad(fmt.Errorf("the links as they are known: %w", err))
+		return intake.UserError(fmt.Errorf("the links as they are known: %w", err))
 	}
 	k.channel = ch
 	return nil

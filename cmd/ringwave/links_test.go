@@ -7,10 +7,10 @@ import (
 	"os"
 	"testing"
 
-	"ringwave/cmd/internal/config"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/round"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/config"
 	"ringwave/phy"
 	"ringwave/phy/zq"
 )

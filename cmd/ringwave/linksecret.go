@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"ringwave/cmd/internal/config"
 	"ringwave/crypto/keystream"
+	"ringwave/learner/experiment/config"
 	"ringwave/radio/intake"
 )
 
@@ -61,14 +61,14 @@ func readLinkSecret(dir string, c config.Config, root keystream.Seed) (s keystre
 	path := filepath.Join(dir, linkSecretName)
 	data, err := intake.ReadFile(path, 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
-		return s, bad(fmt.Errorf("%s is missing: with encryption.randomness = \"system\" it holds the secret of patterns and checks, without which no frame of the run can be read", path))
+		return s, intake.UserError(fmt.Errorf("%s is missing: with encryption.randomness = \"system\" it holds the secret of patterns and checks, without which no frame of the run can be read", path))
 	}
 	if err != nil {
-		return s, place(fmt.Errorf("reading %s: %w", path, err))
+		return s, intake.PathError(fmt.Errorf("reading %s: %w", path, err))
 	}
 	text := strings.TrimSuffix(string(data), "\n")
 	if n, err := hex.Decode(s[:], []byte(text[:min(len(text), 2*len(s))])); err != nil || n != len(s) || len(text) != 2*len(s) {
-		return s, bad(fmt.Errorf("%s has %d bytes: it must have %d hexadecimal digits", path, len(data), 2*len(s)))
+		return s, intake.UserError(fmt.Errorf("%s has %d bytes: it must have %d hexadecimal digits", path, len(data), 2*len(s)))
 	}
 	return s, nil
 }

@@ -10,6 +10,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"ringwave/radio/intake"
+
 	"github.com/spf13/cobra"
 )
 
@@ -20,19 +22,6 @@ const (
 	exitUnusable    = 3   // a run that has ended without a usable result
 	exitInterrupted = 130 // stopped by Ctrl-C, SIGTERM or SIGHUP, to be resumed
 )
-
-// badInput marks an error as the user's to mend.
-type badInput struct{ error }
-
-func (e badInput) Unwrap() error { return e.error }
-
-// bad marks err, unless it is nil.
-func bad(err error) error {
-	if err == nil {
-		return nil
-	}
-	return badInput{err}
-}
 
 // errInterrupted says that a run was stopped cleanly.
 var errInterrupted = errors.New("interrupted")
@@ -67,7 +56,6 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	var input badInput
 	var spoilt unusable
 	switch {
 	case err == nil:
@@ -77,7 +65,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.As(err, &spoilt):
 		fmt.Fprintln(stderr, "ringwave:", err)
 		return exitUnusable
-	case errors.As(err, &input):
+	case intake.IsUserError(err):
 		fmt.Fprintln(stderr, "ringwave:", err)
 		return exitBadInput
 	}
@@ -97,7 +85,7 @@ waves.`,
 		SilenceErrors: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return bad(fmt.Errorf("unknown command %q: see ringwave --help", args[0]))
+				return intake.UserError(fmt.Errorf("unknown command %q: see ringwave --help", args[0]))
 			}
 			return nil
 		},
@@ -105,7 +93,7 @@ waves.`,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return bad(fmt.Errorf("%w: see %s --help", err, cmd.CommandPath()))
+		return intake.UserError(fmt.Errorf("%w: see %s --help", err, cmd.CommandPath()))
 	})
 	root.AddCommand(newRunCommand(), newReplayCommand(), newPlanCommand(), newCompareCommand(), newDataCommand(), newSetsCommand(), newBenchCommand(), newAttackCommand(), newCalibrateCommand(), newCurvesCommand(), newDevicesCommand(), newReproduceCommand(), newGuardCommand())
 	return root
@@ -115,7 +103,7 @@ waves.`,
 func exactly(n int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return bad(fmt.Errorf("%s takes %s; got %d arguments", cmd.CommandPath(), names, len(args)))
+			return intake.UserError(fmt.Errorf("%s takes %s; got %d arguments", cmd.CommandPath(), names, len(args)))
 		}
 		return nil
 	}

@@ -19,9 +19,9 @@ import (
 	"syscall"
 	"testing"
 
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
+	"ringwave/learner/experiment/runfolder"
 )
 
 // In a child process the test binary is the program; with killAt it kills itself

@@ -7,10 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/memory"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner/dataset"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/memory"
+	"ringwave/radio/intake"
 )
 
 // need is a part of the memory that something takes, and the keys that it grows with.
@@ -132,7 +133,7 @@ func checkMemory(c config.Config, needs []need) error {
 	if err != nil {
 		return err
 	}
-	return bad(fmt.Errorf("about %s of memory are needed, %s of them for %s, and %s has %s: lower %s, or set GOMEMLIMIT to what may be taken",
+	return intake.UserError(fmt.Errorf("about %s of memory are needed, %s of them for %s, and %s has %s: lower %s, or set GOMEMLIMIT to what may be taken",
 		bytesText(total), bytesText(most.bytes), keys, there.Of, bytesText(float64(there.Bytes)), strings.Join(most.keys, " or ")))
 }
 

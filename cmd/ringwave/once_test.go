@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
 )
 
 // systemArgs is a small run with keys from the system's generator, key epochs, and

@@ -14,10 +14,10 @@ import (
 	"strings"
 	"testing"
 
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
 	"ringwave/phy"
 	"ringwave/radio"
 	"ringwave/radio/virtual"

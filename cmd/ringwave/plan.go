@@ -10,11 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ringwave/cmd/internal/config"
 	"ringwave/crypto/airhe"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
+	"ringwave/learner/experiment/config"
 	"ringwave/learner/theory"
+	"ringwave/radio/intake"
 )
 
 // plan is what a configuration will need and give, computed without running it.
@@ -134,12 +135,12 @@ func makePlan(ctx context.Context, s *session) (p plan, err error) {
 	}
 	if s.cfg.Channel.Model == modelTHz {
 		if err := p.addLinks(s.cfg); err != nil {
-			return p, bad(err)
+			return p, intake.UserError(err)
 		}
 	}
 	directions, err := learner.ParseDirections(s.cfg.Optimizer.Directions)
 	if err != nil {
-		return p, bad(err)
+		return p, intake.UserError(err)
 	}
 	p.Rho = xmkckks.NoiseFloor(p.Lipschitz, directions.B1(), directions.B2Squared(s.task.model.Dim()), p.DecodedVar/float64(packed), s.cfg.Optimizer.Eta0, s.cfg.Optimizer.Gamma0)
 	return p, p.measure(ctx, s)

@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/aggregate"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/round"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
 	"ringwave/phy"
 	"ringwave/phy/channel"
+	"ringwave/radio/intake"
 )
 
 // protocol is the encrypted aggregator: crypto/round over a ring link, and the
@@ -88,7 +89,7 @@ func newRingLink(root, secret keystream.Seed, gains phy.Gains, ctx *xmkckks.Cont
 		return nil, err
 	}
 	bits, err := checkBits(ring, ctx)
-	return &ringLink{ring, gains, bits}, bad(err)
+	return &ringLink{ring, gains, bits}, intake.UserError(err)
 }
 
 // newLink makes the link that the configuration names, over a channel of which k is

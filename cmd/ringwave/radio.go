@@ -10,12 +10,13 @@ import (
 	"slices"
 	"time"
 
-	"ringwave/cmd/internal/config"
+	"ringwave/learner/experiment/config"
 	"ringwave/phy"
 	"ringwave/phy/modem"
 	"ringwave/radio"
 	"ringwave/radio/array"
 	"ringwave/radio/hackrf"
+	"ringwave/radio/intake"
 	"ringwave/radio/loopback"
 	"ringwave/radio/pluto"
 	"ringwave/radio/rtlsdr"
@@ -101,7 +102,7 @@ const radioPatience = time.Minute
 
 // stoodStill says what to raise where radios wait for each other.
 func (s *session) stoodStill(err error) error {
-	return bad(fmt.Errorf("%w: raise radio.search_seconds, which is %v, and where no room was found the window of the URIs in radio.transmitters", err, s.cfg.Radio.SearchSeconds))
+	return intake.UserError(fmt.Errorf("%w: raise radio.search_seconds, which is %v, and where no room was found the window of the URIs in radio.transmitters", err, s.cfg.Radio.SearchSeconds))
 }
 
 // connect opens the radios of a session that goes over some, once. They live until
@@ -121,7 +122,7 @@ func (s *session) connect(ctx context.Context) error {
 		return err // a caller closes the session
 	}
 	if err := link.connect(ctx, s.cfg, a, cmp.Or(s.patience, radioPatience)); err != nil {
-		return bad(errors.Join(err, a.Close()))
+		return intake.UserError(errors.Join(err, a.Close()))
 	}
 	if s.log != nil {
 		for i, info := range a.Infos() {
@@ -140,7 +141,7 @@ func (s *session) connect(ctx context.Context) error {
 func openArray(ctx context.Context, c config.Config, open registryOf) (a *array.Array, guarded func() error, err error) {
 	permit, err := permitOf(c)
 	if err != nil {
-		return nil, nil, bad(err)
+		return nil, nil, intake.UserError(err)
 	}
 	guarded = func() error { return nil }
 	if open == nil {
@@ -163,7 +164,7 @@ func openArray(ctx context.Context, c config.Config, open registryOf) (a *array.
 		return nil, nil, err
 	}
 	a, err = array.Open(ctx, devices, arrayConfig(c))
-	return a, guarded, bad(err)
+	return a, guarded, intake.UserError(err)
 }
 
 // radioNotes are the sentences that radios ask for, each once.

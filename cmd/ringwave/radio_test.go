@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"ringwave/cmd/internal/config"
+	"ringwave/learner/experiment/config"
 	"ringwave/phy"
 	"ringwave/radio"
 	"ringwave/radio/virtual"

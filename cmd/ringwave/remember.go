@@ -9,11 +9,12 @@ import (
 	"os"
 	"path/filepath"
 
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/aggregate"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
+	"ringwave/radio/intake"
 )
 
 // sendsOnce reports whether a resumed run must not send again what it has sent. With
@@ -91,7 +92,7 @@ func (s *session) remember(from *runfolder.Checkpoint, rows []runfolder.Row) (er
 	s.remembered = r
 	if p := s.cfg.Optimizer.PackedDirections; p > 1 {
 		if r.messages, r.values, err = s.folder.OpenMessages(s.cfg.Optimizer.Rounds, p); err != nil {
-			return place(err)
+			return intake.PathError(err)
 		}
 	}
 	if from == nil {
@@ -103,7 +104,7 @@ func (s *session) remember(from *runfolder.Checkpoint, rows []runfolder.Row) (er
 			continue
 		}
 		if err := r.check(row); err != nil {
-			return bad(fmt.Errorf("%s: %w", s.folder.Path(), err))
+			return intake.UserError(fmt.Errorf("%s: %w", s.folder.Path(), err))
 		}
 		r.rows[row.Round], r.known = row, row.Round
 	}
@@ -152,7 +153,7 @@ func (s *session) checkJournal(rows []runfolder.Row) error {
 	for _, row := range rows {
 		for i := range s.cfg.Devices.Count {
 			if !row.Skipped && !s.journal.HasAnswered(i, uint32(row.Round)) {
-				return bad(fmt.Errorf("%s: no decryption share of device %d in round %d, which %s has: the journal was cut or put back, and devices might answer twice; start a new run", path, i+1, row.Round, runfolder.MetricsName))
+				return intake.UserError(fmt.Errorf("%s: no decryption share of device %d in round %d, which %s has: the journal was cut or put back, and devices might answer twice; start a new run", path, i+1, row.Round, runfolder.MetricsName))
 			}
 		}
 	}
@@ -166,7 +167,7 @@ func (s *session) checkJournal(rows []runfolder.Row) error {
 func (s *session) checkEpoch(from *runfolder.Checkpoint) error {
 	path, j := filepath.Join(s.folder.Path(), journalName), s.journal
 	if systemKeys(s.cfg) && j.NextEpoch() <= from.KeyEpoch {
-		return bad(fmt.Errorf("%s: no key epoch %d, in which the checkpoint was written: the journal was cut or put back, and devices might answer twice; start a new run", path, from.KeyEpoch))
+		return intake.UserError(fmt.Errorf("%s: no key epoch %d, in which the checkpoint was written: the journal was cut or put back, and devices might answer twice; start a new run", path, from.KeyEpoch))
 	}
 	r := s.remembered
 	r.until = r.known
@@ -185,14 +186,14 @@ func (s *session) checkEpoch(from *runfolder.Checkpoint) error {
 func (s *session) requireJournal(path string) error {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return bad(fmt.Errorf("%s is missing: without the record of decryption shares devices might answer twice; start a new run", path))
+		return intake.UserError(fmt.Errorf("%s is missing: without the record of decryption shares devices might answer twice; start a new run", path))
 	}
 	if err != nil {
-		return place(fmt.Errorf("looking at the record of decryption shares: %w", err))
+		return intake.PathError(fmt.Errorf("looking at the record of decryption shares: %w", err))
 	}
 	most := journalRecordBytes * (int64(s.cfg.Devices.Count)*int64(s.cfg.Optimizer.Rounds) + maxSittings)
 	if size := info.Size(); size > most || !info.Mode().IsRegular() {
-		return bad(fmt.Errorf("%s has %d bytes; allowed is a regular file of at most %d bytes, a share of each of the %d devices in each of the %d rounds", path, size, most, s.cfg.Devices.Count, s.cfg.Optimizer.Rounds))
+		return intake.UserError(fmt.Errorf("%s has %d bytes; allowed is a regular file of at most %d bytes, a share of each of the %d devices in each of the %d rounds", path, size, most, s.cfg.Devices.Count, s.cfg.Optimizer.Rounds))
 	}
 	return nil
 }
@@ -216,14 +217,14 @@ func (s *session) openJournal(from *runfolder.Checkpoint) (epoch uint32, first i
 	}
 	s.journal, err = xmkckks.OpenJournal(path, xmkckks.JournalConfig{Limit: sharesPerKey(s.cfg), System: systemKeys(s.cfg)})
 	if err != nil {
-		return 0, 0, place(err)
+		return 0, 0, intake.PathError(err)
 	}
 	first = 1
 	var rows []runfolder.Row
 	if from != nil {
 		first = from.Round + 1
 		if rows, err = runfolder.ReadMetrics(filepath.Join(s.folder.Path(), runfolder.MetricsName), s.cfg.Optimizer.Rounds); err != nil {
-			return 0, 0, place(err)
+			return 0, 0, intake.PathError(err)
 		}
 		if err := s.checkJournal(rows); err != nil {
 			return 0, 0, err
@@ -259,14 +260,14 @@ func (s *session) recall(ctx context.Context, from *runfolder.Checkpoint) error 
 		}
 		line := s.remembered.rows[record.Round]
 		if err := checkRecalled(row(record), line); err != nil {
-			return bad(fmt.Errorf("%s: %w", s.folder.Path(), err))
+			return intake.UserError(fmt.Errorf("%s: %w", s.folder.Path(), err))
 		}
 		clipped += line.Clipped
 	}
 	state := s.trainer.State()
 	state.Clipped = clipped
 	if err := s.trainer.Restore(state); err != nil {
-		return bad(err)
+		return intake.UserError(err)
 	}
 	return s.checkpoint()
 }

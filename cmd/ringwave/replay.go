@@ -14,13 +14,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
 	"ringwave/phy"
 	"ringwave/phy/frame"
 	"ringwave/radio"
+	"ringwave/radio/intake"
 	"ringwave/radio/sigmf"
 )
 
@@ -76,15 +77,15 @@ func replay(ctx context.Context, w io.Writer, what string, flags replayFlags) er
 		list.config = flags.config
 	}
 	if _, err := os.Stat(list.config); errors.Is(err, fs.ErrNotExist) && flags.config == "" && list.bare {
-		return bad(fmt.Errorf("%s: its configuration is not in %s: give it with --config", what, list.config))
+		return intake.UserError(fmt.Errorf("%s: its configuration is not in %s: give it with --config", what, list.config))
 	}
 	c, err := config.Load(list.config, nil)
 	if err != nil {
-		return bad(err)
+		return intake.UserError(err)
 	}
 	// The configuration of a bare recording need not be that which recorded it.
 	if c.Link.Kind != kindWaveform || c.Link.Record == recordNone && !list.bare {
-		return bad(fmt.Errorf("%s: the run was not recorded (link.kind is %s, link.record %s)", list.config, c.Link.Kind, c.Link.Record))
+		return intake.UserError(fmt.Errorf("%s: the run was not recorded (link.kind is %s, link.record %s)", list.config, c.Link.Kind, c.Link.Record))
 	}
 	if !list.bare {
 		if list.recordings, err = recordingsOfRun(what, c.Optimizer.Rounds); err != nil {
@@ -103,7 +104,7 @@ func replay(ctx context.Context, w io.Writer, what string, flags replayFlags) er
 			if r.round >= 0 {
 				err = fmt.Errorf("round %d: %w", r.round, err)
 			}
-			return bad(err)
+			return intake.UserError(err)
 		}
 	}
 	return p.report(w, len(list.recordings), flags.json)
@@ -131,7 +132,7 @@ func recordingsOf(what string) (recordings, error) {
 	if err == nil && info.IsDir() {
 		list := recordings{config: filepath.Join(what, runfolder.ConfigName)}
 		_, err := os.Stat(list.config)
-		return list, place(err)
+		return list, intake.PathError(err)
 	}
 	uri := what
 	if strings.HasSuffix(what, ".sigmf-meta") || strings.HasSuffix(what, ".sigmf-data") {
@@ -139,11 +140,11 @@ func recordingsOf(what string) (recordings, error) {
 			uri = radio.URI{Scheme: fileScheme, Name: what}.String()
 		}
 	} else if err == nil || !strings.Contains(what, ":") {
-		return recordings{}, bad(fmt.Errorf("%s: no run folder and no recording: allowed are a folder, NAME.sigmf-meta, NAME.sigmf-data or file:NAME", what))
+		return recordings{}, intake.UserError(fmt.Errorf("%s: no run folder and no recording: allowed are a folder, NAME.sigmf-meta, NAME.sigmf-data or file:NAME", what))
 	}
 	u, err := radio.ParseURI(uri)
 	if err != nil {
-		return recordings{}, bad(err)
+		return recordings{}, intake.UserError(err)
 	}
 	run := filepath.Dir(filepath.Dir(u.Name)) // of DIR/iq/NAME
 	return recordings{[]recording{{uri, -1}}, filepath.Join(run, runfolder.ConfigName), true}, nil
@@ -153,7 +154,7 @@ func recordingsOf(what string) (recordings, error) {
 func recordingsOfRun(dir string, rounds int) (list []recording, err error) {
 	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName), rounds)
 	if err != nil {
-		return nil, place(err)
+		return nil, intake.PathError(err)
 	}
 	for _, r := range rows {
 		if r.Attempts == 0 {
@@ -163,7 +164,7 @@ func recordingsOfRun(dir string, rounds int) (list []recording, err error) {
 		list = append(list, recording{uri.String(), int64(r.Round)})
 	}
 	if len(list) == 0 {
-		return list, bad(fmt.Errorf("%s: the run has no round to replay", dir))
+		return list, intake.UserError(fmt.Errorf("%s: the run has no round to replay", dir))
 	}
 	return list, nil
 }

@@ -15,11 +15,11 @@ import (
 	"strings"
 	"testing"
 
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
 	"ringwave/phy"
 	"ringwave/phy/zq"
 	"ringwave/radio"

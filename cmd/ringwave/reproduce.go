@@ -15,9 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ringwave/cmd/internal/chart"
-	"ringwave/cmd/internal/report"
-	"ringwave/cmd/internal/runfolder"
+	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/report"
+	"ringwave/learner/experiment/runfolder"
+	"ringwave/radio/intake"
 )
 
 // reproduceFlags are those of reproduce.
@@ -108,7 +109,7 @@ type reproduction struct {
 
 func reproduce(cmd *cobra.Command, flags reproduceFlags) error {
 	if flags.seeds < 0 || flags.cifarSeeds < 1 || flags.rounds < 0 || max(flags.seeds, flags.cifarSeeds) > 1000 {
-		return bad(fmt.Errorf("--seeds %d, --cifar-seeds %d, --rounds %d: allowed are up to 1000 seeds, and no negative number", flags.seeds, flags.cifarSeeds, flags.rounds))
+		return intake.UserError(fmt.Errorf("--seeds %d, --cifar-seeds %d, --rounds %d: allowed are up to 1000 seeds, and no negative number", flags.seeds, flags.cifarSeeds, flags.rounds))
 	}
 	todo, err := chosen(flags.only)
 	if err != nil {
@@ -126,7 +127,7 @@ func reproduce(cmd *cobra.Command, flags reproduceFlags) error {
 	r := &reproduction{flags: flags, dir: flags.out, stderr: cmd.ErrOrStderr(), began: time.Now()}
 	for _, sub := range []string{"cache", "plots"} {
 		if err := os.MkdirAll(filepath.Join(r.dir, sub), 0o755); err != nil {
-			return place(fmt.Errorf("making the report's folder: %w", err))
+			return intake.PathError(fmt.Errorf("making the report's folder: %w", err))
 		}
 	}
 	rep, err := r.write(cmd.Context(), todo)
@@ -168,7 +169,7 @@ func chosen(only []string) ([]chapter, error) {
 	for _, name := range only {
 		k := slices.IndexFunc(all, func(c chapter) bool { return c.name == name })
 		if k < 0 {
-			return nil, bad(fmt.Errorf("--only %s: there is no such chapter; reproduce --help names them", name))
+			return nil, intake.UserError(fmt.Errorf("--only %s: there is no such chapter; reproduce --help names them", name))
 		}
 		todo = append(todo, all[k])
 	}

@@ -15,11 +15,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"ringwave/cmd/internal/chart"
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
+	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
 	"ringwave/radio/intake"
 )
 
@@ -99,7 +99,7 @@ func (r *reproduction) cell(ctx context.Context, j job) (out cellResult, err err
 		return out, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return out, place(fmt.Errorf("%s: %w", path, err))
+		return out, intake.PathError(fmt.Errorf("%s: %w", path, err))
 	}
 	part := filepath.Join(r.dir, "cache", key+".part")
 	if out, err = r.runCell(ctx, j, part); err != nil {
@@ -112,7 +112,7 @@ func (r *reproduction) cell(ctx context.Context, j job) (out cellResult, err err
 		return out, err
 	}
 	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return out, place(err)
+		return out, intake.PathError(err)
 	}
 	return out, nil
 }

@@ -8,10 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/report"
 	"ringwave/learner/dataset"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/report"
 	"ringwave/learner/theory"
+	"ringwave/radio/intake"
 )
 
 // paperCIFAR is the CIFAR-10 experiment of Section VI at the settings that it states,
@@ -290,7 +291,7 @@ func (r *reproduction) cifarAbsent() (bool, error) {
 	if errors.As(err, &missing) {
 		return true, nil
 	}
-	return false, bad(err)
+	return false, intake.UserError(err)
 }
 
 // cifarFetch says how to get the data.

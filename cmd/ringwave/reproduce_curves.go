@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"ringwave/cmd/internal/chart"
-	"ringwave/cmd/internal/report"
+	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/report"
 )
 
 // cifarFigures draws, for each sigma, smoothed training loss and test accuracy.

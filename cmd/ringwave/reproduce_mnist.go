@@ -10,11 +10,11 @@ import (
 
 	"gonum.org/v1/plot/vg"
 
-	"ringwave/cmd/internal/chart"
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/report"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
+	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/report"
 	"ringwave/learner/theory"
 )
 

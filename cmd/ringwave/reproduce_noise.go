@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"ringwave/cmd/internal/report"
+	"ringwave/learner/experiment/report"
 )
 
 // noisySystem is the unencrypted one with the paper's receiver noise.

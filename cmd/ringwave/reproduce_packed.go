@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"ringwave/cmd/internal/chart"
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/report"
+	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/report"
 )
 
 // packedGoal is the test accuracy to which rounds are counted.

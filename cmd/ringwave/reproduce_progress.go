@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"ringwave/cmd/internal/config"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/config"
 )
 
 // chapterProgress says how far a chapter is. A nil one says nothing. It is for several

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"ringwave/cmd/internal/report"
 	"ringwave/crypto/keystream"
 	"ringwave/learner/dataset"
+	"ringwave/learner/experiment/report"
 )
 
 // searchCommand makes the chapter that chooses settings such as those of cifarLearns.

@@ -6,11 +6,11 @@ import (
 	"math"
 	"strings"
 
-	"ringwave/cmd/internal/chart"
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/report"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/report"
 )
 
 // residualSize gives q/Lambda of a parameter set.

@@ -8,11 +8,11 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"ringwave/cmd/internal/report"
 	"ringwave/crypto/airhe"
 	"ringwave/crypto/heairfed"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
+	"ringwave/learner/experiment/report"
 )
 
 // systemFacts is a column of Table I.

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/report"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/report"
 )
 
 // reproduced makes a small report of some chapters and gives its page.

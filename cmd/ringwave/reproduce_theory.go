@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"ringwave/cmd/internal/chart"
-	"ringwave/cmd/internal/report"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/learner"
+	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/report"
+	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/theory"
 	"ringwave/radio/intake"
 )

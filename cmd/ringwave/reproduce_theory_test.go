@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"ringwave/cmd/internal/report"
+	"ringwave/learner/experiment/report"
 )
 
 // Beside the verdict stands by how much the bound is above what was measured.

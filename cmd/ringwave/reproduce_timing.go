@@ -7,9 +7,9 @@ import (
 
 	"github.com/tuneinsight/lattigo/v5/core/rlwe"
 
-	"ringwave/cmd/internal/chart"
-	"ringwave/cmd/internal/report"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/report"
 )
 
 // timedTurns is how many encryptions of either kind are timed, in turns, so that what

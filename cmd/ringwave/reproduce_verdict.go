@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat/combin"
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"ringwave/cmd/internal/report"
+	"ringwave/learner/experiment/report"
 )
 
 // verdictLevel is the p-value below which the paper's number is called different.

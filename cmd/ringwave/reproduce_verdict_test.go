@@ -9,7 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"ringwave/cmd/internal/report"
+	"ringwave/learner/experiment/report"
 )
 
 // mnistTests is the number of MNIST's test images of 0 and 1.

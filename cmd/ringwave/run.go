@@ -14,9 +14,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/learner"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
+	"ringwave/radio/intake"
 )
 
 // configFlags are what run and plan share.
@@ -42,7 +43,7 @@ func (f *configFlags) load(cmd *cobra.Command, path string) (config.Config, erro
 		set = append(set, fmt.Sprintf("experiment.seed=%d", f.seed))
 	}
 	c, err := config.Load(path, set)
-	return c, bad(err)
+	return c, intake.UserError(err)
 }
 
 func newRunCommand() *cobra.Command {
@@ -75,7 +76,7 @@ machine.`,
 			if resume != "" {
 				for _, name := range []string{"set", "seed", "out"} {
 					if cmd.Flags().Changed(name) {
-						return bad(fmt.Errorf("--%s cannot go with --resume: a run goes on as it began", name))
+						return intake.UserError(fmt.Errorf("--%s cannot go with --resume: a run goes on as it began", name))
 					}
 				}
 				s, err := resumeSession(cmd.Context(), resume, flags.data)
@@ -136,8 +137,7 @@ func runSession(cmd *cobra.Command, s *session, asJSON bool) (err error) {
 		fmt.Fprintf(stderr, "Stopped after round %d of %d. Go on with:\n  ringwave run --resume %s\n", s.trainer.State().Round, s.cfg.Optimizer.Rounds, dir)
 		return err
 	}
-	var input badInput
-	if errors.As(err, &input) {
+	if intake.IsUserError(err) {
 		return err
 	}
 	var spoilt unusable

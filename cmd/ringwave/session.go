@@ -10,19 +10,19 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
-	"ringwave/cmd/internal/chart"
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/round"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
+	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
 	"ringwave/phy"
 	"ringwave/phy/channel"
 	"ringwave/radio"
+	"ringwave/radio/intake"
 )
 
 // journalName is the run folder's record of decryption shares.
@@ -63,16 +63,6 @@ type session struct {
 	began  time.Time
 }
 
-// place classes an error of the run folder: a name that is not there or not free
-// is the user's to mend, a failing disk is not.
-func place(err error) error {
-	var errno syscall.Errno
-	if errors.As(err, &errno) && !slices.Contains([]syscall.Errno{syscall.ENOENT, syscall.ENOTDIR, syscall.EISDIR, syscall.EACCES, syscall.EEXIST, syscall.EROFS, syscall.ENAMETOOLONG}, errno) {
-		return err
-	}
-	return bad(err)
-}
-
 // newSession checks and loads all that a run needs, and writes nothing.
 func newSession(cfg config.Config, dataDir string) (*session, error) {
 	return newSessionIn("", cfg, dataDir)
@@ -97,7 +87,7 @@ func newSessionIn(dir string, cfg config.Config, dataDir string) (*session, erro
 			return nil, err
 		}
 		if err := checkWaveform(cfg, s.links(), d); err != nil {
-			return nil, bad(err)
+			return nil, intake.UserError(err)
 		}
 		s.design = &d
 	}
@@ -193,17 +183,17 @@ func (s *session) linkSecret() (keystream.Seed, error) {
 // go off.
 func (s *session) create(ctx context.Context, dir string) (err error) {
 	if s.folder, err = runfolder.Create(dir); err != nil {
-		return place(err)
+		return intake.PathError(err)
 	}
 	encoded, err := s.cfg.Encode()
 	if err != nil {
 		return err
 	}
 	if err := s.folder.WriteAtomic(runfolder.ConfigName, encoded); err != nil {
-		return place(err)
+		return intake.PathError(err)
 	}
 	if err := s.keepCalibration(); err != nil {
-		return place(err)
+		return intake.PathError(err)
 	}
 	if encrypts(s.cfg) {
 		secret, err := newLinkSecret(s.cfg, s.root)
@@ -211,14 +201,14 @@ func (s *session) create(ctx context.Context, dir string) (err error) {
 			return err
 		}
 		if err := keepLinkSecret(dir, s.cfg, secret); err != nil {
-			return place(err)
+			return intake.PathError(err)
 		}
 	}
 	if err := s.folder.WriteManifest(s.manifest()); err != nil {
-		return place(err)
+		return intake.PathError(err)
 	}
 	if s.metrics, err = s.folder.CreateMetrics(); err != nil {
-		return place(err)
+		return intake.PathError(err)
 	}
 	if err := s.open(ctx, nil); err != nil {
 		return err
@@ -235,7 +225,7 @@ func (s *session) create(ctx context.Context, dir string) (err error) {
 // the run goes on behind it.
 func (s *session) open(ctx context.Context, from *runfolder.Checkpoint) (err error) {
 	if s.log, err = s.folder.OpenLog(); err != nil {
-		return place(err)
+		return intake.PathError(err)
 	}
 	epoch, firstRound := uint32(0), 1
 	var guard xmkckks.Guard
@@ -251,7 +241,7 @@ func (s *session) open(ctx context.Context, from *runfolder.Checkpoint) (err err
 	s.began = time.Now()
 	// Before restore, whose checkpoint keeps what the gains have shown.
 	if err := s.watchGains(from); err != nil {
-		return bad(err)
+		return intake.UserError(err)
 	}
 	if from != nil {
 		if err := s.restore(ctx, from); err != nil {
@@ -263,7 +253,7 @@ func (s *session) open(ctx context.Context, from *runfolder.Checkpoint) (err err
 			return err
 		}
 		if err := s.protocol.link.record(s.folder.Path()); err != nil {
-			return place(err)
+			return intake.PathError(err)
 		}
 		what := "attempt void"
 		if runsUnchecked(s.cfg) {
@@ -283,7 +273,7 @@ func (s *session) restore(ctx context.Context, from *runfolder.Checkpoint) error
 		Repeated: from.Repeated, Skipped: from.Skipped, Clipped: from.Clipped,
 	})
 	if err != nil || s.remembered == nil {
-		return bad(err)
+		return intake.UserError(err)
 	}
 	return s.recall(ctx, from)
 }
@@ -318,7 +308,7 @@ func (s *session) dataFiles() []runfolder.DataFile {
 func resumeSession(ctx context.Context, dir, dataDir string) (*session, error) {
 	folder, err := runfolder.Open(dir)
 	if err != nil {
-		return nil, place(err)
+		return nil, intake.PathError(err)
 	}
 	s, err := sessionIn(folder, dataDir)
 	if err != nil {
@@ -336,7 +326,7 @@ func resumeSession(ctx context.Context, dir, dataDir string) (*session, error) {
 func sessionIn(folder *runfolder.Folder, dataDir string) (*session, error) {
 	cfg, err := config.Load(filepath.Join(folder.Path(), runfolder.ConfigName), nil)
 	if err != nil {
-		return nil, bad(err)
+		return nil, intake.UserError(err)
 	}
 	s, err := newSessionIn(folder.Path(), cfg, dataDir)
 	if err != nil {
@@ -351,10 +341,10 @@ func (s *session) resume(ctx context.Context) error {
 	folder := s.folder
 	point, err := folder.LoadCheckpoint()
 	if err != nil {
-		return place(err)
+		return intake.PathError(err)
 	}
 	if s.digest != point.ConfigDigest {
-		return bad(fmt.Errorf("%s: the checkpoint belongs to another configuration (digest %.16s…, that of %s is %.16s…), or to a version of the program with other settings: restore the file, or go on with that version, or start a new run",
+		return intake.UserError(fmt.Errorf("%s: the checkpoint belongs to another configuration (digest %.16s…, that of %s is %.16s…), or to a version of the program with other settings: restore the file, or go on with that version, or start a new run",
 			filepath.Join(folder.Path(), runfolder.CheckpointName), point.ConfigDigest, runfolder.ConfigName, s.digest))
 	}
 	if err := s.sameData(); err != nil {
@@ -365,7 +355,7 @@ func (s *session) resume(ctx context.Context) error {
 		open = folder.OpenMetricsAfter
 	}
 	if s.metrics, err = open(point.MetricsOffset, point.MetricsDigest); err != nil {
-		return place(err)
+		return intake.PathError(err)
 	}
 	s.before = time.Duration(point.Seconds * float64(time.Second))
 	if err := s.open(ctx, &point); err != nil {
@@ -383,10 +373,10 @@ func (s *session) resume(ctx context.Context) error {
 func (s *session) sameData() error {
 	m, err := s.folder.ReadManifest()
 	if err != nil {
-		return place(err)
+		return intake.PathError(err)
 	}
 	if !slices.Equal(m.Data, s.dataFiles()) {
-		return bad(fmt.Errorf("%s: the data found now are not those that the run began with (%d files then, %d now, or other checksums): point --data or RINGWAVE_DATA at them",
+		return intake.UserError(fmt.Errorf("%s: the data found now are not those that the run began with (%d files then, %d now, or other checksums): point --data or RINGWAVE_DATA at them",
 			s.folder.Path(), len(m.Data), len(s.task.files)))
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"ringwave/cmd/internal/runfolder"
+	"ringwave/learner/experiment/runfolder"
 )
 
 // signalled starts the program with the arguments of a run into dir and sends it signals

@@ -3,8 +3,8 @@ package main
 import (
 	"math/rand/v2"
 
-	"ringwave/cmd/internal/config"
 	"ringwave/crypto/keystream"
+	"ringwave/learner/experiment/config"
 	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"

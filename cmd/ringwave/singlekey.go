@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"math"
 
-	"ringwave/cmd/internal/config"
 	"ringwave/crypto/aggregate"
 	"ringwave/crypto/airhe"
 	"ringwave/crypto/heairfed"
 	"ringwave/crypto/keystream"
 	"ringwave/learner"
+	"ringwave/learner/experiment/config"
+	"ringwave/radio/intake"
 )
 
 // The values of experiment.aggregator of the systems of Table I that encrypt under one
@@ -43,7 +44,7 @@ func (t *task) gradientTrainer(c config.Config, a learner.Aggregator, root keyst
 	}
 	task.Aggregator = a
 	trainer, err := learner.NewGradientTrainer(cfg, task)
-	return trainer, bad(err)
+	return trainer, intake.UserError(err)
 }
 
 // symbolNoise gives the deviation of the receiver noise against a device of gain 1 at
@@ -54,13 +55,13 @@ func symbolNoise(l config.Link) float64 { return math.Pow(10, -l.SNRdB/20) }
 func newHEAirFed(c config.Config, root keystream.Seed, gains aggregate.Gains, dim int) (*heairfed.Aggregator, error) {
 	fading, err := heairfed.ParseFading(c.Channel.AntennaFading)
 	if err != nil {
-		return nil, bad(err)
+		return nil, intake.UserError(err)
 	}
 	a, err := heairfed.New(heairfed.Config{
 		Devices: c.Devices.Count, Dim: dim, Antennas: c.Channel.Antennas, Fading: fading,
 		PilotStd: c.Channel.PilotStd, NoiseStd: symbolNoise(c.Link), Clip: c.Encryption.DeltaMax,
 	}, gains, root.Derive("heairfed"))
-	return a, bad(err)
+	return a, intake.UserError(err)
 }
 
 // heairfedFacts says what a round takes.
@@ -75,7 +76,7 @@ func newAirHE(c config.Config, root keystream.Seed, gains aggregate.Gains) (*air
 		Devices: c.Devices.Count, DeltaMax: c.Encryption.DeltaMax,
 		PilotStd: c.Channel.PilotStd, NoiseStd: symbolNoise(c.Link),
 	}, gains, root.Derive("airhe"))
-	return a, bad(err)
+	return a, intake.UserError(err)
 }
 
 // airheFacts says what a round takes.

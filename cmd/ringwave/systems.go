@@ -6,17 +6,18 @@ import (
 	"math"
 	"slices"
 
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/aggregate"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/mismatch"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
 	"ringwave/learner/dataset"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
 	"ringwave/phy"
 	"ringwave/phy/channel"
 	"ringwave/phy/equalise"
+	"ringwave/radio/intake"
 )
 
 // The values of experiment.aggregator that stand for systems which the paper compares
@@ -71,7 +72,7 @@ func ringGains(c config.Config, root keystream.Seed, ch *channel.Channel) (phy.G
 		return ch, nil
 	}
 	gains, err := equalise.New(ch, method, c.Channel.PilotStd, root.Derive("pilots"))
-	return gains, bad(err)
+	return gains, intake.UserError(err)
 }
 
 // intended replaces a link's moments by those of the gains that pre-equalisation is

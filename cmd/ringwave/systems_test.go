@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
 )
 
 const fig4Config = "../../hw-configs/fig4-zf.toml"

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"ringwave/cmd/internal/config"
+	"ringwave/learner/experiment/config"
 	"ringwave/radio"
 )
 

@@ -12,14 +12,15 @@ import (
 	"testing"
 	"time"
 
-	"ringwave/cmd/internal/config"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/round"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
+	"ringwave/learner/experiment/config"
 	"ringwave/phy"
 	"ringwave/phy/channel"
 	"ringwave/radio"
+	"ringwave/radio/intake"
 	"ringwave/radio/loopback"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
@@ -424,8 +425,7 @@ func TestRunEndsOutOfReach(t *testing.T) {
 		return begin(slot, at)
 	}
 	err := r.s.train(t.Context(), func(learner.Record) {})
-	var input badInput
-	if !errors.Is(err, phy.ErrStalled) || !errors.As(err, &input) || !strings.Contains(err.Error(), "raise radio.search_seconds, which is 0") {
+	if !errors.Is(err, phy.ErrStalled) || !intake.IsUserError(err) || !strings.Contains(err.Error(), "raise radio.search_seconds, which is 0") {
 		t.Error(err)
 	}
 	if !lost {

@@ -7,10 +7,10 @@ import (
 	"math"
 	"math/cmplx"
 
-	"ringwave/cmd/internal/config"
-	"ringwave/cmd/internal/runfolder"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
 	"ringwave/phy"
 	"ringwave/phy/bench"
 	"ringwave/phy/channel"
@@ -19,6 +19,7 @@ import (
 	"ringwave/phy/modem"
 	"ringwave/radio"
 	"ringwave/radio/array"
+	"ringwave/radio/intake"
 	"ringwave/radio/loopback"
 )
 
@@ -140,7 +141,7 @@ func newWaveLink(c config.Config, root, secret keystream.Seed, ch *channel.Chann
 		group: groupSize(c), regime: regimeOf(c), sampleRate: c.Link.SampleRateHz, samplesPerSymbol: c.Link.SamplesPerSymbol,
 	}
 	if err := l.build(c, root, secret, ch, k, ctx); err != nil {
-		return nil, bad(fmt.Errorf("waveform link: %w", errors.Join(err, l.close())))
+		return nil, intake.UserError(fmt.Errorf("waveform link: %w", errors.Join(err, l.close())))
 	}
 	return l, nil
 }

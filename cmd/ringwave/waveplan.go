@@ -7,13 +7,14 @@ import (
 	"math"
 	"slices"
 
-	"ringwave/cmd/internal/config"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/config"
 	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
 	"ringwave/phy/rounds"
 	"ringwave/phy/trial"
+	"ringwave/radio/intake"
 )
 
 // wavePlan is what a waveform link will need and give.
@@ -86,7 +87,7 @@ func roundingOf(c config.Config, ch *channel.Channel) (rounding, error) {
 	m := modemConfig(c.Link)
 	scale, err := symbolScale(c)
 	if err != nil {
-		return rounding{}, bad(fmt.Errorf("waveform link: %w", err))
+		return rounding{}, intake.UserError(fmt.Errorf("waveform link: %w", err))
 	}
 	noiseStd := receiverNoise(c.Link, scale)
 	unit := scale * levelOf(c, ch)
@@ -322,7 +323,7 @@ func planGroup(ctx context.Context, s *session, size int, layout rounds.Layout) 
 		return groupPlan{}, errInterrupted
 	}
 	if err != nil {
-		return groupPlan{}, bad(fmt.Errorf("simulating groups of %d: %w", size, err))
+		return groupPlan{}, intake.UserError(fmt.Errorf("simulating groups of %d: %w", size, err))
 	}
 	var once, all trial.Tally
 	for _, attempts := range simulated {

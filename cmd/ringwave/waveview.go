@@ -3,8 +3,8 @@ package main
 import (
 	"math"
 
-	"ringwave/cmd/internal/chart"
-	"ringwave/cmd/internal/runfolder"
+	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/runfolder"
 	"ringwave/phy"
 	"ringwave/phy/modem"
 )

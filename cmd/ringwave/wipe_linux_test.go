@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"ringwave/cmd/internal/config"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/secret/secrettest"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/config"
 )
 
 // The seeds of a run's secrets are searched for in the process's own memory: while it

@@ -10,7 +10,7 @@ import (
 	"github.com/mjibson/go-dsp/window"
 	"gonum.org/v1/gonum/floats"
 
-	"ringwave/cmd/internal/runfolder"
+	"ringwave/learner/experiment/runfolder"
 )
 
 // LinkView is one frame as a receiver had it. What is empty is not drawn.

@@ -10,7 +10,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"ringwave/cmd/internal/runfolder"
+	"ringwave/learner/experiment/runfolder"
 )
 
 // testRun gives n rounds such as a run has: accuracy every tenth round, the

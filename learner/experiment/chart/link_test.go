@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"ringwave/cmd/internal/runfolder"
+	"ringwave/learner/experiment/runfolder"
 )
 
 // A tone of power 1/4 is a line at its frequency; the density's sum over all

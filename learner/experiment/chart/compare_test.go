@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"ringwave/cmd/internal/runfolder"
+	"ringwave/learner/experiment/runfolder"
 )
 
 func files(dir string, plots []Plot) []string {
