@@ -54,7 +54,7 @@ func cornerImages(t *testing.T, trainImages, testImages, wrong int) []string {
 // and in summary.json, by differences of losses and by gradients.
 func TestAccuracyIsThatOfTheTestSet(t *testing.T) {
 	images := cornerImages(t, 80, 150, 90)
-	for _, aggregator := range []string{aggregatorDigital, aggregatorHEAirFed} {
+	for _, aggregator := range []string{config.Digital, config.HEAirFed} {
 		dir := filepath.Join(t.TempDir(), "run")
 		mustRun(t, slices.Concat([]string{"run", fig4Config, "--out", dir}, images, []string{
 			"--set", "experiment.aggregator=" + aggregator, "--set", "devices.count=2", "--set", "optimizer.rounds=30",
@@ -96,7 +96,7 @@ func TestSetsAreDisjoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		loaded, err := loadTask(c, test.dir, keystream.FromInteger(1), nil)
+		loaded, err := Lab{Data: test.dir}.LoadTask(c, keystream.FromInteger(1), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -89,7 +89,7 @@ func calibratedIn(t *testing.T, c config.Config, rounds int) (advice.Advice, str
 // device may be said to disagree with what is known of it.
 func readAtOnce(t *testing.T, c config.Config) int {
 	t.Helper()
-	s, err := newSession(c, "")
+	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -126,7 +126,7 @@ func (f *calibrateFlags) begin(cmd *cobra.Command, args []string) (*calibrator, 
 // newCalibrator checks what needs no bench, so that nothing is written where that is
 // wrong.
 func newCalibrator(c config.Config) (*calibrator, error) {
-	if c.Experiment.Aggregator == aggregatorDigital {
+	if c.System().Ideal {
 		return nil, intake.UserError(fmt.Errorf("experiment.aggregator is %q, whose channel is ideal: there is nothing to calibrate", c.Experiment.Aggregator))
 	}
 	if _, err := soundingConfig(c); err != nil {

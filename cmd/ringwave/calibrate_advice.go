@@ -77,7 +77,7 @@ func adviceOptions(c config.Config, root keystream.Seed) (advice.Options, error)
 // ownWay gives the way in which a configuration runs the protocol; nil if it does so
 // over no waveform.
 func ownWay(c config.Config) (*advice.Own, error) {
-	if !isWaveform(c) {
+	if !c.OverWaveform() {
 		return nil, nil
 	}
 	p, form, err := parameterSet(c.Encryption)

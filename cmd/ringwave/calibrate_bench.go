@@ -74,7 +74,7 @@ func soundingConfig(c config.Config) (sounder.Config, error) {
 // over the radios of a configuration: each frame on the air, and the lead by which it
 // is put off. 0 stands for a link without frames.
 func roundSeconds(c config.Config, root keystream.Seed) (float64, error) {
-	if !isWaveform(c) {
+	if !c.OverWaveform() {
 		return 0, nil
 	}
 	c.Calibration.File = "" // it changes no frame's length
@@ -187,7 +187,7 @@ func (b *soundedBench) simulate(c config.Config, root keystream.Seed) error {
 
 // connect opens radios.
 func (b *soundedBench) connect(ctx context.Context, c config.Config, devices registryOf, patience time.Duration) error {
-	a, guarded, err := openArray(ctx, c, devices)
+	a, guarded, err := openArray(ctx, c, devices, startGuard)
 	if err != nil {
 		return err
 	}

@@ -468,7 +468,7 @@ func TestLooksSpanARound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newSession(c, "")
+	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -549,7 +549,7 @@ func TestRunByACalibrationOverRadios(t *testing.T) {
 // turnTwice opens and closes the boards' streams, which gives them new phases.
 func (b *airBench) turnTwice(t testing.TB) {
 	t.Helper()
-	a, _, err := openArray(t.Context(), b.config(t), b.registry)
+	a, _, err := openArray(t.Context(), b.config(t), b.registry, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -629,11 +629,11 @@ func TestRunRefusesAnotherBenchsCalibration(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := boardsAir(t, devices, c.first, true)
 			cfg := airConfig(t, devices, 1, slices.Concat(b.set, []string{"calibration.file=" + c.path}, c.set)...)
-			s, err := newSession(cfg, "")
+			s, err := New(cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.devices, s.patience = b.registry, boardPatience
+			s.lab.Radios, s.patience = b.registry, boardPatience
 			defer s.abandon()
 			err = s.create(t.Context(), filepath.Join(t.TempDir(), "run"))
 			if err == nil || !intake.IsUserError(err) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), c.path) {
@@ -658,11 +658,11 @@ func TestQuickCalibrationOfAChangedLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := airConfig(t, devices, 1, slices.Concat(b.set, []string{"calibration.file=" + filepath.Join(dir, calibrationName)})...)
-	s, err := newSession(c, "")
+	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.devices, s.patience = b.registry, boardPatience
+	s.lab.Radios, s.patience = b.registry, boardPatience
 	defer s.abandon()
 	if err := s.create(t.Context(), filepath.Join(t.TempDir(), "run")); err == nil || !strings.Contains(err.Error(), "mu of device 2 is") || !strings.Contains(err.Error(), "calibrate this bench") {
 		t.Errorf("%v", err)

@@ -347,7 +347,7 @@ func TestOneFileForAllSeeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := newSession(c, ""); err != nil {
+		if _, err := New(c); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 	}
@@ -358,12 +358,12 @@ func TestOneFileForAllSeeds(t *testing.T) {
 func TestNegativeMean(t *testing.T) {
 	set := []string{"channel.mean_per_device=[1, -1, 1, 1, -0.5, 1, 1, 2]", "calibration.blocks=100", "calibration.looks=1"}
 	file := filepath.Join(calibrate(t, loopbackConfig, set...), calibrationName)
-	for _, aggregator := range []string{aggregatorXMK, aggregatorNone} {
+	for _, aggregator := range []string{config.XMKCKKS, config.Plain} {
 		c, err := config.Load(loopbackConfig, append(set, "calibration.file="+file, "task.dataset=strokes", "experiment.aggregator="+aggregator))
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := newSession(c, "")
+		s, err := New(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -427,7 +427,7 @@ func TestRunKeepsItsCalibration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newSessionIn(whole, c, "")
+	s, err := newSessionIn(Lab{}, whole, c)
 	if err != nil {
 		t.Fatal(err)
 	}

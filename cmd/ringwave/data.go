@@ -41,7 +41,7 @@ func fetchData(cmd *cobra.Command, name, dir string) error {
 		return intake.UserError(err)
 	}
 	if dir == "" {
-		cache := dataCache()
+		cache := DataCache()
 		if cache == "" {
 			return intake.UserError(fmt.Errorf("the system names no cache folder: give one with --dir"))
 		}

@@ -23,13 +23,6 @@ import (
 	"ringwave/radio/intake"
 )
 
-// The values of experiment.aggregator.
-const (
-	aggregatorNone    = "none"
-	aggregatorDigital = "digital"
-	aggregatorXMK     = "xmk-ckks"
-)
-
 // task is what is learned, loaded.
 type task struct {
 	name         string // of the data set in use
@@ -41,15 +34,15 @@ type task struct {
 	shards       [][]int
 }
 
-// loadTask loads the data set of a configuration, or its fallback: but not where
-// the user has said where the data are. Design is nil without encryption.
-func loadTask(c config.Config, dataDir string, root keystream.Seed, design *xmkckks.Design) (*task, error) {
+// LoadTask loads the data set of a configuration, or its fallback: but not where the user
+// has said where the data are. Design is nil without encryption.
+func (l Lab) LoadTask(c config.Config, root keystream.Seed, design *xmkckks.Design) (*task, error) {
 	t := &task{name: c.Task.Dataset}
-	err := t.load(c, dataDir, root, design)
+	err := t.load(l, c, root, design)
 	var missing *dataset.MissingError
-	if errors.As(err, &missing) && dataDir == "" && c.Task.Fallback != "" && c.Task.Fallback != t.name {
+	if errors.As(err, &missing) && l.Data == "" && c.Task.Fallback != "" && c.Task.Fallback != t.name {
 		t.name, t.fallbackUsed, t.missing = c.Task.Fallback, true, err
-		err = t.load(c, dataDir, root, design)
+		err = t.load(l, c, root, design)
 	}
 	if err != nil {
 		return nil, intake.UserError(err)
@@ -63,82 +56,113 @@ func loadTask(c config.Config, dataDir string, root keystream.Seed, design *xmkc
 	if err != nil {
 		return nil, intake.UserError(fmt.Errorf("sharing out %s: %w", t.name, err))
 	}
-	t.model, err = newModel(c.Task, t.train)
+	t.model, err = l.newModel(c.Task, t.train)
 	return t, intake.UserError(err)
 }
 
-// newModel gives the model of a configuration for samples such as those of the set.
-func newModel(c config.Task, set *dataset.Set) (m model.Model, err error) {
-	if c.Model == "lenet" {
-		path, err := kernel.Choose(os.Getenv(kernel.Environment))
-		if err != nil {
-			return nil, err
-		}
-		m = model.NewLeNet(path)
-	} else if m, err = model.NewLogistic(set.Dim); err != nil {
+// newModel returns the model of a configuration for samples such as those of the set.
+func (l Lab) newModel(c config.Task, set *dataset.Set) (model.Model, error) {
+	kind, err := l.model(c.Model)
+	if err != nil {
 		return nil, err
 	}
-	if c.Loss == "sum" {
+	m, err := kind.New(c, set)
+	if err == nil && c.Loss == "sum" {
 		m = model.BatchSum(m)
 	}
-	return m, nil
+	return m, err
+}
+
+// models returns those that every Lab knows.
+func models() []Model {
+	return []Model{
+		{"logistic", func(_ config.Task, set *dataset.Set) (model.Model, error) { return model.NewLogistic(set.Dim) }},
+		{"lenet", func(config.Task, *dataset.Set) (model.Model, error) {
+			path, err := kernel.Choose(os.Getenv(kernel.Environment))
+			if err != nil {
+				return nil, err
+			}
+			return model.NewLeNet(path), nil
+		}},
+	}
 }
 
 // load loads the data set, if all that the run needs fits into memory.
-func (t *task) load(c config.Config, dataDir string, root keystream.Seed, design *xmkckks.Design) error {
-	if t.name == "strokes" {
-		if err := t.fits(c, design, dataset.StrokesExtent(c.Task.StrokesTrain, c.Task.StrokesTest)); err != nil {
-			return err
-		}
-		train, test, err := dataset.Strokes(root.Derive("strokes"), c.Task.StrokesTrain, c.Task.StrokesTest)
-		if err != nil {
-			return err
-		}
-		if t.train, err = train.Binary(c.Task.Classes); err != nil {
-			return err
-		}
-		t.test, err = test.Binary(c.Task.Classes)
-		return err
-	}
-	if t.name == "cifar10" {
-		return t.loadCIFAR10(c, dataDir, design)
-	}
-	source, err := idxSource(t.name, c.Task, dataDir)
+func (t *task) load(l Lab, c config.Config, root keystream.Seed, design *xmkckks.Design) error {
+	kind, err := l.dataSet(t.name)
 	if err != nil {
 		return err
 	}
-	extent, err := source.Extent(c.Task.Classes)
-	if err == nil {
-		if err := t.fits(c, design, extent); err != nil {
-			return err
-		}
-	}
-	loaded, err := source.Binary(c.Task.Classes)
-	if err != nil {
-		return err
-	}
-	t.train, t.test, t.files = loaded.Train, loaded.Test, loaded.Files
-	return nil
-}
-
-// fits refuses a run on the data set in use that does not fit into memory.
-func (t *task) fits(c config.Config, design *xmkckks.Design, data dataset.Extent) error {
 	c.Task.Dataset = t.name
-	return checkMemory(c, needed(c, design, data))
+	loaded, err := kind.Load(Request{
+		Task: c.Task, Data: l.Data, Seed: root.Derive(t.name),
+		Fits: func(e dataset.Extent) error { return checkMemory(c, needed(c, design, e)) },
+	})
+	t.train, t.test, t.files = loaded.Train, loaded.Test, loaded.Files
+	return err
 }
 
-// idxSource finds the four files of a data set of a name, or those of the configuration.
-func idxSource(name string, c config.Task, dataDir string) (dataset.Source, error) {
-	if name == "idx" {
-		return dataset.Source{Paths: dataset.Paths{
-			TrainImages: c.TrainImages, TrainLabels: c.TrainLabels,
-			TestImages: c.TestImages, TestLabels: c.TestLabels,
-		}}, nil
+// dataSets returns those that every Lab knows.
+func dataSets() []DataSet {
+	return []DataSet{
+		{"strokes", loadStrokes},
+		{"cifar10", func(r Request) (dataset.Task, error) {
+			roots, _ := dataRoots(r.Data)
+			source, err := dataset.FindCIFAR10(roots)
+			if err != nil {
+				return dataset.Task{}, err
+			}
+			return loadBinary(r, source)
+		}},
+		{"mnist", func(r Request) (dataset.Task, error) {
+			roots, cache := dataRoots(r.Data)
+			source, err := dataset.Find("mnist", roots)
+			if err != nil {
+				return dataset.Task{}, err
+			}
+			source.Verify = cache != "" && source.Root == cache
+			return loadBinary(r, source)
+		}},
+		{"idx", func(r Request) (dataset.Task, error) {
+			return loadBinary(r, dataset.Source{Paths: dataset.Paths{
+				TrainImages: r.Task.TrainImages, TrainLabels: r.Task.TrainLabels,
+				TestImages: r.Task.TestImages, TestLabels: r.Task.TestLabels,
+			}})
+		}},
 	}
-	roots, cache := dataRoots(dataDir)
-	source, err := dataset.Find(name, roots)
-	source.Verify = cache != "" && source.Root == cache
-	return source, err
+}
+
+// loadStrokes makes the built-in set.
+func loadStrokes(r Request) (out dataset.Task, err error) {
+	if err := r.Fits(dataset.StrokesExtent(r.Task.StrokesTrain, r.Task.StrokesTest)); err != nil {
+		return out, err
+	}
+	train, test, err := dataset.Strokes(r.Seed, r.Task.StrokesTrain, r.Task.StrokesTest)
+	if err != nil {
+		return out, err
+	}
+	if out.Train, err = train.Binary(r.Task.Classes); err != nil {
+		return out, err
+	}
+	out.Test, err = test.Binary(r.Task.Classes)
+	return out, err
+}
+
+// loadBinary loads two classes from files, if what they need fits.
+func loadBinary(r Request, source interface {
+	Extent(classes [2]int) (dataset.Extent, error)
+	Binary(classes [2]int) (*dataset.Task, error)
+}) (out dataset.Task, err error) {
+	if extent, err := source.Extent(r.Task.Classes); err == nil {
+		if err := r.Fits(extent); err != nil {
+			return out, err
+		}
+	}
+	loaded, err := source.Binary(r.Task.Classes)
+	if err != nil {
+		return out, err
+	}
+	return *loaded, nil
 }
 
 // unpublished says that files that go by a published set's name are not, or are not
@@ -167,50 +191,6 @@ func (t *task) unpublished() string {
 	return ""
 }
 
-func (t *task) loadCIFAR10(c config.Config, dataDir string, design *xmkckks.Design) error {
-	roots, _ := dataRoots(dataDir)
-	source, err := dataset.FindCIFAR10(roots)
-	if err != nil {
-		return err
-	}
-	extent, err := source.Extent(c.Task.Classes)
-	if err == nil {
-		if err := t.fits(c, design, extent); err != nil {
-			return err
-		}
-	}
-	loaded, err := source.Binary(c.Task.Classes)
-	if err != nil {
-		return err
-	}
-	t.train, t.test, t.files = loaded.Train, loaded.Test, loaded.Files
-	return nil
-}
-
-// dataRoots gives where data sets are looked for, in order, and the user's
-// cache among them ("" where the system names none).
-func dataRoots(flag string) (roots []string, cache string) {
-	if flag != "" {
-		roots = append(roots, flag)
-	}
-	if dir := os.Getenv("RINGWAVE_DATA"); dir != "" {
-		roots = append(roots, dir)
-	}
-	if cache = dataCache(); cache != "" {
-		roots = append(roots, cache)
-	}
-	return roots, cache
-}
-
-// dataCache gives the folder that "data fetch" fills.
-func dataCache() string {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(dir, "ringwave", "data")
-}
-
 // stepLaws gives the laws of eta and gamma.
 func stepLaws(o config.Optimizer) (eta, gamma learner.StepLaw) {
 	if o.StepLaw == "theorem2" {
@@ -220,14 +200,18 @@ func stepLaws(o config.Optimizer) (eta, gamma learner.StepLaw) {
 }
 
 // trainer makes the training loop around an aggregator.
-func (t *task) trainer(c config.Config, a learner.Aggregator, root keystream.Seed) (*learner.Trainer, error) {
+func (t *task) trainer(c config.Config, a learner.Aggregator, root keystream.Seed) (trainer, error) {
 	cfg, task, err := t.learning(c, root)
 	if err != nil {
 		return nil, err
 	}
 	task.Aggregator = a
-	trainer, err := learner.New(cfg, task)
-	return trainer, intake.UserError(err)
+	if c.System().Gradients {
+		g, err := learner.NewGradientTrainer(cfg, task)
+		return g, intake.UserError(err)
+	}
+	z, err := learner.New(cfg, task)
+	return z, intake.UserError(err)
 }
 
 // learning gives what is trained and how, but for the aggregator.
@@ -241,7 +225,7 @@ func (t *task) learning(c config.Config, root keystream.Seed) (learner.Config, l
 		Rounds: c.Optimizer.Rounds, BatchSize: c.Optimizer.BatchSize, Directions: directions,
 		Eta: eta, Gamma: gamma, EvalEvery: c.Optimizer.EvaluateEvery,
 		Packed: c.Optimizer.PackedDirections, PairLoss: c.Optimizer.TrainLoss == "pairs", Clip: c.Optimizer.Clip,
-		Estimator: estimatorOf(c), Overflow: runsUnchecked(c),
+		Estimator: estimatorOf(c), Overflow: c.System().Unchecked,
 	}
 	return cfg, learner.Task{
 		Model: t.model, Train: t.train, Test: t.test, Shards: t.shards, Seed: root.Derive("learner"),
@@ -265,7 +249,7 @@ func newChannel(c config.Config, root keystream.Seed) (*channel.Channel, error) 
 
 // channelConfig gives a channel without its devices.
 func channelConfig(c config.Config) channel.Config {
-	if c.Experiment.Aggregator == aggregatorDigital {
+	if c.System().Ideal {
 		return channel.Config{}
 	}
 	return channel.Config{
@@ -279,7 +263,7 @@ func channelConfig(c config.Config) channel.Config {
 }
 
 func fadingOf(c config.Config, i int) (channel.Fading, error) {
-	if c.Experiment.Aggregator == aggregatorDigital {
+	if c.System().Ideal {
 		return channel.Gaussian{Mu: 1}, nil
 	}
 	switch c.Channel.Model {
@@ -409,7 +393,7 @@ func newDesign(c config.Config, ch *channel.Channel) (xmkckks.Design, error) {
 	if _, ok := equalisation(c); ok {
 		intended(&link)
 	}
-	if c.Experiment.Aggregator != aggregatorDigital {
+	if !c.System().Ideal {
 		for t := range link.NoiseStd {
 			link.NoiseStd[t] = c.Link.NoiseStd
 		}
@@ -431,10 +415,10 @@ func secretSeed(c config.Config, root keystream.Seed) (*keystream.Seed, error) {
 
 // randomnessNote says in every output where the secrets come from.
 func randomnessNote(c config.Config) string {
-	if sharesKey(c) {
+	if c.System().SharesKey {
 		return fmt.Sprintf("the one key, which all devices share, and the encryption's randomness are derived from the seed %d: they protect nothing, and any device could read every other's values", c.Experiment.Seed)
 	}
-	if !encrypts(c) {
+	if !c.System().Encrypts {
 		return "nothing is encrypted: the server sees the sum of the devices' values as the channel weights them"
 	}
 	if c.Encryption.Randomness == "system" {

@@ -204,7 +204,7 @@ func TestDroppedDeviceIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newSession(c, "")
+	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +309,7 @@ func TestGainsAreKept(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "run")
 		mustRun(t, append(quick("waveform-8bit.toml", dir, 9), "--set", "encryption.randomness="+randomness)...)
 		for range 2 {
-			s, err := resumeSession(t.Context(), dir, "")
+			s, err := resumeSession(t.Context(), Lab{}, dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -335,7 +335,7 @@ func TestKnownGains(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := newSession(c, "")
+		s, err := New(c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,6 +47,15 @@ func openSwitch(ctx context.Context, u radio.URI) (guard.Switch, error) {
 	return nil, fmt.Errorf("device %q: allowed are boards of %s and %s", u, driverHackRF, driverPluto)
 }
 
+// needsGuard reports whether something may be sent, by a board that another process must
+// be able to switch off.
+func needsGuard(c config.Config, permit radio.TransmitPermit) bool {
+	return permit.Allowed() && slices.ContainsFunc(c.Radio.Transmitters, func(uri string) bool {
+		scheme, _, _ := strings.Cut(uri, ":")
+		return scheme == driverHackRF || scheme == driverPluto
+	})
+}
+
 // lostGuard puts first of an error that the guard was lost, if it was.
 func lostGuard(guarded func() error, err error) error {
 	if err == nil || guarded == nil || guarded() == nil || errors.Is(err, radio.ErrGuard) {
@@ -55,16 +64,9 @@ func lostGuard(guarded func() error, err error) error {
 	return fmt.Errorf("%w: %w", guarded(), err)
 }
 
-// startGuard starts the guard of a configuration's boards, in another process; nil where
-// nothing may be sent, or by no board. It ends after ctx, when no board needs it.
-func startGuard(ctx context.Context, c config.Config, permit radio.TransmitPermit) (*guard.Client, error) {
-	sends := func(uri string) bool {
-		scheme, _, _ := strings.Cut(uri, ":")
-		return scheme == driverHackRF || scheme == driverPluto
-	}
-	if !permit.Allowed() || !slices.ContainsFunc(c.Radio.Transmitters, sends) {
-		return nil, nil
-	}
+// startGuard starts the guard of boards that send, in another process. It ends after ctx,
+// when no board needs it.
+func startGuard(ctx context.Context) (*guard.Client, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("looking for the program that is the guard of the carriers: %w", err)

@@ -19,7 +19,7 @@ import (
 // regimeOf gives the regime of a waveform link.
 func regimeOf(c config.Config) bench.Regime {
 	switch {
-	case c.Channel.Gains != "continuous" || c.Experiment.Aggregator == aggregatorDigital:
+	case c.Channel.Gains != "continuous" || c.System().Ideal:
 		return bench.Emulated
 	case c.Link.Regime == "mean-aligned":
 		return bench.MeanAligned
@@ -37,7 +37,7 @@ func linksOf(ch *channel.Channel) bench.Links {
 // aligned devices, whose own division by mu_i is done, those of h_i/mu_i.
 func linkMoments(c config.Config, ch *channel.Channel) (mu, omega []float64) {
 	links := linksOf(ch)
-	if isWaveform(c) {
+	if c.OverWaveform() {
 		links = links.Met(regimeOf(c))
 	}
 	return links.Mu, links.Omega

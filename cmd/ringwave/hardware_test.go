@@ -116,7 +116,7 @@ func rowsOf(t *testing.T, name string, rounds int, more ...string) (*session, []
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newSession(c, "")
+	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -175,7 +175,7 @@ func calibrated(c config.Config, root keystream.Seed, f calibration.File) (*know
 // turnsPhases tells whether devices turn their signals so that gains have a positive
 // mean. Emulated gains, and those of links without a waveform, are real as they are.
 func turnsPhases(c config.Config) bool {
-	return isWaveform(c) && regimeOf(c) != bench.Emulated
+	return c.OverWaveform() && regimeOf(c) != bench.Emulated
 }
 
 // draw makes the channel of the distributions.

@@ -56,7 +56,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	var spoilt unusable
+	var spoilt *Unusable
 	switch {
 	case err == nil:
 		return 0

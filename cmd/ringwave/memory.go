@@ -40,7 +40,7 @@ func needed(c config.Config, design *xmkckks.Design, data dataset.Extent) []need
 		{n * (4e3 + 16*batch), []string{"devices.count", "optimizer.batch_size"}},
 		{bytesPerRound * float64(c.Optimizer.Rounds), []string{"optimizer.rounds"}},
 	}
-	if a := c.Experiment.Aggregator; a == aggregatorHEAirFed {
+	if c.System().Gradients {
 		needs = append(needs, need{n * (40*dim + 140*float64(c.Channel.Antennas)), []string{"devices.count", "channel.antennas"}})
 	}
 	if design == nil {
@@ -49,7 +49,7 @@ func needed(c config.Config, design *xmkckks.Design, data dataset.Extent) []need
 	needs = append(needs, need{n * deviceBytes(*design), []string{"devices.count"}},
 		// The record of decryption shares.
 		need{400 * n * float64(c.Optimizer.Rounds), []string{"devices.count", "optimizer.rounds"}})
-	if isWaveform(c) {
+	if c.OverWaveform() {
 		frame := frameSymbols(c, design.Params) * float64(c.Link.SamplesPerSymbol) * 8
 		needs = append(needs, need{waveformNeed(frame, c), []string{"devices.count", "link.samples_per_symbol", "link.group_size"}})
 	}

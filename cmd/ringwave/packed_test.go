@@ -37,7 +37,7 @@ func packedSession(t *testing.T, path string, p int, set ...string) (*session, l
 		t.Fatal(err)
 	}
 	c.Optimizer.PackedDirections = p
-	s, err := newSession(c, "")
+	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func packedSession(t *testing.T, path string, p int, set ...string) (*session, l
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.close() })
-	return s, a
+	return s, a.(learner.Simulated)
 }
 
 // packedDelta draws Delta f of every device along every direction, within (-most, most).
@@ -66,8 +66,8 @@ func weightsOf(t *testing.T, s *session, k int) []float64 {
 	t.Helper()
 	w := slices.Repeat([]float64{1}, s.cfg.Devices.Count)
 	switch s.cfg.Experiment.Aggregator {
-	case aggregatorDigital, aggregatorAirHE:
-	case aggregatorZF, aggregatorMMSE:
+	case config.Digital, config.AirHE:
+	case config.ZF, config.MMSE:
 		g, err := ringGains(s.cfg, s.root, s.channel)
 		if err != nil {
 			t.Fatal(err)
@@ -87,8 +87,9 @@ func weightsOf(t *testing.T, s *session, k int) []float64 {
 func TestEveryAggregatorCarriesPackedDirections(t *testing.T) {
 	noData(t)
 	const directions, rounds = 5, 4
-	for _, name := range config.Aggregators() {
-		if name == aggregatorHEAirFed {
+	for _, system := range config.Systems() {
+		name := system.Name
+		if name == config.HEAirFed {
 			continue // it sends gradients
 		}
 		set := []string{"experiment.aggregator=" + name, "devices.count=4", "encryption.delta_max=1"}
@@ -152,7 +153,7 @@ func TestPackedDigitalAndNoneAgree(t *testing.T) {
 // Messages beyond encryption.delta_max are counted one by one in metrics.csv.
 func TestPackedClippingIsCounted(t *testing.T) {
 	noData(t)
-	for _, name := range []string{aggregatorXMK, aggregatorDigital, aggregatorAirHE, aggregatorZF} {
+	for _, name := range []string{config.XMKCKKS, config.Digital, config.AirHE, config.ZF} {
 		s, packer := packedSession(t, fig4Config, 3, "experiment.aggregator="+name, "devices.count=2", "encryption.delta_max=0.5")
 		out, err := packer.Aggregate(t.Context(), 1, [][]float64{{0.6, -0.7, 0.4}, {0.1, 0.8, -0.4}})
 		if err != nil || out.Clipped != 3 {

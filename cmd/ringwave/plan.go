@@ -85,7 +85,7 @@ few rounds that are thrown away.`,
 			if err != nil {
 				return err
 			}
-			s, err := newSession(c, flags.data)
+			s, err := lab(flags.data).New(c)
 			if err != nil {
 				return err
 			}
@@ -128,7 +128,7 @@ func makePlan(ctx context.Context, s *session) (p plan, err error) {
 	if packed > 1 {
 		p.addPacked(s.cfg)
 	}
-	if isWaveform(s.cfg) {
+	if s.cfg.OverWaveform() {
 		if p.Waveform, p.AirtimeSeconds, err = planWaveform(ctx, s); err != nil {
 			return p, err
 		}
@@ -175,9 +175,9 @@ func (p *plan) addEncryption(s *session) {
 func (p *plan) addPacked(c config.Config) {
 	p.Packed = c.Optimizer.PackedDirections
 	switch {
-	case encrypts(c):
+	case c.System().Encrypts:
 		return
-	case c.Experiment.Aggregator == aggregatorAirHE:
+	case c.Experiment.Aggregator == config.AirHE:
 		p.UplinkSymbols = p.Packed * airhe.Elements * airhe.Digits
 	default:
 		p.UplinkSymbols = p.Packed
@@ -232,7 +232,7 @@ func (p *plan) measure(ctx context.Context, s *session) error {
 		best = min(best, time.Since(began))
 		square += (record.EpsStdPredicted*record.EpsStdPredicted - square) / float64(k+1)
 	}
-	if sharesKey(s.cfg) {
+	if s.cfg.System().SharesKey {
 		p.DecodedStd, p.DecodedVar, p.Rho = math.Sqrt(square), square, 0
 		p.Notes = append(p.Notes, "the deviation of eps is that of the rounds that were tried; rho is not defined for this system")
 	}
@@ -264,7 +264,7 @@ func printPlan(w io.Writer, s *session, p plan) {
 	fmt.Fprintf(w, "\nLearning\n")
 	fmt.Fprintf(w, "  std of eps_k       %.3g (variance %.3g)\n", p.DecodedStd, p.DecodedVar)
 	switch {
-	case sharesKey(c):
+	case c.System().SharesKey:
 	case p.Lipschitz == 0:
 		fmt.Fprintf(w, "  noise floor rho    not known: Eq. 21 needs a bound on L, and there is none for %s\n", c.Task.Model)
 	default:

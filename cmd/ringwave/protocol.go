@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"ringwave/crypto/aggregate"
 	"ringwave/crypto/keystream"
@@ -95,7 +94,7 @@ func newRingLink(root, secret keystream.Seed, gains phy.Gains, ctx *xmkckks.Cont
 // newLink makes the link that the configuration names, over a channel of which k is
 // known, or all if that is nil. Devices and server share the secret.
 func newLink(c config.Config, root, secret keystream.Seed, ch *channel.Channel, k *known, ctx *xmkckks.Context, design xmkckks.Design) (simulatedLink, error) {
-	if c.Link.Kind == kindWaveform && c.Experiment.Aggregator == aggregatorXMK {
+	if c.OverWaveform() {
 		return newWaveLink(c, root, secret, ch, k, ctx)
 	}
 	gains, err := ringGains(c, root, ch)
@@ -103,7 +102,7 @@ func newLink(c config.Config, root, secret keystream.Seed, ch *channel.Channel, 
 		return nil, err
 	}
 	l, err := newRingLink(root, secret, gains, ctx, design)
-	if err == nil && runsUnchecked(c) {
+	if err == nil && c.System().Unchecked {
 		l.overhead = 0 // what nobody checks is not sent
 	}
 	return l, err
@@ -145,9 +144,9 @@ func newProtocol(c config.Config, root, secret keystream.Seed, ch *channel.Chann
 		Context: ctx, Devices: p.devices, Server: ctx.NewServer(design), Uplink: link,
 		Attempts: c.Encryption.AttemptsPerRound,
 	}
-	if runsUnchecked(c) {
+	if c.System().Unchecked {
 		engine.Policy, engine.Attempts = round.Measure, 1
-		if c.Experiment.Aggregator == aggregatorStaleKey {
+		if c.System().StaleKey {
 			engine.KeyRound = keyRound
 		}
 	} else if w := p.gains(); w != nil {
@@ -265,14 +264,7 @@ func gainsOf(ch *channel.Channel) *analogGains {
 }
 
 // newAnalog makes the unencrypted aggregator, Eq. 4 of the paper.
-func newAnalog(c config.Config, root keystream.Seed, ch *channel.Channel, k *known) (*learner.EZOFL, error) {
-	mu, _ := ch.Moments()
-	if k != nil {
-		mu, _ = k.channel.Moments()
-	}
-	a, err := learner.NewEZOFL(gainsOf(ch), mu, c.Channel.AnalogNoiseStd, root.Derive("receiver noise"))
-	if err != nil {
-		return nil, fmt.Errorf("plain aggregation: %w", err)
-	}
-	return a, nil
+func newAnalog(s Setting) (learner.Aggregator, []string, error) {
+	a, err := learner.NewEZOFL(s.Gains, s.Mu, s.Config.Channel.AnalogNoiseStd, s.Seed.Derive("receiver noise"))
+	return a, nil, err
 }

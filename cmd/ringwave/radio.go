@@ -15,6 +15,7 @@ import (
 	"ringwave/phy/modem"
 	"ringwave/radio"
 	"ringwave/radio/array"
+	"ringwave/radio/guard"
 	"ringwave/radio/hackrf"
 	"ringwave/radio/intake"
 	"ringwave/radio/loopback"
@@ -116,7 +117,7 @@ func (s *session) connect(ctx context.Context) error {
 		return nil
 	}
 	ctx, s.carriersOff = context.WithCancelCause(ctx)
-	a, guarded, err := openArray(ctx, s.cfg, s.devices)
+	a, guarded, err := openArray(ctx, s.cfg, s.lab.Radios, s.lab.Guard)
 	s.guarded = guarded
 	if err != nil {
 		return err // a caller closes the session
@@ -136,20 +137,20 @@ func (s *session) connect(ctx context.Context) error {
 }
 
 // openArray opens the radios of a configuration, as far as the user permits; open nil
-// stands for those of this machine, under a guard. guarded says why that is lost, once it
+// stands for those of this machine, under a guard that start starts. guarded says why that is lost, once it
 // is, which any of the radios may fail by first.
-func openArray(ctx context.Context, c config.Config, open registryOf) (a *array.Array, guarded func() error, err error) {
+func openArray(ctx context.Context, c config.Config, open registryOf, start func(ctx context.Context) (*guard.Client, error)) (a *array.Array, guarded func() error, err error) {
 	permit, err := permitOf(c)
 	if err != nil {
 		return nil, nil, intake.UserError(err)
 	}
 	guarded = func() error { return nil }
 	if open == nil {
-		g, err := startGuard(ctx, c, permit)
-		if err != nil {
-			return nil, nil, err
-		}
-		if g != nil {
+		var g *guard.Client
+		if start != nil && needsGuard(c, permit) {
+			if g, err = start(ctx); err != nil {
+				return nil, nil, err
+			}
 			guarded = g.Err
 		}
 		open = func(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error) {

@@ -102,7 +102,7 @@ func TestRadioNotes(t *testing.T) {
 		t.Error(notes)
 	}
 	c := r.s.cfg
-	s, err := newSession(c, "")
+	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}

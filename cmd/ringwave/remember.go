@@ -23,7 +23,7 @@ import (
 // received as it was, so that devices would refuse. Elsewhere a round that is repeated
 // is the same to the bit.
 func sendsOnce(c config.Config) bool {
-	return encrypts(c) && (systemKeys(c) || c.OverRadios())
+	return c.System().Encrypts && (systemKeys(c) || c.OverRadios())
 }
 
 // systemKeys reports whether secrets come from the system's generator.

@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner/experiment/config"
@@ -25,89 +23,58 @@ import (
 	"ringwave/radio/sigmf"
 )
 
-func newReplayCommand() *cobra.Command {
-	var flags replayFlags
-	cmd := &cobra.Command{
-		Use:   "replay DIR | RECORDING",
-		Short: "Decode a recorded run again and compare its ring elements",
-		Long: `Decode the recordings of a run that had link.record set, with the receiver of the
-run's config.toml, and compare every ring element with what the run received.
-No key is needed: the elements are what was on the air.
-
-DIR is a run folder. RECORDING is one recording of a round: the path of one of its
-two files, or file:PATH, with or without suffix; file:PATH?checksum=skip leaves
-core:sha512 unchecked. In such a name a question mark or a per cent sign is written
-%3F or %25. Its config.toml is that of the run folder whose iq/ it lies in, or
---config. It is decoded as if the receiver had just been switched on: emulated gains
-may need the timing of earlier rounds, which only DIR has.
-
-With --json the result is one object: rounds, transmissions, agree, read and void
-are counts, and verdicts has an object for each transmission with
-  round, attempt, transmission (b, c0, c1 or D)
-  again      how often it was sent before in this attempt, if it was
-  agrees     whether both were void, or both gave the same elements
-  then, now  what the run received and what replay did: elements, the SHA-256 of
-             the ring elements (residues modulo one prime after the other, 64 bits
-             each, little-endian), or void, the reason why there are none
-
-Exit status: 0 if all agree to the bit, 1 if some differ, 2 if a recording is
-missing, damaged or not of this configuration.`,
-		Args: exactly(1, "the folder of one run, or one recording"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return replay(cmd.Context(), cmd.OutOrStdout(), args[0], flags)
-		},
-	}
-	cmd.Flags().BoolVar(&flags.json, "json", false, "print the verdicts as JSON")
-	cmd.Flags().StringVar(&flags.config, "config", "", "the `file` with the run's configuration (default: that of the run folder)")
-	return cmd
-}
-
-type replayFlags struct {
-	json   bool
-	config string
-}
-
-// replay decodes a run or a recording again and prints what came of it.
-func replay(ctx context.Context, w io.Writer, what string, flags replayFlags) error {
+// Replay decodes a run or a recording again: a run's folder, the path of one of a
+// recording's files, or file:PATH. The configuration is the file's at configPath, or where
+// that is "" the one of the run. A recording that is missing, damaged or of another
+// configuration is an error; one that differs from the run is in the result.
+func Replay(ctx context.Context, what, configPath string) (replayResult, error) {
 	list, err := recordingsOf(what)
 	if err != nil {
-		return err
+		return replayResult{}, err
 	}
-	if flags.config != "" {
-		list.config = flags.config
-	}
-	if _, err := os.Stat(list.config); errors.Is(err, fs.ErrNotExist) && flags.config == "" && list.bare {
-		return intake.UserError(fmt.Errorf("%s: its configuration is not in %s: give it with --config", what, list.config))
-	}
-	c, err := config.Load(list.config, nil)
+	c, err := list.configuration(what, configPath)
 	if err != nil {
-		return intake.UserError(err)
-	}
-	// The configuration of a bare recording need not be that which recorded it.
-	if c.Link.Kind != kindWaveform || c.Link.Record == recordNone && !list.bare {
-		return intake.UserError(fmt.Errorf("%s: the run was not recorded (link.kind is %s, link.record %s)", list.config, c.Link.Kind, c.Link.Record))
+		return replayResult{}, err
 	}
 	if !list.bare {
 		if list.recordings, err = recordingsOfRun(what, c.Optimizer.Rounds); err != nil {
-			return err
+			return replayResult{}, err
 		}
 	}
 	p, err := newPlayer(c, filepath.Dir(list.config))
 	if err != nil {
-		return err
+		return replayResult{}, err
 	}
 	for _, r := range list.recordings {
 		if ctx.Err() != nil {
-			return errInterrupted
+			return replayResult{}, errInterrupted
 		}
 		if err := p.play(ctx, r); err != nil {
 			if r.round >= 0 {
 				err = fmt.Errorf("round %d: %w", r.round, err)
 			}
-			return intake.UserError(err)
+			return replayResult{}, intake.UserError(err)
 		}
 	}
-	return p.report(w, len(list.recordings), flags.json)
+	return p.result(len(list.recordings)), nil
+}
+
+// configuration reads the configuration of what is to be replayed.
+func (list *recordings) configuration(what, path string) (c config.Config, err error) {
+	if path != "" {
+		list.config = path
+	}
+	if _, err := os.Stat(list.config); errors.Is(err, fs.ErrNotExist) && path == "" && list.bare {
+		return c, intake.UserError(fmt.Errorf("%s: its configuration is not in %s: give it with --config", what, list.config))
+	}
+	if c, err = config.Load(list.config, nil); err != nil {
+		return c, intake.UserError(err)
+	}
+	// The configuration of a bare recording need not be that which recorded it.
+	if c.Link.Kind != kindWaveform || c.Link.Record == recordNone && !list.bare {
+		return c, intake.UserError(fmt.Errorf("%s: the run was not recorded (link.kind is %s, link.record %s)", list.config, c.Link.Kind, c.Link.Record))
+	}
+	return c, nil
 }
 
 // recording is one to be played. round is -1 for any.
@@ -405,8 +372,8 @@ type replayResult struct {
 	Verdicts      []replayVerdict `json:"verdicts"`
 }
 
-// report prints how many transmissions agree; that some do not is an error.
-func (p *player) report(w io.Writer, rounds int, asJSON bool) error {
+// result counts what became of the transmissions.
+func (p *player) result(rounds int) replayResult {
 	r := replayResult{Rounds: rounds, Transmissions: len(p.verdicts), Verdicts: p.verdicts}
 	for _, v := range p.verdicts {
 		if v.Agrees {
@@ -417,39 +384,7 @@ func (p *player) report(w io.Writer, rounds int, asJSON bool) error {
 		}
 	}
 	r.Void = r.Transmissions - r.Read
-	if err := r.print(w, asJSON); err != nil {
-		return err
-	}
-	if n := r.Transmissions - r.Agree; n > 0 {
-		return fmt.Errorf("%d of %d transmissions differ from what the run received", n, r.Transmissions)
-	}
-	return nil
-}
-
-func (r *replayResult) print(w io.Writer, asJSON bool) error {
-	if asJSON {
-		return printJSON(w, r)
-	}
-	for _, v := range r.Verdicts {
-		if !v.Agrees {
-			fmt.Fprintf(w, "round %d, attempt %d, %s%s: %v, in the run %v\n", v.Round, v.Attempt, v.Transmission, v.times(), v.Now, v.Then)
-		}
-	}
-	rounds := fmt.Sprintf("%d rounds", r.Rounds)
-	if r.Rounds == 1 {
-		rounds = "a round"
-	}
-	_, err := fmt.Fprintf(w, "%d of %d transmissions of %s agree with the run to the bit (%d were read, %d void).\n",
-		r.Agree, r.Transmissions, rounds, r.Read, r.Void)
-	return err
-}
-
-// times says that a transmission was sent again.
-func (v replayVerdict) times() string {
-	if v.Again == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" sent again (%d)", v.Again)
+	return r
 }
 
 // String gives the outcome as an annotation says it.

@@ -116,7 +116,7 @@ func TestReplaySharesSentAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newSession(c, "")
+	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}

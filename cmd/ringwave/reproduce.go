@@ -9,11 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"ringwave/learner/experiment/chart"
 	"ringwave/learner/experiment/report"
@@ -21,52 +18,44 @@ import (
 	"ringwave/radio/intake"
 )
 
-// reproduceFlags are those of reproduce.
-type reproduceFlags struct {
-	out, data         string
-	quick             bool
-	seeds, cifarSeeds int
-	rounds            int
-	only              []string
+// Options say which report is wanted.
+type Options struct {
+	Out  string // the report's folder, which goes on if it has begun
+	Data string // the folder of data sets, or ""
+	// Quick says that minutes will do: fewer seeds and rounds.
+	Quick             bool
+	Seeds, CIFARSeeds int
+	Rounds            int      // the most of any experiment; 0 for all
+	Only              []string // these chapters alone; empty for those that nobody need ask for
 }
 
-func newReproduceCommand() *cobra.Command {
-	var flags reproduceFlags
+// Complete returns the options with what they leave open filled in, if they are allowed.
+func (o Options) Complete() (Options, error) {
+	if o.Seeds < 0 || o.CIFARSeeds < 1 || o.Rounds < 0 || max(o.Seeds, o.CIFARSeeds) > 1000 {
+		return o, intake.UserError(fmt.Errorf("--seeds %d, --cifar-seeds %d, --rounds %d: allowed are up to 1000 seeds, and no negative number", o.Seeds, o.CIFARSeeds, o.Rounds))
+	}
+	if _, err := chosen(o.Only); err != nil {
+		return o, err
+	}
+	if o.Seeds == 0 {
+		o.Seeds = 20
+		if o.Quick {
+			o.Seeds = 3
+		}
+	}
+	if o.Out == "" {
+		o.Out = runfolder.DefaultDir("reports", "paper", time.Now())
+	}
+	return o, nil
+}
+
+// Chapters returns the names of all chapters, in the report's order.
+func Chapters() []string {
 	var names []string
 	for _, c := range chapters() {
 		names = append(names, c.name)
 	}
-	cmd := &cobra.Command{
-		Use:   "reproduce",
-		Short: "Run the paper's experiments and what it compares with, and write one report",
-		Long: `Run every experiment, table and figure of the paper, the systems that it cites and the
-attacks that it argues about, and write a report that puts its numbers beside these:
-report.html opens from disk by itself, report.md has the same for a repository, with
-plots/ beside them. What is timed by a clock is in timing.md: the report's bytes are
-the same for the same seeds.
-
-Results are kept in the folder's cache/ by what they were computed from: Ctrl-C and the
-same --out go on, in the middle of a run, too, and what has not changed is not run again.
-
-"--only cifar-search" chooses steps for CIFAR-10, half an hour on two free cores; no other
-form of this command does.
-
-CIFAR-10 is fetched by "ringwave data fetch cifar10"; without it its chapter says so, and
-the others go on.
-
-Chapters: ` + strings.Join(names, ", ") + `.`,
-		Args: exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return reproduce(cmd, flags) },
-	}
-	f := cmd.Flags()
-	f.StringVar(&flags.out, "out", "", "the report's folder; one of an earlier reproduce goes on (default reports/<utc>-paper)")
-	f.StringVar(&flags.data, "data", "", "folder of data sets; then RINGWAVE_DATA and the user's cache are searched")
-	f.BoolVar(&flags.quick, "quick", false, "minutes in place of an hour: fewer seeds and rounds")
-	f.IntVar(&flags.seeds, "seeds", 0, "seeds of the MNIST experiments (default 20, or 3 with --quick)")
-	f.IntVar(&flags.cifarSeeds, "cifar-seeds", 1, "seeds of the CIFAR-10 experiments")
-	f.IntVar(&flags.rounds, "rounds", 0, "most rounds of any experiment, for a look at the whole (default: all)")
-	f.StringSliceVar(&flags.only, "only", nil, "these chapters alone")
-	return cmd
+	return names
 }
 
 // chapter is one part of the report.
@@ -95,7 +84,7 @@ func chapters() []chapter {
 
 // reproduction is one sitting at a report.
 type reproduction struct {
-	flags  reproduceFlags
+	opt    Options
 	dir    string
 	stderr io.Writer
 	began  time.Time
@@ -107,56 +96,25 @@ type reproduction struct {
 	data     map[string]dataInUse // by task.dataset
 }
 
-func reproduce(cmd *cobra.Command, flags reproduceFlags) error {
-	if flags.seeds < 0 || flags.cifarSeeds < 1 || flags.rounds < 0 || max(flags.seeds, flags.cifarSeeds) > 1000 {
-		return intake.UserError(fmt.Errorf("--seeds %d, --cifar-seeds %d, --rounds %d: allowed are up to 1000 seeds, and no negative number", flags.seeds, flags.cifarSeeds, flags.rounds))
-	}
-	todo, err := chosen(flags.only)
+// lab returns what the report's experiments are made with.
+func (r *reproduction) lab() Lab { return Lab{Data: r.opt.Data} }
+
+// Reproduce makes the report that opt.Complete gave, says on progress how far it is, and
+// returns the tally of its verdicts. It ends with ErrInterrupted where ctx did, and goes
+// on from there with the same options.
+func Reproduce(ctx context.Context, opt Options, progress io.Writer) (tally []string, err error) {
+	todo, err := chosen(opt.Only)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if flags.seeds == 0 {
-		flags.seeds = 20
-		if flags.quick {
-			flags.seeds = 3
-		}
-	}
-	if flags.out == "" {
-		flags.out = runfolder.DefaultDir("reports", "paper", time.Now())
-	}
-	r := &reproduction{flags: flags, dir: flags.out, stderr: cmd.ErrOrStderr(), began: time.Now()}
+	r := &reproduction{opt: opt, dir: opt.Out, stderr: progress, began: time.Now()}
 	for _, sub := range []string{"cache", "plots"} {
 		if err := os.MkdirAll(filepath.Join(r.dir, sub), 0o755); err != nil {
-			return intake.PathError(fmt.Errorf("making the report's folder: %w", err))
+			return nil, intake.PathError(fmt.Errorf("making the report's folder: %w", err))
 		}
 	}
-	rep, err := r.write(cmd.Context(), todo)
-	if errors.Is(err, errInterrupted) {
-		fmt.Fprintf(r.stderr, "Stopped. Go on with:\n  ringwave reproduce %s\n", flags.arguments())
-	}
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s\nReport: %s (and report.md, timing.md)\n", strings.Join(rep.Tally(), "\n"), filepath.Join(r.dir, "report.html"))
-	return nil
-}
-
-// arguments writes the flags that make this report again.
-func (f reproduceFlags) arguments() string {
-	text := fmt.Sprintf("--out %s --seeds %d --cifar-seeds %d", f.out, f.seeds, f.cifarSeeds)
-	if f.quick {
-		text += " --quick"
-	}
-	if f.rounds > 0 {
-		text += fmt.Sprintf(" --rounds %d", f.rounds)
-	}
-	if len(f.only) > 0 {
-		text += " --only " + strings.Join(f.only, ",")
-	}
-	if f.data != "" {
-		text += " --data " + f.data
-	}
-	return text
+	rep, err := r.write(ctx, todo)
+	return rep.Tally(), err
 }
 
 // chosen gives the chapters asked for; all where none is.
@@ -217,12 +175,12 @@ func (r *reproduction) write(ctx context.Context, todo []chapter) (report.Report
 
 // extent says how much was run.
 func (r *reproduction) extent() string {
-	text := fmt.Sprintf("MNIST experiments have %d seeds and CIFAR-10 ones %d.", r.flags.seeds, r.flags.cifarSeeds)
-	if r.flags.quick {
+	text := fmt.Sprintf("MNIST experiments have %d seeds and CIFAR-10 ones %d.", r.opt.Seeds, r.opt.CIFARSeeds)
+	if r.opt.Quick {
 		text += " This is the quick form: fewer seeds, and CIFAR-10 with fewer rounds."
 	}
-	if r.flags.rounds > 0 {
-		text += fmt.Sprintf(" No experiment has more than %d rounds: its figures are those of the beginning.", r.flags.rounds)
+	if r.opt.Rounds > 0 {
+		text += fmt.Sprintf(" No experiment has more than %d rounds: its figures are those of the beginning.", r.opt.Rounds)
 	}
 	return text
 }

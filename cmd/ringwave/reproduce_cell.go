@@ -119,7 +119,7 @@ func (r *reproduction) cell(ctx context.Context, j job) (out cellResult, err err
 
 // shortened is a configuration for a look at the whole, if that is all that is wanted.
 func (r *reproduction) shortened(c config.Config) config.Config {
-	if most := r.flags.rounds; most > 0 {
+	if most := r.opt.Rounds; most > 0 {
 		c.Optimizer.Rounds = min(c.Optimizer.Rounds, most)
 		c.Task.StrokesTrain, c.Task.StrokesTest = 800, 200
 	}
@@ -143,7 +143,7 @@ func (r *reproduction) dataOf(c config.Config) (dataInUse, error) {
 	if d, ok := r.data[c.Task.Dataset]; ok {
 		return d, nil
 	}
-	t, err := loadTask(c, r.flags.data, r.seedOf("task"), nil)
+	t, err := r.lab().LoadTask(c, r.seedOf("task"), nil)
 	if err != nil {
 		return dataInUse{}, err
 	}
@@ -236,7 +236,7 @@ func (t *tally) add(record learner.Record) {
 // so many seconds, is kept in the file named part, from which it goes on.
 func (r *reproduction) runCell(ctx context.Context, j job, part string) (out cellResult, err error) {
 	began := time.Now()
-	s, err := newSession(j.cfg, r.flags.data)
+	s, err := r.lab().New(j.cfg)
 	if err != nil {
 		return out, err
 	}
@@ -337,10 +337,10 @@ func seedsText(n int) string {
 
 // fewSeeds is how many seeds serve where the paper states no accuracy.
 func (r *reproduction) fewSeeds() int {
-	if r.flags.quick {
+	if r.opt.Quick {
 		return 1
 	}
-	return min(5, r.flags.seeds)
+	return min(5, r.opt.Seeds)
 }
 
 // ofSeeds gives a configuration's jobs, with seeds 1 to n.

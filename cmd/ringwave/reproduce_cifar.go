@@ -163,7 +163,7 @@ func (s cifarSetting) configure(quick bool) config.Config {
 // plain is a configuration without encryption, on the same gains, with the receiver
 // noise sigma_n.
 func plain(c config.Config, noise float64) config.Config {
-	c.Experiment.Aggregator, c.Channel.AnalogNoiseStd = aggregatorNone, noise
+	c.Experiment.Aggregator, c.Channel.AnalogNoiseStd = config.Plain, noise
 	return c
 }
 
@@ -207,21 +207,21 @@ func (r *reproduction) runCIFAR(ctx context.Context) (stated, learns []cifarRun,
 	}
 	for k, s := range settings {
 		run := &runs[k]
-		run.cifarSetting, run.full, run.seeds, run.data = s, s.rounds, r.flags.cifarSeeds, data
-		if r.flags.quick {
+		run.cifarSetting, run.full, run.seeds, run.data = s, s.rounds, r.opt.CIFARSeeds, data
+		if r.opt.Quick {
 			run.cifarSetting = s.quickened()
 		}
 		if s.seeds > 0 {
 			run.seeds = min(run.seeds, s.seeds)
 		}
-		c := run.configure(r.flags.quick)
+		c := run.configure(r.opt.Quick)
 		add(plain(c, 0), run.seeds, &run.plain)
 		switch {
 		case k == 0:
 			add(plain(c, 1), 1, &run.noisy)
 			add(c, 1, &run.encrypted)
 		case k < few:
-			c.Optimizer.Rounds = run.controlRounds(r.flags.quick)
+			c.Optimizer.Rounds = run.controlRounds(r.opt.Quick)
 			add(c, 1, &run.control)
 		case k < last:
 			add(c, run.seeds, &run.encrypted)
@@ -285,7 +285,7 @@ func (r *reproduction) cifar(ctx context.Context) (report.Section, error) {
 
 // cifarAbsent tells whether the data are not on the machine.
 func (r *reproduction) cifarAbsent() (bool, error) {
-	roots, _ := dataRoots(r.flags.data)
+	roots, _ := dataRoots(r.opt.Data)
 	_, err := dataset.FindCIFAR10(roots)
 	var missing *dataset.MissingError
 	if errors.As(err, &missing) {
@@ -437,7 +437,7 @@ func stepsCells(name string, c config.Config) []string {
 
 // overrides writes what of cifarConfig a setting without encryption changes.
 func (s cifarSetting) overrides() string {
-	return fmt.Sprintf("--set optimizer.eta0=%v --set optimizer.eta_power=%v --set channel.std=%v --set experiment.aggregator=%s --set channel.analog_noise_std=0", s.eta0, s.etaPower, s.sigma, aggregatorNone)
+	return fmt.Sprintf("--set optimizer.eta0=%v --set optimizer.eta_power=%v --set channel.std=%v --set experiment.aggregator=%s --set channel.analog_noise_std=0", s.eta0, s.etaPower, s.sigma, config.Plain)
 }
 
 func goalText(median float64) string {

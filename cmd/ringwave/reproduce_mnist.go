@@ -32,10 +32,10 @@ type paperSystem struct {
 // the encrypted systems should equal: no receiver noise.
 func paperSystems() []paperSystem {
 	return []paperSystem{
-		{"A: (8192, 218)", "paper-8192", aggregatorXMK, 0},
-		{"B: (4096, 109)", "paper-4096", aggregatorXMK, 0},
-		{"no encryption, sigma_n = 1", "", aggregatorNone, 1},
-		{plainSystem, "", aggregatorNone, 0},
+		{"A: (8192, 218)", "paper-8192", config.XMKCKKS, 0},
+		{"B: (4096, 109)", "paper-4096", config.XMKCKKS, 0},
+		{"no encryption, sigma_n = 1", "", config.Plain, 1},
+		{plainSystem, "", config.Plain, 0},
 	}
 }
 
@@ -68,7 +68,7 @@ var table3MNIST = map[string]map[float64]float64{
 // mnist makes Fig. 2 and the MNIST columns of Table III.
 func (r *reproduction) mnist(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "MNIST 0 against 1: Fig. 2 and Table III"}
-	t := report.Table{Caption: fmt.Sprintf("Test accuracy, median and quartiles over %s; the paper gives one number without its spread. %s", seedsText(r.flags.seeds), verdictRule),
+	t := report.Table{Caption: fmt.Sprintf("Test accuracy, median and quartiles over %s; the paper gives one number without its spread. %s", seedsText(r.opt.Seeds), verdictRule),
 		Head: []string{"system", "sigma", "paper", "here", "repeated rounds"}}
 	pairs := report.Table{Caption: "Encrypted against unencrypted without receiver noise, on the same seeds and gains.",
 		Head: []string{"system", "sigma", "largest difference in any seed, points", "largest |eps| in predicted deviations", "mean square of eps in predicted deviations"}}
@@ -82,7 +82,7 @@ func (r *reproduction) mnist(ctx context.Context) (report.Section, error) {
 	var list []series
 	for _, sigma := range sigmas {
 		for _, system := range paperSystems() {
-			list = append(list, series{fmt.Sprintf("MNIST, sigma = %v, %s", sigma, system.name), system.configure(paperMNIST(), sigma), r.flags.seeds})
+			list = append(list, series{fmt.Sprintf("MNIST, sigma = %v, %s", sigma, system.name), system.configure(paperMNIST(), sigma), r.opt.Seeds})
 		}
 	}
 	r.begin("mnist", jobsOf(list), false)
@@ -240,7 +240,7 @@ const mostRhoSeeds = 5
 // encrypted runs.
 func (r *reproduction) noiseFloors(ctx context.Context) (report.Table, report.List, error) {
 	var why report.List
-	n := min(mostRhoSeeds, r.flags.seeds)
+	n := min(mostRhoSeeds, r.opt.Seeds)
 	t := report.Table{
 		Caption: fmt.Sprintf("rho of Table II by Eq. 21, MNIST, sigma = 1, eta0 = gamma0 = 0.05, with L and d of these data, and the decoded noise variance that goes into it. Measured: the mean of eps^2 over the rounds of encrypted runs, whole form, %s.", seedsText(n)),
 		Head:    []string{"figure", "n", "paper", "here"},
@@ -251,7 +251,7 @@ func (r *reproduction) noiseFloors(ctx context.Context) (report.Table, report.Li
 		if err != nil {
 			return t, why, err
 		}
-		s, err := newSession(r.shortened(c), r.flags.data)
+		s, err := r.lab().New(r.shortened(c))
 		if err != nil {
 			return t, why, err
 		}

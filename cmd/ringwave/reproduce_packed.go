@@ -26,12 +26,12 @@ type packedSpeeds struct {
 
 func (r *reproduction) packedSpeeds() packedSpeeds {
 	p := packedSpeeds{directions: []int{1, 4, 16, 64}, grid: []float64{0.16, 0.5, 0.05, 1.6, 0.016, 5}, rounds: 1000, seeds: 5}
-	if r.flags.quick || r.flags.rounds > 0 {
+	if r.opt.Quick || r.opt.Rounds > 0 {
 		p.grid, p.rounds, p.seeds = p.grid[:3], 100, 3
 	}
-	p.seeds = min(p.seeds, r.flags.seeds)
-	if r.flags.rounds > 0 {
-		p.rounds = min(p.rounds, r.flags.rounds)
+	p.seeds = min(p.seeds, r.opt.Seeds)
+	if r.opt.Rounds > 0 {
+		p.rounds = min(p.rounds, r.opt.Rounds)
 	}
 	return p
 }
@@ -152,7 +152,7 @@ func (r *reproduction) packedPoint(ctx context.Context, speeds packedSpeeds, sig
 	if p.plain, err = r.until(ctx, c, speeds.seeds); err != nil {
 		return p, err
 	}
-	c.Experiment.Aggregator, c.Encryption.ParameterSet, c.Encryption.Form = aggregatorXMK, "ringwave-4096-100", "short"
+	c.Experiment.Aggregator, c.Encryption.ParameterSet, c.Encryption.Form = config.XMKCKKS, "ringwave-4096-100", "short"
 	if p.encrypted, err = r.until(ctx, c, speeds.seeds); err != nil {
 		return p, err
 	}
@@ -198,7 +198,7 @@ func (r *reproduction) hopeful(ctx context.Context, c config.Config, n int) ([]c
 // uplinkOf gives the bits that a device sends in a round, and the seconds that they
 // take: what plan prints.
 func (r *reproduction) uplinkOf(c config.Config) (bits int, seconds float64, err error) {
-	s, err := newSession(r.shortened(c), r.flags.data)
+	s, err := r.lab().New(r.shortened(c))
 	if err != nil {
 		return 0, 0, err
 	}

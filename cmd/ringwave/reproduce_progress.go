@@ -116,7 +116,7 @@ func (j job) expectedSeconds() float64 {
 	if c.Task.Model == "lenet" {
 		sample = lenetSample
 	}
-	if c.Experiment.Aggregator == aggregatorHEAirFed {
+	if c.System().Gradients {
 		samples *= gradientSamples
 	}
 	round := samples*sample + encryptionSeconds(c)
@@ -126,7 +126,7 @@ func (j job) expectedSeconds() float64 {
 
 // encryptionSeconds is what the uplink of a round takes, all devices together.
 func encryptionSeconds(c config.Config) float64 {
-	if !encrypts(c) {
+	if !c.System().Encrypts {
 		return 0
 	}
 	p, form, err := parameterSet(c.Encryption)

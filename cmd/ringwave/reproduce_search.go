@@ -63,10 +63,10 @@ func cifarTried() [][]cifarSetting {
 
 // searchJobs gives the runs of one setting.
 func (r *reproduction) searchJobs(s cifarSetting) []job {
-	c := plain(s.configure(r.flags.quick), 0)
+	c := plain(s.configure(r.opt.Quick), 0)
 	c.Optimizer.EvaluateEvery = s.rounds // the choice is made at the end
 	var jobs []job
-	for seed := range r.flags.cifarSeeds {
+	for seed := range r.opt.CIFARSeeds {
 		c.Experiment.Seed = int64(searchSeed + seed)
 		jobs = append(jobs, job{cfg: c, validate: true, what: "search, " + s.title()})
 	}
@@ -119,7 +119,7 @@ func (r *reproduction) search(ctx context.Context) ([][]searched, error) {
 	for _, tried := range cifarTried() {
 		var of []searched
 		for _, s := range tried {
-			n := r.flags.cifarSeeds
+			n := r.opt.CIFARSeeds
 			of, results = append(of, searched{r.cut(s), results[:n:n]}), results[n:]
 		}
 		out = append(out, of)
@@ -129,10 +129,10 @@ func (r *reproduction) search(ctx context.Context) ([][]searched, error) {
 
 // cut is a setting with as many rounds as are wanted of it.
 func (r *reproduction) cut(s cifarSetting) cifarSetting {
-	if r.flags.quick {
+	if r.opt.Quick {
 		s = s.quickened()
 	}
-	if most := r.flags.rounds; most > 0 {
+	if most := r.opt.Rounds; most > 0 {
 		s.rounds = min(s.rounds, most)
 	}
 	return s
@@ -156,7 +156,7 @@ func (r *reproduction) cifarSearch(ctx context.Context) (report.Section, error) 
 	}
 	s.Blocks = append(s.Blocks, report.Paragraph(fmt.Sprintf(
 		"Every setting was run without encryption and receiver noise on four fifths of the training images, the same for all, with %s from %d on; its accuracy is that on the fifth that was held out, after all rounds. The one with the highest is chosen, in the median where there are several seeds; a run that diverged counts for nothing. The test set has no part in it. The model, the data, N = 10 and the channel are the paper's; of gamma0, rounds, batches and directions one value each was tried.",
-		seedsText(r.flags.cifarSeeds), searchSeed)))
+		seedsText(r.opt.CIFARSeeds), searchSeed)))
 	for k, tried := range found {
 		table, finding := r.searchTable(cifarLearns()[k], tried)
 		s.Blocks, s.Findings = append(s.Blocks, table), append(s.Findings, finding)

@@ -15,7 +15,7 @@ func TestValidationIsOfTheTrainingSet(t *testing.T) {
 	c := paperMNIST()
 	c.Task.StrokesTrain, c.Task.StrokesTest = 1000, 100
 	root := keystream.FromInteger(1)
-	task, err := loadTask(c, "", root, nil)
+	task, err := Lab{}.LoadTask(c, root, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

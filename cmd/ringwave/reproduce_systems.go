@@ -37,7 +37,7 @@ func (r *reproduction) equalisation(ctx context.Context) (report.Section, error)
 		return s, err
 	}
 	var curves []chart.Series
-	systems, sigmas := []string{aggregatorZF, aggregatorMMSE, aggregatorXMK}, []float64{1, 10}
+	systems, sigmas := []string{config.ZF, config.MMSE, config.XMKCKKS}, []float64{1, 10}
 	var list []series
 	for _, name := range systems {
 		for _, sigma := range sigmas {
@@ -59,7 +59,7 @@ func (r *reproduction) equalisation(ctx context.Context) (report.Section, error)
 			row := equalisedRow(name, sigma, results, predicted, data)
 			t.Rows = append(t.Rows, row)
 			paper := "near 10¹⁴ from the first round"
-			if name == aggregatorXMK {
+			if name == config.XMKCKKS {
 				paper = "converges"
 			}
 			s.Findings = append(s.Findings, report.Finding{What: fmt.Sprintf("Fig. 4, largest loss, %s, sigma = %v", name, sigma), Paper: paper, Here: row.Cells[4], Verdict: row.Verdict})
@@ -76,7 +76,7 @@ func (r *reproduction) equalisation(ctx context.Context) (report.Section, error)
 // were all that moves the model.
 func (r *reproduction) predictedLoss(std float64) (float64, error) {
 	c := r.shortened(paperMNIST())
-	task, err := loadTask(c, r.flags.data, r.seedOf("task"), nil)
+	task, err := r.lab().LoadTask(c, r.seedOf("task"), nil)
 	if err != nil {
 		return 0, err
 	}
@@ -99,14 +99,14 @@ func equalisedRow(name string, sigma float64, results []cellResult, predicted fl
 	}
 	row := report.Row{Cells: []string{name, fmt.Sprint(sigma), fmt.Sprintf("%.3f", math.Sqrt(squares)), report.Number(second, 3), report.Number(largest, 3), report.Number(largest/predicted, 2)}}
 	row.Against = report.PaperValue
-	if name == aggregatorXMK {
+	if name == config.XMKCKKS {
 		row.Against = report.Statement
 	}
 	if row.Verdict, row.Why = unjudged(results, paperMNIST().Optimizer.Rounds, data); row.Verdict != report.None {
 		row.Cells[4], row.Cells[5] = "–", "–"
 		return row
 	}
-	if name == aggregatorXMK {
+	if name == config.XMKCKKS {
 		row.Cells[5] = "–"
 		row.Verdict, row.Why = same(largest < 100), "the proposed protocol, on the same gains"
 		return row
@@ -169,7 +169,7 @@ func comparedSystems() []comparedSystem {
 	of := func(aggregator, setting string, change func(*config.Config)) comparedSystem {
 		c := paperMNIST()
 		c.Experiment.Aggregator = aggregator
-		if encrypts(c) {
+		if c.System().Encrypts {
 			c.Encryption.ParameterSet, c.Encryption.Form = "paper-4096", "whole"
 		}
 		if change != nil {
@@ -183,20 +183,20 @@ func comparedSystems() []comparedSystem {
 		}
 	}
 	return []comparedSystem{
-		of(aggregatorNone, "two points, sigma_n = 1", nil),
-		of(aggregatorOnePoint, "one point, sigma_n = 1", nil),
-		of(aggregatorXMK, "(4096, 109)", nil),
-		of(aggregatorXMK, "ringwave-4096-100, flooded, short form", func(c *config.Config) {
+		of(config.Plain, "two points, sigma_n = 1", nil),
+		of(config.OnePoint, "one point, sigma_n = 1", nil),
+		of(config.XMKCKKS, "(4096, 109)", nil),
+		of(config.XMKCKKS, "ringwave-4096-100, flooded, short form", func(c *config.Config) {
 			c.Encryption.ParameterSet, c.Encryption.Form = "ringwave-4096-100", "set"
 		}),
-		of(aggregatorDigital, "(4096, 109), ideal channel", nil),
-		of(aggregatorStaleKey, "(4096, 109), keys of round 1", nil),
-		of(aggregatorZF, "(4096, 109), pilot error 0.1", nil),
-		of(aggregatorMMSE, "(4096, 109), pilot error 0.1", nil),
-		of(aggregatorHEAirFed, "pilot error 0.1, 40 dB", pilots(0.1, 40)),
-		of(aggregatorHEAirFed, "pilot error 1e-4, 100 dB", pilots(1e-4, 100)),
-		of(aggregatorAirHE, "pilot error 0.1, 40 dB", pilots(0.1, 40)),
-		of(aggregatorAirHE, "pilot error 0.01, 40 dB", pilots(0.01, 40)),
+		of(config.Digital, "(4096, 109), ideal channel", nil),
+		of(config.StaleKey, "(4096, 109), keys of round 1", nil),
+		of(config.ZF, "(4096, 109), pilot error 0.1", nil),
+		of(config.MMSE, "(4096, 109), pilot error 0.1", nil),
+		of(config.HEAirFed, "pilot error 0.1, 40 dB", pilots(0.1, 40)),
+		of(config.HEAirFed, "pilot error 1e-4, 100 dB", pilots(1e-4, 100)),
+		of(config.AirHE, "pilot error 0.1, 40 dB", pilots(0.1, 40)),
+		of(config.AirHE, "pilot error 0.01, 40 dB", pilots(0.01, 40)),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"ringwave/crypto/heairfed"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
+	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/report"
 )
 
@@ -28,7 +29,7 @@ func (r *reproduction) table1(ctx context.Context) (report.Table, error) {
 		Head:    []string{"", "airhe", "heairfed", "xmk-ckks", "paper"},
 	}
 	var facts []systemFacts
-	for _, name := range []string{aggregatorAirHE, aggregatorHEAirFed, aggregatorXMK} {
+	for _, name := range []string{config.AirHE, config.HEAirFed, config.XMKCKKS} {
 		f, err := r.factsOf(ctx, name)
 		if err != nil {
 			return t, fmt.Errorf("trying %s: %w", name, err)
@@ -77,7 +78,7 @@ func (r *reproduction) factsOf(ctx context.Context, aggregator string) (f system
 	if f.scheme, f.n, f.q, err = dimensionsOf(aggregator); err != nil {
 		return f, err
 	}
-	read, err := r.readByClient(ctx, map[string]string{aggregatorAirHE: "airhe-client", aggregatorHEAirFed: "heairfed-client", aggregatorXMK: "xmkckks-client"}[aggregator])
+	read, err := r.readByClient(ctx, map[string]string{config.AirHE: "airhe-client", config.HEAirFed: "heairfed-client", config.XMKCKKS: "xmkckks-client"}[aggregator])
 	if err != nil {
 		return f, err
 	}
@@ -110,9 +111,9 @@ func yes(ok bool) string {
 // dimensionsOf reads a system's constants.
 func dimensionsOf(aggregator string) (scheme, n, q string, err error) {
 	switch aggregator {
-	case aggregatorAirHE:
+	case config.AirHE:
 		return "LWE", fmt.Sprint(airhe.N), fmt.Sprint(airhe.Q), nil
-	case aggregatorHEAirFed:
+	case config.HEAirFed:
 		return "CKKS", fmt.Sprint(heairfed.N), powerOfTwo(math.Log2(heairfed.Q)), nil
 	}
 	small, okSmall := xmkckks.Lookup("paper-4096")
@@ -155,7 +156,7 @@ func (r *reproduction) trySystem(ctx context.Context, aggregator string, pilotSt
 	c := r.shortened(paperMNIST())
 	c.Experiment.Aggregator, c.Optimizer.Rounds = aggregator, trialRounds // the shares of a key
 	c.Channel.PilotStd, c.Link.SNRdB, c.Encryption.DeltaMax = pilotStd, 120, 0.5
-	s, err := newSession(c, r.flags.data)
+	s, err := r.lab().New(c)
 	if err != nil {
 		return out, err
 	}
@@ -185,18 +186,22 @@ func (r *reproduction) trySystem(ctx context.Context, aggregator string, pilotSt
 // carrier gives what carries a round of the session's system, values[i] being those of
 // device i, and how many values a device has in a round.
 func (s *session) carrier() (carry func(ctx context.Context, k int, values [][]float64) (sum []float64, spread float64, err error), payload int, err error) {
-	var a learner.Simulated
 	payload = 1
-	if s.cfg.Experiment.Aggregator == aggregatorHEAirFed {
+	if s.cfg.System().Gradients {
 		payload = s.task.model.Dim()
-		a, err = newHEAirFed(s.cfg, s.root, gainsOf(s.channel), payload)
-	} else {
-		a, err = s.aggregator(xmkckks.NewLedger(sharesPerKey(s.cfg)), 0, 1)
+	}
+	made, err := s.aggregator(xmkckks.NewLedger(sharesPerKey(s.cfg)), 0, 1)
+	if err != nil {
+		return nil, 0, err
+	}
+	a, ok := made.(learner.Simulated)
+	if !ok {
+		return nil, 0, fmt.Errorf("%s is not simulated", s.cfg.Experiment.Aggregator)
 	}
 	return func(ctx context.Context, k int, values [][]float64) ([]float64, float64, error) {
 		out, err := a.Aggregate(ctx, k, values)
 		return append([]float64(nil), out.M...), a.Truth().EpsStd, err
-	}, payload, err
+	}, payload, nil
 }
 
 // equal tells whether two trials gave the same to the bit.

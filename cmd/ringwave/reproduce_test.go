@@ -130,7 +130,7 @@ func TestStepsTable(t *testing.T) {
 			t.Errorf("in round %d eta is %v, want %v", k, got, want)
 		}
 	}
-	if c.Channel.Std != 0 || c.Experiment.Aggregator != aggregatorNone || c.Channel.AnalogNoiseStd != 0 {
+	if c.Channel.Std != 0 || c.Experiment.Aggregator != config.Plain || c.Channel.AnalogNoiseStd != 0 {
 		t.Errorf("%+v", c.Channel)
 	}
 }
@@ -167,7 +167,7 @@ func TestReproduceGoesOn(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r := &reproduction{flags: reproduceFlags{out: dir, data: data, seeds: 1, cifarSeeds: 1, rounds: 3}, dir: dir, stderr: io.Discard, began: time.Now()}
+		r := &reproduction{opt: Options{Out: dir, Data: data, Seeds: 1, CIFARSeeds: 1, Rounds: 3}, dir: dir, stderr: io.Discard, began: time.Now()}
 		todo, err := chosen([]string{"cifar"})
 		if err != nil {
 			t.Fatal(err)
@@ -228,9 +228,9 @@ func TestReproduceSaysWhichData(t *testing.T) {
 
 // What an interrupted report says to go on with makes the same report.
 func TestReproduceSaysHowToGoOn(t *testing.T) {
-	f := reproduceFlags{out: "a", data: "b", quick: true, seeds: 2, cifarSeeds: 1, rounds: 3, only: []string{"mnist", "packed"}}
+	f := Options{Out: "a", Data: "b", Quick: true, Seeds: 2, CIFARSeeds: 1, Rounds: 3, Only: []string{"mnist", "packed"}}
 	cmd := newReproduceCommand()
-	if err := cmd.ParseFlags(strings.Fields(f.arguments())); err != nil {
+	if err := cmd.ParseFlags(strings.Fields(reproduceArguments(f))); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"out": "a", "data": "b", "quick": "true", "seeds": "2", "cifar-seeds": "1", "rounds": "3", "only": "[mnist,packed]"} {
@@ -264,7 +264,7 @@ func TestReproducePacked(t *testing.T) {
 
 // Table I comes out of the programs as the paper has it, all of it.
 func TestReproduceTable1(t *testing.T) {
-	r := &reproduction{flags: reproduceFlags{seeds: 1, rounds: 3}, dir: t.TempDir(), stderr: io.Discard}
+	r := &reproduction{opt: Options{Seeds: 1, Rounds: 3}, dir: t.TempDir(), stderr: io.Discard}
 	table, err := r.table1(t.Context())
 	if err != nil {
 		t.Fatal(err)

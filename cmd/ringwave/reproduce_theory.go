@@ -12,6 +12,7 @@ import (
 
 	"ringwave/learner"
 	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/report"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/theory"
@@ -22,7 +23,7 @@ import (
 func (r *reproduction) theory(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "Convergence: Lemma 1 and Theorem 2"}
 	options := theory.Whole(r.seedOf("theory"))
-	if r.flags.quick || r.flags.rounds > 0 {
+	if r.opt.Quick || r.opt.Rounds > 0 {
 		options = theory.Quick(r.seedOf("theory"))
 	}
 	found, err := r.verified(ctx, options)
@@ -142,7 +143,7 @@ func (r *reproduction) verified(ctx context.Context, o theory.Options) (theoryFo
 func (r *reproduction) disagreements(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "Where the paper's own numbers disagree"}
 	c := r.shortened(paperMNIST())
-	task, err := loadTask(c, r.flags.data, r.seedOf("task"), nil)
+	task, err := r.lab().LoadTask(c, r.seedOf("task"), nil)
 	if err != nil {
 		return s, err
 	}
@@ -199,7 +200,7 @@ func (r *reproduction) latticeTable(ctx context.Context) (report.Table, error) {
 	t := report.Table{Caption: "Rounding the superposition recovers the ring element only if every gain is an integer multiple of 1/alpha: 20 rounds of MNIST at (4096, 109), sigma = 1.",
 		Head: []string{"gains", "largest |eps|"}}
 	for _, g := range []struct{ name, aggregator string }{
-		{"on a lattice of 2^-8", aggregatorXMK}, {"real (pilot error 0.1)", aggregatorZF},
+		{"on a lattice of 2^-8", config.XMKCKKS}, {"real (pilot error 0.1)", config.ZF},
 	} {
 		c := paperMNIST()
 		c.Experiment.Aggregator, c.Optimizer.Rounds = g.aggregator, 20

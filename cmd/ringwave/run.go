@@ -79,11 +79,9 @@ machine.`,
 						return intake.UserError(fmt.Errorf("--%s cannot go with --resume: a run goes on as it began", name))
 					}
 				}
-				s, err := resumeSession(cmd.Context(), resume, flags.data)
-				if err != nil {
-					return err
-				}
-				return runSession(cmd, s, flags.json)
+				l := newListener(cmd.ErrOrStderr())
+				result, err := lab(flags.data).Resume(cmd.Context(), resume, l.observer())
+				return l.report(cmd, result, err, flags.json)
 			}
 			return startRun(cmd, args[0], out, &flags)
 		},
@@ -99,62 +97,62 @@ func startRun(cmd *cobra.Command, path, out string, flags *configFlags) error {
 	if err != nil {
 		return err
 	}
-	s, err := newSession(c, flags.data)
+	e, err := lab(flags.data).New(c)
 	if err != nil {
 		return err
 	}
-	if out == "" {
-		out = runfolder.DefaultDir("runs", c.Experiment.Name, time.Now())
-	}
-	if err := s.create(cmd.Context(), out); err != nil {
-		s.abandon()
-		return err
-	}
-	return runSession(cmd, s, flags.json)
+	l := newListener(cmd.ErrOrStderr())
+	result, err := e.Run(cmd.Context(), out, l.observer())
+	return l.report(cmd, result, err, flags.json)
 }
 
-// runSession trains to the end, or to a Ctrl-C, and prints what came of it.
-func runSession(cmd *cobra.Command, s *session, asJSON bool) (err error) {
-	defer func() {
-		if closeErr := s.close(); err == nil {
-			err = closeErr
-		}
-	}()
-	stderr := cmd.ErrOrStderr()
-	printStart(stderr, s)
-	p := newProgress(stderr, s.trainer.State().Round, s.cfg.Optimizer.Rounds)
-	fears := s.foreboding()
-	err = s.train(cmd.Context(), func(r learner.Record) {
-		p.report(r)
-		if text := fears.after(r); text != "" {
-			p.warn(text)
-			s.log.Warn(text)
-		}
-	})
-	p.stop()
-	dir := s.folder.Path()
+// lab returns what this program makes experiments with.
+func lab(data string) Lab { return Lab{Data: data, Guard: startGuard} }
+
+// listener tells of a run on w.
+type listener struct {
+	w        io.Writer
+	rounds   int
+	progress *progress // nil before the run has started
+}
+
+func newListener(w io.Writer) *listener { return &listener{w: w} }
+
+func (l *listener) observer() Observer {
+	return Observer{
+		Started: func(s *session) {
+			printStart(l.w, s)
+			l.rounds = s.cfg.Optimizer.Rounds
+			l.progress = newProgress(l.w, s.trainer.State().Round, l.rounds)
+		},
+		Round:  func(r learner.Record) { l.progress.report(r) },
+		Warned: func(text string) { l.progress.warn(text) },
+	}
+}
+
+// report prints what came of a run, and how it goes on where it has stopped.
+func (l *listener) report(cmd *cobra.Command, result Result, err error, asJSON bool) error {
+	if l.progress == nil {
+		return err
+	}
+	l.progress.stop()
 	if errors.Is(err, errInterrupted) {
-		fmt.Fprintf(stderr, "Stopped after round %d of %d. Go on with:\n  ringwave run --resume %s\n", s.trainer.State().Round, s.cfg.Optimizer.Rounds, dir)
+		fmt.Fprintf(l.w, "Stopped after round %d of %d. Go on with:\n  ringwave run --resume %s\n", result.Round, l.rounds, result.Dir)
 		return err
 	}
-	if intake.IsUserError(err) {
-		return err
-	}
-	var spoilt unusable
+	var spoilt *Unusable
 	if err != nil && !errors.As(err, &spoilt) {
-		return fmt.Errorf("%w; the run can go on from its last checkpoint with: ringwave run --resume %s", err, dir)
-	}
-	summary, plots, err := s.finish(spoilt.reason)
-	if err != nil {
-		return err
+		if intake.IsUserError(err) {
+			return err
+		}
+		return fmt.Errorf("%w; the run can go on from its last checkpoint with: ringwave run --resume %s", err, result.Dir)
 	}
 	if asJSON {
-		err = printJSON(cmd.OutOrStdout(), summary)
+		if err := printJSON(cmd.OutOrStdout(), result.Summary); err != nil {
+			return err
+		}
 	} else {
-		printResult(cmd.OutOrStdout(), dir, summary, plots)
-	}
-	if err == nil && summary.Unusable != "" {
-		return unusable{summary.Unusable}
+		printResult(cmd.OutOrStdout(), result.Dir, result.Summary, result.Plots)
 	}
 	return err
 }

@@ -30,6 +30,7 @@ const journalName = "shares.journal"
 
 // session is one sitting at a run: what runs, and where it is written.
 type session struct {
+	lab     Lab
 	cfg     config.Config
 	digest  runfolder.Digest
 	root    keystream.Seed
@@ -50,8 +51,6 @@ type session struct {
 	// mismatched stands around protocol where gains do not match; nil elsewhere.
 	mismatched *mismatched
 	facts      []string // of a system with one key
-	// devices knows radios; nil stands for those of this machine.
-	devices registryOf
 	// patience is how long radios may stand still; 0 for radioPatience.
 	patience time.Duration
 	// carriersOff cuts off what radios still have to send; nil without radios.
@@ -63,25 +62,21 @@ type session struct {
 	began  time.Time
 }
 
-// newSession checks and loads all that a run needs, and writes nothing.
-func newSession(cfg config.Config, dataDir string) (*session, error) {
-	return newSessionIn("", cfg, dataDir)
-}
-
-// newSessionIn is newSession for a run folder, with the calibration that lies in it.
-func newSessionIn(dir string, cfg config.Config, dataDir string) (*session, error) {
+// newSessionIn checks and loads all that a run needs, and writes nothing. Dir is the run's
+// folder, with the calibration that lies in it; "" for a run that has none yet.
+func newSessionIn(lab Lab, dir string, cfg config.Config) (*session, error) {
 	digest, err := cfg.Digest()
 	if err != nil {
 		return nil, err
 	}
-	s := &session{cfg: cfg, digest: digest, root: keystream.FromInteger(uint64(cfg.Experiment.Seed))}
+	s := &session{lab: lab, cfg: cfg.With(lab.names()), digest: digest, root: keystream.FromInteger(uint64(cfg.Experiment.Seed))}
 	if s.channel, err = newChannel(cfg, s.root); err != nil {
 		return nil, err
 	}
 	if s.known, err = s.know(dir); err != nil {
 		return nil, err
 	}
-	if encrypts(cfg) {
+	if cfg.System().Encrypts {
 		d, err := newDesign(cfg, s.links())
 		if err != nil {
 			return nil, err
@@ -91,7 +86,7 @@ func newSessionIn(dir string, cfg config.Config, dataDir string) (*session, erro
 		}
 		s.design = &d
 	}
-	s.task, err = loadTask(cfg, dataDir, s.root, s.design)
+	s.task, err = lab.LoadTask(s.cfg, s.root, s.design)
 	return s, err
 }
 
@@ -104,51 +99,34 @@ func (s *session) links() *channel.Channel {
 }
 
 // assemble makes aggregator and trainer, the next round being firstRound.
-func (s *session) assemble(guard xmkckks.Guard, baseEpoch uint32, firstRound int) error {
-	if s.cfg.Experiment.Aggregator == aggregatorHEAirFed {
-		return s.assembleGradients()
-	}
-	aggregator, err := s.aggregator(guard, baseEpoch, firstRound)
+func (s *session) assemble(guard xmkckks.Guard, baseEpoch uint32, firstRound int) (err error) {
+	a, err := s.aggregator(guard, baseEpoch, firstRound)
 	if err != nil {
 		return err
 	}
-	t, err := s.task.trainer(s.cfg, aggregator, s.root)
-	if err != nil {
-		return err
-	}
-	s.trainer = t
-	return nil
+	s.trainer, err = s.task.trainer(s.cfg, a, s.root)
+	return err
 }
 
-// assembleGradients is assemble for the system that sends whole gradients.
-func (s *session) assembleGradients() error {
-	a, err := newHEAirFed(s.cfg, s.root, gainsOf(s.channel), s.task.model.Dim())
-	if err != nil {
-		return err
+// aggregator makes what experiment.aggregator names.
+func (s *session) aggregator(guard xmkckks.Guard, baseEpoch uint32, firstRound int) (a learner.Aggregator, err error) {
+	if s.cfg.System().Encrypts {
+		return s.encrypted(guard, baseEpoch, firstRound)
 	}
-	s.facts = []string{heairfedFacts(s.cfg, a)}
-	t, err := s.task.gradientTrainer(s.cfg, a, s.root)
+	system, err := s.lab.system(s.cfg.Experiment.Aggregator)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.trainer = t
-	return nil
+	mu, _ := s.links().Moments()
+	a, s.facts, err = system.New(Setting{Config: s.cfg, Seed: s.root, Gains: gainsOf(s.channel), Mu: mu, Dim: s.task.model.Dim()})
+	if err != nil {
+		return nil, intake.UserError(fmt.Errorf("experiment.aggregator = %q: %w", s.cfg.Experiment.Aggregator, err))
+	}
+	return a, nil
 }
 
-// aggregator makes what experiment.aggregator names. Here another system is added, with
-// its name in config.Aggregators.
-func (s *session) aggregator(guard xmkckks.Guard, baseEpoch uint32, firstRound int) (learner.Simulated, error) {
-	if s.cfg.Experiment.Aggregator == aggregatorAirHE {
-		a, err := newAirHE(s.cfg, s.root, gainsOf(s.channel))
-		if err != nil {
-			return nil, err
-		}
-		s.facts = []string{airheFacts(s.cfg, a)}
-		return a, nil
-	}
-	if !encrypts(s.cfg) {
-		return newAnalog(s.cfg, s.root, s.channel, s.known)
-	}
+// encrypted makes the aggregator of a system that encrypts with xMK-CKKS.
+func (s *session) encrypted(guard xmkckks.Guard, baseEpoch uint32, firstRound int) (learner.Aggregator, error) {
 	secret, err := s.linkSecret()
 	if err != nil {
 		return nil, err
@@ -159,7 +137,7 @@ func (s *session) aggregator(guard xmkckks.Guard, baseEpoch uint32, firstRound i
 	}
 	s.protocol = p
 	var system learner.Simulated = p
-	if runsUnchecked(s.cfg) {
+	if s.cfg.System().Unchecked {
 		s.mismatched = newMismatched(s.cfg, p)
 		system = s.mismatched
 	}
@@ -195,7 +173,7 @@ func (s *session) create(ctx context.Context, dir string) (err error) {
 	if err := s.keepCalibration(); err != nil {
 		return intake.PathError(err)
 	}
-	if encrypts(s.cfg) {
+	if s.cfg.System().Encrypts {
 		secret, err := newLinkSecret(s.cfg, s.root)
 		if err != nil {
 			return err
@@ -256,7 +234,7 @@ func (s *session) open(ctx context.Context, from *runfolder.Checkpoint) (err err
 			return intake.PathError(err)
 		}
 		what := "attempt void"
-		if runsUnchecked(s.cfg) {
+		if s.cfg.System().Unchecked {
 			what = "a check would have declared the round void"
 		}
 		s.protocol.failed = func(k int, f round.Failure) {
@@ -305,12 +283,12 @@ func (s *session) dataFiles() []runfolder.DataFile {
 }
 
 // resumeSession opens an earlier run behind its last checkpoint.
-func resumeSession(ctx context.Context, dir, dataDir string) (*session, error) {
+func resumeSession(ctx context.Context, lab Lab, dir string) (*session, error) {
 	folder, err := runfolder.Open(dir)
 	if err != nil {
 		return nil, intake.PathError(err)
 	}
-	s, err := sessionIn(folder, dataDir)
+	s, err := sessionIn(lab, folder)
 	if err != nil {
 		_ = folder.Close() // the first error counts
 		return nil, err
@@ -323,12 +301,12 @@ func resumeSession(ctx context.Context, dir, dataDir string) (*session, error) {
 }
 
 // sessionIn makes the session of a run folder, with the folder in it.
-func sessionIn(folder *runfolder.Folder, dataDir string) (*session, error) {
-	cfg, err := config.Load(filepath.Join(folder.Path(), runfolder.ConfigName), nil)
+func sessionIn(lab Lab, folder *runfolder.Folder) (*session, error) {
+	cfg, err := lab.Load(filepath.Join(folder.Path(), runfolder.ConfigName))
 	if err != nil {
-		return nil, intake.UserError(err)
+		return nil, err
 	}
-	s, err := newSessionIn(folder.Path(), cfg, dataDir)
+	s, err := newSessionIn(lab, folder.Path(), cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -444,7 +422,7 @@ func (s *session) train(ctx context.Context, report func(r learner.Record)) (err
 			if err := s.metrics.Sync(); err != nil {
 				return err
 			}
-			return unusable{fmt.Sprintf("%v%s", err, s.smallerSteps())}
+			return &Unusable{fmt.Sprintf("%v%s", err, s.smallerSteps())}
 		}
 		err = lostGuard(s.guarded, err)
 		if errors.Is(err, phy.ErrStalled) && !errors.Is(err, radio.ErrGuard) {
@@ -553,7 +531,7 @@ func (s *session) summary(result learner.Result) runfolder.Summary {
 		out.KeyEpochs = int(s.journal.NextEpoch())
 		out.SharesAnswered = s.journal.Answered(0)
 	}
-	if sharesKey(c) {
+	if c.System().SharesKey {
 		out.Randomness = c.Encryption.Randomness
 	}
 	out.Notes = s.notes()

@@ -5,27 +5,11 @@ import (
 	"fmt"
 	"math"
 
-	"ringwave/crypto/aggregate"
 	"ringwave/crypto/airhe"
 	"ringwave/crypto/heairfed"
-	"ringwave/crypto/keystream"
 	"ringwave/learner"
 	"ringwave/learner/experiment/config"
-	"ringwave/radio/intake"
 )
-
-// The values of experiment.aggregator of the systems of Table I that encrypt under one
-// key which all devices share.
-const (
-	aggregatorHEAirFed = "heairfed"
-	aggregatorAirHE    = "airhe"
-)
-
-// sharesKey tells whether all devices hold one key.
-func sharesKey(c config.Config) bool {
-	a := c.Experiment.Aggregator
-	return a == aggregatorHEAirFed || a == aggregatorAirHE
-}
 
 // trainer is a training loop: learner.Trainer, or learner.GradientTrainer.
 type trainer interface {
@@ -36,32 +20,25 @@ type trainer interface {
 	Final() learner.Result
 }
 
-// gradientTrainer makes the training loop around an aggregator of gradients.
-func (t *task) gradientTrainer(c config.Config, a learner.Aggregator, root keystream.Seed) (trainer, error) {
-	cfg, task, err := t.learning(c, root)
-	if err != nil {
-		return nil, err
-	}
-	task.Aggregator = a
-	trainer, err := learner.NewGradientTrainer(cfg, task)
-	return trainer, intake.UserError(err)
-}
-
 // symbolNoise gives the deviation of the receiver noise against a device of gain 1 at
 // full amplitude.
 func symbolNoise(l config.Link) float64 { return math.Pow(10, -l.SNRdB/20) }
 
-// newHEAirFed makes the uplink of gradients of dim components.
-func newHEAirFed(c config.Config, root keystream.Seed, gains aggregate.Gains, dim int) (*heairfed.Aggregator, error) {
+// newHEAirFed makes the uplink of gradients.
+func newHEAirFed(s Setting) (learner.Aggregator, []string, error) {
+	c := s.Config
 	fading, err := heairfed.ParseFading(c.Channel.AntennaFading)
 	if err != nil {
-		return nil, intake.UserError(err)
+		return nil, nil, err
 	}
 	a, err := heairfed.New(heairfed.Config{
-		Devices: c.Devices.Count, Dim: dim, Antennas: c.Channel.Antennas, Fading: fading,
+		Devices: c.Devices.Count, Dim: s.Dim, Antennas: c.Channel.Antennas, Fading: fading,
 		PilotStd: c.Channel.PilotStd, NoiseStd: symbolNoise(c.Link), Clip: c.Encryption.DeltaMax,
-	}, gains, root.Derive("heairfed"))
-	return a, intake.UserError(err)
+	}, s.Gains, s.Seed.Derive("heairfed"))
+	if err != nil {
+		return nil, nil, err
+	}
+	return a, []string{heairfedFacts(c, a)}, nil
 }
 
 // heairfedFacts says what a round takes.
@@ -71,12 +48,16 @@ func heairfedFacts(c config.Config, a *heairfed.Aggregator) string {
 }
 
 // newAirHE makes the uplink of scalars under one key.
-func newAirHE(c config.Config, root keystream.Seed, gains aggregate.Gains) (*airhe.Aggregator, error) {
+func newAirHE(s Setting) (learner.Aggregator, []string, error) {
+	c := s.Config
 	a, err := airhe.New(airhe.Config{
 		Devices: c.Devices.Count, DeltaMax: c.Encryption.DeltaMax,
 		PilotStd: c.Channel.PilotStd, NoiseStd: symbolNoise(c.Link),
-	}, gains, root.Derive("airhe"))
-	return a, intake.UserError(err)
+	}, s.Gains, s.Seed.Derive("airhe"))
+	if err != nil {
+		return nil, nil, err
+	}
+	return a, []string{airheFacts(c, a)}, nil
 }
 
 // airheFacts says what a round takes.

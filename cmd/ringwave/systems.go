@@ -20,45 +20,36 @@ import (
 	"ringwave/radio/intake"
 )
 
-// The values of experiment.aggregator that stand for systems which the paper compares
-// its own with. All meet the same gains, data and directions at the same seed.
-const (
-	aggregatorOnePoint = "ezofl-one-point"
-	aggregatorStaleKey = "stale-key"
-	aggregatorZF       = "zf"
-	aggregatorMMSE     = "mmse"
-)
-
 // keyRound is the round whose gains the keys of stale-key meet.
 const keyRound = 1
 
-// encrypts tells whether the aggregator is xMK-CKKS in one of its ways.
-func encrypts(c config.Config) bool {
-	a := c.Experiment.Aggregator
-	return a == aggregatorXMK || a == aggregatorDigital || runsUnchecked(c)
-}
-
-// runsUnchecked tells whether the aggregator is one of those of which the paper says
-// that decryption fails, and which run without the checks that would find it out.
-func runsUnchecked(c config.Config) bool {
-	_, equalises := equalisation(c)
-	return equalises || c.Experiment.Aggregator == aggregatorStaleKey
-}
-
-// equalisation gives how devices pre-equalise, if they do.
+// equalisation returns how devices pre-equalise, if they do.
 func equalisation(c config.Config) (equalise.Method, bool) {
-	switch c.Experiment.Aggregator {
-	case aggregatorZF:
+	switch c.System().Equalisation {
+	case "zf":
 		return equalise.ZF, true
-	case aggregatorMMSE:
+	case "mmse":
 		return equalise.MMSE, true
 	}
 	return 0, false
 }
 
+// systems returns those that every Lab knows, with how they are made. One that encrypts
+// has nothing here: its aggregator is the protocol.
+func systems() []System {
+	made := map[string]func(Setting) (learner.Aggregator, []string, error){
+		config.Plain: newAnalog, config.OnePoint: newAnalog, config.HEAirFed: newHEAirFed, config.AirHE: newAirHE,
+	}
+	var all []System
+	for _, s := range config.Systems() {
+		all = append(all, System{s, made[s.Name]})
+	}
+	return all
+}
+
 // estimatorOf gives which losses devices send.
 func estimatorOf(c config.Config) learner.Estimator {
-	if c.Experiment.Aggregator == aggregatorOnePoint {
+	if c.System().OnePoint {
 		return learner.OnePoint
 	}
 	return learner.TwoPoint
@@ -91,7 +82,7 @@ type mismatched struct {
 }
 
 func newMismatched(c config.Config, p *protocol) *mismatched {
-	m := &mismatched{protocol: p, stale: c.Experiment.Aggregator == aggregatorStaleKey, before: make([]float64, len(p.devices))}
+	m := &mismatched{protocol: p, stale: c.System().StaleKey, before: make([]float64, len(p.devices))}
 	if m.stale {
 		p.link.truth(m.before, keyRound, 0)
 	}
@@ -144,9 +135,9 @@ func (s *session) systemNotes() []string {
 	c := s.cfg
 	method, equalises := equalisation(c)
 	switch {
-	case c.Experiment.Aggregator == aggregatorOnePoint:
+	case c.System().OnePoint:
 		return []string{"each device sends f_i(theta + gamma Phi)/mu_i alone: the one-point form of EZOFL (arXiv 2401.17460)"}
-	case c.Experiment.Aggregator == aggregatorStaleKey:
+	case c.System().StaleKey:
 		return s.uncheckedNotes(fmt.Sprintf("stale-key: the keys were aggregated once, under the gains of round %d, and are used again under those of every round", keyRound))
 	case equalises:
 		formula := map[equalise.Method]string{equalise.ZF: "1/h^", equalise.MMSE: "h^/(h^^2 + sigma_pilot^2)"}[method]

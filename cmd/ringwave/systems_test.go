@@ -42,7 +42,8 @@ func runSystem(t *testing.T, more ...string) ([]runfolder.Row, runfolder.Summary
 func TestEverySystemRuns(t *testing.T) {
 	noData(t)
 	rows := map[string][]runfolder.Row{}
-	for _, name := range config.Aggregators() {
+	for _, system := range config.Systems() {
+		name := system.Name
 		r, s := runSystem(t, "--set", "experiment.aggregator="+name, "--set", "devices.count=4", "--set", "encryption.delta_max=1")
 		if len(r) != 20 || s.RoundsCompleted != 20 || s.RoundsSkipped != 0 || s.Aggregator != name {
 			t.Errorf("%s: %d rows, summary %+v", name, len(r), s)
@@ -55,7 +56,7 @@ func TestEverySystemRuns(t *testing.T) {
 		rows[name] = r
 	}
 	// The first round is before any update: the same scalars meet the same gains.
-	for _, same := range [][]string{{aggregatorXMK, aggregatorNone, aggregatorStaleKey}, {aggregatorDigital, aggregatorAirHE}} {
+	for _, same := range [][]string{{config.XMKCKKS, config.Plain, config.StaleKey}, {config.Digital, config.AirHE}} {
 		for _, name := range same[1:] {
 			if got, want := rows[name][0].MIdeal, rows[same[0]][0].MIdeal; math.Abs(got-want) > 1e-12 {
 				t.Errorf("round 1 of %s aims at %v, that of %s at %v", name, got, same[0], want)
@@ -63,14 +64,14 @@ func TestEverySystemRuns(t *testing.T) {
 		}
 	}
 	// One-point scalars are losses, all log 2 or so; two-point ones are differences.
-	if one, two := rows[aggregatorOnePoint][0], rows[aggregatorNone][0]; math.Abs(one.MIdeal) < math.Abs(two.MIdeal) || math.Abs(one.Eps-two.Eps) > 1e-12 {
+	if one, two := rows[config.OnePoint][0], rows[config.Plain][0]; math.Abs(one.MIdeal) < math.Abs(two.MIdeal) || math.Abs(one.Eps-two.Eps) > 1e-12 {
 		t.Errorf("one-point: M is %v and its noise %v; two-point: %v and %v", one.M, one.Eps, two.M, two.Eps)
 	}
-	if got, want := rows[aggregatorStaleKey][0].M, rows[aggregatorXMK][0].M; got != want {
+	if got, want := rows[config.StaleKey][0].M, rows[config.XMKCKKS][0].M; got != want {
 		t.Errorf("in the round of its keys stale-key decodes %v, xmk-ckks %v", got, want)
 	}
-	for _, row := range rows[aggregatorStaleKey][1:] {
-		checkUniform(t, aggregatorStaleKey, row)
+	for _, row := range rows[config.StaleKey][1:] {
+		checkUniform(t, config.StaleKey, row)
 	}
 }
 
@@ -98,7 +99,7 @@ func TestFig4(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		session, err := newSession(c, "")
+		session, err := New(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +147,7 @@ func TestPerfectPilots(t *testing.T) {
 // does one on another number of cores. stale-key aggregates the keys of round 1 anew.
 func TestSystemsResume(t *testing.T) {
 	noData(t)
-	for _, name := range []string{aggregatorStaleKey, aggregatorMMSE, aggregatorHEAirFed} {
+	for _, name := range []string{config.StaleKey, config.MMSE, config.HEAirFed} {
 		args := append(slices.Clone(shortFig4), "--set", "experiment.aggregator="+name, "--set", "devices.count=3")
 		whole := filepath.Join(t.TempDir(), "whole")
 		before := runtime.GOMAXPROCS(1)
@@ -169,11 +170,11 @@ func TestSystemsResume(t *testing.T) {
 func TestPlanOfASystem(t *testing.T) {
 	noData(t)
 	for name, want := range map[string][]string{
-		aggregatorZF:       {"sends its digital coefficients times 1/h^", "expected deviation of eps: 1.7e+20", "gains match, which here they do not"},
-		aggregatorStaleKey: {"aggregated once", "alpha = 256"},
-		aggregatorOnePoint: {"one-point form"},
-		aggregatorHEAirFed: {"single-key CKKS", "one key"},
-		aggregatorAirHE:    {"single-key LWE", "one key"},
+		config.ZF:       {"sends its digital coefficients times 1/h^", "expected deviation of eps: 1.7e+20", "gains match, which here they do not"},
+		config.StaleKey: {"aggregated once", "alpha = 256"},
+		config.OnePoint: {"one-point form"},
+		config.HEAirFed: {"single-key CKKS", "one key"},
+		config.AirHE:    {"single-key LWE", "one key"},
 	} {
 		stdout, _ := mustRun(t, slices.Concat([]string{"plan", fig4Config, "--set", "experiment.aggregator=" + name, "--set", "devices.count=10"}, shortFig4)...)
 		for _, w := range want {
@@ -191,7 +192,7 @@ func TestOverflowIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newSession(c, "")
+	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}

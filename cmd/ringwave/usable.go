@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -17,11 +18,21 @@ const hopelessLoss = 100 * math.Ln2
 // is said: where every second round is lost, one run in a thousand hears it in vain.
 const hopelessRounds = 10
 
-// unusable is the error of a run that has ended without a usable result: nothing that
+// Unusable is the error of a run that has ended without a usable result: nothing that
 // the machine has failed at.
-type unusable struct{ reason string }
+type Unusable struct{ Reason string }
 
-func (u unusable) Error() string { return "no usable result: " + u.reason }
+// Error returns the reason in a sentence.
+func (u *Unusable) Error() string { return "no usable result: " + u.Reason }
+
+// asUnusable returns err as an *Unusable, if it is one.
+func asUnusable(err error) (u Unusable, ok bool) {
+	var p *Unusable
+	if ok = errors.As(err, &p); ok {
+		u = *p
+	}
+	return u, ok
+}
 
 // unusableReason says why what training came to is of no use; "" if it may be.
 func unusableReason(state learner.State, result learner.Result) string {
@@ -45,7 +56,7 @@ type foreboding struct {
 
 // smallerSteps returns the advice to take them, to be appended, where they may help.
 func (s *session) smallerSteps() string {
-	if runsUnchecked(s.cfg) { // M is noise of the size of q
+	if s.cfg.System().Unchecked { // M is noise of the size of q
 		return ""
 	}
 	return ": smaller steps, optimizer.eta0 and optimizer.gamma0, may help"

@@ -141,12 +141,12 @@ func airConfig(t testing.TB, devices, rounds int, more ...string) config.Config 
 // newAirRun connects a session by devices; setGain is for its harness.
 func newAirRun(t testing.TB, ctx context.Context, c config.Config, noise *slotNoise, devices registryOf, setGain func(i int, at radio.SampleIndex, gain complex64) error) *airRun {
 	t.Helper()
-	s, err := newSession(c, "")
+	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &airRun{s: s, noise: noise, setGain: setGain, h: make([]float64, c.Devices.Count)}
-	s.devices, s.patience = devices, boardPatience
+	s.lab.Radios, s.patience = devices, boardPatience
 	if err := s.assemble(xmkckks.NewLedger(sharesPerKey(c)), 0, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func groupSize(c config.Config) int {
 // aligned gains, or the finest that a blind receiver may find, times the groups'
 // integers.
 func designAlpha(c config.Config, ch *channel.Channel) float64 {
-	if !isWaveform(c) || !ch.Continuous() {
+	if !c.OverWaveform() || !ch.Continuous() {
 		return ch.Alpha()
 	}
 	if regimeOf(c) == bench.MeanAligned {

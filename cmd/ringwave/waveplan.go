@@ -46,11 +46,6 @@ type groupPlan struct {
 	trials     int
 }
 
-// isWaveform tells whether an experiment goes over the waveform link.
-func isWaveform(c config.Config) bool {
-	return c.Link.Kind == kindWaveform && c.Experiment.Aggregator == aggregatorXMK
-}
-
 // effectiveSNR gives link.snr_db with the rounding errors of the converters, each
 // taken as white and uniform over a step, added to the noise.
 func effectiveSNR(c config.Config, ch *channel.Channel) (float64, error) {
@@ -136,7 +131,7 @@ func roundSymbols(c config.Config, d xmkckks.Design) int {
 // checkWaveform refuses emulated gains on a lattice that the SNR cannot resolve,
 // and aligned ones whose fluctuations or noise no rounding absorbs.
 func checkWaveform(c config.Config, ch *channel.Channel, d xmkckks.Design) error {
-	if !isWaveform(c) || regimeOf(c) == bench.Blind {
+	if !c.OverWaveform() || regimeOf(c) == bench.Blind {
 		return nil
 	}
 	snr, err := effectiveSNR(c, ch)

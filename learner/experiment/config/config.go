@@ -33,6 +33,10 @@ type Config struct {
 	Radio      Radio      `toml:"radio"`
 
 	Calibration Calibration `toml:"calibration"`
+
+	// beside has the names that the program knows beside those of every program; nil for
+	// none.
+	beside *Names
 }
 
 // Experiment names the run.
@@ -40,7 +44,7 @@ type Experiment struct {
 	Name string `toml:"name"`
 	// Seed is the root of every random stream but the system's.
 	Seed int64 `toml:"seed"`
-	// Aggregator is one of Aggregators; ezofl is read as none, its two-point form.
+	// Aggregator is the name of a System; ezofl is read as none, its two-point form.
 	Aggregator string `toml:"aggregator"`
 }
 
@@ -363,7 +367,10 @@ func failf(format string, args ...any) error {
 
 // Load reads a file, applies overrides of the form section.key=value in their
 // order, and checks the whole.
-func Load(path string, overrides []string) (Config, error) {
+func Load(path string, overrides []string) (Config, error) { return Names{}.Load(path, overrides) }
+
+// Load is the function Load for a program that knows more names.
+func (n Names) Load(path string, overrides []string) (Config, error) {
 	data, err := intake.ReadFile(path, maxFile)
 	var excess *intake.Excess
 	if errors.As(err, &excess) {
@@ -376,12 +383,17 @@ func Load(path string, overrides []string) (Config, error) {
 		}
 		return Config{}, failf("%s: the configuration cannot be read: %v", path, err)
 	}
-	return Parse(path, data, overrides)
+	return n.Parse(path, data, overrides)
 }
 
 // Parse is Load on bytes; name stands for the file in errors.
 func Parse(name string, data []byte, overrides []string) (Config, error) {
-	c := Default()
+	return Names{}.Parse(name, data, overrides)
+}
+
+// Parse is the function Parse for a program that knows more names.
+func (n Names) Parse(name string, data []byte, overrides []string) (Config, error) {
+	c := Default().With(n)
 	if err := decode(name, string(data), &c); err != nil {
 		return Config{}, err
 	}
@@ -466,7 +478,9 @@ func sections() []string {
 	var names []string
 	t := reflect.TypeFor[Config]()
 	for i := range t.NumField() {
-		names = append(names, t.Field(i).Tag.Get("toml"))
+		if tag := t.Field(i).Tag.Get("toml"); tag != "" {
+			names = append(names, tag)
+		}
 	}
 	return names
 }
@@ -477,6 +491,9 @@ func Keys() []string {
 	t := reflect.TypeFor[Config]()
 	for i := range t.NumField() {
 		section := t.Field(i)
+		if section.Tag.Get("toml") == "" {
+			continue
+		}
 		for j := range section.Type.NumField() {
 			keys = append(keys, section.Tag.Get("toml")+"."+section.Type.Field(j).Tag.Get("toml"))
 		}

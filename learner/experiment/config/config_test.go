@@ -224,7 +224,8 @@ func TestAggregatorSynonym(t *testing.T) {
 	if b, err := other.Digest(); err != nil || a != b {
 		t.Errorf("ezofl gives %v, none %v", one.Experiment, other.Experiment)
 	}
-	for _, name := range Aggregators() {
+	for _, s := range Systems() {
+		name := s.Name
 		if _, err := Parse("x.toml", nil, []string{"experiment.aggregator=" + name}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -122,7 +122,7 @@ func (c *Config) checkEnds() error {
 func (c *Config) checkRadioLink() error {
 	l := c.Link
 	switch {
-	case l.Kind != "waveform" || c.Experiment.Aggregator != "xmk-ckks":
+	case !c.OverWaveform():
 		return fmt.Errorf("radio.transmitters is given with link.kind = %q and experiment.aggregator = %q: radios carry link.kind = \"waveform\" of experiment.aggregator = \"xmk-ckks\"", l.Kind, c.Experiment.Aggregator)
 	case c.Channel.Gains != "continuous":
 		return fmt.Errorf("channel.gains is %q with radios: nobody puts the gains of the air on a lattice; allowed is \"continuous\"", c.Channel.Gains)

@@ -77,7 +77,7 @@ func (c *Config) checkExperiment() error {
 		return fmt.Errorf("experiment.seed is %d: allowed are 0 to %d", e.Seed, int64(math.MaxInt64))
 	}
 	return first(
-		oneOf("experiment.aggregator", e.Aggregator, Aggregators()...),
+		oneOf("experiment.aggregator", e.Aggregator, c.aggregators()...),
 		c.checkUnchecked(),
 		c.checkOneKey(),
 	)
@@ -85,8 +85,8 @@ func (c *Config) checkExperiment() error {
 
 // checkOneKey refuses what the systems with one key for all devices do not have.
 func (c *Config) checkOneKey() error {
-	a := c.Experiment.Aggregator
-	if a != "heairfed" && a != "airhe" {
+	a := c.System().Name
+	if !c.System().SharesKey {
 		return nil
 	}
 	if c.Encryption.Randomness != "seed" {
@@ -98,15 +98,10 @@ func (c *Config) checkOneKey() error {
 	return nil
 }
 
-// Aggregators are the values of experiment.aggregator.
-func Aggregators() []string {
-	return []string{"none", "ezofl-one-point", "digital", "xmk-ckks", "stale-key", "zf", "mmse", "heairfed", "airhe"}
-}
-
 // checkUnchecked refuses what the systems that run without checks do not have.
 func (c *Config) checkUnchecked() error {
-	a := c.Experiment.Aggregator
-	if a != "stale-key" && a != "zf" && a != "mmse" {
+	system, a := c.System(), c.Experiment.Aggregator
+	if !system.Unchecked {
 		return nil
 	}
 	if c.Link.Kind == "waveform" {
@@ -115,10 +110,10 @@ func (c *Config) checkUnchecked() error {
 	if c.Channel.Drift != "none" {
 		return fmt.Errorf("channel.drift is %s: experiment.aggregator = %q is predicted for gains that stay for a round, and allowed is none", c.Channel.Drift, a)
 	}
-	if a == "stale-key" && c.Encryption.KeyEpochRounds != 0 {
+	if system.StaleKey && c.Encryption.KeyEpochRounds != 0 {
 		return fmt.Errorf("encryption.key_epoch_rounds is %d: with experiment.aggregator = \"stale-key\", whose keys are aggregated once, it must be 0", c.Encryption.KeyEpochRounds)
 	}
-	if a != "stale-key" && c.Channel.Gains == "continuous" {
+	if system.Equalisation != "" && c.Channel.Gains == "continuous" {
 		return fmt.Errorf("channel.gains is continuous: experiment.aggregator = %q takes its gains h_i from the lattice, as xmk-ckks does, and its effective gains are continuous by themselves", a)
 	}
 	return nil
@@ -126,11 +121,11 @@ func (c *Config) checkUnchecked() error {
 
 func (c *Config) checkTask() error {
 	t := c.Task
-	sets := []string{"mnist", "strokes", "cifar10", "idx"}
+	sets := []string{"mnist", "strokes", "cifar10"} // and the user's own files
 	err := first(
-		oneOf("task.dataset", t.Dataset, sets...),
-		oneOf("task.fallback", t.Fallback, append([]string{""}, sets[:3]...)...),
-		oneOf("task.model", t.Model, "logistic", "lenet"),
+		oneOf("task.dataset", t.Dataset, append(append(slices.Clone(sets), "idx"), c.names().DataSets...)...),
+		oneOf("task.fallback", t.Fallback, append([]string{""}, sets...)...),
+		oneOf("task.model", t.Model, append([]string{"logistic", "lenet"}, c.names().Models...)...),
 		oneOf("task.loss", t.Loss, "mean", "sum"),
 		oneOf("task.partition", t.Partition, "iid", "dirichlet"),
 		inRange("task.dirichlet_alpha", t.DirichletAlpha, 1e-3, 1e6),
@@ -172,7 +167,7 @@ func (c *Config) checkModel() error {
 	if t.Model == "lenet" && (t.Dataset != "cifar10" || t.Fallback != "" && t.Fallback != "cifar10") {
 		return fmt.Errorf("task.model is lenet with task.dataset = %q and task.fallback = %q: lenet takes images of 3 x 32 x 32, which only cifar10 has", t.Dataset, t.Fallback)
 	}
-	if a != "heairfed" {
+	if !c.System().Gradients {
 		return nil
 	}
 	if t.Model == "lenet" {
@@ -227,7 +222,7 @@ func (c *Config) checkDevices() error {
 // checkGains checks what is asked of the devices' gains, which only patterns show and
 // only a receiver that looks for the lattice may choose.
 func (c *Config) checkGains() error {
-	d, waveform := c.Devices, c.Link.Kind == "waveform" && c.Experiment.Aggregator == "xmk-ckks"
+	d, waveform := c.Devices, c.OverWaveform()
 	if blind := waveform && c.Channel.Gains == "continuous" && c.Link.Regime != "mean-aligned"; !blind && d.Minimum != 0 {
 		return fmt.Errorf("devices.minimum = %d: must be 0 where the receiver does not look for the lattice (link.kind = \"waveform\" with channel.gains = \"continuous\" and link.regime = \"blind\")", d.Minimum)
 	}
@@ -344,7 +339,7 @@ func (c *Config) checkLink() error {
 	if err == nil && l.Kind == "waveform" && l.NoiseStd != 0 {
 		return fmt.Errorf("link.noise_std is %v: a waveform link has the noise of link.snr_db, and no ring noise", l.NoiseStd)
 	}
-	if err == nil && l.Record != "none" && (l.Kind != "waveform" || c.Experiment.Aggregator != "xmk-ckks") {
+	if err == nil && l.Record != "none" && !c.OverWaveform() {
 		return fmt.Errorf("link.record is %s: only link.kind = \"waveform\" with experiment.aggregator = \"xmk-ckks\" has samples to record", l.Record)
 	}
 	return first(err, c.checkRegime(), c.checkConverters())

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func newReproduceCommand() *cobra.Command {
+	var opt Options
+	cmd := &cobra.Command{
+		Use:   "reproduce",
+		Short: "Run the paper's experiments and what it compares with, and write one report",
+		Long: `Run every experiment, table and figure of the paper, the systems that it cites and the
+attacks that it argues about, and write a report that puts its numbers beside these:
+report.html opens from disk by itself, report.md has the same for a repository, with
+plots/ beside them. What is timed by a clock is in timing.md: the report's bytes are
+the same for the same seeds.
+
+Results are kept in the folder's cache/ by what they were computed from: Ctrl-C and the
+same --out go on, in the middle of a run, too, and what has not changed is not run again.
+
+"--only cifar-search" chooses steps for CIFAR-10, half an hour on two free cores; no other
+form of this command does.
+
+CIFAR-10 is fetched by "ringwave data fetch cifar10"; without it its chapter says so, and
+the others go on.
+
+Chapters: ` + strings.Join(Chapters(), ", ") + `.`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return reproduce(cmd, opt) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&opt.Out, "out", "", "the report's folder; one of an earlier reproduce goes on (default reports/<utc>-paper)")
+	f.StringVar(&opt.Data, "data", "", "folder of data sets; then RINGWAVE_DATA and the user's cache are searched")
+	f.BoolVar(&opt.Quick, "quick", false, "minutes in place of an hour: fewer seeds and rounds")
+	f.IntVar(&opt.Seeds, "seeds", 0, "seeds of the MNIST experiments (default 20, or 3 with --quick)")
+	f.IntVar(&opt.CIFARSeeds, "cifar-seeds", 1, "seeds of the CIFAR-10 experiments")
+	f.IntVar(&opt.Rounds, "rounds", 0, "most rounds of any experiment, for a look at the whole (default: all)")
+	f.StringSliceVar(&opt.Only, "only", nil, "these chapters alone")
+	return cmd
+}
+
+func reproduce(cmd *cobra.Command, opt Options) error {
+	opt, err := opt.Complete()
+	if err != nil {
+		return err
+	}
+	tally, err := Reproduce(cmd.Context(), opt, cmd.ErrOrStderr())
+	if errors.Is(err, errInterrupted) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "Stopped. Go on with:\n  ringwave reproduce %s\n", reproduceArguments(opt))
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s\nReport: %s (and report.md, timing.md)\n", strings.Join(tally, "\n"), filepath.Join(opt.Out, "report.html"))
+	return nil
+}
+
+// reproduceArguments writes the flags that make a report again.
+func reproduceArguments(o Options) string {
+	text := fmt.Sprintf("--out %s --seeds %d --cifar-seeds %d", o.Out, o.Seeds, o.CIFARSeeds)
+	if o.Quick {
+		text += " --quick"
+	}
+	if o.Rounds > 0 {
+		text += fmt.Sprintf(" --rounds %d", o.Rounds)
+	}
+	if len(o.Only) > 0 {
+		text += " --only " + strings.Join(o.Only, ",")
+	}
+	if o.Data != "" {
+		text += " --data " + o.Data
+	}
+	return text
+}
