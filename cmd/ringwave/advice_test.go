@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -58,7 +57,7 @@ func calibratedIn(t *testing.T, c config.Config, rounds int) (advice.Advice, str
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.close() })
-	if err := k.measure(t.Context(), io.Discard); err != nil {
+	if err := k.measure(t.Context(), unseen); err != nil {
 		t.Fatal(err)
 	}
 	r, err := k.analyse(time.Now())
@@ -66,19 +65,19 @@ func calibratedIn(t *testing.T, c config.Config, rounds int) (advice.Advice, str
 		t.Fatal(err)
 	}
 	path := filepath.Join(k.folder.Path(), calibrationName)
-	if err := k.folder.WriteAtomic(calibrationName, r.file.Text()); err != nil {
+	if err := k.folder.WriteAtomic(calibrationName, r.File.Text()); err != nil {
 		t.Fatal(err)
 	}
-	opt, err := adviceOptions(c, k.root)
+	use, err := usedAs(c, k.root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt.Regimes, opt.NoSuggestions, opt.Fresh = []advice.Regime{}, true, rounds
-	bench, err := k.measuredBench(&r)
+	use.Regimes, use.NoSuggestions, use.Fresh = []advice.Regime{}, true, rounds
+	bench, err := r.Bench(use)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := advice.Give(t.Context(), bench, opt)
+	a, err := advice.Give(t.Context(), bench, use.Options)
 	if err != nil {
 		t.Fatal(err)
 	}

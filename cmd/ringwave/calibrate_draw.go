@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"ringwave/calibration"
+	"ringwave/calibration/campaign"
 	"ringwave/calibration/moments"
 	"ringwave/calibration/sounder"
 	"ringwave/learner/experiment/chart"
@@ -15,22 +16,31 @@ import (
 )
 
 // draw draws the plots of a calibration.
-func (k *calibrator) draw(r calibrationResult) ([]string, error) {
+func (k *calibrator) draw(r *campaign.Result) ([]string, error) {
 	v := chart.CalibrationView{RoundSeconds: k.cfg.Calibration.RoundSeconds}
-	for i, d := range r.moments.Devices {
+	for i, d := range r.Links.Devices {
 		s := chart.LinkSeries{Name: fmt.Sprintf("device %d", i+1), Effective: d.Gain, Mu: d.Mu.Value, Sigma: d.Sigma.Value}
-		s.Density, s.Model = density(r.file.Devices[i])
-		k.overTime(&s, r.bench, i)
+		s.Density, s.Model = density(r.File.Devices[i])
+		k.overTime(&s, r.Series, i)
 		for lag, rho := range d.Autocorrelation {
-			s.Lags = append(s.Lags, float64(lag)*r.bench.BlockSeconds)
+			s.Lags = append(s.Lags, float64(lag)*r.Series.BlockSeconds)
 			s.Autocorrelation = append(s.Autocorrelation, rho)
 			s.Low, s.High = append(s.Low, -d.Band), append(s.High, d.Band)
 		}
 		s.PhaseDeviation, s.GainDeviation = deviationOf(d.PhaseAllan), deviationOf(d.GainAllan)
-		s.PhaseNoise, s.GainNoise = phaseNoiseOf(d).plot(), gainNoiseOf(d).plot()
+		s.PhaseNoise, s.GainNoise = noiseOf(campaign.PhaseNoise(d)), noiseOf(campaign.GainNoise(d))
 		v.Devices = append(v.Devices, s)
 	}
 	return chart.CalibrationPlots(k.folder.Path(), v)
+}
+
+// noiseOf returns a spectrum as it is drawn.
+func noiseOf(n campaign.Noise) chart.Noise {
+	out := chart.Noise{Offset: n.Hertz, Value: n.Decibels, Floor: n.Floor}
+	for _, v := range n.Decibels {
+		out.Low, out.High = append(out.Low, v+n.Low), append(out.High, v+n.High)
+	}
+	return out
 }
 
 // overTime fills in what was measured of device i burst by burst.
@@ -58,7 +68,7 @@ func (k *calibrator) sessionBegins(session int, b moments.Bench) float64 {
 	return float64(before) * b.BlockSeconds
 }
 
-// lowestPlace gives the index of the first block of each session.
+// lowestPlace returns the index of the first block of each session.
 func lowestPlace(blocks []sounder.Block) map[int]radio.SampleIndex {
 	first := map[int]radio.SampleIndex{}
 	for _, b := range blocks {
@@ -69,7 +79,7 @@ func lowestPlace(blocks []sounder.Block) map[int]radio.SampleIndex {
 	return first
 }
 
-// density gives the density of the law fitted to a device's gains.
+// density returns the density of the law fitted to a device's gains.
 func density(d calibration.Device) (f func(float64) float64, name string) {
 	mu, sigma := d.Mu.Value, d.Sigma.Value
 	if !(sigma > 0) {

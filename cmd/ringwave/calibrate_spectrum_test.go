@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"ringwave/calibration/campaign"
 )
 
 // readSpectra gives the rows of each device.
@@ -66,16 +68,16 @@ func TestCalibratePhaseNoise(t *testing.T) {
 	}
 	var result struct {
 		Devices []struct {
-			Phase jsonNoise `json:"phase_noise"`
-			Gain  jsonNoise `json:"gain_noise"`
+			Phase campaign.NoiseSummary `json:"phase_noise"`
+			Gain  campaign.NoiseSummary `json:"gain_noise"`
 		}
 		Files []string
 	}
 	if err := json.Unmarshal([]byte(stdout), &result); err != nil {
 		t.Fatal(err)
 	}
-	if p := result.Devices[0].Phase; len(p.Values) != len(rows[0]) || math.Abs(float64(p.Values[3])-rows[0][3][2]) > 1e-3 ||
-		math.Abs(float64(p.Offsets[3])-rows[0][3][1]) > 1e-2 || !(p.RMS > 0.01 && p.RMS < 0.3) || !(p.Low < 0 && p.High > 0) {
+	if p := result.Devices[0].Phase; len(p.Decibels) != len(rows[0]) || math.Abs(float64(p.Decibels[3])-rows[0][3][2]) > 1e-3 ||
+		math.Abs(float64(p.Hertz[3])-rows[0][3][1]) > 1e-2 || !(p.RMS > 0.01 && p.RMS < 0.3) || !(p.Low < 0 && p.High > 0) {
 		t.Errorf("--json has %+v, %s %v", p, spectraName, rows[0][3])
 	}
 	for _, name := range []string{spectraName, "noise.png"} {

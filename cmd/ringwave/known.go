@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ringwave/calibration"
+	"ringwave/calibration/campaign"
 	"ringwave/calibration/sounder"
 	"ringwave/calibration/sounding"
 	"ringwave/crypto/keystream"
@@ -96,7 +97,7 @@ func calibratedBy(path string, c config.Config, root keystream.Seed) (*known, er
 }
 
 // match compares the file with the bench as it is.
-func (k *known) match(bench want, quick int) error {
+func (k *known) match(bench calibration.Want, quick int) error {
 	m := calibration.Match(k.path, *k.file, bench)
 	if err := m.Refusal(); err != nil {
 		return err
@@ -164,7 +165,7 @@ func calibrated(c config.Config, root keystream.Seed, f calibration.File) (*know
 			mu = -mu // of a real gain with a negative mean, which nobody turns
 		}
 		if d.Model == calibration.Rician {
-			k.fading = append(k.fading, fadingIn(d, k.unit))
+			k.fading = append(k.fading, campaign.Fading(d, k.unit))
 			continue
 		}
 		k.fading = append(k.fading, channel.Gaussian{Mu: mu, Sigma: math.Sqrt(max(0, omega-mu*mu))})
@@ -290,7 +291,7 @@ func missedIn(blocks []sounder.Block) string {
 func (k *known) takePhases(blocks []sounder.Block) error {
 	first := math.Inf(1)
 	for i, d := range k.file.Devices {
-		all := estimatesOf(blocks, -1, i, len(k.file.Devices))
+		all := campaign.Estimates(blocks, campaign.AllSessions, i, len(k.file.Devices))
 		if len(all) == 0 {
 			return fmt.Errorf("the quick calibration: all soundings of device %d were missed: %s", i+1, missedIn(blocks))
 		}

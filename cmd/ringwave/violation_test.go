@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"math"
 	"math/cmplx"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"ringwave/calibration/campaign"
 	"ringwave/learner/experiment/config"
 	"ringwave/radio"
 )
@@ -18,8 +18,11 @@ import (
 // quickly makes soundings short, of three devices.
 var quickly = []string{"calibration.blocks=160", "calibration.length_chips=63", "calibration.guard_samples=48", "calibration.delay_search_samples=40"}
 
+// unseen is the progress that nobody looks at.
+func unseen(int, int) {}
+
 // measuredBy measures a simulated bench, spoilt or not, as calibrate does.
-func measuredBy(t *testing.T, spoil func(b *soundedBench), set ...string) (calibrationResult, error) {
+func measuredBy(t *testing.T, spoil func(b *soundedBench), set ...string) (campaign.Result, error) {
 	t.Helper()
 	c, err := config.Load("../../hw-configs/waveform-mnist.toml", append(append([]string{}, quickly...), set...))
 	if err != nil {
@@ -43,8 +46,8 @@ func measuredBy(t *testing.T, spoil func(b *soundedBench), set ...string) (calib
 	if spoil != nil {
 		spoil(k.bench)
 	}
-	if err := k.measure(t.Context(), io.Discard); err != nil {
-		return calibrationResult{}, err
+	if err := k.measure(t.Context(), unseen); err != nil {
+		return campaign.Result{}, err
 	}
 	return k.analyse(time.Now())
 }
@@ -148,10 +151,10 @@ func TestViolationsNamed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all := strings.Join(r.moments.Violations(), "\n")
+			all := strings.Join(r.Links.Violations(), "\n")
 			t.Log(all)
 			found := false
-			for _, sentence := range r.moments.Violations() {
+			for _, sentence := range r.Links.Violations() {
 				found = found || containsAll(sentence, c.want)
 			}
 			if !found {
@@ -235,7 +238,7 @@ func TestCleanBenches(t *testing.T) {
 				if err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
-				if v := r.moments.Violations(); len(v) > 0 {
+				if v := r.Links.Violations(); len(v) > 0 {
 					accused++
 					t.Logf("seed %d: %s", seed, strings.Join(v, "\n"))
 				}
@@ -259,10 +262,10 @@ func TestCleanLongCalibration(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v := r.moments.Violations(); len(v) > 0 {
+			if v := r.Links.Violations(); len(v) > 0 {
 				t.Error(strings.Join(v, "\n"))
 			}
-			for i, d := range r.moments.Devices {
+			for i, d := range r.Links.Devices {
 				if math.Abs(d.Mu.Value-d.Mu.Low) > 0.1 {
 					t.Errorf("device %d: mu %+v", i+1, d.Mu)
 				}
@@ -277,7 +280,7 @@ func TestDeepFadesUnderConverter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, d := range r.moments.Devices {
+	for i, d := range r.Links.Devices {
 		if !(d.Mu.Low < 1 && 1 < d.Mu.High) {
 			t.Errorf("device %d: mu %+v", i+1, d.Mu)
 		}

@@ -10,29 +10,11 @@ import (
 	"reflect"
 
 	"ringwave/radio/intake"
+	"ringwave/radio/nullable"
 )
 
-// Float is a number that JSON cannot always hold: NaN and the infinities are
-// written as null, and null is read as NaN. A run that diverged has a summary
-// too.
-type Float float64
-
-// MarshalJSON gives the number, or null.
-func (f Float) MarshalJSON() ([]byte, error) {
-	if math.IsNaN(float64(f)) || math.IsInf(float64(f), 0) {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(f))
-}
-
-// UnmarshalJSON reads a number or null.
-func (f *Float) UnmarshalJSON(b []byte) error {
-	if string(b) == "null" {
-		*f = Float(math.NaN())
-		return nil
-	}
-	return json.Unmarshal(b, (*float64)(f))
-}
+// Float is a number that a summary may lack: a run that diverged has one, too.
+type Float = nullable.Float
 
 // Summary is a run's result, for machines: summary.json.
 type Summary struct {

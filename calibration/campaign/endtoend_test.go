@@ -1,10 +1,10 @@
-package calibration_test
+package campaign_test
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -13,6 +13,8 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"ringwave/calibration"
+	"ringwave/calibration/campaign"
 	"ringwave/calibration/moments"
 	"ringwave/calibration/sounder"
 	"ringwave/calibration/sounding"
@@ -107,39 +109,24 @@ func calibrate(s setting, seed keystream.Seed) (measured, error) {
 
 // hear plays the soundings and analyses them.
 func (m *measured) hear(s setting, cfg sounder.Config) error {
-	player, err := sounder.New(cfg)
+	var blocks []sounder.Block
+	err := campaign.Sound(context.Background(), cfg, io.Discard, func(b sounder.Block) { blocks = append(blocks, b) })
 	if err != nil {
 		return err
 	}
-	b := moments.Bench{Looks: 1, BlockSeconds: float64(cfg.BlockSamples()) / rate, LookSeconds: 1, Devices: make([]moments.Series, s.devs)}
-	all := make([][]sounding.Estimate, s.devs)
-	err = player.Run(context.Background(), func(block sounder.Block) error {
-		b.Session = append(b.Session, block.Session)
-		for i, r := range block.Records {
-			e := r.Estimate
-			if e == nil {
-				return errors.New(r.Missed)
-			}
-			all[i] = append(all[i], *e)
-			d := &b.Devices[i]
-			d.Gain, d.GainVar = append(d.Gain, e.Gain), append(d.GainVar, e.GainVar)
-			d.Noise, d.NoiseDoF = append(d.Noise, float64(e.Noise)), float64(e.NoiseDoF)
-			d.Clipped = append(d.Clipped, r.Clipped)
-			d.Delay, d.DelayVar = append(d.Delay, float64(e.Delay+e.DDelay)), append(d.DelayVar, e.DDelayVar)
-			d.Offset, d.OffsetVar = append(d.Offset, float64(e.Offset+e.DOffset)*rate), append(d.OffsetVar, e.DOffsetVar*rate*rate)
+	for i := range s.devs {
+		all := campaign.Estimates(blocks, campaign.AllSessions, i, s.devs)
+		if len(all) != s.blocks {
+			return fmt.Errorf("device %d has %d estimates of %d blocks", i+1, len(all), s.blocks)
 		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, e := range all {
-		m.pooled = append(m.pooled, sounding.Pool(e))
+		m.pooled = append(m.pooled, sounding.Pool(all))
 	}
 	if s.offset != 0 {
 		return nil // phases turn: it is about delay and offset alone
 	}
-	m.result, err = moments.Analyse(b, moments.Options{Model: s.model})
+	bench := calibration.Want{Transmitters: make([]calibration.Transmitter, s.devs)}
+	r, err := campaign.Analyse(campaign.Config{Soundings: cfg, SampleRate: rate, Law: s.model}, blocks, bench)
+	m.result = r.Links
 	return err
 }
 

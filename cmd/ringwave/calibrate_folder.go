@@ -1,0 +1,279 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"ringwave/calibration"
+	"ringwave/calibration/campaign"
+	"ringwave/calibration/sounder"
+	"ringwave/crypto/keystream"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
+	"ringwave/radio"
+	"ringwave/radio/intake"
+)
+
+// The files of a calibration's folder, beside config.toml, plots and recordings.
+const (
+	calibrationName = "calibration.toml"
+	soundingsName   = "soundings.csv"
+	// spectraName is the file of the spectra of phases and gains. They are not in
+	// calibration.toml, whose readers refuse keys that they do not know.
+	spectraName = "spectra.csv"
+)
+
+// calibrator is one sitting at a calibration.
+type calibrator struct {
+	cfg     config.Config
+	root    keystream.Seed
+	folder  *runfolder.Folder
+	table   *os.File
+	blocks  []sounder.Block
+	bench   *soundedBench
+	devices registryOf // nil stands for those of this machine
+	// patience is how long radios may stand still; 0 for the usual.
+	patience time.Duration
+}
+
+// newCalibrator checks what needs no bench, so that nothing is written where that is
+// wrong.
+func newCalibrator(c config.Config) (*calibrator, error) {
+	if c.System().Ideal {
+		return nil, intake.UserError(fmt.Errorf("experiment.aggregator is %q, whose channel is ideal: there is nothing to calibrate", c.Experiment.Aggregator))
+	}
+	if _, err := soundingConfig(c); err != nil {
+		return nil, err
+	}
+	if err := checkMemory(c, neededToCalibrate(c)); err != nil {
+		return nil, err
+	}
+	k := &calibrator{cfg: c, root: keystream.FromInteger(uint64(c.Experiment.Seed))}
+	return k, intake.UserError(spread(&k.cfg, k.root))
+}
+
+// create makes the folder.
+func (k *calibrator) create(dir string) (err error) {
+	if k.folder, err = runfolder.Create(dir); err != nil {
+		return intake.PathError(err)
+	}
+	encoded, err := k.cfg.Encode()
+	if err != nil {
+		return err
+	}
+	if err := k.folder.WriteAtomic(runfolder.ConfigName, encoded); err != nil {
+		return intake.PathError(err)
+	}
+	if err := k.writeManifest(); err != nil {
+		return err
+	}
+	k.table, err = os.OpenFile(filepath.Join(dir, soundingsName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return intake.PathError(err)
+	}
+	return sounder.WriteHeader(k.table)
+}
+
+// writeManifest keeps what the calibration is made by.
+func (k *calibrator) writeManifest() (err error) {
+	m := runfolder.NewManifest(time.Now())
+	m.Seeds["experiment"] = uint64(k.cfg.Experiment.Seed)
+	if m.ConfigDigest, err = k.cfg.Digest(); err != nil {
+		return err
+	}
+	return intake.PathError(k.folder.WriteManifest(m))
+}
+
+// sameConfig refuses to go on with another configuration than the calibration began
+// with: soundings of two benches would be one's.
+func sameConfig(folder *runfolder.Folder, c config.Config) error {
+	m, err := folder.ReadManifest()
+	if err != nil {
+		return intake.PathError(fmt.Errorf("this is no calibration's folder: %w", err))
+	}
+	digest, err := c.Digest()
+	if err != nil {
+		return err
+	}
+	if m.ConfigDigest != digest {
+		return intake.UserError(fmt.Errorf("%s: it was changed since the calibration began (digest %.16s…, that of %s is %.16s…): restore it, or calibrate anew",
+			filepath.Join(folder.Path(), runfolder.ConfigName), runfolder.Digest(digest), runfolder.ManifestName, m.ConfigDigest))
+	}
+	return nil
+}
+
+// resumeCalibration opens an earlier calibration behind its last whole block.
+func resumeCalibration(dir string) (*calibrator, error) {
+	folder, err := runfolder.Open(dir)
+	if err != nil {
+		return nil, intake.PathError(err)
+	}
+	k, err := calibratorIn(folder)
+	if err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	return k, nil
+}
+
+func calibratorIn(folder *runfolder.Folder) (*calibrator, error) {
+	c, err := config.Load(filepath.Join(folder.Path(), runfolder.ConfigName), nil)
+	if err != nil {
+		return nil, intake.UserError(err)
+	}
+	k, err := newCalibrator(c)
+	if err != nil {
+		return nil, err
+	}
+	k.folder = folder
+	if err := sameConfig(folder, c); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(folder.Path(), soundingsName)
+	if k.table, err = os.OpenFile(path, os.O_RDWR, 0o644); err != nil {
+		return nil, intake.PathError(fmt.Errorf("this is no calibration's folder: %w", err))
+	}
+	if err := k.readTable(path); err != nil {
+		return nil, errors.Join(err, k.table.Close())
+	}
+	return k, nil
+}
+
+// readTable takes in the whole blocks of the table, and leaves it behind them.
+func (k *calibrator) readTable(path string) error {
+	c := k.cfg
+	blocks, length, err := sounder.ReadTable(k.table, c.Calibration.Blocks, c.Calibration.Looks, c.Devices.Count)
+	if err != nil {
+		return intake.UserError(fmt.Errorf("%s: %w", path, err))
+	}
+	k.blocks = blocks
+	if err := k.table.Truncate(length); err != nil {
+		return err
+	}
+	_, err = k.table.Seek(0, io.SeekEnd)
+	return err
+}
+
+// measure makes the blocks that are left. progress hears how many are done, of so many:
+// first once the bench stands, then with each block.
+func (k *calibrator) measure(ctx context.Context, progress func(done, total int)) error {
+	if len(k.blocks) == k.cfg.Calibration.Blocks {
+		return nil
+	}
+	if k.bench == nil {
+		var err error
+		if k.bench, err = k.openBench(ctx); err != nil {
+			return err
+		}
+	}
+	progress(len(k.blocks), k.cfg.Calibration.Blocks)
+	err := campaign.Sound(ctx, k.bench.cfg, k.table, func(b sounder.Block) {
+		k.blocks = append(k.blocks, b)
+		progress(len(k.blocks), k.cfg.Calibration.Blocks)
+	})
+	err = lostGuard(k.bench.guarded, err)
+	// Carriers go off before what is heard is looked at, which takes its time.
+	if ended := errors.Join(k.bench.stop(), k.bench.close()); ended != nil && !errors.Is(err, radio.ErrGuard) {
+		return ended
+	}
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	var unheard *sounder.NotHeardError
+	if errors.As(err, &unheard) && !errors.Is(err, radio.ErrGuard) {
+		return intake.UserError(k.bench.explain(unheard, k.cfg.Calibration))
+	}
+	return errors.Join(err, k.table.Sync())
+}
+
+// analyse makes statistics and the file of all blocks.
+func (k *calibrator) analyse(now time.Time) (campaign.Result, error) {
+	cfg, err := campaignConfig(k.cfg, k.root)
+	if err != nil {
+		return campaign.Result{}, err
+	}
+	bench, err := k.benchNow()
+	if err != nil {
+		return campaign.Result{}, err
+	}
+	bench.Now = now
+	return campaign.Analyse(cfg, k.blocks, bench)
+}
+
+// advise computes what the bench can carry. progress hears of done parts of so many.
+func (k *calibrator) advise(ctx context.Context, r *campaign.Result, progress func(done, total int)) error {
+	use, err := usedAs(k.cfg, k.root)
+	if err != nil {
+		return err
+	}
+	use.Progress = progress
+	return r.Advise(ctx, use)
+}
+
+// writeSeries writes the raw gains for NumPy and the spectra, and returns the names of
+// the files.
+func (k *calibrator) writeSeries(r *campaign.Result) (files []string, err error) {
+	write := func(name string, data []byte, err error) error {
+		if err != nil {
+			return err
+		}
+		files = append(files, name)
+		return intake.PathError(k.folder.WriteAtomic(name, data))
+	}
+	for i := range r.Series.Devices {
+		data, err := r.Gains(i)
+		if err := write(fmt.Sprintf("gains-%d.npy", i+1), data, err); err != nil {
+			return files, err
+		}
+	}
+	data, err := r.Spectra()
+	return files, write(spectraName, data, err)
+}
+
+// writeFile writes the calibration file.
+func (k *calibrator) writeFile(r *campaign.Result) error {
+	text, err := r.File.Encode()
+	if err != nil {
+		return err
+	}
+	return intake.PathError(k.folder.WriteAtomic(calibrationName, text))
+}
+
+// benchNow says what the bench is. One that was measured whole before is not opened for
+// that.
+func (k *calibrator) benchNow() (w calibration.Want, err error) {
+	switch {
+	case k.bench != nil:
+		return k.bench.want, nil
+	case k.cfg.OverRadios():
+		return w, intake.UserError(fmt.Errorf("%s: all blocks were made in an earlier sitting, whose session of radios is over: calibrate again", k.folder.Path()))
+	}
+	return simulatedBench(k.cfg, k.root), nil
+}
+
+// abandon removes the folder of a calibration that could not begin: it was new or empty.
+func (k *calibrator) abandon() {
+	_ = k.close() // there is nothing to keep
+	if k.folder != nil {
+		_ = os.RemoveAll(k.folder.Path())
+	}
+}
+
+// close lets go of everything.
+func (k *calibrator) close() error {
+	var errs []error
+	if k.bench != nil {
+		errs = append(errs, k.bench.close())
+	}
+	if k.table != nil {
+		errs = append(errs, k.table.Close())
+	}
+	if k.folder != nil {
+		errs = append(errs, k.folder.Close())
+	}
+	return errors.Join(errs...)
+}
