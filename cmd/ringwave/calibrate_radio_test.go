@@ -108,9 +108,7 @@ func boardsAir(t testing.TB, devices, first int, phases bool) *airBench {
 	t.Cleanup(func() { b.bench.Close() })
 	b.host = plugBoards(t, boards)
 	b.set = []string{"radio.transmitters=[" + strings.Join(uris[:devices], ", ") + "]", "radio.receiver=" + strings.Trim(uris[devices], `"`), "radio.trigger=lock-step"}
-	b.registry = func(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error) {
-		return newRegistry(session, b.host, permit, virtual.NewGuard())
-	}
+	b.registry = registryOn(b.host)
 	b.setGain = func(i int, at radio.SampleIndex, gain complex64) error { return b.bench.SetGain(i, devices, at, gain) }
 	return b
 }

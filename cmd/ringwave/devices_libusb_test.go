@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"ringwave/radio/boards"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
 	"ringwave/radio/virtual/usbfs"
@@ -86,7 +87,7 @@ func TestDevicesLibusb(t *testing.T) {
 			args = append(args, "--probe")
 		}
 		stdout, stderr, status := output(t, seeing(t, bus, os.Args[0], args...))
-		var inv inventory
+		var inv boards.Inventory
 		if err := json.Unmarshal([]byte(stdout), &inv); err != nil || status != 0 || stderr != "" || len(inv.Devices) != 3 || !inv.USB.Listed {
 			t.Fatalf("%v, status %d, %s%s", err, status, stdout, stderr)
 		}

@@ -7,12 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 
 	"ringwave/radio"
+	"ringwave/radio/boards"
 	"ringwave/radio/hackrf"
 	"ringwave/radio/intake"
 	"ringwave/radio/loopback"
@@ -53,11 +52,11 @@ func look(t *testing.T, host usb.Host, probe bool, uris ...string) (string, erro
 }
 
 // lookJSON does the same for machines.
-func lookJSON(t *testing.T, host usb.Host, probe bool, uris ...string) (inventory, error) {
+func lookJSON(t *testing.T, host usb.Host, probe bool, uris ...string) (boards.Inventory, error) {
 	t.Helper()
 	var out bytes.Buffer
 	err := devices(t.Context(), host, uris, probe, true, &out)
-	var inv inventory
+	var inv boards.Inventory
 	if err := json.Unmarshal(out.Bytes(), &inv); err != nil {
 		t.Fatalf("%v in %s", err, &out)
 	}
@@ -344,35 +343,5 @@ func TestDevicesInterrupted(t *testing.T) {
 	var out bytes.Buffer
 	if err := devices(ctx, virtual.NewHost(a), nil, true, false, &out); !errors.Is(err, errInterrupted) || out.Len() > 0 {
 		t.Errorf("%v, %q", err, &out)
-	}
-}
-
-// The file of rules has the rule of each board that a driver opens, and no other.
-func TestRulesFile(t *testing.T) {
-	b, err := os.ReadFile("../../scripts/70-ringwave.rules")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got, want []string
-	for _, line := range strings.Split(string(b), "\n") {
-		if line != "" && !strings.HasPrefix(line, "#") {
-			got = append(got, line)
-		}
-	}
-	for vendor := range 1 << 16 {
-		if vendor != 0x1d50 && vendor != 0x0bda {
-			continue
-		}
-		for product := range 1 << 16 {
-			i := usb.Identity{Vendor: uint16(vendor), Product: uint16(product)}
-			if kindOf(i).driver != "" {
-				want = append(want, rule(i))
-			}
-		}
-	}
-	slices.Sort(got)
-	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("the file has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

@@ -6,16 +6,13 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"ringwave/learner/experiment/config"
 	"ringwave/radio"
+	"ringwave/radio/boards"
 	"ringwave/radio/guard"
-	"ringwave/radio/hackrf"
-	"ringwave/radio/pluto"
-	"ringwave/radio/usb"
 )
 
 // guardCommand is the name of the command that startGuard starts.
@@ -31,29 +28,13 @@ it over standard input and output, and switch them off when it ends or stands st
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			guard.Ignore()
-			return guard.Serve(cmd.InOrStdin(), cmd.OutOrStdout(), openSwitch, cmd.ErrOrStderr())
+			all, err := boards.New(cmd.Context(), boards.Config{})
+			if err != nil {
+				return err
+			}
+			return guard.Serve(cmd.InOrStdin(), cmd.OutOrStdout(), all.OpenSwitch, cmd.ErrOrStderr())
 		},
 	}
-}
-
-// openSwitch opens a guard's way to a board.
-func openSwitch(ctx context.Context, u radio.URI) (guard.Switch, error) {
-	switch u.Scheme {
-	case driverHackRF:
-		return hackrf.OpenSwitch(ctx, usb.System(), u)
-	case driverPluto:
-		return pluto.OpenSwitch(ctx, u)
-	}
-	return nil, fmt.Errorf("device %q: allowed are boards of %s and %s", u, driverHackRF, driverPluto)
-}
-
-// needsGuard reports whether something may be sent, by a board that another process must
-// be able to switch off.
-func needsGuard(c config.Config, permit radio.TransmitPermit) bool {
-	return permit.Allowed() && slices.ContainsFunc(c.Radio.Transmitters, func(uri string) bool {
-		scheme, _, _ := strings.Cut(uri, ":")
-		return scheme == driverHackRF || scheme == driverPluto
-	})
 }
 
 // lostGuard puts first of an error that the guard was lost, if it was.

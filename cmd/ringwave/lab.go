@@ -31,12 +31,8 @@ type Lab struct {
 	Systems  []System
 	Models   []Model
 	DataSets []DataSet
-	// Radios makes the registry that opens the URIs of [radio]; nil stands for the boards
-	// of this machine.
-	Radios registryOf
-	// Guard starts the process that takes the carriers of HackRFs and Plutos off when
-	// this one no longer can. Without it these boards refuse to send.
-	Guard func(ctx context.Context) (*guard.Client, error)
+	// Radios are where the devices of [radio] come from.
+	Radios Radios
 }
 
 // System is a way to sum the devices' values of a round.

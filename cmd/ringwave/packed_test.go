@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -276,9 +275,7 @@ func TestPackedOverBoards(t *testing.T) {
 	host := plugBoards(t, boards)
 	c := airConfig(t, devices, 2, "radio.transmitters=["+strings.Join(uris[:devices], ", ")+"]", "radio.receiver="+strings.Trim(uris[devices], `"`),
 		"radio.trigger=lock-step", fmt.Sprintf("optimizer.packed_directions=%d", directions))
-	registry := func(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error) {
-		return newRegistry(session, host, permit, virtual.NewGuard())
-	}
+	registry := registryOn(host)
 	r := newAirRun(t, t.Context(), c, noise, registry, func(i int, at radio.SampleIndex, gain complex64) error {
 		return bench.SetGain(i, devices, at, gain)
 	})

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"slices"
 	"time"
 
@@ -17,33 +16,9 @@ import (
 	"ringwave/radio/array"
 	"ringwave/radio/guard"
 	"ringwave/radio/hackrf"
+	"ringwave/radio/boards"
 	"ringwave/radio/intake"
-	"ringwave/radio/loopback"
-	"ringwave/radio/pluto"
-	"ringwave/radio/rtlsdr"
-	"ringwave/radio/rtltcp"
-	"ringwave/radio/sigmf"
-	"ringwave/radio/usb"
 )
-
-// newRegistry knows all devices that this program can open, those on USB through
-// host. permit is what may be sent, and nothing is any more once session has ended;
-// guard watches over the boards that send, and nil will do where nothing may be sent.
-// media are places in memory.
-func newRegistry(session context.Context, host usb.Host, permit radio.TransmitPermit, guard radio.Guard, media ...*loopback.Medium) (*radio.Registry, error) {
-	memory, err := loopback.NewOpener(media...)
-	if err != nil {
-		return nil, err
-	}
-	return radio.NewRegistry(map[string]radio.Opener{
-		"loopback": memory,
-		"file":     sigmf.Opener{},
-		"hackrf":   hackrf.NewOpener(session, host, permit, guard),
-		"rtlsdr":   rtlsdr.NewOpener(host),
-		"rtl_tcp":  rtltcp.NewOpener(&net.Dialer{}),
-		"pluto":    pluto.NewOpener(session, permit, guard),
-	})
-}
 
 // registryOf makes a registry of devices for a session and a permit.
 type registryOf func(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error)
@@ -117,7 +92,7 @@ func (s *session) connect(ctx context.Context) error {
 		return nil
 	}
 	ctx, s.carriersOff = context.WithCancelCause(ctx)
-	a, guarded, err := openArray(ctx, s.cfg, s.lab.Radios, s.lab.Guard)
+	a, guarded, err := s.lab.Radios.open(ctx, s.cfg)
 	s.guarded = guarded
 	if err != nil {
 		return err // a caller closes the session
@@ -136,36 +111,67 @@ func (s *session) connect(ctx context.Context) error {
 	return nil
 }
 
-// openArray opens the radios of a configuration, as far as the user permits; open nil
-// stands for those of this machine, under a guard that start starts. guarded says why that is lost, once it
-// is, which any of the radios may fail by first.
-func openArray(ctx context.Context, c config.Config, open registryOf, start func(ctx context.Context) (*guard.Client, error)) (a *array.Array, guarded func() error, err error) {
+// Radios is where the devices of [radio] come from. The zero value has the boards of this
+// machine, of which those that another process must be able to switch off do not send.
+type Radios struct {
+	// Drivers are known beside those of radio/boards.
+	Drivers []boards.Driver
+	// Guard starts the process that takes the carriers of boards off when this one no
+	// longer can, as guard.Start does.
+	Guard func(ctx context.Context) (*guard.Client, error)
+	// Registry, if it is not nil, stands in place of all boards.
+	Registry registryOf
+}
+
+// open opens the radios of a configuration, as far as the user permits. guarded says why
+// their guard is lost, once it is, which any of the radios may fail by first.
+func (r Radios) open(ctx context.Context, c config.Config) (a *array.Array, guarded func() error, err error) {
 	permit, err := permitOf(c)
 	if err != nil {
 		return nil, nil, intake.UserError(err)
 	}
-	guarded = func() error { return nil }
-	if open == nil {
-		var g *guard.Client
-		if start != nil && needsGuard(c, permit) {
-			if g, err = start(ctx); err != nil {
-				return nil, nil, err
-			}
-			guarded = g.Err
-		}
-		open = func(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error) {
-			if g == nil {
-				return newRegistry(session, usb.System(), permit, nil)
-			}
-			return newRegistry(session, usb.System(), permit, g)
-		}
-	}
-	devices, err := open(ctx, permit)
+	devices, guarded, err := r.registry(ctx, c, permit)
 	if err != nil {
 		return nil, nil, err
 	}
 	a, err = array.Open(ctx, devices, arrayConfig(c))
 	return a, guarded, intake.UserError(err)
+}
+
+// registry makes what opens the devices, under a guard if they need one.
+func (r Radios) registry(ctx context.Context, c config.Config, permit radio.TransmitPermit) (devices *radio.Registry, guarded func() error, err error) {
+	guarded = func() error { return nil }
+	if r.Registry != nil {
+		devices, err = r.Registry(ctx, permit)
+		return devices, guarded, err
+	}
+	cfg := boards.Config{Permit: permit, Drivers: r.Drivers}
+	needed, err := r.needsGuard(ctx, c, permit)
+	if err != nil {
+		return nil, nil, err
+	}
+	if needed && r.Guard != nil {
+		g, err := r.Guard(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		cfg.Guard, guarded = g, g.Err
+	}
+	devices, err = boards.NewRegistry(ctx, cfg)
+	return devices, guarded, err
+}
+
+// needsGuard reports whether something may be sent, by a board that another process must
+// be able to switch off.
+func (r Radios) needsGuard(ctx context.Context, c config.Config, permit radio.TransmitPermit) (bool, error) {
+	if !permit.Allowed() {
+		return false, nil
+	}
+	all, err := boards.New(ctx, boards.Config{Drivers: r.Drivers})
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(c.Radio.Transmitters, all.Guarded), nil
 }
 
 // radioNotes are the sentences that radios ask for, each once.

@@ -107,7 +107,10 @@ func startRun(cmd *cobra.Command, path, out string, flags *configFlags) error {
 }
 
 // lab returns what this program makes experiments with.
-func lab(data string) Lab { return Lab{Data: data, Guard: startGuard} }
+func lab(data string) Lab { return Lab{Data: data, Radios: radios()} }
+
+// radios returns where this program's radios come from.
+func radios() Radios { return Radios{Guard: startGuard} }
 
 // listener tells of a run on w.
 type listener struct {

@@ -20,6 +20,7 @@ import (
 	"ringwave/phy"
 	"ringwave/phy/channel"
 	"ringwave/radio"
+	"ringwave/radio/boards"
 	"ringwave/radio/intake"
 	"ringwave/radio/loopback"
 	"ringwave/radio/usb"
@@ -294,6 +295,13 @@ func overBoards(t testing.TB, devices, rounds int) *airRun {
 	return r
 }
 
+// registryOn makes the registry of a host's boards, under a guard in this process.
+func registryOn(host usb.Host) registryOf {
+	return func(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error) {
+		return boards.NewRegistry(session, boards.Config{USB: host, Permit: permit, Guard: virtual.NewGuard()})
+	}
+}
+
 // boardsUnder is overBoards for a session that ends with ctx.
 func boardsUnder(t testing.TB, ctx context.Context, devices, rounds int) (*airRun, []*virtual.HackRF) {
 	t.Helper()
@@ -327,9 +335,7 @@ func boardsUnder(t testing.TB, ctx context.Context, devices, rounds int) (*airRu
 		more += fmt.Sprintf("%q, ", u)
 	}
 	c := airConfig(t, devices, rounds, more+"]", "radio.receiver="+uris[devices], "radio.trigger=lock-step")
-	registry := func(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error) {
-		return newRegistry(session, host, permit, virtual.NewGuard())
-	}
+	registry := registryOn(host)
 	r := newAirRun(t, ctx, c, noise, registry, func(i int, at radio.SampleIndex, gain complex64) error {
 		return bench.SetGain(i, devices, at, gain)
 	})

@@ -40,6 +40,7 @@ var table = map[string]string{
 	"radio":               "",
 	"radio/air":           "",
 	"radio/array":         "radio/...",
+	"radio/boards":        "radio/...",
 	"radio/guard":         "radio",
 	"radio/hackrf":        "radio/...",
 	"radio/intake":        "",

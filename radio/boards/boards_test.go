@@ -1,0 +1,273 @@
+package boards
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/cmplx"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"ringwave/radio"
+	"ringwave/radio/array"
+	"ringwave/radio/guard"
+	"ringwave/radio/hackrf"
+	"ringwave/radio/intake"
+	"ringwave/radio/loopback"
+	"ringwave/radio/radiotest"
+	"ringwave/radio/usb"
+	"ringwave/radio/virtual"
+)
+
+// listing is a usb.Host with boards that nobody can open.
+type listing []usb.Listed
+
+func (l listing) List(_ context.Context, want func(usb.Identity) bool) (found []usb.Listed, err error) {
+	for _, b := range l {
+		if want(b.Identity) {
+			found = append(found, b)
+		}
+	}
+	return found, nil
+}
+
+func (l listing) Open(context.Context, usb.Address) (usb.Transport, error) { return nil, usb.ErrAccess }
+
+func (l listing) OpenBeside(context.Context, usb.Address, func(usb.Identity) bool) (usb.Controller, error) {
+	return nil, usb.ErrAccess
+}
+
+// newOf returns boards on a host.
+func newOf(t *testing.T, host usb.Host, drivers ...Driver) *Boards {
+	t.Helper()
+	b, err := New(t.Context(), Config{USB: host, Drivers: drivers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// toy is a radio of somebody else's, whose ends are those of a medium in memory.
+type toy struct{ medium *loopback.Medium }
+
+var errToyBroken = errors.New("the toy is broken")
+
+func (o toy) Open(_ context.Context, u radio.URI) (radio.Device, error) {
+	if err := u.Only("at"); err != nil {
+		return nil, err
+	}
+	switch u.Name {
+	case "sender":
+		return o.medium.Transmitter(0)
+	case "listener":
+		return o.medium.Receiver(0)
+	}
+	return nil, errToyBroken
+}
+
+// toySwitch counts how often a toy was switched off.
+type toySwitch struct{ offs *int }
+
+func (s toySwitch) Off() error { *s.offs++; return nil }
+func (toySwitch) Close() error { return nil }
+
+var toyIdentity = usb.Identity{Vendor: 0xfeed, Product: 0xbeef, Release: 0x0203}
+
+// toyDriver is what the package's documentation says to add for a radio.
+func toyDriver(t *testing.T, offs *int) Driver {
+	t.Helper()
+	medium, err := loopback.New(loopback.Config{Rate: 1e6, Devices: []loopback.Device{{Gain: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Driver{
+		Scheme: "toy", Opener: toy{medium}, Board: true, Tried: true,
+		Kinds:      []Kind{{Name: "Toy", Is: identified(toyIdentity.Vendor, toyIdentity.Product)}},
+		OpenSwitch: func(context.Context, radio.URI) (guard.Switch, error) { return toySwitch{offs}, nil },
+		Notes:      func(usb.Listed) []string { return []string{"it is made of tin"} },
+		API:        func(i usb.Identity) string { return hackrf.API(i.Release).String() },
+		Remedy: func(err error) []string {
+			if errors.Is(err, errToyBroken) {
+				return []string{"glue it"}
+			}
+			return nil
+		},
+	}
+}
+
+// A driver of the program's own is known wherever those of this package are: the array
+// opens it, it is listed, asked and mended, and its guard switches it off.
+func TestOwnDriver(t *testing.T) {
+	offs := 0
+	b := newOf(t, listing{
+		{Identity: toyIdentity, Address: usb.Address{Bus: 1, Device: 2}, Serial: "sender"},
+		{Identity: toyIdentity, Address: usb.Address{Bus: 1, Device: 3}, Serial: "torn"},
+		{Identity: usb.Identity{Vendor: 1, Product: 1}, Serial: "a mouse"},
+	}, toyDriver(t, &offs))
+
+	inv, err := b.Inventory(t.Context(), nil)
+	if err != nil || len(inv.Devices) != 2 || !inv.USB.Listed {
+		t.Fatalf("%+v, %v", inv, err)
+	}
+	err = b.Probe(t.Context(), &inv)
+	if !intake.IsUserError(err) || err.Error() != "1 of 2 devices could not be opened" {
+		t.Errorf("probing: %v", err)
+	}
+	good, torn := inv.Devices[0], inv.Devices[1]
+	if good.URI != "toy:sender" || !good.OnUSB() || !good.Opened || good.Driver != "toy" || good.API != "0203" || good.TriedOnHardware == nil || !*good.TriedOnHardware || len(good.Capabilities) == 0 {
+		t.Errorf("%+v", good)
+	}
+	if torn.Opened || torn.Problem != errToyBroken.Error() || !slices.Equal(torn.ToDo, []string{"glue it"}) || torn.Model != "Toy" || !slices.Equal(torn.Notes, []string{"it is made of tin"}) {
+		t.Errorf("%+v", torn)
+	}
+
+	if !b.Guarded("toy:sender") || !b.Guarded("hackrf:x") || b.Guarded("rtlsdr:x") || b.Guarded("nonesuch:x") {
+		t.Error("a guard is needed by the toy and HackRFs, and by no receiver")
+	}
+	s, err := b.OpenSwitch(t.Context(), radio.URI{Scheme: "toy", Name: "sender"})
+	if err != nil || s.Off() != nil || offs != 1 {
+		t.Errorf("%d times off, %v", offs, err)
+	}
+	if _, err := b.OpenSwitch(t.Context(), radio.URI{Scheme: "rtl_tcp", Name: "x"}); err == nil || err.Error() != `device "rtl_tcp:x": allowed are boards of hackrf and pluto and toy` {
+		t.Errorf("a switch of a receiver: %v", err)
+	}
+
+	a, err := array.Open(t.Context(), b.Registry(), array.Config{Transmitters: []string{"toy:sender"}, Receiver: "toy:listener", Rate: 1e6, Frequency: 433e6, Clock: array.SharedClock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if err := a.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sent := slices.Repeat([]complex64{0.5i}, 4096)
+	if _, err := a.Transmitters()[0].Write(t.Context(), sent, radio.TxMeta{}); err != nil {
+		t.Fatal(err)
+	}
+	received, _ := radiotest.Read(t, a.Receiver(), 16)
+	for _, x := range received {
+		if math.Abs(cmplx.Abs(complex128(x))-0.5) > 1e-6 { // the carrier's phase is new
+			t.Errorf("received %v, of an amplitude that was not sent", x)
+		}
+	}
+}
+
+// What cannot be a driver beside the others is refused, not taken for one of them.
+func TestNewRefuses(t *testing.T) {
+	opener := toy{}
+	for want, d := range map[string]Driver{
+		`"hackrf", which another has`: {Scheme: "hackrf", Opener: opener},
+		`scheme "Toy"`:                {Scheme: "Toy", Opener: opener},
+		`scheme "toy"`:                {Scheme: "toy"},
+		"a kind of board without":     {Scheme: "toy", Opener: opener, Kinds: []Kind{{Name: "Toy"}}},
+	} {
+		if _, err := New(t.Context(), Config{USB: listing{}, Drivers: []Driver{d}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+	twice := Driver{Scheme: "toy", Opener: opener}
+	if _, err := NewRegistry(t.Context(), Config{USB: listing{}, Drivers: []Driver{twice, twice}}); err == nil {
+		t.Error("two drivers of a scheme are taken")
+	}
+}
+
+// The registry has all schemes, and a place in memory that it was given.
+func TestRegistry(t *testing.T) {
+	medium, err := loopback.New(loopback.Config{Name: "m", Rate: 1e6, Devices: []loopback.Device{{Gain: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewRegistry(t.Context(), Config{Media: []*loopback.Medium{medium}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.Schemes(), []string{"file", "hackrf", "loopback", "pluto", "rtl_tcp", "rtlsdr"}; !slices.Equal(got, want) {
+		t.Errorf("schemes %q, want %q", got, want)
+	}
+	d, err := r.Open(t.Context(), "loopback:m?tx=0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestParse(t *testing.T) {
+	b := newOf(t, listing{})
+	if got, err := b.Parse([]string{"pluto:h", "file:a%20b"}); err != nil || len(got) != 2 || got[1].Name != "a b" {
+		t.Errorf("%v, %v", got, err)
+	}
+	for uri, want := range map[string]string{"uhd:x": `the scheme "uhd"; allowed is file, hackrf`, "nothing": "no scheme"} {
+		if _, err := b.Parse([]string{"pluto:h", uri}); !intake.IsUserError(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", uri, err)
+		}
+	}
+}
+
+// Each of two boards with one serial number has a URI that opens it; probing sends
+// nothing and leaves boards off; a boot loader counts for no board.
+func TestInventory(t *testing.T) {
+	const serial = "0000000000000000457863c82f4d4e5f"
+	one := radiotest.HackRF(t, virtual.HackRFConfig{Serial: serial})
+	other := radiotest.HackRF(t, virtual.HackRFConfig{Serial: serial, API: virtual.API2026})
+	radiotest.Bench(t, virtual.Config{Clock: loopback.WallClock(), Boards: []virtual.Place{{Radio: one}, {Radio: other}}})
+	b := newOf(t, virtual.NewHost(one, other))
+	inv, err := b.Inventory(t.Context(), nil)
+	if err != nil || len(inv.Devices) != 2 || len(one.Transcript())+len(other.Transcript()) > 0 {
+		t.Fatalf("%+v, %v", inv, err)
+	}
+	if err := b.Probe(t.Context(), &inv); err != nil {
+		t.Fatal(err)
+	}
+	for i, board := range []*virtual.HackRF{one, other} {
+		if f := inv.Devices[i]; !f.Opened || f.API != []string{"0106", "0112"}[i] || f.ClockInput == nil || board.Settings().Mode != virtual.ModeOff {
+			t.Errorf("%+v", f)
+		}
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	again := Inventory{Devices: []Found{{URI: "hackrf:" + serial, Driver: "hackrf"}}}
+	if err := b.Probe(ended, &again); err != nil || again.Devices[0].Opened {
+		t.Errorf("a board is opened after the end: %+v, %v", again, err)
+	}
+
+	loader := listing{{Identity: usb.Identity{Vendor: 0x1fc9, Product: 0x000c}}}
+	inv, err = newOf(t, loader).Inventory(t.Context(), nil)
+	if err != nil || len(inv.Devices) != 1 {
+		t.Fatalf("%+v, %v", inv, err)
+	}
+	if f := inv.Devices[0]; f.URI != "" || f.Driver != "" || f.TriedOnHardware != nil || f.Problem == "" || len(f.ToDo) == 0 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// The file of rules has the rule of each board that a driver opens, and no other.
+func TestRulesFile(t *testing.T) {
+	file, err := os.ReadFile("../../scripts/70-ringwave.rules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	for _, line := range strings.Split(string(file), "\n") {
+		if line != "" && !strings.HasPrefix(line, "#") {
+			got = append(got, line)
+		}
+	}
+	b := newOf(t, listing{})
+	for _, vendor := range []uint16{0x1d50, 0x0bda, 0x1fc9, 0x0456} {
+		for product := range 1 << 16 {
+			i := usb.Identity{Vendor: vendor, Product: uint16(product)}
+			if k, _, known := b.kindOf(i); known && k.Problem == "" {
+				want = append(want, Rule(i))
+			}
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("the file has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
