@@ -21,7 +21,7 @@ import (
 
 // The files of a calibration's folder, beside config.toml, plots and recordings.
 const (
-	calibrationName = "calibration.toml"
+	calibrationName = runfolder.CalibrationName
 	soundingsName   = "soundings.csv"
 	// spectraName is the file of the spectra of phases and gains. They are not in
 	// calibration.toml, whose readers refuse keys that they do not know.

@@ -18,6 +18,7 @@ import (
 	"ringwave/calibration"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/compare"
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/runfolder"
 )
@@ -468,7 +469,7 @@ func TestCompareCalibrations(t *testing.T) {
 	go1(1)
 	go1(1, "calibration.assumed_mean=[1, 1]")
 	stdout, _ := mustRun(t, append([]string{"compare", "--json", "--out", filepath.Join(t.TempDir(), "comparison")}, dirs...)...)
-	var table []tableLine
+	var table []compare.Line
 	if err := json.Unmarshal([]byte(stdout), &table); err != nil {
 		t.Fatal(err)
 	}

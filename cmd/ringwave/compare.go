@@ -1,28 +1,20 @@
 package main
 
 import (
-	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"maps"
+	"io"
 	"path/filepath"
-	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"ringwave/calibration"
-	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/compare"
+	"ringwave/learner/experiment/report"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/radio/intake"
-)
-
-// The files that a comparison adds to its plots.
-const (
-	comparisonHTML     = "comparison.html"
-	comparisonMarkdown = "comparison.md"
 )
 
 func newCompareCommand() *cobra.Command {
@@ -49,20 +41,19 @@ one group, with median and quartiles.`,
 			if err := checkAccuracies(accuracies); err != nil {
 				return err
 			}
-			groups, err := readRuns(args)
+			c, err := compare.Read(args, accuracies)
 			if err != nil {
 				return err
 			}
 			if out == "" {
 				out = runfolder.DefaultDir("runs", "comparison", time.Now())
 			}
-			c := compareGroups(groups, accuracies)
-			plots, err := writeComparison(out, c)
+			plots, err := c.Write(out)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), c.table)
+				return printJSON(cmd.OutOrStdout(), c.Table)
 			}
 			printComparison(cmd.OutOrStdout(), out, c, plots)
 			return nil
@@ -85,175 +76,37 @@ func checkAccuracies(accuracies []float64) error {
 	return nil
 }
 
-// group is the runs of one configuration with different seeds.
-type group struct {
-	label string
-	cfg   config.Config
-	runs  []comparedRun
-	// calibration is a digest of the file that the runs went by; empty without.
-	calibration string
-	// data identifies what was learned from.
-	data string
-}
-
-type comparedRun struct {
-	summary runfolder.Summary
-	rows    []runfolder.Row
-}
-
-// groupKey is what the runs of a group have in common: the configuration but for
-// seed and name, the data in use, and the calibration itself in place of its file's
-// name. Two runs of one seed are no two samples of
-// anything: the second is another group.
-type groupKey struct {
-	digest      [32]byte
-	dataset     string
-	data        string
-	calibration string
-	repeat      int
-}
-
-// readRuns reads run folders and groups them, in the order given.
-func readRuns(dirs []string) ([]*group, error) {
-	var groups []*group
-	byKey := map[groupKey]*group{}
-	for _, dir := range dirs {
-		cfg, run, key, err := readRun(dir)
-		if err != nil {
-			return nil, err
-		}
-		for byKey[key] != nil && byKey[key].hasSeed(run.summary.Seed) {
-			key.repeat++
-		}
-		if byKey[key] == nil {
-			byKey[key] = &group{label: cfg.Experiment.Name, cfg: cfg, calibration: key.calibration, data: dataOf(cfg, key)}
-			groups = append(groups, byKey[key])
-		}
-		byKey[key].runs = append(byKey[key].runs, run)
+// printComparison writes the tables for a terminal.
+func printComparison(w io.Writer, out string, c compare.Comparison, plots []chart.Plot) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "runs\taccuracy, median %\tquartiles %\ttraining loss\tquartiles\tworst |eps|/std\trepeated\tskipped\t  experiment")
+	for i, l := range c.Table {
+		fmt.Fprintf(t, "%d\t%.2f\t%.2f to %.2f\t%.4f\t%.4f to %.4f\t%.2f\t%d\t%d\t  %s: %s\n",
+			l.Runs, 100*float64(l.Accuracy), 100*float64(l.AccuracyLow), 100*float64(l.AccuracyHigh),
+			float64(l.Loss), float64(l.LossLow), float64(l.LossHigh), float64(l.WorstDeviations), l.Repeated, l.Skipped, compare.Letter(i), l.Label)
 	}
-	return groups, tellApart(groups)
-}
-
-func readRun(dir string) (cfg config.Config, run comparedRun, key groupKey, err error) {
-	if cfg, err = config.Load(filepath.Join(dir, runfolder.ConfigName), nil); err != nil {
-		return cfg, run, key, intake.UserError(err)
+	_ = t.Flush() // a terminal that is gone cannot be told so
+	for _, warning := range c.Unusable() {
+		fmt.Fprintln(w, warning)
 	}
-	if run.summary, err = runfolder.ReadSummary(filepath.Join(dir, runfolder.SummaryName)); err != nil {
-		return cfg, run, key, intake.UserError(fmt.Errorf("%w (has the run ended?)", err))
-	}
-	if run.rows, err = runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName), cfg.Optimizer.Rounds); err != nil {
-		return cfg, run, key, intake.UserError(err)
-	}
-	manifest, err := runfolder.ReadManifest(filepath.Join(dir, runfolder.ManifestName))
-	if err != nil {
-		return cfg, run, key, intake.UserError(err)
-	}
-	same := cfg
-	same.Experiment.Seed, same.Experiment.Name, same.Calibration.File = 0, "any", ""
-	if cfg.Calibration.File != "" {
-		if key.calibration, err = digestOf(filepath.Join(dir, calibrationName)); err != nil {
-			return cfg, run, key, intake.UserError(err)
+	if lines, _ := c.Pairs(); len(lines) > 0 {
+		fmt.Fprintln(w, "Accuracy on the same seeds, in points:")
+		for _, p := range lines {
+			fmt.Fprintf(w, "  %s: median %s, largest %s (%s)\n", p.Groups(), compare.Points(p.Median), compare.Points(p.Largest), report.Counted(p.Seeds, "seed"))
 		}
 	}
-	key.dataset = run.summary.Dataset
-	for _, f := range manifest.Data {
-		key.data += f.SHA256.String()
-	}
-	key.digest, err = same.Digest()
-	return cfg, run, key, err
-}
-
-// dataOf tells data sets apart: by their files, classes, and the sizes of one that the
-// program draws itself.
-func dataOf(cfg config.Config, key groupKey) string {
-	text := fmt.Sprintln(key.dataset, key.data, cfg.Task.Classes)
-	if key.dataset == "strokes" {
-		text += fmt.Sprintln(cfg.Task.StrokesTrain, cfg.Task.StrokesTest)
-	}
-	return text
-}
-
-// digestOf gives the first digits of a file's SHA-256.
-func digestOf(path string) (string, error) {
-	data, err := intake.ReadFile(path, calibration.MaxFile)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:6]), nil
-}
-
-func (g *group) hasSeed(seed uint64) bool {
-	for _, r := range g.runs {
-		if r.summary.Seed == seed {
-			return true
-		}
-	}
-	return false
-}
-
-// tellApart adds to equal labels the keys in which their configurations differ,
-// the data set where it does, and a number where nothing else tells them apart.
-func tellApart(groups []*group) error {
-	byLabel := map[string][]*group{}
-	for _, g := range groups {
-		byLabel[g.label] = append(byLabel[g.label], g)
-	}
-	for _, same := range byLabel {
-		if len(same) == 1 {
-			continue
-		}
-		differing, err := differences(same)
-		if err != nil {
-			return err
-		}
-		taken := map[string]int{}
-		for i, g := range same {
-			g.label += differing[i]
-			if taken[g.label]++; taken[g.label] > 1 {
-				g.label = fmt.Sprintf("%s (%d)", g.label, taken[g.label])
+	if len(c.Accuracies) > 0 {
+		fmt.Fprintln(w, "Rounds to a test accuracy:")
+		for i, l := range c.Table {
+			var cells []string
+			for _, r := range l.Reached {
+				cells = append(cells, compare.AccuracyName(r.Accuracy)+": "+l.RoundsText(r))
 			}
+			fmt.Fprintf(w, "  %s  %s\n", compare.Letter(i), strings.Join(cells, ", "))
 		}
 	}
-	return nil
-}
-
-// differences gives for each group ", key=value" for what not all groups share.
-func differences(groups []*group) ([]string, error) {
-	keys, values, err := differing(groups)
-	if err != nil {
-		return nil, err
+	fmt.Fprintf(w, "Report: %s (and %s)\nPlots:\n", filepath.Join(out, compare.HTMLName), compare.MarkdownName)
+	for _, p := range plots {
+		fmt.Fprintf(w, "  %s (and .svg)\n", filepath.Join(out, p.Name+".png"))
 	}
-	text := make([]string, len(groups))
-	for _, key := range keys {
-		_, short, _ := strings.Cut("."+key, ".")
-		for i := range groups {
-			text[i] += fmt.Sprintf(", %s=%s", short, values[i][key])
-		}
-	}
-	return text, nil
-}
-
-// differing gives the keys that not all groups share, sorted, and each group's values.
-func differing(groups []*group) (keys []string, values []map[string]string, err error) {
-	for _, g := range groups {
-		flat, err := g.cfg.Flat()
-		if err != nil {
-			return nil, nil, err
-		}
-		flat["data"] = g.runs[0].summary.Dataset
-		if g.runs[0].summary.DataUnpublished {
-			flat["data"] += " (not the published files)"
-		}
-		flat["calibration"] = cmp.Or(g.calibration, "none")
-		delete(flat, "experiment.seed")
-		delete(flat, "calibration.file") // what it holds counts
-		values = append(values, flat)
-	}
-	for _, key := range slices.Sorted(maps.Keys(values[0])) {
-		if slices.ContainsFunc(values, func(v map[string]string) bool { return v[key] != values[0][key] }) {
-			keys = append(keys, key)
-		}
-	}
-	return keys, values, nil
 }

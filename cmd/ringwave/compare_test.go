@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/compare"
 	"ringwave/learner/experiment/runfolder"
 )
 
@@ -58,8 +58,8 @@ func TestCompareNamesUnusable(t *testing.T) {
 			sets("experiment.aggregator=none", "optimizer.eta0="+eta))...)
 	}
 	stdout, _ := mustRun(t, slices.Concat([]string{"compare", "--out", filepath.Join(dir, "a")}, dirs)...)
-	report := string(readFile(t, dir, "a", comparisonMarkdown))
-	var table []tableLine
+	report := string(readFile(t, dir, "a", compare.MarkdownName))
+	var table []compare.Line
 	asJSON, _ := mustRun(t, slices.Concat([]string{"compare", "--json", "--out", filepath.Join(dir, "b")}, dirs)...)
 	if err := json.Unmarshal([]byte(asJSON), &table); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestCompareNamesUnusable(t *testing.T) {
 		if want := min(i, 1); len(l.Unusable) != want {
 			t.Errorf("%s: %d unusable runs, want %d", l.Label, len(l.Unusable), want)
 		}
-		says := fmt.Sprintf("NOT USABLE: %s, seed %d: %s.", letter(i), i+1, summaryOf(t, dirs[i]).Unusable)
+		says := fmt.Sprintf("NOT USABLE: %s, seed %d: %s.", compare.Letter(i), i+1, summaryOf(t, dirs[i]).Unusable)
 		if a, b := strings.Contains(stdout, says), strings.Contains(report, says); a != (i > 0) || b != (i > 0) {
 			t.Errorf("%q: in the terminal %v, in the report %v", says, a, b)
 		}
@@ -80,7 +80,7 @@ func (r runsToCompare) figures(t *testing.T) {
 	encrypted, plain := r.encrypted, r.plain
 	out := filepath.Join(t.TempDir(), "out")
 	stdout, _ := mustRun(t, slices.Concat([]string{"compare", "--json", "--accuracy", "0.8,0.6", "--accuracy", "1", "--out", out}, r.all())...)
-	var table []tableLine
+	var table []compare.Line
 	if err := json.Unmarshal([]byte(stdout), &table); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func (r runsToCompare) figures(t *testing.T) {
 }
 
 // checkReached reads when runs reached an accuracy, and compares the median.
-func checkReached(t *testing.T, l tableLine, got reachedLine, accuracy float64, runs []string) {
+func checkReached(t *testing.T, l compare.Line, got compare.ReachedLine, accuracy float64, runs []string) {
 	t.Helper()
 	var rounds []float64
 	reached := 0
@@ -157,7 +157,7 @@ func (r runsToCompare) report(t *testing.T) {
 	contents := func() map[string]string {
 		out := filepath.Join(t.TempDir(), "out")
 		stdout, _ := mustRun(t, slices.Concat([]string{"compare", "--out", out}, dirs)...)
-		if !strings.Contains(stdout, comparisonHTML) || !strings.Contains(stdout, "same seeds") {
+		if !strings.Contains(stdout, compare.HTMLName) || !strings.Contains(stdout, "same seeds") {
 			t.Errorf("the output is\n%s", stdout)
 		}
 		entries, err := os.ReadDir(out)
@@ -174,7 +174,7 @@ func (r runsToCompare) report(t *testing.T) {
 	if again := contents(); !maps.Equal(files, again) {
 		t.Error("the same runs give other bytes")
 	}
-	page, text := files[comparisonHTML], files[comparisonMarkdown]
+	page, text := files[compare.HTMLName], files[compare.MarkdownName]
 	if n := strings.Count(page, "data:image/svg"); n != 4 {
 		t.Errorf("%d plots are in the page, want 4", n)
 	}
@@ -202,7 +202,7 @@ func (r runsToCompare) report(t *testing.T) {
 func (r runsToCompare) oneRun(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	mustRun(t, "compare", "--accuracy", "1", "--out", out, r.encrypted[0])
-	text := string(readFile(t, out, comparisonMarkdown))
+	text := string(readFile(t, out, compare.MarkdownName))
 	if !strings.Contains(text, "not within 60") || strings.Contains(text, "same seeds") || strings.Contains(text, "differ;") {
 		t.Errorf("the report of one run is\n%s", text)
 	}
@@ -240,80 +240,5 @@ func (r runsToCompare) badInput(t *testing.T) {
 	}
 	if len(readFile(t, dir, runfolder.SummaryName)) == 0 {
 		t.Error("the folder that was not empty is no longer whole")
-	}
-}
-
-// groupOf makes runs out of their evaluated accuracies, a round each.
-func groupOf(accuracies ...[]float64) *group {
-	g := &group{label: "g", cfg: config.Config{}}
-	for seed, list := range accuracies {
-		r := comparedRun{summary: runfolder.Summary{Seed: uint64(seed), TestAccuracy: runfolder.Float(list[len(list)-1]), RoundsCompleted: len(list), UplinkBitsPerRound: 10}}
-		for k, a := range list {
-			r.rows = append(r.rows, runfolder.Row{Round: k + 1, TestAccuracy: a, Attempts: 1 + k%2})
-		}
-		g.runs = append(g.runs, r)
-	}
-	g.cfg.Link.Kind, g.cfg.Link.BandwidthHz = "ring", 100
-	return g
-}
-
-func TestReached(t *testing.T) {
-	nan := math.NaN()
-	g := groupOf([]float64{nan, 0.8, nan, 0.95}, []float64{0.5, 0.6, 0.9, 0.7}, []float64{0.1, 0.2, 0.3, 0.4})
-	for _, c := range []struct {
-		accuracy        float64
-		runs            int
-		rounds, seconds float64
-		text            string
-	}{
-		{0.4, 3, 2, 0.3, "2 (1.5 to 3)"},               // attempts 1 + 2, a tenth of a second each
-		{0.7, 2, 3, 0.4, "3 (2.5 to over 4) [2 of 3]"}, // 1 + 2 + 1
-		{0.95, 1, math.Inf(1), math.Inf(1), "not within 4 [1 of 3]"},
-		{0.99, 0, math.Inf(1), math.Inf(1), "not within 4"},
-	} {
-		got := g.reached(c.accuracy)
-		if got.Runs != c.runs || float64(got.Rounds) != c.rounds || math.Abs(float64(got.Airtime)-c.seconds) > 1e-12 {
-			t.Errorf("%v: %+v, want %+v", c.accuracy, got, c)
-		}
-		if text := g.line().roundsText(got); text != c.text {
-			t.Errorf("%v is written %q, want %q", c.accuracy, text, c.text)
-		}
-	}
-	for _, c := range []struct {
-		best float64
-		want []float64
-	}{{0.995, []float64{0.9, 0.95, 0.99}}, {0.96, []float64{0.9, 0.95}}, {0.85, []float64{0.85}}, {0.58, []float64{0.55}}, {0.01, nil}, {nan, nil}} {
-		if got := telling([]*group{groupOf([]float64{0.001, c.best})}); !slices.Equal(got, c.want) {
-			t.Errorf("the accuracies told of %v are %v, want %v", c.best, got, c.want)
-		}
-	}
-}
-
-func TestCompareTexts(t *testing.T) {
-	for seeds, want := range map[string][]uint64{"1 to 3, 7, 8, 10": {1, 2, 3, 7, 8, 10}, "5": {5}, "": nil} {
-		if got := seedList(want); got != seeds {
-			t.Errorf("seeds %v are written %q", want, got)
-		}
-	}
-	for position, want := range map[int]string{0: "A", 25: "Z", 26: "AA", 27: "AB", 26 * 27: "AAA"} {
-		if got := letter(position); got != want {
-			t.Errorf("group %d is %s, want %s", position, got, want)
-		}
-	}
-	c := comparison{}
-	for _, label := range []string{"x, channel.std=1, experiment.aggregator=none", "x, channel.std=2, experiment.aggregator=zf"} {
-		c.groups = append(c.groups, &group{label: label})
-	}
-	if got, want := c.names(), []string{"A: none, std=1", "B: zf, std=2"}; !slices.Equal(got, want) {
-		t.Errorf("names are %q, want %q", got, want)
-	}
-	// Of many groups only the first is told with the others.
-	var many []*group
-	for range 6 {
-		many = append(many, groupOf([]float64{0.5}))
-	}
-	lines, of, others := compareGroups(many, nil).pairs()
-	if len(lines) != 5 || !others || slices.Max(of) != 0 {
-		t.Errorf("of six groups %d pairs are told", len(lines))
 	}
 }

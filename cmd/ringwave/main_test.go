@@ -21,6 +21,7 @@ import (
 
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
+	"ringwave/learner/experiment/compare"
 	"ringwave/learner/experiment/runfolder"
 )
 
@@ -438,7 +439,7 @@ func TestPlanAndCompare(t *testing.T) {
 	mustRun(t, append([]string{"run", loopbackConfig, "--out", other, "--set", "experiment.aggregator=none"}, small...)...)
 	out := filepath.Join(t.TempDir(), "comparison")
 	stdout, _ = mustRun(t, append([]string{"compare", "--json", "--out", out}, append(dirs, other)...)...)
-	var table []tableLine
+	var table []compare.Line
 	if err := json.Unmarshal([]byte(stdout), &table); err != nil {
 		t.Fatal(err)
 	}

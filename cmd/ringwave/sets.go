@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/report"
 )
 
 // setsShares is tau of the listed figures: 400 rounds, one share each.
@@ -65,7 +66,7 @@ key as are stated.
 // printSet prints what a parameter set is and costs.
 func printSet(w io.Writer, d xmkckks.Design) {
 	p := d.Params
-	fmt.Fprintf(w, "  ring               n = %d, log2 q = %.1f in %s, Lambda = 2^%d\n", p.N, p.LogQ(), counted(len(p.Primes), "prime"), p.LogLambda)
+	fmt.Fprintf(w, "  ring               n = %d, log2 q = %.1f in %s, Lambda = 2^%d\n", p.N, p.LogQ(), report.Counted(len(p.Primes), "prime"), p.LogLambda)
 	for j, prime := range p.Primes {
 		fmt.Fprintf(w, "  %-18s %d = %#x\n", map[bool]string{true: "primes"}[j == 0], prime, prime)
 	}

@@ -268,3 +268,11 @@ func Number(x float64, digits int) string {
 func Superscript(n int) string { return superscript.Replace(strconv.Itoa(n)) }
 
 var superscript = strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
+
+// Counted returns a number of things: one run, 2 runs.
+func Counted(n int, thing string) string {
+	if n == 1 {
+		return "one " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -197,3 +197,11 @@ func TestAnchor(t *testing.T) {
 		}
 	}
 }
+
+func TestCounted(t *testing.T) {
+	for n, want := range map[int]string{0: "0 runs", 1: "one run", 2: "2 runs"} {
+		if got := Counted(n, "run"); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}

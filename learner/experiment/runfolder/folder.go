@@ -29,6 +29,8 @@ const (
 	SummaryName    = "summary.json"
 	CheckpointName = "checkpoint"
 	LogName        = "log.jsonl"
+	// CalibrationName is the calibration that a run went by.
+	CalibrationName = "calibration.toml"
 
 	lockName   = ".lock"
 	tempPrefix = ".tmp-"

@@ -1,4 +1,4 @@
-package main
+package compare
 
 import (
 	"math"
@@ -8,16 +8,17 @@ import (
 	"ringwave/learner/experiment/runfolder"
 )
 
-// comparison is groups of runs and the figures that come of them.
-type comparison struct {
+// Comparison is groups of runs and the figures that come of them.
+type Comparison struct {
+	Table []Line // a line a group
+	// Accuracies are those to which rounds were counted, rising, as shares.
+	Accuracies []float64
+
 	groups []*group
-	table  []tableLine // a line a group
-	// accuracies are those to which rounds were counted, rising, as shares.
-	accuracies []float64
 }
 
-// tableLine is a group's line of the table. Accuracies are shares, 0 to 1.
-type tableLine struct {
+// Line is a group's line of the table. Accuracies are shares, 0 to 1.
+type Line struct {
 	Label        string          `json:"label"`
 	Runs         int             `json:"runs"`
 	Seeds        []uint64        `json:"seeds"`
@@ -33,25 +34,25 @@ type tableLine struct {
 	Skipped         int             `json:"rounds_skipped"`
 	Repeated        int             `json:"rounds_repeated"`
 	// Unusable are the runs that ended without a usable result; the figures count them.
-	Unusable []unusableRun `json:"unusable"`
+	Unusable []UnusableRun `json:"unusable"`
 	// UplinkBits are one device's in a round; 0 where they are not known.
 	UplinkBits int64 `json:"uplink_bits_per_round"`
 	// Airtime is that of a round in seconds; null where it is not known.
 	Airtime runfolder.Float `json:"transmission_seconds_per_round"`
 
-	Reached []reachedLine `json:"reached"`
-	Paired  []pairedLine  `json:"paired"`
+	Reached []ReachedLine `json:"reached"`
+	Paired  []PairedLine  `json:"paired"`
 }
 
-// unusableRun is a run that ended without a usable result, and why.
-type unusableRun struct {
+// UnusableRun is a run that ended without a usable result, and why.
+type UnusableRun struct {
 	Seed   uint64 `json:"seed"`
 	Reason string `json:"reason"`
 }
 
-// reachedLine says when a group's runs were first seen to have an accuracy. Numbers
+// ReachedLine says when a group's runs were first seen to have an accuracy. Numbers
 // over all runs are null where too many did not reach it.
-type reachedLine struct {
+type ReachedLine struct {
 	Accuracy   float64         `json:"test_accuracy"`
 	Runs       int             `json:"runs_that_reached"`
 	RoundsLow  runfolder.Float `json:"rounds_lower_quartile"`
@@ -61,9 +62,9 @@ type reachedLine struct {
 	Airtime runfolder.Float `json:"transmission_seconds_median"`
 }
 
-// pairedLine compares a group with another, run by run of the same seed: the other's
+// PairedLine compares a group with another, run by run of the same seed: the other's
 // test accuracy less the group's own, in points (hundredths of the share).
-type pairedLine struct {
+type PairedLine struct {
 	With   string          `json:"with"`
 	Seeds  int             `json:"seeds"`
 	Median runfolder.Float `json:"median_points"`
@@ -71,27 +72,27 @@ type pairedLine struct {
 	Largest     runfolder.Float `json:"largest_points"`
 	LargestSeed uint64          `json:"largest_seed"`
 
-	other int // the position of the group named by With
+	of, other int // the positions of the group and of the one named by With
 }
 
 // compareGroups computes all figures. Without accuracies it chooses them.
-func compareGroups(groups []*group, accuracies []float64) comparison {
-	c := comparison{groups: groups, accuracies: slices.Compact(slices.Sorted(slices.Values(accuracies)))}
+func compareGroups(groups []*group, accuracies []float64) Comparison {
+	c := Comparison{groups: groups, Accuracies: slices.Compact(slices.Sorted(slices.Values(accuracies)))}
 	if len(accuracies) == 0 {
-		c.accuracies = telling(groups)
+		c.Accuracies = telling(groups)
 	}
 	for i, g := range groups {
 		line := g.line()
-		for _, a := range c.accuracies {
+		for _, a := range c.Accuracies {
 			line.Reached = append(line.Reached, g.reached(a))
 		}
 		for k, other := range groups[i+1:] {
 			if p, ok := pair(g, other); ok {
-				p.other = i + 1 + k
+				p.of, p.other = i, i+1+k
 				line.Paired = append(line.Paired, p)
 			}
 		}
-		c.table = append(c.table, line)
+		c.Table = append(c.Table, line)
 	}
 	return c
 }
@@ -122,8 +123,8 @@ func telling(groups []*group) []float64 {
 }
 
 // line gives the results of a group.
-func (g *group) line() tableLine {
-	line := tableLine{Label: g.label, Runs: len(g.runs), Airtime: runfolder.Float(g.airtime()), Reached: []reachedLine{}, Paired: []pairedLine{}, Unusable: []unusableRun{}}
+func (g *group) line() Line {
+	line := Line{Label: g.label, Runs: len(g.runs), Airtime: runfolder.Float(g.airtime()), Reached: []ReachedLine{}, Paired: []PairedLine{}, Unusable: []UnusableRun{}}
 	var accuracy, loss []float64
 	worst := 0.0
 	for _, r := range g.runs {
@@ -131,7 +132,7 @@ func (g *group) line() tableLine {
 		loss = append(loss, float64(r.summary.TrainLoss))
 		line.Seeds = append(line.Seeds, r.summary.Seed)
 		if reason := r.summary.Unusable; reason != "" {
-			line.Unusable = append(line.Unusable, unusableRun{r.summary.Seed, reason})
+			line.Unusable = append(line.Unusable, UnusableRun{r.summary.Seed, reason})
 		}
 		line.Rounds = max(line.Rounds, r.summary.RoundsCompleted)
 		line.Skipped += r.summary.RoundsSkipped
@@ -155,21 +156,21 @@ func floatQuartiles(values []float64) (low, median, high runfolder.Float) {
 	return runfolder.Float(l), runfolder.Float(m), runfolder.Float(h)
 }
 
-// airtime gives the seconds of a round's one attempt, NaN where they are not known: over
-// a waveform they are not those of bits over a bandwidth, and without ciphertexts no bits
-// are counted.
+// airtime returns the seconds of a round's one attempt, at one bit a second and hertz as
+// in Section IV-H of the paper; NaN where they are not known: over a waveform they are not
+// those of bits over a bandwidth, and without ciphertexts no bits are counted.
 func (g *group) airtime() float64 {
 	bits := g.runs[0].summary.UplinkBitsPerRound
 	if bits <= 0 || g.cfg.Link.Kind != "ring" {
 		return math.NaN()
 	}
-	return airtime(int(bits), g.cfg.Link.BandwidthHz)
+	return float64(bits) / g.cfg.Link.BandwidthHz
 }
 
 // reached finds when the group's runs had an accuracy. What a run did not reach it
 // reaches after any number of rounds: medians and quartiles are over all runs.
-func (g *group) reached(accuracy float64) reachedLine {
-	line := reachedLine{Accuracy: accuracy}
+func (g *group) reached(accuracy float64) ReachedLine {
+	line := ReachedLine{Accuracy: accuracy}
 	var rounds, seconds []float64
 	for _, r := range g.runs {
 		round, attempts, ok := r.reached(accuracy)
@@ -190,7 +191,7 @@ func (g *group) reached(accuracy float64) reachedLine {
 
 // reached gives the first evaluated round with an accuracy, and the attempts that all
 // rounds up to it took.
-func (r comparedRun) reached(accuracy float64) (round, attempts int, ok bool) {
+func (r run) reached(accuracy float64) (round, attempts int, ok bool) {
 	const slack = 1e-12 // 0.95 is no number of the machine's
 	for _, row := range r.rows {
 		attempts += row.Attempts
@@ -202,11 +203,11 @@ func (r comparedRun) reached(accuracy float64) (round, attempts int, ok bool) {
 }
 
 // pair compares the runs of equal seeds; there are none if the data differ.
-func pair(a, b *group) (pairedLine, bool) {
+func pair(a, b *group) (PairedLine, bool) {
 	if a.data != b.data {
-		return pairedLine{}, false
+		return PairedLine{}, false
 	}
-	line := pairedLine{With: b.label}
+	line := PairedLine{With: b.label}
 	var points []float64
 	for _, r := range a.runs {
 		for _, s := range b.runs {

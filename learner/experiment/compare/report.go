@@ -1,14 +1,11 @@
-package main
+package compare
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"ringwave/learner/experiment/chart"
 	"ringwave/learner/experiment/report"
@@ -16,9 +13,18 @@ import (
 	"ringwave/radio/intake"
 )
 
-// writeComparison draws the plots and writes both reports into a new folder, which is
-// not there afterwards if it cannot.
-func writeComparison(out string, c comparison) (plots []chart.Plot, err error) {
+// The files that a comparison adds to its plots.
+const (
+	HTMLName     = "comparison.html"
+	MarkdownName = "comparison.md"
+)
+
+// Write draws the plots and writes both reports into a new folder, which is not there
+// afterwards if it cannot.
+func (c Comparison) Write(out string) (plots []chart.Plot, err error) {
+	if len(c.groups) == 0 {
+		return nil, errNone
+	}
 	folder, err := runfolder.Create(out)
 	if err != nil {
 		return nil, intake.PathError(err)
@@ -51,25 +57,25 @@ func writeComparison(out string, c comparison) (plots []chart.Plot, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := folder.WriteAtomic(comparisonHTML, page); err != nil {
+	if err := folder.WriteAtomic(HTMLName, page); err != nil {
 		return nil, err
 	}
-	return plots, folder.WriteAtomic(comparisonMarkdown, text)
+	return plots, folder.WriteAtomic(MarkdownName, text)
 }
 
-// letter names a group in tables and legends: A to Z, then AA.
-func letter(position int) string {
+// Letter names a group in tables and legends: A to Z, then AA.
+func Letter(position int) string {
 	name := string(rune('A' + position%26))
 	if position < 26 {
 		return name
 	}
-	return letter(position/26-1) + name
+	return Letter(position/26-1) + name
 }
 
 // names gives the groups' names in legends: the letter, where there are several, and
 // what of the label not all have in front, the aggregator first and keys without their
 // section: a legend has little room.
-func (c comparison) names() []string {
+func (c Comparison) names() []string {
 	if len(c.groups) == 1 {
 		return []string{c.groups[0].label}
 	}
@@ -97,19 +103,19 @@ func (c comparison) names() []string {
 				rest = append(rest, field)
 			}
 		}
-		names = append(names, letter(i)+": "+strings.Join(append(first, rest...), separator))
+		names = append(names, Letter(i)+": "+strings.Join(append(first, rest...), separator))
 	}
 	return names
 }
 
 // report puts tables and plots together.
-func (c comparison) report(plots []chart.Plot) (report.Report, error) {
+func (c Comparison) report(plots []chart.Plot) (report.Report, error) {
 	runs := 0
-	for _, l := range c.table {
+	for _, l := range c.Table {
 		runs += l.Runs
 	}
 	rep := report.Report{
-		Title: fmt.Sprintf("Comparison of %s in %s", counted(runs, "run"), counted(len(c.groups), "group")),
+		Title: fmt.Sprintf("Comparison of %s in %s", report.Counted(runs, "run"), report.Counted(len(c.groups), "group")),
 		Lead:  []string{"Runs that differ in nothing but the seed and the name, and used the same data, are one group. Spreads are median and quartiles over its runs."},
 	}
 	compared, err := c.comparedSection()
@@ -134,16 +140,8 @@ func (c comparison) report(plots []chart.Plot) (report.Report, error) {
 	return rep, nil
 }
 
-// counted gives a number of things.
-func counted(n int, thing string) string {
-	if n == 1 {
-		return "one " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
 // comparedSection says what the groups are, and the keys in which they differ.
-func (c comparison) comparedSection() (report.Section, error) {
+func (c Comparison) comparedSection() (report.Section, error) {
 	s := report.Section{Title: "What is compared"}
 	keys, values, err := differing(c.groups)
 	if err != nil {
@@ -152,7 +150,7 @@ func (c comparison) comparedSection() (report.Section, error) {
 	keys = slices.DeleteFunc(keys, func(key string) bool { return key == "experiment.name" }) // a column of its own
 	groups := report.Table{Caption: "The groups and their seeds.", Head: []string{"group", "experiment", "seeds"}}
 	for i, g := range c.groups {
-		groups.Rows = append(groups.Rows, report.Row{Cells: []string{letter(i), g.cfg.Experiment.Name, seedList(c.table[i].Seeds)}})
+		groups.Rows = append(groups.Rows, report.Row{Cells: []string{Letter(i), g.cfg.Experiment.Name, seedList(c.Table[i].Seeds)}})
 	}
 	const most = 4 // of the keys that a table of groups is wide enough for
 	if len(keys) <= most {
@@ -181,7 +179,7 @@ func (c comparison) comparedSection() (report.Section, error) {
 func keyTable(keys []string, values []map[string]string) report.Table {
 	t := report.Table{Caption: "The keys in which the groups differ; they share all others.", Head: []string{"key"}}
 	for i := range values {
-		t.Head = append(t.Head, letter(i))
+		t.Head = append(t.Head, Letter(i))
 	}
 	for _, key := range keys {
 		row := report.Row{Cells: []string{key}}
@@ -226,19 +224,19 @@ func seedList(seeds []uint64) string {
 const dash = "–"
 
 // resultsSection has the results over the runs of each group.
-func (c comparison) resultsSection() report.Section {
+func (c Comparison) resultsSection() report.Section {
 	t := report.Table{
 		Caption: "Results at the end: median and, of several runs, quartiles. The loss is that of all training samples. Rounds repeated and skipped are those of all runs. The noise is the largest of any round, in predicted deviations.",
 		Head:    []string{"group", "runs", "rounds", "test accuracy, %", "training loss", "repeated", "skipped", "noise"},
 	}
-	uplink := slices.ContainsFunc(c.table, func(l tableLine) bool { return l.UplinkBits > 0 })
+	uplink := slices.ContainsFunc(c.Table, func(l Line) bool { return l.UplinkBits > 0 })
 	if uplink {
 		t.Head = append(t.Head, "uplink, bits", "airtime of a round, s")
 		t.Caption += " Uplink is one device's in a round; airtime is one bit a second and hertz, and not known over a waveform or without ciphertexts."
 	}
-	for i, l := range c.table {
+	for i, l := range c.Table {
 		row := report.Row{Cells: []string{
-			letter(i), fmt.Sprint(l.Runs), fmt.Sprint(l.Rounds),
+			Letter(i), fmt.Sprint(l.Runs), fmt.Sprint(l.Rounds),
 			spreadText(l.Runs, 100*l.AccuracyLow, 100*l.Accuracy, 100*l.AccuracyHigh, hundredths),
 			spreadText(l.Runs, l.LossLow, l.Loss, l.LossHigh, fourDigits),
 			fmt.Sprint(l.Repeated), fmt.Sprint(l.Skipped), deviations(l),
@@ -249,17 +247,17 @@ func (c comparison) resultsSection() report.Section {
 		t.Rows = append(t.Rows, row)
 	}
 	blocks := []report.Block{t}
-	for _, warning := range c.unusable() {
+	for _, warning := range c.Unusable() {
 		blocks = append(blocks, report.Paragraph(warning))
 	}
 	return report.Section{Title: "Results", Blocks: blocks}
 }
 
-// unusable returns a sentence for each run that ended without a usable result.
-func (c comparison) unusable() (sentences []string) {
-	for i, l := range c.table {
+// Unusable returns a sentence for each run that ended without a usable result.
+func (c Comparison) Unusable() (sentences []string) {
+	for i, l := range c.Table {
 		for _, u := range l.Unusable {
-			sentences = append(sentences, fmt.Sprintf("NOT USABLE: %s, seed %d: %s. The figures of %s count it.", letter(i), u.Seed, u.Reason, letter(i)))
+			sentences = append(sentences, fmt.Sprintf("NOT USABLE: %s, seed %d: %s. The figures of %s count it.", Letter(i), u.Seed, u.Reason, Letter(i)))
 		}
 	}
 	return sentences
@@ -273,7 +271,7 @@ func bitsText(bits int64) string {
 }
 
 // deviations writes the worst noise, if any was predicted.
-func deviations(l tableLine) string {
+func deviations(l Line) string {
 	if l.WorstDeviations == 0 {
 		return dash
 	}
@@ -300,28 +298,38 @@ func spreadText(runs int, low, median, high runfolder.Float, write func(float64)
 // mostPairs is up to how many pairs of groups are all told.
 const mostPairs = 10
 
-// pairs gives the lines of paired differences that are told, with their group's
-// position, and whether there are others.
-func (c comparison) pairs() (lines []pairedLine, of []int, others bool) {
+// Pairs returns the lines of paired differences that are told, and whether there are
+// others.
+func (c Comparison) Pairs() (lines []PairedLine, others bool) {
 	all := 0
-	for _, l := range c.table {
+	for _, l := range c.Table {
 		all += len(l.Paired)
 	}
-	for i, l := range c.table {
+	for i, l := range c.Table {
 		if all > mostPairs && i > 0 && len(lines) > 0 {
-			return lines, of, true
+			return lines, true
 		}
-		for _, p := range l.Paired {
-			lines, of = append(lines, p), append(of, i)
-		}
+		lines = append(lines, l.Paired...)
 	}
-	return lines, of, false
+	return lines, false
+}
+
+// Groups returns what is subtracted from what, by letters.
+func (p PairedLine) Groups() string { return Letter(p.other) + " − " + Letter(p.of) }
+
+// Points returns a difference with its sign.
+func Points(d runfolder.Float) string {
+	text := fmt.Sprintf("%+.2f", float64(d))
+	if text == "+0.00" || text == "-0.00" {
+		return "0.00"
+	}
+	return text
 }
 
 // pairedSection compares groups on the seeds that they share.
-func (c comparison) pairedSection() report.Section {
+func (c Comparison) pairedSection() report.Section {
 	s := report.Section{Title: "Differences on the same seeds"}
-	lines, of, others := c.pairs()
+	lines, others := c.Pairs()
 	if len(lines) == 0 {
 		return s
 	}
@@ -330,30 +338,19 @@ func (c comparison) pairedSection() report.Section {
 		Head:    []string{"groups", "seeds", "median", "largest", "at seed"},
 	}
 	if others {
-		t.Caption += fmt.Sprintf(" Only group %s is compared with the others; --json has all pairs.", letter(of[0]))
+		t.Caption += fmt.Sprintf(" Only group %s is compared with the others; --json has all pairs.", Letter(lines[0].of))
 	}
-	for k, p := range lines {
-		t.Rows = append(t.Rows, report.Row{Cells: []string{
-			letter(p.other) + " − " + letter(of[k]), fmt.Sprint(p.Seeds), points(p.Median), points(p.Largest), fmt.Sprint(p.LargestSeed),
-		}})
+	for _, p := range lines {
+		t.Rows = append(t.Rows, report.Row{Cells: []string{p.Groups(), fmt.Sprint(p.Seeds), Points(p.Median), Points(p.Largest), fmt.Sprint(p.LargestSeed)}})
 	}
 	s.Blocks = append(s.Blocks, t)
 	return s
 }
 
-// points writes a difference with its sign.
-func points(d runfolder.Float) string {
-	text := fmt.Sprintf("%+.2f", float64(d))
-	if text == "+0.00" || text == "-0.00" {
-		return "0.00"
-	}
-	return text
-}
-
 // reachedSection has rounds, and airtime where it is known, to each accuracy.
-func (c comparison) reachedSection() report.Section {
+func (c Comparison) reachedSection() report.Section {
 	s := report.Section{Title: "Rounds to an accuracy"}
-	if len(c.accuracies) == 0 {
+	if len(c.Accuracies) == 0 {
 		return s
 	}
 	rounds := report.Table{
@@ -361,15 +358,15 @@ func (c comparison) reachedSection() report.Section {
 		Head:    []string{"group"},
 	}
 	seconds := report.Table{Caption: "Airtime to there in seconds, in the median, with every attempt of every round.", Head: rounds.Head}
-	for _, a := range c.accuracies {
-		rounds.Head = append(rounds.Head, accuracyName(a))
+	for _, a := range c.Accuracies {
+		rounds.Head = append(rounds.Head, AccuracyName(a))
 	}
 	seconds.Head = rounds.Head
 	known := false
-	for i, l := range c.table {
-		r, t := report.Row{Cells: []string{letter(i)}}, report.Row{Cells: []string{letter(i)}}
+	for i, l := range c.Table {
+		r, t := report.Row{Cells: []string{Letter(i)}}, report.Row{Cells: []string{Letter(i)}}
 		for _, reached := range l.Reached {
-			r.Cells = append(r.Cells, l.roundsText(reached))
+			r.Cells = append(r.Cells, l.RoundsText(reached))
 			t.Cells = append(t.Cells, l.airtimeText(reached))
 		}
 		rounds.Rows, seconds.Rows = append(rounds.Rows, r), append(seconds.Rows, t)
@@ -382,10 +379,11 @@ func (c comparison) reachedSection() report.Section {
 	return s
 }
 
-func accuracyName(share float64) string { return fmt.Sprintf("%.6g %%", 100*share) }
+// AccuracyName returns an accuracy in per cent.
+func AccuracyName(share float64) string { return fmt.Sprintf("%.6g %%", 100*share) }
 
-// roundsText writes rounds to an accuracy.
-func (l tableLine) roundsText(r reachedLine) string {
+// RoundsText returns rounds to an accuracy.
+func (l Line) RoundsText(r ReachedLine) string {
 	text := fmt.Sprintf("not within %d", l.Rounds)
 	if !math.IsInf(float64(r.Rounds), 0) {
 		text = spreadText(l.Runs, r.RoundsLow, r.Rounds, r.RoundsHigh, func(x float64) string {
@@ -402,44 +400,9 @@ func (l tableLine) roundsText(r reachedLine) string {
 }
 
 // airtimeText writes airtime to an accuracy.
-func (l tableLine) airtimeText(r reachedLine) string {
+func (l Line) airtimeText(r ReachedLine) string {
 	if math.IsInf(float64(r.Airtime), 0) {
 		return fmt.Sprintf("not within %d rounds", l.Rounds)
 	}
 	return report.Number(float64(r.Airtime), 3)
-}
-
-// printComparison writes the tables for a terminal.
-func printComparison(w io.Writer, out string, c comparison, plots []chart.Plot) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "runs\taccuracy, median %\tquartiles %\ttraining loss\tquartiles\tworst |eps|/std\trepeated\tskipped\t  experiment")
-	for i, l := range c.table {
-		fmt.Fprintf(t, "%d\t%.2f\t%.2f to %.2f\t%.4f\t%.4f to %.4f\t%.2f\t%d\t%d\t  %s: %s\n",
-			l.Runs, 100*float64(l.Accuracy), 100*float64(l.AccuracyLow), 100*float64(l.AccuracyHigh),
-			float64(l.Loss), float64(l.LossLow), float64(l.LossHigh), float64(l.WorstDeviations), l.Repeated, l.Skipped, letter(i), l.Label)
-	}
-	_ = t.Flush() // a terminal that is gone cannot be told so
-	for _, warning := range c.unusable() {
-		fmt.Fprintln(w, warning)
-	}
-	if lines, of, _ := c.pairs(); len(lines) > 0 {
-		fmt.Fprintln(w, "Accuracy on the same seeds, in points:")
-		for k, p := range lines {
-			fmt.Fprintf(w, "  %s − %s: median %s, largest %s (%s)\n", letter(p.other), letter(of[k]), points(p.Median), points(p.Largest), counted(p.Seeds, "seed"))
-		}
-	}
-	if len(c.accuracies) > 0 {
-		fmt.Fprintln(w, "Rounds to a test accuracy:")
-		for i, l := range c.table {
-			var cells []string
-			for _, r := range l.Reached {
-				cells = append(cells, accuracyName(r.Accuracy)+": "+l.roundsText(r))
-			}
-			fmt.Fprintf(w, "  %s  %s\n", letter(i), strings.Join(cells, ", "))
-		}
-	}
-	fmt.Fprintf(w, "Report: %s (and %s)\nPlots:\n", filepath.Join(out, comparisonHTML), comparisonMarkdown)
-	for _, p := range plots {
-		fmt.Fprintf(w, "  %s (and .svg)\n", filepath.Join(out, p.Name+".png"))
-	}
 }
