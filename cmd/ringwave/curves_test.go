@@ -13,17 +13,17 @@ import (
 	"time"
 
 	"ringwave/learner/experiment/config"
-	"ringwave/phy/trial"
-	"ringwave/radio/intake"
+	"ringwave/learner/experiment/curves"
+	"ringwave/learner/experiment/runfolder"
 )
 
 // fewCurves is a matter of a second: short blocks, some of which are not read.
 var fewCurves = []string{"curves", "--devices", "2,3", "--sigma", "0.3", "--snr", "20:30:10", "--blocks", "6", "--attempts", "2", "--set", "link.block_symbols=1000"}
 
-func curvesOf(t *testing.T, dir string) curveResult {
+func curvesOf(t *testing.T, dir string) curves.Result {
 	t.Helper()
-	var r curveResult
-	if err := json.Unmarshal(readFile(t, dir, curvesJSON), &r); err != nil {
+	var r curves.Result
+	if err := json.Unmarshal(readFile(t, dir, curves.JSONName), &r); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -48,8 +48,14 @@ func TestCurves(t *testing.T) {
 			t.Errorf("point %d: shares %+v", i+1, p)
 		}
 	}
-	if n := bytes.Count(readFile(t, dir, curvesCSV), []byte("\n")); n != 5 {
-		t.Errorf("%d lines in %s", n, curvesCSV)
+	if n := bytes.Count(readFile(t, dir, curves.CSVName), []byte("\n")); n != 5 {
+		t.Errorf("%d lines in %s", n, curves.CSVName)
+	}
+	if m, err := runfolder.ReadManifest(filepath.Join(dir, runfolder.ManifestName)); err != nil || m.Seeds["experiment"] != 1 || m.ConfigDigest == (runfolder.Digest{}) {
+		t.Errorf("manifest %+v, %v", m, err)
+	}
+	if _, err := config.Load(filepath.Join(dir, runfolder.ConfigName), nil); err != nil {
+		t.Error(err)
 	}
 	for _, name := range []string{"success-snr", "success-retry", "success-devices", "success-sigma", "misfit-snr"} {
 		for _, ext := range []string{".svg", ".png"} {
@@ -75,14 +81,14 @@ func TestCurvesAreRepeatable(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "curves")
 		mustRun(t, append(fewCurves, "--out", dir)...)
 		runtime.GOMAXPROCS(before)
-		files = append(files, slices.Concat(readFile(t, dir, curvesJSON), readFile(t, dir, curvesCSV)))
+		files = append(files, slices.Concat(readFile(t, dir, curves.JSONName), readFile(t, dir, curves.CSVName)))
 	}
 	if !bytes.Equal(files[0], files[1]) {
 		t.Error("the results differ between GOMAXPROCS 1 and 2")
 	}
 	dir := filepath.Join(t.TempDir(), "curves")
 	mustRun(t, append(fewCurves, "--seed", "2", "--out", dir)...)
-	if bytes.Equal(files[0], slices.Concat(readFile(t, dir, curvesJSON), readFile(t, dir, curvesCSV))) {
+	if bytes.Equal(files[0], slices.Concat(readFile(t, dir, curves.JSONName), readFile(t, dir, curves.CSVName))) {
 		t.Error("another seed gives the same results")
 	}
 }
@@ -120,8 +126,8 @@ func TestCurvesStopAndGoOn(t *testing.T) {
 	if r := curvesOf(t, dir); len(r.Points) != 2 || r.Complete {
 		t.Errorf("%d points after the stop, complete: %v", len(r.Points), r.Complete)
 	}
-	if n := bytes.Count(readFile(t, dir, curvesCSV), []byte("\n")); n != 3 {
-		t.Errorf("%d lines in %s after the stop", n, curvesCSV)
+	if n := bytes.Count(readFile(t, dir, curves.CSVName), []byte("\n")); n != 3 {
+		t.Errorf("%d lines in %s after the stop", n, curves.CSVName)
 	}
 
 	status, stdout, errs := run(t, append(slices.Clone(args), "--attempts", "3")...)
@@ -130,7 +136,7 @@ func TestCurvesStopAndGoOn(t *testing.T) {
 	}
 	mustRun(t, args...)
 	mustRun(t, args...) // complete: only drawn again
-	for _, name := range []string{curvesJSON, curvesCSV} {
+	for _, name := range []string{curves.JSONName, curves.CSVName} {
 		if !bytes.Equal(readFile(t, dir, name), readFile(t, whole, name)) {
 			t.Errorf("%s differs from that of a run that was not stopped", name)
 		}
@@ -144,16 +150,16 @@ func TestCurvesRefuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	torn := t.TempDir()
-	if err := os.WriteFile(filepath.Join(torn, curvesJSON), []byte("{"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(torn, curves.JSONName), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	// Short points would take gigabytes.
 	long := t.TempDir()
-	if err := os.WriteFile(filepath.Join(long, curvesJSON), []byte(`{"points": [{}`+strings.Repeat(",{}", 2000)+"]}"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(long, curves.JSONName), []byte(`{"points": [{}`+strings.Repeat(",{}", 2000)+"]}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	huge := t.TempDir()
-	if err := os.WriteFile(filepath.Join(huge, curvesJSON), bytes.Repeat([]byte(" "), 1<<20), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(huge, curves.JSONName), bytes.Repeat([]byte(" "), 1<<20), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -161,7 +167,7 @@ func TestCurvesRefuse(t *testing.T) {
 		want string
 	}{
 		{[]string{"--out", long}, "the length of points is more than 1000; allowed is at most 1000"},
-		{[]string{"--out", huge}, curvesJSON + ": the length is more than"},
+		{[]string{"--out", huge}, curves.JSONName + ": the length is more than"},
 		{[]string{"--devices", "1:9:1", "--sigma", "1:100:1", "--snr", "1:100:1"}, "make 90000 points: allowed are at most 65536"},
 		{[]string{"--snr", "1:50:0.1,50.05:150:0.1"}, "--snr has 1491 values: allowed are at most 1000"},
 		{[]string{"--devices", "0"}, "--devices: 0 is not allowed: allowed are 1 to 32"},
@@ -227,63 +233,5 @@ func TestLists(t *testing.T) {
 		if got, err := parseList("--x", text, -10, 100); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
 		}
-	}
-}
-
-// The table is compared only with what it measures, and pulses that want their
-// delays compensated get it.
-func TestCurveSettings(t *testing.T) {
-	c, err := config.Parse("test", []byte(defaultCurves), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	flags := curveFlags{devices: "2,3,4", sigma: "0.05,0.3,1", snr: "30,40,50", blocks: 1, attempts: 1}
-	s, err := flags.settings(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	count := func(s curveSettings) (marked int) {
-		for _, p := range s.grid() {
-			if p.PhysicsRead != nil {
-				marked++
-			}
-		}
-		return marked
-	}
-	if n := count(s); n != len(curveTable) {
-		t.Errorf("%d of the table's %d entries are marked", n, len(curveTable))
-	}
-	if s.trials(c.Link, curvePoint{Devices: 2}).Compensated {
-		t.Error("flat tops are compensated")
-	}
-	for _, change := range []func(*curveSettings){
-		func(s *curveSettings) { s.Base = 5 },
-		func(s *curveSettings) { s.BlockSymbols = 4096 },
-		func(s *curveSettings) { s.WholeRounds = true },
-	} {
-		other := s
-		change(&other)
-		if count(other) != 0 {
-			t.Error("the table is compared with another measure")
-		}
-	}
-	s.Pulse = "root-raised-cosine"
-	if !s.trials(c.Link, curvePoint{Devices: 2}).Compensated {
-		t.Error("root-raised-cosine pulses are not compensated")
-	}
-}
-
-// What was accepted and is not true is said loudly, and is a failure.
-func TestWrongBlocksAreSaid(t *testing.T) {
-	var tally trial.Tally
-	tally.Add(trial.Outcome{Attempt: 1, Wrong: "trial 7"})
-	p := curvePoint{Devices: 3}
-	p.fill(&tally, 4)
-	err := wrongBlocks([]curvePoint{{}, p})
-	if err == nil || intake.IsUserError(err) || !strings.Contains(err.Error(), "1 TRIALS ACCEPTED WHAT IS NOT TRUE") || !strings.Contains(err.Error(), "trial 7") {
-		t.Errorf("%v", err)
-	}
-	if err := wrongBlocks([]curvePoint{{}, {}}); err != nil {
-		t.Error(err)
 	}
 }

@@ -26,6 +26,15 @@ const (
 // errInterrupted says that a run was stopped cleanly.
 var errInterrupted = errors.New("interrupted")
 
+// asInterrupted returns errInterrupted for the error with which a package says that ctx
+// has ended, and other errors as they are.
+func asInterrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return errInterrupted
+	}
+	return err
+}
+
 func main() {
 	os.Exit(execute(untilStopped(context.Background()), os.Args[1:], os.Stdout, os.Stderr))
 }

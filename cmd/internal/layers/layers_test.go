@@ -99,6 +99,7 @@ var table = map[string]string{
 	"learner/experiment/chart":     "learner/experiment/runfolder",
 	"learner/experiment/compare":   "calibration learner/experiment/...",
 	"learner/experiment/config":    "",
+	"learner/experiment/curves":    "learner/experiment/chart learner/experiment/runfolder phy/channel phy/modem phy/trial",
 	"learner/experiment/memory":    "",
 	"learner/experiment/report":    "",
 	"learner/experiment/runfolder": "crypto/lockfile phy/gains",
