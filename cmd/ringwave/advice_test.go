@@ -49,7 +49,7 @@ func benches() []advised {
 // the configuration's own way, and the file.
 func calibratedIn(t *testing.T, c config.Config, rounds int) (advice.Advice, string) {
 	t.Helper()
-	k, err := newCalibrator(c)
+	k, err := Lab{}.NewCalibration(c, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"ringwave/calibration/campaign"
-	"ringwave/calibration/sounder"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/radio/intake"
 )
@@ -69,7 +67,7 @@ an assumption is violated, which the output names; 2 if a device is not heard.`,
 	return cmd
 }
 
-// begin makes or opens the folder.
+// begin makes the calibration, or takes up the one to be resumed.
 func (f *calibrateFlags) begin(cmd *cobra.Command, args []string) (*calibrator, error) {
 	if f.resume != "" {
 		for _, name := range []string{"set", "seed", "out", "recording"} {
@@ -77,82 +75,39 @@ func (f *calibrateFlags) begin(cmd *cobra.Command, args []string) (*calibrator, 
 				return nil, intake.UserError(fmt.Errorf("--%s cannot go with --resume: a calibration goes on as it began", name))
 			}
 		}
-		return resumeCalibration(f.resume)
+		return lab("").ResumeCalibration(f.resume)
 	}
 	c, err := f.load(cmd, args[0])
 	if err != nil {
 		return nil, err
 	}
-	k, err := newCalibrator(c)
-	if err != nil {
-		return nil, err
-	}
-	if f.recording != "" {
-		if k.bench, err = recordedBench(c, k.root, f.recording); err != nil {
-			return nil, err
-		}
-	}
-	if f.out == "" {
-		f.out = runfolder.DefaultDir("calibrations", c.Experiment.Name, time.Now())
-	}
-	if err := k.create(f.out); err != nil {
-		k.abandon()
-		return nil, err
-	}
-	return k, nil
+	return lab("").NewCalibration(c, f.recording)
 }
 
 // runCalibration measures, writes and prints.
-func runCalibration(cmd *cobra.Command, k *calibrator, flags *calibrateFlags) (err error) {
-	defer func() {
-		if flags.resume == "" && len(k.blocks) == 0 && intake.IsUserError(err) {
-			k.abandon()
-			return
-		}
-		if closeErr := k.close(); err == nil {
-			err = closeErr
-		}
-	}()
-	ctx, stderr := cmd.Context(), cmd.ErrOrStderr()
+func runCalibration(cmd *cobra.Command, k *calibrator, flags *calibrateFlags) error {
+	stderr := cmd.ErrOrStderr()
 	p := blockProgress{w: stderr}
-	err = k.measure(ctx, p.report)
-	p.stop()
-	if err != nil {
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			return k.stopped(stderr)
-		}
-		return k.howToGoOn(err)
-	}
-	r, err := k.analyse(time.Now())
-	if err != nil {
+	r, err := k.Run(cmd.Context(), flags.out, CalibrationObserver{
+		Blocks: p.report, Sounded: p.stop, Advice: adviceProgress(stderr), NoAdvice: flags.noAdvice,
+	})
+	switch again := "ringwave calibrate --resume " + r.Dir; {
+	case errors.Is(err, errInterrupted):
+		fmt.Fprintf(stderr, "Stopped after block %d of %d. Go on with:\n  %s\n", r.Blocks, k.cfg.Calibration.Blocks, again)
+		return err
+	case err != nil && r.GoesOn:
+		return fmt.Errorf("%w; after block %d of %d the calibration can go on with: %s", err, r.Blocks, k.cfg.Calibration.Blocks, again)
+	case err != nil:
 		return err
 	}
-	files, err := k.writeSeries(&r)
-	if err != nil {
-		return err
-	}
-	if !flags.noAdvice {
-		if err := k.advise(ctx, &r, adviceProgress(stderr)); err != nil {
-			if ctx.Err() != nil {
-				return k.stopped(stderr)
-			}
-			return err
-		}
-	}
-	if err := k.writeFile(&r); err != nil {
-		return err
-	}
-	plots, err := k.draw(&r)
-	if err != nil {
-		return fmt.Errorf("drawing the plots: %w", err)
-	}
-	return printCalibration(cmd.OutOrStdout(), &r, k.folder.Path(), files, plots, flags.json)
+	return printCalibration(cmd.OutOrStdout(), r, flags.json)
 }
 
 // printCalibration is a calibration's last word: what came of it, and what was written.
-func printCalibration(w io.Writer, r *campaign.Result, dir string, files, plots []string, asJSON bool) error {
+func printCalibration(w io.Writer, r CalibrationResult, asJSON bool) error {
 	if asJSON {
-		for _, p := range plots {
+		files := r.Files
+		for _, p := range r.Plots {
 			files = append(files, filepath.Base(p))
 		}
 		return printJSON(w, r.Summary(files))
@@ -160,31 +115,13 @@ func printCalibration(w io.Writer, r *campaign.Result, dir string, files, plots 
 	if err := r.WriteText(w); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nFile: %s\nPlots:\n", filepath.Join(dir, calibrationName))
-	for _, p := range plots {
+	fmt.Fprintf(w, "\nFile: %s\nPlots:\n", filepath.Join(r.Dir, runfolder.CalibrationName))
+	for _, p := range r.Plots {
 		if strings.HasSuffix(p, ".png") {
 			fmt.Fprintf(w, "  %s (and .svg)\n", filepath.Clean(p))
 		}
 	}
 	return nil
-}
-
-// stopped says how a calibration that Ctrl-C stopped goes on.
-func (k *calibrator) stopped(stderr io.Writer) error {
-	fmt.Fprintf(stderr, "Stopped after block %d of %d. Go on with:\n  ringwave calibrate --resume %s\n", len(k.blocks), k.cfg.Calibration.Blocks, k.folder.Path())
-	return errInterrupted
-}
-
-// howToGoOn says how a calibration that failed goes on, where something is kept of it
-// that is not to be done again.
-func (k *calibrator) howToGoOn(err error) error {
-	if errors.Is(err, sounder.ErrStalled) {
-		err = intake.UserError(fmt.Errorf("%w: raise radio.search_seconds, which is %v, and where no room was found the window of the URIs in radio.transmitters", err, k.cfg.Radio.SearchSeconds))
-	}
-	if len(k.blocks) == 0 || intake.IsUserError(err) && !errors.Is(err, sounder.ErrStalled) {
-		return err
-	}
-	return fmt.Errorf("%w; after block %d of %d the calibration can go on with: ringwave calibrate --resume %s", err, len(k.blocks), k.cfg.Calibration.Blocks, k.folder.Path())
 }
 
 // adviceProgress says every few seconds how far an advice is.

@@ -131,7 +131,7 @@ func (k *calibrator) openBench(ctx context.Context) (*soundedBench, error) {
 	}
 	b := &soundedBench{cfg: cfg}
 	if k.cfg.OverRadios() {
-		err = b.connect(ctx, k.cfg, k.devices, cmp.Or(k.patience, radioPatience))
+		err = b.connect(ctx, k.cfg, k.radios, cmp.Or(k.patience, radioPatience))
 	} else {
 		err = b.simulate(k.cfg, k.root)
 	}
@@ -186,8 +186,8 @@ func (b *soundedBench) simulate(c config.Config, root keystream.Seed) error {
 }
 
 // connect opens radios.
-func (b *soundedBench) connect(ctx context.Context, c config.Config, devices registryOf, patience time.Duration) error {
-	a, guarded, err := openArray(ctx, c, devices, startGuard)
+func (b *soundedBench) connect(ctx context.Context, c config.Config, radios Radios, patience time.Duration) error {
+	a, guarded, err := radios.open(ctx, c)
 	if err != nil {
 		return err
 	}

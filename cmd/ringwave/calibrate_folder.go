@@ -30,20 +30,132 @@ const (
 
 // calibrator is one sitting at a calibration.
 type calibrator struct {
-	cfg     config.Config
-	root    keystream.Seed
-	folder  *runfolder.Folder
+	cfg    config.Config
+	root   keystream.Seed
+	folder *runfolder.Folder
+	// resumed says that the folder is that of an earlier sitting.
+	resumed bool
 	table   *os.File
 	blocks  []sounder.Block
 	bench   *soundedBench
-	devices registryOf // nil stands for those of this machine
+	radios  Radios
 	// patience is how long radios may stand still; 0 for the usual.
 	patience time.Duration
 }
 
+// CalibrationObserver hears of a calibration. What is nil is left out.
+type CalibrationObserver struct {
+	// Blocks hears how many are done, of so many: first once the bench stands, then with
+	// each. Sounded hears that no more will come.
+	Blocks  func(done, total int)
+	Sounded func()
+	// Advice hears of the simulations for it, which take the most time. NoAdvice leaves
+	// them out.
+	Advice   func(done, total int)
+	NoAdvice bool
+}
+
+// CalibrationResult is what came of a sitting at a calibration.
+type CalibrationResult struct {
+	campaign.Result
+	Dir    string
+	Blocks int // that are done
+	// GoesOn says, of one that failed, that a resumed one need not do its blocks again.
+	GoesOn       bool
+	Files, Plots []string
+}
+
+// NewCalibration checks what needs no bench, so that nothing is written where that is
+// wrong. Recording, if it is not "", is the folder or the file of an earlier calibration's
+// recording, which is measured in place of the bench.
+func (l Lab) NewCalibration(c config.Config, recording string) (*calibrator, error) {
+	k, err := newCalibrator(l, c)
+	if err != nil || recording == "" {
+		return k, err
+	}
+	k.bench, err = recordedBench(c, k.root, recording)
+	return k, err
+}
+
+// Run measures the blocks that are left, analyses all and writes the folder: dir, or ""
+// for one under calibrations/ with the time and the experiment's name. A calibration that
+// is resumed has its folder. It ends with ErrInterrupted where ctx did, and goes on then.
+func (k *calibrator) Run(ctx context.Context, dir string, o CalibrationObserver) (out CalibrationResult, err error) {
+	if k.folder == nil {
+		if dir == "" {
+			dir = runfolder.DefaultDir("calibrations", k.cfg.Experiment.Name, time.Now())
+		}
+		if err := k.create(dir); err != nil {
+			k.abandon()
+			return out, err
+		}
+	}
+	defer func() {
+		out.Dir, out.Blocks = k.folder.Path(), len(k.blocks)
+		if !k.resumed && len(k.blocks) == 0 && intake.IsUserError(err) {
+			k.abandon()
+			return
+		}
+		if closeErr := k.close(); err == nil {
+			err = closeErr
+		}
+	}()
+	err = k.measure(ctx, func(done, total int) {
+		if o.Blocks != nil {
+			o.Blocks(done, total)
+		}
+	})
+	if o.Sounded != nil {
+		o.Sounded()
+	}
+	if err != nil {
+		out.GoesOn, err = k.failed(ctx, err)
+		return out, err
+	}
+	return out, k.conclude(ctx, &out, o)
+}
+
+// conclude makes and writes what the blocks tell.
+func (k *calibrator) conclude(ctx context.Context, out *CalibrationResult, o CalibrationObserver) (err error) {
+	if out.Result, err = k.analyse(time.Now()); err != nil {
+		return err
+	}
+	if out.Files, err = k.writeSeries(&out.Result); err != nil {
+		return err
+	}
+	if !o.NoAdvice {
+		if err := k.advise(ctx, &out.Result, o.Advice); err != nil {
+			if ctx.Err() != nil {
+				return errInterrupted
+			}
+			return err
+		}
+	}
+	if err := k.writeFile(&out.Result); err != nil {
+		return err
+	}
+	if out.Plots, err = k.draw(&out.Result); err != nil {
+		return fmt.Errorf("drawing the plots: %w", err)
+	}
+	return nil
+}
+
+// failed classes an error of the measurement, and reports whether something is kept that
+// is not to be done again.
+func (k *calibrator) failed(ctx context.Context, err error) (goesOn bool, _ error) {
+	stalled := errors.Is(err, sounder.ErrStalled)
+	switch {
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return true, errInterrupted
+	case stalled:
+		err = intake.UserError(fmt.Errorf("%w: raise radio.search_seconds, which is %v, and where no room was found the window of the URIs in radio.transmitters", err, k.cfg.Radio.SearchSeconds))
+	}
+	return len(k.blocks) > 0 && (stalled || !intake.IsUserError(err)), err
+}
+
 // newCalibrator checks what needs no bench, so that nothing is written where that is
 // wrong.
-func newCalibrator(c config.Config) (*calibrator, error) {
+func newCalibrator(l Lab, c config.Config) (*calibrator, error) {
 	if c.System().Ideal {
 		return nil, intake.UserError(fmt.Errorf("experiment.aggregator is %q, whose channel is ideal: there is nothing to calibrate", c.Experiment.Aggregator))
 	}
@@ -53,7 +165,7 @@ func newCalibrator(c config.Config) (*calibrator, error) {
 	if err := checkMemory(c, neededToCalibrate(c)); err != nil {
 		return nil, err
 	}
-	k := &calibrator{cfg: c, root: keystream.FromInteger(uint64(c.Experiment.Seed))}
+	k := &calibrator{cfg: c, root: keystream.FromInteger(uint64(c.Experiment.Seed)), radios: l.Radios}
 	return k, intake.UserError(spread(&k.cfg, k.root))
 }
 
@@ -107,29 +219,29 @@ func sameConfig(folder *runfolder.Folder, c config.Config) error {
 	return nil
 }
 
-// resumeCalibration opens an earlier calibration behind its last whole block.
-func resumeCalibration(dir string) (*calibrator, error) {
+// ResumeCalibration opens an earlier calibration behind its last whole block.
+func (l Lab) ResumeCalibration(dir string) (*calibrator, error) {
 	folder, err := runfolder.Open(dir)
 	if err != nil {
 		return nil, intake.PathError(err)
 	}
-	k, err := calibratorIn(folder)
+	k, err := calibratorIn(l, folder)
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
 	return k, nil
 }
 
-func calibratorIn(folder *runfolder.Folder) (*calibrator, error) {
-	c, err := config.Load(filepath.Join(folder.Path(), runfolder.ConfigName), nil)
-	if err != nil {
-		return nil, intake.UserError(err)
-	}
-	k, err := newCalibrator(c)
+func calibratorIn(l Lab, folder *runfolder.Folder) (*calibrator, error) {
+	c, err := l.Load(filepath.Join(folder.Path(), runfolder.ConfigName))
 	if err != nil {
 		return nil, err
 	}
-	k.folder = folder
+	k, err := newCalibrator(l, c)
+	if err != nil {
+		return nil, err
+	}
+	k.folder, k.resumed = folder, true
 	if err := sameConfig(folder, c); err != nil {
 		return nil, err
 	}

@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"ringwave/calibration"
 	"ringwave/calibration/sounder"
 	"ringwave/crypto/round"
@@ -137,16 +135,16 @@ func (b *airBench) config(t testing.TB, more ...string) config.Config {
 	return airConfig(t, b.devices, 1, slices.Concat(b.set, few, more)...)
 }
 
-// sitting is a calibrator over the bench, and what it said.
+// sitting is a calibrator over the bench, and what came of it.
 type sitting struct {
 	*calibrator
-	stdout, stderr bytes.Buffer
+	result CalibrationResult
 }
 
 // begin makes a folder for a calibration.
 func (b *airBench) begin(t testing.TB, dir string, more ...string) *sitting {
 	t.Helper()
-	k, err := newCalibrator(b.config(t, more...))
+	k, err := Lab{}.NewCalibration(b.config(t, more...), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +157,7 @@ func (b *airBench) begin(t testing.TB, dir string, more ...string) *sitting {
 // goOn goes on in a folder.
 func goOn(t testing.TB, dir string) *sitting {
 	t.Helper()
-	k, err := resumeCalibration(dir)
+	k, err := Lab{}.ResumeCalibration(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +167,7 @@ func goOn(t testing.TB, dir string) *sitting {
 // measure calibrates over the bench, with gains by block and look of its channel;
 // onLook, if not nil, hears of each look first.
 func (b *airBench) measure(ctx context.Context, s *sitting, onLook func(block int, at radio.SampleIndex) error) error {
-	s.devices, s.patience = b.registry, boardPatience
+	s.radios.Registry, s.patience = b.registry, boardPatience
 	bench, err := s.openBench(ctx)
 	if err != nil {
 		return errors.Join(err, s.close())
@@ -198,13 +196,10 @@ func (b *airBench) measure(ctx context.Context, s *sitting, onLook func(block in
 	return s.finish(ctx)
 }
 
-// finish does what the command does once there is a bench.
-func (s *sitting) finish(ctx context.Context) error {
-	cmd := &cobra.Command{}
-	cmd.SetContext(ctx)
-	cmd.SetOut(&s.stdout)
-	cmd.SetErr(&s.stderr)
-	return runCalibration(cmd, s.calibrator, &calibrateFlags{noAdvice: true})
+// finish calibrates in the folder, once there is a bench.
+func (s *sitting) finish(ctx context.Context) (err error) {
+	s.result, err = s.Run(ctx, "", CalibrationObserver{NoAdvice: true})
+	return err
 }
 
 // calibrated calibrates over the bench.
@@ -255,7 +250,7 @@ func wantSame(t *testing.T, what string, a, b calibration.File) {
 // ofRecording measures a recorded calibration.
 func ofRecording(t testing.TB, c config.Config, recorded, dir string) calibration.File {
 	t.Helper()
-	k, err := newCalibrator(c)
+	k, err := Lab{}.NewCalibration(c, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +335,9 @@ func TestCalibrationOverRadiosGoesOn(t *testing.T) {
 	if !errors.Is(err, errInterrupted) {
 		t.Fatal(err)
 	}
-	wantAll(t, s.stderr.String(), "Stopped after block ", "ringwave calibrate --resume "+dir)
+	if s.result.Dir != dir || !s.result.GoesOn || s.result.Blocks < 16 {
+		t.Errorf("it says %+v", s.result)
+	}
 	b.silent(t)
 	if err := b.await(); err != nil {
 		t.Fatal(err)
@@ -462,7 +459,7 @@ func TestLooksSpanARound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := newCalibrator(c)
+	k, err := Lab{}.NewCalibration(c, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -482,7 +479,7 @@ func TestLooksSpanARound(t *testing.T) {
 		t.Errorf("a round takes %v s on the air, and its digits %v s", got, digits)
 	}
 	c.Calibration.RoundSeconds = 0.5
-	if k, err = newCalibrator(c); err != nil || k.cfg.Calibration.RoundSeconds != 0.5 {
+	if k, err = (Lab{}).NewCalibration(c, ""); err != nil || k.cfg.Calibration.RoundSeconds != 0.5 {
 		t.Errorf("0.5 s became %v: %v", k.cfg.Calibration.RoundSeconds, err)
 	}
 }
@@ -547,7 +544,7 @@ func TestRunByACalibrationOverRadios(t *testing.T) {
 // turnTwice opens and closes the boards' streams, which gives them new phases.
 func (b *airBench) turnTwice(t testing.TB) {
 	t.Helper()
-	a, _, err := openArray(t.Context(), b.config(t), b.registry, nil)
+	a, _, err := (Radios{Registry: b.registry}).open(t.Context(), b.config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -631,7 +628,7 @@ func TestRunRefusesAnotherBenchsCalibration(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.lab.Radios, s.patience = b.registry, boardPatience
+			s.lab.Radios.Registry, s.patience = b.registry, boardPatience
 			defer s.abandon()
 			err = s.create(t.Context(), filepath.Join(t.TempDir(), "run"))
 			if err == nil || !intake.IsUserError(err) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), c.path) {
@@ -660,7 +657,7 @@ func TestQuickCalibrationOfAChangedLink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.lab.Radios, s.patience = b.registry, boardPatience
+	s.lab.Radios.Registry, s.patience = b.registry, boardPatience
 	defer s.abandon()
 	if err := s.create(t.Context(), filepath.Join(t.TempDir(), "run")); err == nil || !strings.Contains(err.Error(), "mu of device 2 is") || !strings.Contains(err.Error(), "calibrate this bench") {
 		t.Errorf("%v", err)

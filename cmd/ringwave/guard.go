@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
-	"ringwave/learner/experiment/config"
 	"ringwave/radio"
 	"ringwave/radio/boards"
 	"ringwave/radio/guard"

@@ -15,7 +15,6 @@ import (
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/model"
-	"ringwave/radio/guard"
 	"ringwave/radio/intake"
 )
 

@@ -14,9 +14,8 @@ import (
 	"ringwave/phy/modem"
 	"ringwave/radio"
 	"ringwave/radio/array"
-	"ringwave/radio/guard"
-	"ringwave/radio/hackrf"
 	"ringwave/radio/boards"
+	"ringwave/radio/guard"
 	"ringwave/radio/intake"
 )
 

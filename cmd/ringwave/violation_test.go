@@ -28,7 +28,7 @@ func measuredBy(t *testing.T, spoil func(b *soundedBench), set ...string) (campa
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := newCalibrator(c)
+	k, err := Lab{}.NewCalibration(c, "")
 	if err != nil {
 		t.Fatal(err)
 	}

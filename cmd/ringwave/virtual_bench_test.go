@@ -147,7 +147,7 @@ func newAirRun(t testing.TB, ctx context.Context, c config.Config, noise *slotNo
 		t.Fatal(err)
 	}
 	r := &airRun{s: s, noise: noise, setGain: setGain, h: make([]float64, c.Devices.Count)}
-	s.lab.Radios, s.patience = devices, boardPatience
+	s.lab.Radios.Registry, s.patience = devices, boardPatience
 	if err := s.assemble(xmkckks.NewLedger(sharesPerKey(c)), 0, 1); err != nil {
 		t.Fatal(err)
 	}
