@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -41,9 +39,9 @@ The attacks:
 ` + attackList() + `
 Exit status 1 if one did not come out as stated.`,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			attacks, err := chosenAttacks(names)
+			attacks, err := attack.Choose(names...)
 			if err != nil {
-				return intake.UserError(err)
+				return err
 			}
 			if seed < 0 {
 				return intake.UserError(fmt.Errorf("--seed: %d is below 0; allowed is 0 or more", seed))
@@ -55,7 +53,7 @@ Exit status 1 if one did not come out as stated.`,
 			if err := printAttacks(cmd.OutOrStdout(), seed, results, asJSON); err != nil {
 				return err
 			}
-			return judged(results)
+			return attack.Judge(results)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -71,73 +69,25 @@ func attackList() string {
 	return b.String()
 }
 
-// chosenAttacks gives the attacks of those names, in the order of the report, or
-// all if none is named.
-func chosenAttacks(names []string) ([]attack.Attack, error) {
-	all := attack.All()
-	if len(names) == 0 {
-		return all, nil
-	}
-	var known []string
-	for _, a := range all {
-		known = append(known, a.Name)
-	}
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("attack: there is no attack %q; allowed are %s", name, strings.Join(known, ", "))
-		}
-	}
-	return slices.DeleteFunc(all, func(a attack.Attack) bool { return !slices.Contains(names, a.Name) }), nil
-}
-
-// runAttacks runs them one after another, and says on w where it is.
-func runAttacks(ctx context.Context, attacks []attack.Attack, seed int64, w io.Writer) (results []attack.Result, err error) {
-	total, done, began := 0.0, 0.0, time.Now()
-	for _, a := range attacks {
-		total += a.Weight
-	}
-	for i, a := range attacks {
-		fmt.Fprintf(w, "attack %d of %d, %s", i+1, len(attacks), a.Name)
-		if done > 0 {
-			left := time.Duration(float64(time.Since(began)) * (total - done) / done)
+// runAttacks runs attacks, and says on w where it is.
+func runAttacks(ctx context.Context, attacks []attack.Attack, seed int64, w io.Writer) ([]attack.Result, error) {
+	began := time.Now()
+	results, err := attack.Run(ctx, attacks, keystream.FromInteger(uint64(seed)), func(p attack.Progress) {
+		fmt.Fprintf(w, "attack %d of %d, %s", p.Number, p.Of, p.Attack.Name)
+		if p.Done > 0 {
+			left := time.Duration(float64(time.Since(began)) * (1 - p.Done) / p.Done)
 			fmt.Fprintf(w, ", about %v left", left.Round(100*time.Millisecond))
 		}
 		fmt.Fprintln(w)
-		if ctx.Err() != nil {
-			return nil, errInterrupted
-		}
-		r, err := a.Run(ctx, keystream.FromInteger(uint64(seed)))
-		if errors.Is(err, context.Canceled) {
-			return nil, errInterrupted
-		}
-		if err != nil {
-			return nil, err
-		}
-		results = append(results, r...)
-		done += a.Weight
-	}
-	return results, nil
-}
-
-// judged gives an error that names the attacks that did not come out as stated.
-func judged(results []attack.Result) error {
-	var failed []string
-	for _, r := range results {
-		if !r.AsStated {
-			failed = append(failed, r.Name+" on "+r.Target)
-		}
-	}
-	if len(failed) == 0 {
-		return nil
-	}
-	return fmt.Errorf("attack: %d of %d results did not come out as stated: %s", len(failed), len(results), strings.Join(failed, "; "))
+	})
+	return results, asInterrupted(ctx, err)
 }
 
 func printAttacks(w io.Writer, seed int64, results []attack.Result, asJSON bool) error {
 	if asJSON {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
-		return e.Encode(attackReport{Seed: seed, AsStated: judged(results) == nil, Results: results})
+		return e.Encode(attackReport{Seed: seed, AsStated: attack.Judge(results) == nil, Results: results})
 	}
 	for _, r := range results {
 		fmt.Fprintf(w, "%s: %s\n", r.Name, r.Target)

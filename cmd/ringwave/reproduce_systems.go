@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"ringwave/crypto/attack"
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner/experiment/chart"
@@ -203,11 +204,7 @@ func comparedSystems() []comparedSystem {
 // attacks makes the section of attacks.
 func (r *reproduction) attacks(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "Attacks, each with its control"}
-	all, err := chosenAttacks(nil)
-	if err != nil {
-		return s, err
-	}
-	results, err := runAttacks(ctx, all, 1, r.stderr)
+	results, err := runAttacks(ctx, attack.All(), 1, r.stderr)
 	if err != nil {
 		return s, err
 	}

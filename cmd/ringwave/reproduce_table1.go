@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 
 	"ringwave/crypto/airhe"
+	"ringwave/crypto/attack"
 	"ringwave/crypto/heairfed"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
@@ -127,8 +128,8 @@ func dimensionsOf(aggregator string) (scheme, n, q string, err error) {
 func powerOfTwo(log float64) string { return "2" + report.Superscript(int(math.Round(log))) }
 
 // readByClient gives the share of another's values that a client with its own key reads.
-func (r *reproduction) readByClient(ctx context.Context, attack string) (float64, error) {
-	attacks, err := chosenAttacks([]string{attack})
+func (r *reproduction) readByClient(ctx context.Context, name string) (float64, error) {
+	attacks, err := attack.Choose(name)
 	if err != nil {
 		return 0, err
 	}
