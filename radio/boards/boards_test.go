@@ -3,9 +3,11 @@ package boards
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/cmplx"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -183,8 +185,10 @@ func TestRegistry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := r.Schemes(), []string{"file", "hackrf", "loopback", "pluto", "rtl_tcp", "rtlsdr"}; !slices.Equal(got, want) {
-		t.Errorf("schemes %q, want %q", got, want)
+	for _, scheme := range []string{"file", "hackrf", "loopback", "pluto", "rtl_tcp", "rtlsdr"} {
+		if !slices.Contains(r.Schemes(), scheme) {
+			t.Errorf("nothing opens %s", scheme)
+		}
 	}
 	d, err := r.Open(t.Context(), "loopback:m?tx=0")
 	if err != nil {
@@ -250,24 +254,40 @@ func TestRulesFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got, want []string
-	for _, line := range strings.Split(string(file), "\n") {
-		if line != "" && !strings.HasPrefix(line, "#") {
-			got = append(got, line)
+	b := newOf(t, listing{})
+	opens := func(i usb.Identity) (name string, does bool) {
+		k, _, known := b.kindOf(i)
+		return k.Name, known && k.Problem == ""
+	}
+	rules, vendors, ruled := map[string]bool{}, map[uint16]bool{}, map[string]bool{}
+	id := regexp.MustCompile(`idVendor}=="([0-9a-f]{4})", ATTR{idProduct}=="([0-9a-f]{4})"`)
+	for line := range strings.Lines(string(file)) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		var i usb.Identity
+		if found := id.FindStringSubmatch(line); found != nil {
+			_, err = fmt.Sscanf(found[1]+" "+found[2], "%x %x", &i.Vendor, &i.Product)
+		}
+		if name, does := opens(i); err != nil || !does || line != Rule(i) || rules[line] {
+			t.Errorf("%q is a rule of no board that a driver opens, or not as it must be, or there twice; %v", line, err)
+		} else {
+			rules[line], vendors[i.Vendor], ruled[name] = true, true, true
 		}
 	}
-	b := newOf(t, listing{})
-	for _, vendor := range []uint16{0x1d50, 0x0bda, 0x1fc9, 0x0456} {
+	for vendor := range vendors {
 		for product := range 1 << 16 {
 			i := usb.Identity{Vendor: vendor, Product: uint16(product)}
-			if k, _, known := b.kindOf(i); known && k.Problem == "" {
-				want = append(want, Rule(i))
+			if _, does := opens(i); does && !rules[Rule(i)] {
+				t.Errorf("the file does not have\n%s", Rule(i))
 			}
 		}
 	}
-	slices.Sort(got)
-	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("the file has\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	for _, d := range b.drivers {
+		for _, k := range d.Kinds {
+			if k.Problem == "" && !ruled[k.Name] {
+				t.Errorf("the file has no rule of %s", k.Name)
+			}
+		}
 	}
 }
