@@ -1,13 +1,11 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -46,9 +44,9 @@ Exit status 1 if one did not come out as stated.`,
 			if seed < 0 {
 				return intake.UserError(fmt.Errorf("--seed: %d is below 0; allowed is 0 or more", seed))
 			}
-			results, err := runAttacks(cmd.Context(), attacks, seed, cmd.ErrOrStderr())
+			results, err := attack.Run(cmd.Context(), attacks, keystream.FromInteger(uint64(seed)), attack.ProgressTo(cmd.ErrOrStderr()))
 			if err != nil {
-				return err
+				return asInterrupted(cmd.Context(), err)
 			}
 			if err := printAttacks(cmd.OutOrStdout(), seed, results, asJSON); err != nil {
 				return err
@@ -67,20 +65,6 @@ func attackList() string {
 		fmt.Fprintf(&b, "  %-18s %s\n", a.Name, a.Short)
 	}
 	return b.String()
-}
-
-// runAttacks runs attacks, and says on w where it is.
-func runAttacks(ctx context.Context, attacks []attack.Attack, seed int64, w io.Writer) ([]attack.Result, error) {
-	began := time.Now()
-	results, err := attack.Run(ctx, attacks, keystream.FromInteger(uint64(seed)), func(p attack.Progress) {
-		fmt.Fprintf(w, "attack %d of %d, %s", p.Number, p.Of, p.Attack.Name)
-		if p.Done > 0 {
-			left := time.Duration(float64(time.Since(began)) * (1 - p.Done) / p.Done)
-			fmt.Fprintf(w, ", about %v left", left.Round(100*time.Millisecond))
-		}
-		fmt.Fprintln(w)
-	})
-	return results, asInterrupted(ctx, err)
 }
 
 func printAttacks(w io.Writer, seed int64, results []attack.Result, asJSON bool) error {

@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
-
-	"ringwave/crypto/attack"
 )
 
 func TestAttackPrintsAndExits(t *testing.T) {
@@ -63,7 +60,7 @@ func TestAttackRefusals(t *testing.T) {
 func TestAttackStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := runAttacks(ctx, attack.All(), 1, &bytes.Buffer{}); !errors.Is(err, errInterrupted) {
-		t.Errorf("error %v", err)
+	if status := execute(ctx, []string{"attack"}, &bytes.Buffer{}, &bytes.Buffer{}); status != exitInterrupted {
+		t.Errorf("status %d", status)
 	}
 }

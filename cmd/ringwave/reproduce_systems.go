@@ -204,7 +204,7 @@ func comparedSystems() []comparedSystem {
 // attacks makes the section of attacks.
 func (r *reproduction) attacks(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "Attacks, each with its control"}
-	results, err := runAttacks(ctx, attack.All(), 1, r.stderr)
+	results, err := attack.Run(ctx, attack.All(), keystream.FromInteger(1), attack.ProgressTo(r.stderr))
 	if err != nil {
 		return s, err
 	}

@@ -11,6 +11,7 @@ import (
 	"ringwave/crypto/airhe"
 	"ringwave/crypto/attack"
 	"ringwave/crypto/heairfed"
+	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
 	"ringwave/learner/experiment/config"
@@ -133,7 +134,7 @@ func (r *reproduction) readByClient(ctx context.Context, name string) (float64, 
 	if err != nil {
 		return 0, err
 	}
-	results, err := runAttacks(ctx, attacks, 1, r.stderr)
+	results, err := attack.Run(ctx, attacks, keystream.FromInteger(1), attack.ProgressTo(r.stderr))
 	most := 0.0
 	for _, res := range results {
 		most = math.Max(most, res.Attack.Exact)
