@@ -7,9 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"ringwave/crypto/keystream"
-	"ringwave/learner/dataset"
 	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/runfolder"
 )
 
@@ -56,7 +55,7 @@ func TestAccuracyIsThatOfTheTestSet(t *testing.T) {
 	images := cornerImages(t, 80, 150, 90)
 	for _, aggregator := range []string{config.Digital, config.HEAirFed} {
 		dir := filepath.Join(t.TempDir(), "run")
-		mustRun(t, slices.Concat([]string{"run", fig4Config, "--out", dir}, images, []string{
+		mustRun(t, slices.Concat([]string{"run", experimenttest.Fig4Config, "--out", dir}, images, []string{
 			"--set", "experiment.aggregator=" + aggregator, "--set", "devices.count=2", "--set", "optimizer.rounds=30",
 			"--set", "optimizer.evaluate_every_rounds=10", "--set", "optimizer.batch_size=20", "--set", "optimizer.eta0=1", "--set", "optimizer.gamma0=0.5",
 			"--set", "encryption.delta_max=1", "--set", "channel.pilot_std=0", "--set", "link.snr_db=120"})...)
@@ -79,44 +78,4 @@ func TestAccuracyIsThatOfTheTestSet(t *testing.T) {
 			t.Errorf("%s: %d evaluations, and at the end the test accuracy %v, expected 3 and 0.4", aggregator, evaluated, s.TestAccuracy)
 		}
 	}
-}
-
-// No image of the training set is in the test set, whatever the data set.
-func TestSetsAreDisjoint(t *testing.T) {
-	noData(t)
-	for _, test := range []struct {
-		config, dir string
-		settings    []string
-		train, test int
-	}{
-		{loopbackConfig, "", []string{"task.dataset=strokes", "task.strokes_train=600", "task.strokes_test=300"}, 300, 150},
-		{cifarConfig, fewImages(t), nil, 100, 20},
-	} {
-		c, err := config.Load(test.config, test.settings)
-		if err != nil {
-			t.Fatal(err)
-		}
-		loaded, err := Lab{Data: test.dir}.LoadTask(c, keystream.FromInteger(1), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := [2]int{loaded.train.Len(), loaded.test.Len()}; got != [2]int{test.train, test.test} {
-			t.Errorf("%s: %d training and %d test images, expected %d and %d", loaded.name, got[0], got[1], test.train, test.test)
-		}
-		if i, j, shared := sharedImage(loaded.train, loaded.test); shared {
-			t.Errorf("%s: training image %d is test image %d", loaded.name, i, j)
-		}
-	}
-}
-
-// sharedImage finds an image that is in both sets.
-func sharedImage(train, test *dataset.Set) (i, j int, shared bool) {
-	for i := range train.Len() {
-		for j := range test.Len() {
-			if slices.Equal(train.Row(i), test.Row(j)) {
-				return i, j, true
-			}
-		}
-	}
-	return 0, 0, false
 }

@@ -14,9 +14,12 @@ import (
 
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/chart"
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/experiment/setup"
+	"ringwave/learner/experiment/uplink"
 	"ringwave/radio/intake"
 )
 
@@ -76,19 +79,19 @@ func benchRound(ctx context.Context, set string, devices, rounds int) (benchPoin
 	c.Devices.Count, c.Encryption.ParameterSet, c.Encryption.DeltaMax = devices, set, 1
 	c.Optimizer.Rounds, c.Channel.GainLatticeBits, c.Channel.Std = rounds+1, 2, 0.3
 	root := keystream.FromInteger(uint64(c.Experiment.Seed))
-	ch, err := newChannel(c, root)
+	ch, err := setup.NewChannel(c, root)
 	if err != nil {
 		return benchPoint{}, err
 	}
-	design, err := newDesign(c, ch)
+	design, err := setup.NewDesign(c, ch)
 	if err != nil {
 		return benchPoint{}, err
 	}
-	p, err := newProtocol(c, root, seedLinkSecret(root), ch, nil, design, xmkckks.NewLedger(sharesPerKey(c)), 0, 1)
+	p, err := experiment.NewProtocol(c, root, uplink.SeedLinkSecret(root), ch, nil, design, xmkckks.NewLedger(setup.SharesPerKey(c)), 0, 1)
 	if err != nil {
 		return benchPoint{}, err
 	}
-	defer p.close()
+	defer p.Close()
 	delta := make([][]float64, devices)
 	for i := range delta {
 		delta[i] = make([]float64, 1)
@@ -96,7 +99,7 @@ func benchRound(ctx context.Context, set string, devices, rounds int) (benchPoin
 	var times []float64
 	for k := 1; k <= rounds+1; k++ { // the first warms up
 		if ctx.Err() != nil {
-			return benchPoint{}, errInterrupted
+			return benchPoint{}, experiment.ErrInterrupted
 		}
 		began := time.Now()
 		if _, err := p.Aggregate(ctx, k, delta); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/radio/intake"
 )
@@ -68,7 +69,7 @@ an assumption is violated, which the output names; 2 if a device is not heard.`,
 }
 
 // begin makes the calibration, or takes up the one to be resumed.
-func (f *calibrateFlags) begin(cmd *cobra.Command, args []string) (*calibrator, error) {
+func (f *calibrateFlags) begin(cmd *cobra.Command, args []string) (*experiment.Calibration, error) {
 	if f.resume != "" {
 		for _, name := range []string{"set", "seed", "out", "recording"} {
 			if cmd.Flags().Changed(name) {
@@ -85,18 +86,18 @@ func (f *calibrateFlags) begin(cmd *cobra.Command, args []string) (*calibrator, 
 }
 
 // runCalibration measures, writes and prints.
-func runCalibration(cmd *cobra.Command, k *calibrator, flags *calibrateFlags) error {
+func runCalibration(cmd *cobra.Command, k *experiment.Calibration, flags *calibrateFlags) error {
 	stderr := cmd.ErrOrStderr()
 	p := blockProgress{w: stderr}
-	r, err := k.Run(cmd.Context(), flags.out, CalibrationObserver{
+	r, err := k.Run(cmd.Context(), flags.out, experiment.CalibrationObserver{
 		Blocks: p.report, Sounded: p.stop, Advice: adviceProgress(stderr), NoAdvice: flags.noAdvice,
 	})
 	switch again := "ringwave calibrate --resume " + r.Dir; {
-	case errors.Is(err, errInterrupted):
-		fmt.Fprintf(stderr, "Stopped after block %d of %d. Go on with:\n  %s\n", r.Blocks, k.cfg.Calibration.Blocks, again)
+	case errors.Is(err, experiment.ErrInterrupted):
+		fmt.Fprintf(stderr, "Stopped after block %d of %d. Go on with:\n  %s\n", r.Blocks, k.Config.Calibration.Blocks, again)
 		return err
 	case err != nil && r.GoesOn:
-		return fmt.Errorf("%w; after block %d of %d the calibration can go on with: %s", err, r.Blocks, k.cfg.Calibration.Blocks, again)
+		return fmt.Errorf("%w; after block %d of %d the calibration can go on with: %s", err, r.Blocks, k.Config.Calibration.Blocks, again)
 	case err != nil:
 		return err
 	}
@@ -104,7 +105,7 @@ func runCalibration(cmd *cobra.Command, k *calibrator, flags *calibrateFlags) er
 }
 
 // printCalibration is a calibration's last word: what came of it, and what was written.
-func printCalibration(w io.Writer, r CalibrationResult, asJSON bool) error {
+func printCalibration(w io.Writer, r experiment.CalibrationResult, asJSON bool) error {
 	if asJSON {
 		files := r.Files
 		for _, p := range r.Plots {

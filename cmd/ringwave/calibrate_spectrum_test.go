@@ -12,12 +12,14 @@ import (
 	"testing"
 
 	"ringwave/calibration/campaign"
+	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/experimenttest"
 )
 
 // readSpectra gives the rows of each device.
 func readSpectra(t *testing.T, dir string, devices int) [][][]float64 {
 	t.Helper()
-	lines, err := csv.NewReader(bytes.NewReader(readFile(t, dir, spectraName))).ReadAll()
+	lines, err := csv.NewReader(bytes.NewReader(experimenttest.ReadFile(t, dir, experiment.SpectraName))).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,9 +80,9 @@ func TestCalibratePhaseNoise(t *testing.T) {
 	}
 	if p := result.Devices[0].Phase; len(p.Decibels) != len(rows[0]) || math.Abs(float64(p.Decibels[3])-rows[0][3][2]) > 1e-3 ||
 		math.Abs(float64(p.Hertz[3])-rows[0][3][1]) > 1e-2 || !(p.RMS > 0.01 && p.RMS < 0.3) || !(p.Low < 0 && p.High > 0) {
-		t.Errorf("--json has %+v, %s %v", p, spectraName, rows[0][3])
+		t.Errorf("--json has %+v, %s %v", p, experiment.SpectraName, rows[0][3])
 	}
-	for _, name := range []string{spectraName, "noise.png"} {
+	for _, name := range []string{experiment.SpectraName, "noise.png"} {
 		if !slices.Contains(result.Files, name) {
 			t.Errorf("--json does not name %s: %v", name, result.Files)
 		}
@@ -90,14 +92,14 @@ func TestCalibratePhaseNoise(t *testing.T) {
 // Of a calibration too short for spectra there is a table without a line, and no column.
 func TestCalibrateWithoutSpectra(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "calibration")
-	stdout, _ := mustRun(t, slices.Concat([]string{"calibrate", waveformConfig, "--no-advice", "--out", dir}, sets("calibration.blocks=28", "calibration.sessions=2"))...)
+	stdout, _ := mustRun(t, slices.Concat([]string{"calibrate", experimenttest.WaveformConfig, "--no-advice", "--out", dir}, sets("calibration.blocks=28", "calibration.sessions=2"))...)
 	if strings.Contains(stdout, "L(") {
 		t.Errorf("the terminal has spectra:\n%s", stdout)
 	}
 	if rows := readSpectra(t, dir, 3); len(slices.Concat(rows...)) != 0 {
-		t.Errorf("%s has %d lines", spectraName, len(rows))
+		t.Errorf("%s has %d lines", experiment.SpectraName, len(rows))
 	}
-	stdout, _ = mustRun(t, slices.Concat([]string{"calibrate", waveformConfig, "--no-advice", "--out", dir + "2"}, sets("calibration.blocks=64", "calibration.sessions=2"))...)
+	stdout, _ = mustRun(t, slices.Concat([]string{"calibrate", experimenttest.WaveformConfig, "--no-advice", "--out", dir + "2"}, sets("calibration.blocks=64", "calibration.sessions=2"))...)
 	if !strings.Contains(stdout, "Hz), dBc/Hz") || !strings.Contains(stdout, "of the soundings") {
 		t.Errorf("the terminal has no spectra:\n%s", stdout)
 	}

@@ -16,18 +16,19 @@ import (
 	"time"
 
 	"ringwave/calibration"
-	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/compare"
 	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/experimenttest"
+	"ringwave/learner/experiment/replay"
 	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/experiment/uplink"
 )
 
-const (
-	waveformConfig = "../../hw-configs/waveform-mnist.toml"
-	alignedConfig  = "../../hw-configs/waveform-aligned.toml"
-	unequalConfig  = "../../hw-configs/calibration-mnist.toml"
-)
+const alignedConfig = "../../hw-configs/waveform-aligned.toml"
+
+const unequalConfig = "../../hw-configs/calibration-mnist.toml"
 
 // sets gives flags that change keys.
 func sets(keys ...string) []string {
@@ -42,7 +43,7 @@ func sets(keys ...string) []string {
 func calibrate(t *testing.T, path string, set ...string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "calibration")
-	mustRun(t, slices.Concat([]string{"calibrate", path, "--no-advice", "--out", dir}, sets(quickly...), sets(set...))...)
+	mustRun(t, slices.Concat([]string{"calibrate", path, "--no-advice", "--out", dir}, sets(experimenttest.Quickly...), sets(set...))...)
 	return dir
 }
 
@@ -57,19 +58,19 @@ var dated = regexp.MustCompile(`(?m)^(created|valid_until|program) = .*$`)
 // sameCalibration compares two folders but for dates.
 func sameCalibration(t *testing.T, got, want string) {
 	t.Helper()
-	if a, b := readFile(t, got, soundingsName), readFile(t, want, soundingsName); !bytes.Equal(a, b) {
-		t.Errorf("%s differs from that of the uninterrupted calibration, from byte %d of %d on", soundingsName, differAt(a, b), len(b))
+	if a, b := experimenttest.ReadFile(t, got, experiment.SoundingsName), experimenttest.ReadFile(t, want, experiment.SoundingsName); !bytes.Equal(a, b) {
+		t.Errorf("%s differs from that of the uninterrupted calibration, from byte %d of %d on", experiment.SoundingsName, differAt(a, b), len(b))
 	}
-	if a, b := readFile(t, got, spectraName), readFile(t, want, spectraName); !bytes.Equal(a, b) {
-		t.Errorf("%s is\n%s\nwant\n%s", spectraName, a, b)
+	if a, b := experimenttest.ReadFile(t, got, experiment.SpectraName), experimenttest.ReadFile(t, want, experiment.SpectraName); !bytes.Equal(a, b) {
+		t.Errorf("%s is\n%s\nwant\n%s", experiment.SpectraName, a, b)
 	}
-	a, b := readFile(t, got, calibrationName), readFile(t, want, calibrationName)
+	a, b := experimenttest.ReadFile(t, got, runfolder.CalibrationName), experimenttest.ReadFile(t, want, runfolder.CalibrationName)
 	if a, b = dated.ReplaceAll(a, nil), dated.ReplaceAll(b, nil); !bytes.Equal(a, b) {
-		t.Errorf("%s is\n%s\nwant\n%s", calibrationName, a, b)
+		t.Errorf("%s is\n%s\nwant\n%s", runfolder.CalibrationName, a, b)
 	}
 	for i := 1; i <= 3; i++ {
 		name := "gains-" + strconv.Itoa(i) + ".npy"
-		if !bytes.Equal(readFile(t, got, name), readFile(t, want, name)) {
+		if !bytes.Equal(experimenttest.ReadFile(t, got, name), experimenttest.ReadFile(t, want, name)) {
 			t.Errorf("%s differs", name)
 		}
 	}
@@ -104,8 +105,8 @@ func TestCalibrationKilledAndResumed(t *testing.T) {
 	if os.Getenv("RINGWAVE_LONG") != "" {
 		kills = 20
 	}
-	whole := calibrate(t, waveformConfig, imperfect...)
-	want := readFile(t, whole, soundingsName)
+	whole := calibrate(t, experimenttest.WaveformConfig, imperfect...)
+	want := experimenttest.ReadFile(t, whole, experiment.SoundingsName)
 	rnd := rand.New(rand.NewPCG(8, 8))
 	var moments []int64
 	for range kills {
@@ -113,21 +114,21 @@ func TestCalibrationKilledAndResumed(t *testing.T) {
 	}
 	slices.Sort(moments)
 	dir := filepath.Join(t.TempDir(), "killed")
-	args := slices.Concat([]string{"calibrate", waveformConfig, "--no-advice", "--out", dir}, sets(quickly...), sets(imperfect...))
-	t.Setenv(killFile, soundingsName)
+	args := slices.Concat([]string{"calibrate", experimenttest.WaveformConfig, "--no-advice", "--out", dir}, sets(experimenttest.Quickly...), sets(imperfect...))
+	t.Setenv(killFile, experiment.SoundingsName)
 	for _, at := range moments {
 		killed(t, dir, at, args...)
-		if _, err := os.Stat(filepath.Join(dir, calibrationName)); err == nil {
-			t.Fatalf("killed at byte %d of %s, there is a %s", at, soundingsName, calibrationName)
+		if _, err := os.Stat(filepath.Join(dir, runfolder.CalibrationName)); err == nil {
+			t.Fatalf("killed at byte %d of %s, there is a %s", at, experiment.SoundingsName, runfolder.CalibrationName)
 		}
 		args = []string{"calibrate", "--resume", dir, "--no-advice"}
 	}
 	// Behind the soundings: while gains are written, and while plots are drawn.
-	for _, name := range []string{"gains-2.npy", calibrationName, "gain-histogram.png"} {
+	for _, name := range []string{"gains-2.npy", runfolder.CalibrationName, "gain-histogram.png"} {
 		t.Setenv(killFile, name)
 		killed(t, dir, 1, args...)
-		if data, err := os.ReadFile(filepath.Join(dir, calibrationName)); err == nil {
-			if _, err := calibration.Parse(calibrationName, data); err != nil {
+		if data, err := os.ReadFile(filepath.Join(dir, runfolder.CalibrationName)); err == nil {
+			if _, err := calibration.Parse(runfolder.CalibrationName, data); err != nil {
 				t.Errorf("killed once %s was there: %v", name, err)
 			}
 		}
@@ -142,23 +143,23 @@ func TestCalibrationKilledAndResumed(t *testing.T) {
 // Ctrl-C stops after a block, says how to go on, and leaves no calibration file.
 func TestCalibrationInterruptedAndResumed(t *testing.T) {
 	set := append(slices.Clone(imperfect), "calibration.blocks=120")
-	whole := calibrate(t, waveformConfig, set...)
+	whole := calibrate(t, experimenttest.WaveformConfig, set...)
 	dir := filepath.Join(t.TempDir(), "calibration")
-	args := slices.Concat([]string{"calibrate", waveformConfig, "--no-advice", "--out", dir}, sets(quickly...), sets(set...))
+	args := slices.Concat([]string{"calibrate", experimenttest.WaveformConfig, "--no-advice", "--out", dir}, sets(experimenttest.Quickly...), sets(set...))
 	stop := func(size int64, args ...string) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go cancelAfter(filepath.Join(dir, soundingsName), size, cancel)
+		go cancelAfter(filepath.Join(dir, experiment.SoundingsName), size, cancel)
 		var out, errs bytes.Buffer
 		if status := execute(ctx, args, &out, &errs); status != exitInterrupted || !strings.Contains(errs.String(), "ringwave calibrate --resume "+dir) {
 			t.Fatalf("status %d\n%s", status, errs.String())
 		}
-		if _, err := os.Stat(filepath.Join(dir, calibrationName)); err == nil {
-			t.Errorf("stopped, and there is a %s", calibrationName)
+		if _, err := os.Stat(filepath.Join(dir, runfolder.CalibrationName)); err == nil {
+			t.Errorf("stopped, and there is a %s", runfolder.CalibrationName)
 		}
 	}
-	length := int64(len(readFile(t, whole, soundingsName)))
+	length := int64(len(experimenttest.ReadFile(t, whole, experiment.SoundingsName)))
 	stop(0, args...) // at once: before the first block perhaps
 	stop(length/3, "calibrate", "--resume", dir, "--no-advice")
 	stop(length/2, "calibrate", "--resume", dir, "--no-advice")
@@ -175,7 +176,7 @@ func TestCalibrationInterruptedAndResumed(t *testing.T) {
 // Calibrations, and runs by one, that cannot be served: one sentence, status 2, and
 // nothing left behind.
 func TestBadCalibration(t *testing.T) {
-	noData(t)
+	experimenttest.NoData(t)
 	dir, scratch := filepath.Join(t.TempDir(), "run"), t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(scratch, name)
@@ -185,9 +186,9 @@ func TestBadCalibration(t *testing.T) {
 		return path
 	}
 	few := []string{"calibration.blocks=32", "calibration.looks=1"}
-	done := calibrate(t, waveformConfig, append([]string{"link.record=ci16_le"}, few...)...)
-	good := filepath.Join(done, calibrationName)
-	text := string(readFile(t, good))
+	done := calibrate(t, experimenttest.WaveformConfig, append([]string{"link.record=ci16_le"}, few...)...)
+	good := filepath.Join(done, runfolder.CalibrationName)
+	text := string(experimenttest.ReadFile(t, good))
 	changedTo := func(name, from, to string) string {
 		if !strings.Contains(text, from) {
 			t.Fatalf("%s has no %q", good, from)
@@ -209,7 +210,7 @@ func TestBadCalibration(t *testing.T) {
 		}))
 	}
 	ran := filepath.Join(t.TempDir(), "ran")
-	mustRun(t, slices.Concat([]string{"run", waveformConfig, "--out", ran, "--set", "calibration.file=" + good, "--set", "link.record=ci16_le"},
+	mustRun(t, slices.Concat([]string{"run", experimenttest.WaveformConfig, "--out", ran, "--set", "calibration.file=" + good, "--set", "link.record=ci16_le"},
 		small, sets("optimizer.rounds=1", "encryption.parameter_set=demo-1024", "encryption.delta_max=1", "link.max_alpha=16"))...)
 	folder := func(name, of string, change func(d string)) string {
 		d := filepath.Join(t.TempDir(), name)
@@ -220,12 +221,12 @@ func TestBadCalibration(t *testing.T) {
 		return d
 	}
 	rewrite := func(d, name string, edit func(s string) string) {
-		if err := os.WriteFile(filepath.Join(d, name), []byte(edit(string(readFile(t, d, name)))), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(d, name), []byte(edit(string(experimenttest.ReadFile(t, d, name)))), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	soundings := func(name string, edit func(s string) string) string {
-		return folder(name, done, func(d string) { rewrite(d, soundingsName, edit) })
+		return folder(name, done, func(d string) { rewrite(d, experiment.SoundingsName, edit) })
 	}
 	line := func(n int, edit func(fields []string)) func(s string) string {
 		return func(s string) string {
@@ -237,10 +238,10 @@ func TestBadCalibration(t *testing.T) {
 		}
 	}
 	run2 := func(file string, more ...string) []string {
-		return slices.Concat([]string{"run", waveformConfig, "--out", dir, "--set", "calibration.file=" + file}, small, sets(more...))
+		return slices.Concat([]string{"run", experimenttest.WaveformConfig, "--out", dir, "--set", "calibration.file=" + file}, small, sets(more...))
 	}
 	measure := func(more ...string) []string {
-		return slices.Concat([]string{"calibrate", waveformConfig, "--out", dir, "--no-advice"}, sets(quickly...), sets(few...), sets(more...))
+		return slices.Concat([]string{"calibrate", experimenttest.WaveformConfig, "--out", dir, "--no-advice"}, sets(experimenttest.Quickly...), sets(few...), sets(more...))
 	}
 	again := func(d string) []string { return []string{"calibrate", "--resume", d, "--no-advice"} }
 	listen := func(what string, more ...string) []string { return append(measure(more...), "--recording", what) }
@@ -268,7 +269,7 @@ func TestBadCalibration(t *testing.T) {
 		{"search beyond the sounding", measure("calibration.offset_search_hz=500e3"), []string{"calibration.offset_search_hz", "500000"}},
 		{"a long block", measure("calibration.looks=4", "calibration.round_seconds=60"), []string{"calibration.round_seconds", "16777216"}},
 		{"validity", measure("calibration.valid_hours=0"), []string{"calibration.valid_hours is 0"}},
-		{"full folder", []string{"calibrate", waveformConfig, "--out", ran}, []string{"not empty"}},
+		{"full folder", []string{"calibrate", experimenttest.WaveformConfig, "--out", ran}, []string{"not empty"}},
 		{"not heard", measure("calibration.delay_search_samples=2"), []string{"no sounding of device 1", "calibration.delay_search_samples, 2"}},
 		// Folders.
 		{"resume nothing", again(dir), []string{dir}},
@@ -276,14 +277,14 @@ func TestBadCalibration(t *testing.T) {
 		{"resume another config", again(folder("changed", done, func(d string) {
 			rewrite(d, runfolder.ConfigName, func(s string) string { return strings.Replace(s, "seed = 1\n", "seed = 2\n", 1) })
 		})), []string{runfolder.ConfigName, "was changed"}},
-		{"resume a run", again(ran), []string{soundingsName, "no calibration's folder"}},
+		{"resume a run", again(ran), []string{experiment.SoundingsName, "no calibration's folder"}},
 		{"run resumes a calibration", []string{"run", "--resume", done}, []string{"checkpoint"}},
-		{"damaged line", again(soundings("number", line(20, func(f []string) { f[9] = "x" }))), []string{soundingsName, "line 20", "gain_i", `"x"`}},
-		{"wild number", again(soundings("wild", line(20, func(f []string) { f[9] = "NaN" }))), []string{soundingsName, "line 20", "gain_i", `"NaN"`}},
-		{"swapped lines", again(soundings("order", line(5, func(f []string) { f[3] = "2" }))), []string{soundingsName, "line 5", "device 2"}},
-		{"a long line", again(soundings("long", line(20, func(f []string) { f[9] = strings.Repeat("1", 5000) }))), []string{soundingsName, "line 20 is longer than 4096 bytes; allowed is at most 4096 bytes"}},
-		{"more lines", again(soundings("more", func(s string) string { return s + strings.Repeat("\n", 10) })), []string{soundingsName, "the number of lines is more than", "allowed is at most"}},
-		{"a column too few", again(soundings("columns", func(s string) string { return strings.Replace(s, ",", ";", 40) })), []string{soundingsName, "line 1"}},
+		{"damaged line", again(soundings("number", line(20, func(f []string) { f[9] = "x" }))), []string{experiment.SoundingsName, "line 20", "gain_i", `"x"`}},
+		{"wild number", again(soundings("wild", line(20, func(f []string) { f[9] = "NaN" }))), []string{experiment.SoundingsName, "line 20", "gain_i", `"NaN"`}},
+		{"swapped lines", again(soundings("order", line(5, func(f []string) { f[3] = "2" }))), []string{experiment.SoundingsName, "line 5", "device 2"}},
+		{"a long line", again(soundings("long", line(20, func(f []string) { f[9] = strings.Repeat("1", 5000) }))), []string{experiment.SoundingsName, "line 20 is longer than 4096 bytes; allowed is at most 4096 bytes"}},
+		{"more lines", again(soundings("more", func(s string) string { return s + strings.Repeat("\n", 10) })), []string{experiment.SoundingsName, "the number of lines is more than", "allowed is at most"}},
+		{"a column too few", again(soundings("columns", func(s string) string { return strings.Replace(s, ",", ";", 40) })), []string{experiment.SoundingsName, "line 1"}},
 		{"fewer blocks", again(folder("fewer", done, func(d string) {
 			rewrite(d, runfolder.ConfigName, func(s string) string {
 				return regexp.MustCompile(`(?m)^(\s*)blocks = 32$`).ReplaceAllString(s, "${1}blocks = 16")
@@ -302,7 +303,7 @@ func TestBadCalibration(t *testing.T) {
 		// Files.
 		{"no such file", run2("none.toml"), []string{"none.toml", "cannot be read"}},
 		{"a folder", run2(done), []string{done, "cannot be read"}},
-		{"no TOML", run2(filepath.Join(done, soundingsName)), []string{soundingsName}},
+		{"no TOML", run2(filepath.Join(done, experiment.SoundingsName)), []string{experiment.SoundingsName}},
 		{"truncated", run2(write("cut.toml", text[:len(text)/2])), []string{"cut.toml"}},
 		{"cut behind a table", run2(write("table.toml", text[:strings.LastIndex(text, "[[device]]")])), []string{"table.toml", "3"}},
 		{"key not known", run2(changedTo("key.toml", "omega = ", "omegga = ")), []string{"key.toml", "omegga", "omega"}},
@@ -317,12 +318,12 @@ func TestBadCalibration(t *testing.T) {
 		{"file and assumption", run2(good, "calibration.assumed_mean=[1, 1, 1]"), []string{"calibration.assumed_mean", "calibration.file"}},
 		{"assumptions", run2("", "calibration.assumed_mean=[1, 1]"), []string{"calibration.assumed_mean has 2 values for 3 devices"}},
 		{"negative assumption", run2("", "calibration.assumed_mean=[1, -1, 1]"), []string{"calibration.assumed_mean is -1"}},
-		{"plan", []string{"plan", waveformConfig, "--set", "calibration.file=" + good, "--set", "channel.mean=2", "--set", "task.dataset=strokes"}, []string{"bench.identity"}},
-		{"resume without the copy", []string{"run", "--resume", folder("gone", ran, func(d string) { _ = os.Remove(filepath.Join(d, calibrationName)) })}, []string{calibrationName, "cannot be read"}},
+		{"plan", []string{"plan", experimenttest.WaveformConfig, "--set", "calibration.file=" + good, "--set", "channel.mean=2", "--set", "task.dataset=strokes"}, []string{"bench.identity"}},
+		{"resume without the copy", []string{"run", "--resume", folder("gone", ran, func(d string) { _ = os.Remove(filepath.Join(d, runfolder.CalibrationName)) })}, []string{runfolder.CalibrationName, "cannot be read"}},
 		{"replay with a damaged copy", []string{"replay", folder("torn", ran, func(d string) {
-			rewrite(d, calibrationName, func(s string) string { return s[:len(s)/2] })
-		})}, []string{calibrationName}},
-		{"compare without the copy", []string{"compare", "--out", dir, folder("lost", ran, func(d string) { _ = os.Remove(filepath.Join(d, calibrationName)) })}, []string{calibrationName}},
+			rewrite(d, runfolder.CalibrationName, func(s string) string { return s[:len(s)/2] })
+		})}, []string{runfolder.CalibrationName}},
+		{"compare without the copy", []string{"compare", "--out", dir, folder("lost", ran, func(d string) { _ = os.Remove(filepath.Join(d, runfolder.CalibrationName)) })}, []string{runfolder.CalibrationName}},
 	} {
 		status, stdout, stderr := run(t, c.args...)
 		if status != exitBadInput {
@@ -331,7 +332,7 @@ func TestBadCalibration(t *testing.T) {
 		if text := strings.TrimSpace(stderr); strings.Contains(text, "\n") || stdout != "" {
 			t.Errorf("%s: more than one sentence:\n%s%s", c.name, stdout, stderr)
 		}
-		if !containsAll(stderr, c.want) {
+		if !experimenttest.ContainsAll(stderr, c.want) {
 			t.Errorf("%s: %q does not say %q", c.name, stderr, c.want)
 		}
 		if _, err := os.Stat(dir); err == nil {
@@ -342,13 +343,13 @@ func TestBadCalibration(t *testing.T) {
 
 // A calibration of links without chance in their places serves runs of all seeds.
 func TestOneFileForAllSeeds(t *testing.T) {
-	file := filepath.Join(calibrate(t, loopbackConfig, "calibration.blocks=64", "calibration.looks=1", "devices.count=2"), calibrationName)
+	file := filepath.Join(calibrate(t, experimenttest.LoopbackConfig, "calibration.blocks=64", "calibration.looks=1", "devices.count=2"), runfolder.CalibrationName)
 	for seed := 1; seed <= 5; seed++ {
-		c, err := config.Load(loopbackConfig, []string{"calibration.file=" + file, "devices.count=2", "task.dataset=strokes", "task.strokes_train=600", "experiment.seed=" + strconv.Itoa(seed)})
+		c, err := config.Load(experimenttest.LoopbackConfig, []string{"calibration.file=" + file, "devices.count=2", "task.dataset=strokes", "task.strokes_train=600", "experiment.seed=" + strconv.Itoa(seed)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := New(c); err != nil {
+		if _, err := experiment.New(c); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 	}
@@ -358,18 +359,18 @@ func TestOneFileForAllSeeds(t *testing.T) {
 // negative one is scaled by it, and not by its magnitude.
 func TestNegativeMean(t *testing.T) {
 	set := []string{"channel.mean_per_device=[1, -1, 1, 1, -0.5, 1, 1, 2]", "calibration.blocks=100", "calibration.looks=1"}
-	file := filepath.Join(calibrate(t, loopbackConfig, set...), calibrationName)
+	file := filepath.Join(calibrate(t, experimenttest.LoopbackConfig, set...), runfolder.CalibrationName)
 	for _, aggregator := range []string{config.XMKCKKS, config.Plain} {
-		c, err := config.Load(loopbackConfig, append(set, "calibration.file="+file, "task.dataset=strokes", "experiment.aggregator="+aggregator))
+		c, err := config.Load(experimenttest.LoopbackConfig, append(set, "calibration.file="+file, "task.dataset=strokes", "experiment.aggregator="+aggregator))
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := New(c)
+		s, err := experiment.New(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		truth, _ := s.channel.Moments()
-		found, _ := s.links().Moments()
+		truth, _ := s.Channel.Moments()
+		found, _ := s.Links().Moments()
 		for i := range truth {
 			if math.Abs(found[i]-truth[i]) > 0.15 {
 				t.Errorf("%s: mu of device %d is %v, found is %v", aggregator, i+1, truth[i], found[i])
@@ -385,7 +386,7 @@ func TestRunKeepsItsCalibration(t *testing.T) {
 	bench := []string{"devices.count=3", "channel.mean_per_device=[0.5, 0.6, 0.7]", "encryption.parameter_set=demo-1024", "encryption.delta_max=1", "link.record=cf32_le"}
 	found := calibrate(t, alignedConfig, bench...)
 	file := filepath.Join(t.TempDir(), "taken.toml")
-	if err := os.WriteFile(file, readFile(t, found, calibrationName), 0o644); err != nil {
+	if err := os.WriteFile(file, experimenttest.ReadFile(t, found, runfolder.CalibrationName), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	f, err := calibration.Read(file)
@@ -399,22 +400,22 @@ func TestRunKeepsItsCalibration(t *testing.T) {
 		t.Errorf("summary %+v", s)
 	}
 	stdout, _ := mustRun(t, append([]string{"plan", alignedConfig, "--json"}, args...)...)
-	var p plan
+	var p experiment.Plan
 	if err := json.Unmarshal([]byte(stdout), &p); err != nil || p.Waveform == nil || len(p.Waveform.Groups) == 0 {
 		t.Errorf("plan: %v\n%s", err, stdout)
 	}
-	killed(t, cut, int64(len(readFile(t, whole, runfolder.MetricsName))/2), append([]string{"run", alignedConfig, "--out", cut}, args...)...)
+	killed(t, cut, int64(len(experimenttest.ReadFile(t, whole, runfolder.MetricsName))/2), append([]string{"run", alignedConfig, "--out", cut}, args...)...)
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	copied := filepath.Join(cut, calibrationName)
+	copied := filepath.Join(cut, runfolder.CalibrationName)
 	f.Created = f.Created.Add(-time.Hour) // and no longer valid
 	f.ValidUntil = f.Created.Add(time.Second)
 	if err := os.WriteFile(copied, f.Text(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	mustRun(t, "run", "--resume", cut)
-	if !bytes.Equal(readFile(t, cut, runfolder.MetricsName), readFile(t, whole, runfolder.MetricsName)) {
+	if !bytes.Equal(experimenttest.ReadFile(t, cut, runfolder.MetricsName), experimenttest.ReadFile(t, whole, runfolder.MetricsName)) {
 		t.Error("resumed, metrics.csv differs")
 	}
 	for _, dir := range []string{whole, cut} {
@@ -428,37 +429,37 @@ func TestRunKeepsItsCalibration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newSessionIn(Lab{}, whole, c)
+	s, err := experiment.NewSessionIn(experiment.Lab{}, whole, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, err := xmkckks.NewContext(s.design.Params, s.design.Form, 1, s.design.Witnesses, s.root.Derive("public"))
+	ctx, err := xmkckks.NewContext(s.Design.Params, s.Design.Form, 1, s.Design.Witnesses, s.Root.Derive("public"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	player, err := newPlayer(c, whole)
+	player, err := replay.NewPlayer(c, whole)
 	if err != nil {
 		t.Fatal(err)
 	}
-	then, none := receiveConfig(c, seedLinkSecret(s.root), s.channel, s.known, ctx), receiveConfig(c, seedLinkSecret(s.root), s.channel, nil, ctx)
-	if now := player.cfg; now.Level != then.Level || now.Tolerance != then.Tolerance || now.Alpha != then.Alpha || then.Level == none.Level {
+	then, none := uplink.ReceiveConfig(c, uplink.SeedLinkSecret(s.Root), s.Channel, s.Known, ctx), uplink.ReceiveConfig(c, uplink.SeedLinkSecret(s.Root), s.Channel, nil, ctx)
+	if now := player.Cfg; now.Level != then.Level || now.Tolerance != then.Tolerance || now.Alpha != then.Alpha || then.Level == none.Level {
 		t.Errorf("the player has level %v, tolerance %v and alpha %v, the run had %v, %v and %v, and without calibration %v", now.Level, now.Tolerance, now.Alpha, then.Level, then.Tolerance, then.Alpha, none.Level)
 	}
 }
 
 // compare groups runs by what they went by, not by its name.
 func TestCompareCalibrations(t *testing.T) {
-	one := filepath.Join(calibrate(t, loopbackConfig, "calibration.blocks=64", "calibration.looks=1", "devices.count=2"), calibrationName)
-	other := filepath.Join(calibrate(t, loopbackConfig, "calibration.blocks=65", "calibration.looks=1", "devices.count=2"), calibrationName)
+	one := filepath.Join(calibrate(t, experimenttest.LoopbackConfig, "calibration.blocks=64", "calibration.looks=1", "devices.count=2"), runfolder.CalibrationName)
+	other := filepath.Join(calibrate(t, experimenttest.LoopbackConfig, "calibration.blocks=65", "calibration.looks=1", "devices.count=2"), runfolder.CalibrationName)
 	file := filepath.Join(t.TempDir(), "calibration.toml")
 	var dirs []string
 	go1 := func(seed int, set ...string) {
 		dir := filepath.Join(t.TempDir(), "run")
-		mustRun(t, slices.Concat([]string{"run", loopbackConfig, "--seed", strconv.Itoa(seed), "--out", dir}, small, sets("optimizer.rounds=5", "devices.count=2"), sets(set...))...)
+		mustRun(t, slices.Concat([]string{"run", experimenttest.LoopbackConfig, "--seed", strconv.Itoa(seed), "--out", dir}, small, sets("optimizer.rounds=5", "devices.count=2"), sets(set...))...)
 		dirs = append(dirs, dir)
 	}
 	by := func(from string, seed int) {
-		if err := os.WriteFile(file, readFile(t, from), 0o644); err != nil {
+		if err := os.WriteFile(file, experimenttest.ReadFile(t, from), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		go1(seed, "calibration.file="+file)
@@ -498,7 +499,7 @@ func TestCalibrationCures(t *testing.T) {
 	mustRun(t, slices.Concat([]string{"calibrate", unequalConfig, "--no-advice", "--out", dir}, sets("calibration.looks=1", "calibration.length_chips=63"), sets(set...))...)
 	ways := []struct{ name, set string }{
 		{"true", "calibration.file="},
-		{"calibrated", "calibration.file=" + filepath.Join(dir, calibrationName)},
+		{"calibrated", "calibration.file=" + filepath.Join(dir, runfolder.CalibrationName)},
 		{"assumed", "calibration.assumed_mean=[1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"},
 	}
 	var accuracy [3][]float64
@@ -524,28 +525,4 @@ func TestCalibrationCures(t *testing.T) {
 	}
 	stdout, _ := mustRun(t, append([]string{"compare", "--out", filepath.Join(t.TempDir(), "comparison")}, dirs...)...)
 	t.Log("\n" + stdout)
-}
-
-// The seed of a bench's places is the experiment's; of its chance, another than a
-// run's: what a calibration has seen does not come again.
-func TestCalibrationSeesOtherGains(t *testing.T) {
-	c, err := config.Load(waveformConfig, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := keystream.FromInteger(uint64(c.Experiment.Seed))
-	a, err := newChannel(c, root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := newChannel(c, root.Derive("calibration"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, y := make([]float64, 3), make([]float64, 3)
-	a.Scaled(x, 1, 0, 0)
-	b.Scaled(y, 1, 0, 0)
-	if slices.Equal(x, y) {
-		t.Errorf("gains %v and %v", x, y)
-	}
 }

@@ -2,45 +2,23 @@ package main
 
 import (
 	"bytes"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/model/kernel"
 )
-
-const cifarConfig = "../../hw-configs/cifar10-lenet.toml"
-
-// fewImages writes CIFAR-10 files of 20 random images each, of the classes 0 and 1.
-func fewImages(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	rnd := rand.New(rand.NewPCG(1, 2))
-	for _, name := range []string{"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"} {
-		var content []byte
-		for i := range 20 {
-			content = append(content, byte(i%2))
-			for range 3072 {
-				content = append(content, byte(rnd.Uint32()))
-			}
-		}
-		if err := os.WriteFile(filepath.Join(dir, name+".bin"), content, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
 
 // TestSameBytesOfLeNet runs the network each way that this processor has: the metrics
 // must be the same to the byte, and other ones where the loss is a sum.
 func TestSameBytesOfLeNet(t *testing.T) {
-	data := fewImages(t)
+	data := experimenttest.FewImages(t)
 	metrics := func(path string, more ...string) []byte {
 		t.Setenv(kernel.Environment, path)
 		out := t.TempDir()
-		status, _, stderr := run(t, append([]string{"run", cifarConfig, "--data", data, "--out", out, "--set", "optimizer.rounds=3", "--set", "optimizer.batch_size=10"}, more...)...)
+		status, _, stderr := run(t, append([]string{"run", experimenttest.CIFARConfig, "--data", data, "--out", out, "--set", "optimizer.rounds=3", "--set", "optimizer.batch_size=10"}, more...)...)
 		if status != 0 && status != exitUnusable { // as it is where the loss is a sum
 			t.Fatalf("status %d\n%s", status, stderr)
 		}
@@ -64,22 +42,22 @@ func TestSameBytesOfLeNet(t *testing.T) {
 }
 
 func TestLeNetRefusals(t *testing.T) {
-	data := fewImages(t)
+	data := experimenttest.FewImages(t)
 	t.Setenv(kernel.Environment, "mmx")
-	status, _, stderr := run(t, "run", cifarConfig, "--data", data, "--out", t.TempDir())
+	status, _, stderr := run(t, "run", experimenttest.CIFARConfig, "--data", data, "--out", t.TempDir())
 	if status != 2 || !strings.Contains(stderr, `RINGWAVE_KERNEL is "mmx": allowed are portable, avx2 and avx512`) {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 	t.Setenv(kernel.Environment, "")
 	t.Setenv("RINGWAVE_DATA", "")
-	status, _, stderr = run(t, "run", cifarConfig, "--data", t.TempDir(), "--out", t.TempDir())
+	status, _, stderr = run(t, "run", experimenttest.CIFARConfig, "--data", t.TempDir(), "--out", t.TempDir())
 	if status != 2 || !strings.Contains(stderr, "ringwave data fetch cifar10") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
 	if err := os.WriteFile(filepath.Join(data, "data_batch_3.bin"), []byte("no records"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	status, _, stderr = run(t, "run", cifarConfig, "--data", data, "--out", t.TempDir())
+	status, _, stderr = run(t, "run", experimenttest.CIFARConfig, "--data", data, "--out", t.TempDir())
 	if status != 2 || !strings.Contains(stderr, "data_batch_3.bin: the length is 10 bytes; allowed is one or more records of 3073 bytes") {
 		t.Errorf("status %d: %s", status, stderr)
 	}

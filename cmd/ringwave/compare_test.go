@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"ringwave/learner/experiment/compare"
+	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/runfolder"
 )
 
@@ -27,11 +28,11 @@ type runsToCompare struct {
 func (r runsToCompare) all() []string { return append(slices.Concat(r.encrypted, r.plain), r.other) }
 
 func TestCompare(t *testing.T) {
-	noData(t)
+	experimenttest.NoData(t)
 	var r runsToCompare
 	train := func(seed int, set ...string) string {
 		dir := filepath.Join(t.TempDir(), "run")
-		mustRun(t, slices.Concat([]string{"run", loopbackConfig, "--seed", strconv.Itoa(seed), "--out", dir}, small, sets(set...))...)
+		mustRun(t, slices.Concat([]string{"run", experimenttest.LoopbackConfig, "--seed", strconv.Itoa(seed), "--out", dir}, small, sets(set...))...)
 		return dir
 	}
 	for seed := 1; seed <= 3; seed++ {
@@ -49,16 +50,16 @@ func TestCompare(t *testing.T) {
 
 // A run without a usable result is named, in the terminal, in the tables and in the report.
 func TestCompareNamesUnusable(t *testing.T) {
-	noData(t)
+	experimenttest.NoData(t)
 	dir := t.TempDir()
 	var dirs []string
 	for i, eta := range []string{"0.01", "1e20", "1e307"} {
 		dirs = append(dirs, filepath.Join(dir, eta))
-		run(t, slices.Concat([]string{"run", loopbackConfig, "--seed", strconv.Itoa(i + 1), "--out", dirs[i]}, small,
+		run(t, slices.Concat([]string{"run", experimenttest.LoopbackConfig, "--seed", strconv.Itoa(i + 1), "--out", dirs[i]}, small,
 			sets("experiment.aggregator=none", "optimizer.eta0="+eta))...)
 	}
 	stdout, _ := mustRun(t, slices.Concat([]string{"compare", "--out", filepath.Join(dir, "a")}, dirs)...)
-	report := string(readFile(t, dir, "a", compare.MarkdownName))
+	report := string(experimenttest.ReadFile(t, dir, "a", compare.MarkdownName))
 	var table []compare.Line
 	asJSON, _ := mustRun(t, slices.Concat([]string{"compare", "--json", "--out", filepath.Join(dir, "b")}, dirs)...)
 	if err := json.Unmarshal([]byte(asJSON), &table); err != nil {
@@ -166,7 +167,7 @@ func (r runsToCompare) report(t *testing.T) {
 		}
 		files := map[string]string{}
 		for _, e := range entries {
-			files[e.Name()] = string(readFile(t, out, e.Name()))
+			files[e.Name()] = string(experimenttest.ReadFile(t, out, e.Name()))
 		}
 		return files
 	}
@@ -202,7 +203,7 @@ func (r runsToCompare) report(t *testing.T) {
 func (r runsToCompare) oneRun(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	mustRun(t, "compare", "--accuracy", "1", "--out", out, r.encrypted[0])
-	text := string(readFile(t, out, compare.MarkdownName))
+	text := string(experimenttest.ReadFile(t, out, compare.MarkdownName))
 	if !strings.Contains(text, "not within 60") || strings.Contains(text, "same seeds") || strings.Contains(text, "differ;") {
 		t.Errorf("the report of one run is\n%s", text)
 	}
@@ -238,7 +239,7 @@ func (r runsToCompare) badInput(t *testing.T) {
 	if status, _, stderr := run(t, "compare", "--out", dir, dir); status != exitBadInput || !strings.Contains(stderr, "not empty") {
 		t.Errorf("into a folder that is not empty: status %d\n%s", status, stderr)
 	}
-	if len(readFile(t, dir, runfolder.SummaryName)) == 0 {
+	if len(experimenttest.ReadFile(t, dir, runfolder.SummaryName)) == 0 {
 		t.Error("the folder that was not empty is no longer whole")
 	}
 }

@@ -18,9 +18,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/curves"
 	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/experiment/setup"
 	"ringwave/phy/trial"
 	"ringwave/radio/intake"
 )
@@ -68,7 +70,7 @@ same command with the same --out goes on, a point of the curves at a time.`,
 			if err != nil {
 				return intake.UserError(err)
 			}
-			if err := checkMemory(c, neededForCurves(c, slices.Max(settings.Devices), runtime.GOMAXPROCS(0))); err != nil {
+			if err := setup.CheckMemory(c, setup.NeededForCurves(c, slices.Max(settings.Devices), runtime.GOMAXPROCS(0))); err != nil {
 				return err
 			}
 			o, err := curveOptions(c, settings)
@@ -206,7 +208,7 @@ func parseRange(text string) ([]float64, error) {
 
 // curveOptions returns what a folder of curves is begun with.
 func curveOptions(c config.Config, settings curves.Settings) (o curves.Options, err error) {
-	o = curves.Options{Settings: settings, Modem: modemConfig(c.Link), Manifest: runfolder.NewManifest(time.Now())}
+	o = curves.Options{Settings: settings, Modem: setup.ModemConfig(c.Link), Manifest: runfolder.NewManifest(time.Now())}
 	o.Manifest.Seeds["experiment"] = uint64(c.Experiment.Seed)
 	if o.Manifest.ConfigDigest, err = c.Digest(); err != nil {
 		return o, err
@@ -230,7 +232,7 @@ func runCurves(cmd *cobra.Command, o curves.Options, out string, asJSON bool) er
 	err = asInterrupted(cmd.Context(), measured.Measure(cmd.Context(), curves.Watch{Trial: p.trial, Point: p.point}))
 	p.stop()
 	result := measured.Result()
-	if errors.Is(err, errInterrupted) {
+	if errors.Is(err, experiment.ErrInterrupted) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "Stopped after point %d of %d. Go on with the same command and\n  --out %s\n", len(result.Points), len(grid), measured.Path())
 	}
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/curves"
+	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/runfolder"
 )
 
@@ -23,7 +24,7 @@ var fewCurves = []string{"curves", "--devices", "2,3", "--sigma", "0.3", "--snr"
 func curvesOf(t *testing.T, dir string) curves.Result {
 	t.Helper()
 	var r curves.Result
-	if err := json.Unmarshal(readFile(t, dir, curves.JSONName), &r); err != nil {
+	if err := json.Unmarshal(experimenttest.ReadFile(t, dir, curves.JSONName), &r); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -48,7 +49,7 @@ func TestCurves(t *testing.T) {
 			t.Errorf("point %d: shares %+v", i+1, p)
 		}
 	}
-	if n := bytes.Count(readFile(t, dir, curves.CSVName), []byte("\n")); n != 5 {
+	if n := bytes.Count(experimenttest.ReadFile(t, dir, curves.CSVName), []byte("\n")); n != 5 {
 		t.Errorf("%d lines in %s", n, curves.CSVName)
 	}
 	if m, err := runfolder.ReadManifest(filepath.Join(dir, runfolder.ManifestName)); err != nil || m.Seeds["experiment"] != 1 || m.ConfigDigest == (runfolder.Digest{}) {
@@ -81,14 +82,14 @@ func TestCurvesAreRepeatable(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "curves")
 		mustRun(t, append(fewCurves, "--out", dir)...)
 		runtime.GOMAXPROCS(before)
-		files = append(files, slices.Concat(readFile(t, dir, curves.JSONName), readFile(t, dir, curves.CSVName)))
+		files = append(files, slices.Concat(experimenttest.ReadFile(t, dir, curves.JSONName), experimenttest.ReadFile(t, dir, curves.CSVName)))
 	}
 	if !bytes.Equal(files[0], files[1]) {
 		t.Error("the results differ between GOMAXPROCS 1 and 2")
 	}
 	dir := filepath.Join(t.TempDir(), "curves")
 	mustRun(t, append(fewCurves, "--seed", "2", "--out", dir)...)
-	if bytes.Equal(files[0], slices.Concat(readFile(t, dir, curves.JSONName), readFile(t, dir, curves.CSVName))) {
+	if bytes.Equal(files[0], slices.Concat(experimenttest.ReadFile(t, dir, curves.JSONName), experimenttest.ReadFile(t, dir, curves.CSVName))) {
 		t.Error("another seed gives the same results")
 	}
 }
@@ -126,7 +127,7 @@ func TestCurvesStopAndGoOn(t *testing.T) {
 	if r := curvesOf(t, dir); len(r.Points) != 2 || r.Complete {
 		t.Errorf("%d points after the stop, complete: %v", len(r.Points), r.Complete)
 	}
-	if n := bytes.Count(readFile(t, dir, curves.CSVName), []byte("\n")); n != 3 {
+	if n := bytes.Count(experimenttest.ReadFile(t, dir, curves.CSVName), []byte("\n")); n != 3 {
 		t.Errorf("%d lines in %s after the stop", n, curves.CSVName)
 	}
 
@@ -137,7 +138,7 @@ func TestCurvesStopAndGoOn(t *testing.T) {
 	mustRun(t, args...)
 	mustRun(t, args...) // complete: only drawn again
 	for _, name := range []string{curves.JSONName, curves.CSVName} {
-		if !bytes.Equal(readFile(t, dir, name), readFile(t, whole, name)) {
+		if !bytes.Equal(experimenttest.ReadFile(t, dir, name), experimenttest.ReadFile(t, whole, name)) {
 			t.Errorf("%s differs from that of a run that was not stopped", name)
 		}
 	}

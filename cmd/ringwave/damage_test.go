@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/runfolder"
 )
 
@@ -17,7 +19,7 @@ import (
 // before a round runs: checkpoint and metrics.csv stay as they are.
 func wantRefused(t *testing.T, dir, name string, says ...string) {
 	t.Helper()
-	metrics, checkpoint := readFile(t, dir, runfolder.MetricsName), readFile(t, dir, runfolder.CheckpointName)
+	metrics, checkpoint := experimenttest.ReadFile(t, dir, runfolder.MetricsName), experimenttest.ReadFile(t, dir, runfolder.CheckpointName)
 	status, _, stderr := run(t, "run", "--resume", dir)
 	if status != exitBadInput || strings.Count(strings.TrimSpace(stderr), "\n") != 0 {
 		t.Errorf("%s: status %d: %s", name, status, stderr)
@@ -27,7 +29,7 @@ func wantRefused(t *testing.T, dir, name string, says ...string) {
 			t.Errorf("%s: %q does not say %q", name, stderr, part)
 		}
 	}
-	if !bytes.Equal(readFile(t, dir, runfolder.MetricsName), metrics) || !bytes.Equal(readFile(t, dir, runfolder.CheckpointName), checkpoint) {
+	if !bytes.Equal(experimenttest.ReadFile(t, dir, runfolder.MetricsName), metrics) || !bytes.Equal(experimenttest.ReadFile(t, dir, runfolder.CheckpointName), checkpoint) {
 		t.Errorf("%s: the run went on", name)
 	}
 }
@@ -46,9 +48,9 @@ var plainArgs = append(slices.Clone(small), "--set", "experiment.aggregator=none
 
 func TestResumeRefusesFlippedBits(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	stopped(t, dir, 4000, append([]string{"run", loopbackConfig, "--out", dir}, plainArgs...)...)
-	good := readFile(t, dir, runfolder.MetricsName)
-	c, err := runfolder.DecodeCheckpoint(readFile(t, dir, runfolder.CheckpointName))
+	stopped(t, dir, 4000, append([]string{"run", experimenttest.LoopbackConfig, "--out", dir}, plainArgs...)...)
+	good := experimenttest.ReadFile(t, dir, runfolder.MetricsName)
+	c, err := runfolder.DecodeCheckpoint(experimenttest.ReadFile(t, dir, runfolder.CheckpointName))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,8 +65,8 @@ func TestResumeRefusesFlippedBits(t *testing.T) {
 	writeFile(t, good, dir, runfolder.MetricsName)
 	mustRun(t, "run", "--resume", dir)
 	whole := filepath.Join(t.TempDir(), "whole")
-	mustRun(t, append([]string{"run", loopbackConfig, "--out", whole}, plainArgs...)...)
-	if !bytes.Equal(readFile(t, dir, runfolder.MetricsName), readFile(t, whole, runfolder.MetricsName)) {
+	mustRun(t, append([]string{"run", experimenttest.LoopbackConfig, "--out", whole}, plainArgs...)...)
+	if !bytes.Equal(experimenttest.ReadFile(t, dir, runfolder.MetricsName), experimenttest.ReadFile(t, whole, runfolder.MetricsName)) {
 		t.Error("stopped and resumed, metrics.csv is not that of the uninterrupted run")
 	}
 }
@@ -74,8 +76,8 @@ func TestResumeRefusesFlippedBits(t *testing.T) {
 func TestResumeRefusesDamageBeyondCheckpoint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	args := append(slices.Clone(systemArgs), "--set", "channel.drift=none", "--set", "optimizer.checkpoint_every_rounds=200")
-	killed(t, dir, 3000, append([]string{"run", loopbackConfig, "--out", dir}, args...)...)
-	data := readFile(t, dir, runfolder.MetricsName)
+	killed(t, dir, 3000, append([]string{"run", experimenttest.LoopbackConfig, "--out", dir}, args...)...)
+	data := experimenttest.ReadFile(t, dir, runfolder.MetricsName)
 	lines := strings.SplitAfter(string(data[:bytes.LastIndexByte(data, '\n')+1]), "\n")
 	lines = lines[:len(lines)-1]
 	columns := strings.Split(strings.TrimSpace(lines[0]), ",")
@@ -105,9 +107,9 @@ func anotherDigit(field string) string {
 func TestJournalOfSeedsTamperedWith(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	args := append(slices.Clone(systemArgs), "--set", "encryption.randomness=seed", "--set", "channel.drift=none", "--set", "optimizer.rounds=400")
-	stopped(t, dir, 1200, append([]string{"run", loopbackConfig, "--out", dir}, args...)...)
-	path := filepath.Join(dir, journalName)
-	journal := readFile(t, path)
+	stopped(t, dir, 1200, append([]string{"run", experimenttest.LoopbackConfig, "--out", dir}, args...)...)
+	path := filepath.Join(dir, experiment.JournalName)
+	journal := experimenttest.ReadFile(t, path)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +121,7 @@ func TestJournalOfSeedsTamperedWith(t *testing.T) {
 	wantRefused(t, dir, "emptied", path, "no decryption share of device 1 in round 1, which metrics.csv has")
 	writeFile(t, journal[:len(journal)-2*40], path)
 	wantRefused(t, dir, "cut", path, "no decryption share of device")
-	most := int64(journalRecordBytes * (3*400 + maxSittings))
+	most := int64(experiment.JournalRecordBytes * (3*400 + experiment.MaxSittings))
 	writeFile(t, journal, path)
 	if err := os.Truncate(path, most+1); err != nil {
 		t.Fatal(err)
@@ -131,7 +133,7 @@ func TestJournalOfSeedsTamperedWith(t *testing.T) {
 	wantRefused(t, dir, "padded", path, "damaged")
 	writeFile(t, journal, path)
 	before := len(metricsOf(t, dir))
-	stopped(t, dir, int64(len(readFile(t, dir, runfolder.MetricsName))+300), "run", "--resume", dir)
+	stopped(t, dir, int64(len(experimenttest.ReadFile(t, dir, runfolder.MetricsName))+300), "run", "--resume", dir)
 	if len(metricsOf(t, dir)) <= before {
 		t.Error("with its journal put back the run did not go on")
 	}

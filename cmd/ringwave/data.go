@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ringwave/learner/dataset"
+	"ringwave/learner/experiment"
 	"ringwave/radio/intake"
 )
 
@@ -41,7 +42,7 @@ func fetchData(cmd *cobra.Command, name, dir string) error {
 		return intake.UserError(err)
 	}
 	if dir == "" {
-		cache := DataCache()
+		cache := experiment.DataCache()
 		if cache == "" {
 			return intake.UserError(fmt.Errorf("the system names no cache folder: give one with --dir"))
 		}
@@ -58,7 +59,7 @@ func fetchData(cmd *cobra.Command, name, dir string) error {
 	})
 	if cmd.Context().Err() != nil {
 		fmt.Fprintln(w, "Stopped. Nothing half-written was kept.")
-		return errInterrupted
+		return experiment.ErrInterrupted
 	}
 	var wrong *dataset.ChecksumError
 	if errors.As(err, &wrong) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ringwave/learner/experiment"
 	"ringwave/radio/boards"
 	"ringwave/radio/usb"
 )
@@ -54,7 +55,7 @@ func devices(ctx context.Context, host usb.Host, uris []string, probe, asJSON bo
 		problem = errors.Join(problem, all.Probe(ctx, &inv))
 	}
 	if ctx.Err() != nil {
-		return errInterrupted
+		return experiment.ErrInterrupted
 	}
 	if asJSON {
 		err = printJSON(w, inv)

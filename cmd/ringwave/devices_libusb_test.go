@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"ringwave/learner/experiment/experimenttest"
 	"ringwave/radio/boards"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
@@ -139,5 +140,5 @@ func TestDevicesNoPermission(t *testing.T) {
 	if status != 0 || stderr != "" {
 		t.Errorf("status %d, %s", status, stderr)
 	}
-	wantAll(t, stdout, "hackrf:?at=001%2F001", "cannot be opened: "+usb.ErrAccess.Error(), `ATTR{idProduct}=="6089", MODE="0660"`, "udevadm control --reload")
+	experimenttest.WantAll(t, stdout, "hackrf:?at=001%2F001", "cannot be opened: "+usb.ErrAccess.Error(), `ATTR{idProduct}=="6089", MODE="0660"`, "udevadm control --reload")
 }

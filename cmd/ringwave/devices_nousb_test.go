@@ -5,6 +5,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"ringwave/learner/experiment/experimenttest"
 )
 
 // A build without USB lists what it can, and says how to get one with it.
@@ -13,10 +15,10 @@ func TestDevicesThisBuild(t *testing.T) {
 	if status != exitBadInput || strings.Count(stderr, "\n") != 1 {
 		t.Errorf("status %d, %q", status, stderr)
 	}
-	wantAll(t, stdout, "this build has no USB", "CGO_ENABLED=1 go install -tags usb ./cmd/ringwave")
-	wantAll(t, stderr, "this build has no USB")
+	experimenttest.WantAll(t, stdout, "this build has no USB", "CGO_ENABLED=1 go install -tags usb ./cmd/ringwave")
+	experimenttest.WantAll(t, stderr, "this build has no USB")
 	stdout, stderr = mustRun(t, "devices", "rtl_tcp:")
-	wantAll(t, stdout, "rtl_tcp:", "this build has no USB")
+	experimenttest.WantAll(t, stdout, "rtl_tcp:", "this build has no USB")
 	if stderr != "" {
 		t.Errorf("%q", stderr)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/experimenttest"
 	"ringwave/radio"
 	"ringwave/radio/boards"
 	"ringwave/radio/hackrf"
@@ -61,16 +63,6 @@ func lookJSON(t *testing.T, host usb.Host, probe bool, uris ...string) (boards.I
 		t.Fatalf("%v in %s", err, &out)
 	}
 	return inv, err
-}
-
-// wantAll wants each of some pieces in a text.
-func wantAll(t *testing.T, text string, pieces ...string) {
-	t.Helper()
-	for _, p := range pieces {
-		if !strings.Contains(text, p) {
-			t.Errorf("no %q in\n%s", p, text)
-		}
-	}
 }
 
 const (
@@ -158,7 +150,7 @@ func TestDevicesBlocked(t *testing.T) {
 			if err != nil {
 				t.Errorf("a listing fails: %v", err)
 			}
-			wantAll(t, text, c.want...)
+			experimenttest.WantAll(t, text, c.want...)
 			inv, err := lookJSON(t, listing{boards: []usb.Listed{c.board}}, false)
 			if err != nil || len(inv.Devices) != 1 || inv.Devices[0].Opened || (inv.Devices[0].Problem != "") != (len(inv.Devices[0].ToDo) > 0) {
 				t.Errorf("%+v, %v", inv, err)
@@ -167,7 +159,7 @@ func TestDevicesBlocked(t *testing.T) {
 			if radio := inv.Devices[0].URI != ""; radio != intake.IsUserError(err) {
 				t.Errorf("with --probe: %v", err)
 			} else if radio && c.board.Blocked == nil { // what only shows when it is opened
-				wantAll(t, text, "a driver of the kernel holds the board", "modprobe -r")
+				experimenttest.WantAll(t, text, "a driver of the kernel holds the board", "modprobe -r")
 			}
 		})
 	}
@@ -192,7 +184,7 @@ func TestDevicesWithoutUSB(t *testing.T) {
 	if !errors.Is(err, usb.ErrNoUSBBuild) || !intake.IsUserError(err) {
 		t.Errorf("a build without USB: %v", err)
 	}
-	wantAll(t, text, "this build has no USB", "apt-get install gcc libc6-dev pkg-config libusb-1.0-0-dev", "CGO_ENABLED=1 go install -tags usb ./cmd/ringwave")
+	experimenttest.WantAll(t, text, "this build has no USB", "apt-get install gcc libc6-dev pkg-config libusb-1.0-0-dev", "CGO_ENABLED=1 go install -tags usb ./cmd/ringwave")
 	inv, err := lookJSON(t, listing{err: usb.ErrNoUSBBuild}, false, "pluto:192.168.2.1")
 	if err != nil || inv.USB.Listed || len(inv.Devices) != 1 || inv.Devices[0].Driver != "pluto" {
 		t.Errorf("%+v, %v", inv, err)
@@ -216,7 +208,7 @@ func TestDevicesProbe(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	wantAll(t, text, "hackrf:"+oneSerial, "hackrf:"+otherSerial, "rtlsdr:00000001", "never tried on a real board", "--probe opens each")
+	experimenttest.WantAll(t, text, "hackrf:"+oneSerial, "hackrf:"+otherSerial, "rtlsdr:00000001", "never tried on a real board", "--probe opens each")
 	if n := len(one.Transcript()) + len(old.Transcript()); n > 0 {
 		t.Errorf("%d requests without --probe", n)
 	}
@@ -224,7 +216,7 @@ func TestDevicesProbe(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	wantAll(t, text, "firmware 2022.09.1", "revision r10", "clock input: there is a reference clock", "transmit gain txvga: 0 dB (0 dB to 47 dB",
+	experimenttest.WantAll(t, text, "firmware 2022.09.1", "revision r10", "clock input: there is a reference clock", "transmit gain txvga: 0 dB (0 dB to 47 dB",
 		"firmware 2018.01.1", "USB API: 0102", "receive sample rate: 2.048 MHz", "never tried on a real")
 	inv, err := lookJSON(t, host, true)
 	if err != nil || len(inv.Devices) != 3 {
@@ -313,7 +305,7 @@ func TestDevicesNamed(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	wantAll(t, text, "No radio on USB", pluto, nobody, "--probe opens each")
+	experimenttest.WantAll(t, text, "No radio on USB", pluto, nobody, "--probe opens each")
 	inv, err := lookJSON(t, virtual.NewHost(), true, pluto, nobody)
 	if err == nil || len(inv.Devices) != 2 {
 		t.Fatalf("%+v, %v", inv, err)
@@ -341,7 +333,7 @@ func TestDevicesInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out bytes.Buffer
-	if err := devices(ctx, virtual.NewHost(a), nil, true, false, &out); !errors.Is(err, errInterrupted) || out.Len() > 0 {
+	if err := devices(ctx, virtual.NewHost(a), nil, true, false, &out); !errors.Is(err, experiment.ErrInterrupted) || out.Len() > 0 {
 		t.Errorf("%v, %q", err, &out)
 	}
 }

@@ -9,7 +9,9 @@ import (
 	"syscall"
 	"testing"
 
+	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/experiment/uplink"
 )
 
 // A disk that fills in the middle of a run: status 1, one sentence that says so
@@ -22,14 +24,14 @@ func TestFullDisk(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(mount, syscall.MNT_DETACH) })
 	dir := filepath.Join(mount, "run")
-	args := append([]string{"run", loopbackConfig, "--out", dir}, append(slices.Clone(small), "--set", "optimizer.rounds=1500", "--set", "encryption.parameter_set=lean-2048")...)
+	args := append([]string{"run", experimenttest.LoopbackConfig, "--out", dir}, append(slices.Clone(small), "--set", "optimizer.rounds=1500", "--set", "encryption.parameter_set=lean-2048")...)
 	status, _, stderr := run(t, args...)
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	last := lines[len(lines)-1]
 	if status != exitFailure || !strings.Contains(last, "no space left") || !strings.Contains(last, "--resume") {
 		t.Fatalf("status %d, last line %q", status, last)
 	}
-	data := readFile(t, dir, runfolder.MetricsName)
+	data := experimenttest.ReadFile(t, dir, runfolder.MetricsName)
 	if data[len(data)-1] != '\n' {
 		t.Error("metrics.csv ends in half a line")
 	}
@@ -49,7 +51,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(mount, "ballast"), make([]byte, 1<<26), 0o644); err == nil {
 		t.Fatal("64 MB fitted into what is left of 64 MB")
 	}
-	status, _, stderr = run(t, append([]string{"run", loopbackConfig, "--out", full}, small...)...)
+	status, _, stderr = run(t, append([]string{"run", experimenttest.LoopbackConfig, "--out", full}, small...)...)
 	if status != exitFailure || !strings.Contains(stderr, "no space left") {
 		t.Errorf("status %d: %s", status, stderr)
 	}
@@ -74,7 +76,7 @@ func TestFullDiskWhileRecording(t *testing.T) {
 		t.Fatalf("status %d, last line %q", status, last)
 	}
 	// What is there is whole: each recording, and a line of metrics.csv for it.
-	entries, err := os.ReadDir(filepath.Join(dir, iqName))
+	entries, err := os.ReadDir(filepath.Join(dir, uplink.IQFolder))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +95,7 @@ func TestFullDiskWhileRecording(t *testing.T) {
 	mustRun(t, "replay", dir)
 	roomy := filepath.Join(t.TempDir(), "roomy")
 	mustRun(t, recorded("ci16_le", roomy, "--set", "optimizer.rounds=8")...)
-	if !bytes.Equal(readFile(t, dir, runfolder.MetricsName), readFile(t, roomy, runfolder.MetricsName)) {
+	if !bytes.Equal(experimenttest.ReadFile(t, dir, runfolder.MetricsName), experimenttest.ReadFile(t, roomy, runfolder.MetricsName)) {
 		t.Error("metrics.csv is another than that of a run that was never short of room")
 	}
 }

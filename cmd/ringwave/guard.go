@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
-	"ringwave/radio"
 	"ringwave/radio/boards"
 	"ringwave/radio/guard"
 )
@@ -33,14 +31,6 @@ it over standard input and output, and switch them off when it ends or stands st
 			return guard.Serve(cmd.InOrStdin(), cmd.OutOrStdout(), all.OpenSwitch, cmd.ErrOrStderr())
 		},
 	}
-}
-
-// lostGuard puts first of an error that the guard was lost, if it was.
-func lostGuard(guarded func() error, err error) error {
-	if err == nil || guarded == nil || guarded() == nil || errors.Is(err, radio.ErrGuard) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", guarded(), err)
 }
 
 // startGuard starts the guard of boards that send, in another process. It ends after ctx,

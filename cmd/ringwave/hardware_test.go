@@ -2,24 +2,17 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"ringwave/crypto/keystream"
-	"ringwave/crypto/xmkckks"
-	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/runfolder"
-	"ringwave/phy/channel"
-	"ringwave/phy/modem"
-	"ringwave/radio"
 )
 
 // quick makes a waveform config a matter of moments.
@@ -42,107 +35,12 @@ func metricsOf(t *testing.T, dir string) []runfolder.Row {
 	return rows
 }
 
-// How often plan says that a round is read at once is how often a run reads one;
-// and its misfits and dropped devices are the run's. The bound is three deviations
-// of the difference of both counts, one trial added to either side of each.
-func TestPlanPredictsWhatIsRead(t *testing.T) {
-	noData(t)
-	long := os.Getenv("RINGWAVE_LONG") != ""
-	for _, c := range []struct {
-		name, config string
-		more         []string
-		long         bool
-	}{
-		{"N=2, 8 bits, 40 dB", "waveform-8bit.toml", nil, false},
-		{"N=3, 40 dB", "waveform-mnist.toml", nil, true},
-		{"N=2, sigma 1, 40 dB", "waveform-mnist.toml", []string{"devices.count=2", "channel.std=1"}, true},
-		{"N=2, sigma 1, one is enough", "waveform-mnist.toml", []string{"devices.count=2", "channel.std=1", "devices.minimum=1"}, true},
-		{"N=3, 8 bits, 34 dB", "waveform-8bit.toml", []string{"devices.count=3", "link.snr_db=34"}, true},
-		{"N=3, 8 bits, 28 dB", "waveform-8bit.toml", []string{"devices.count=3", "link.snr_db=28", "encryption.attempts_per_round=1"}, false},
-	} {
-		if c.long && !long {
-			continue
-		}
-		t.Run(c.name, func(t *testing.T) {
-			rounds := 40
-			if long {
-				rounds = 400
-			}
-			s, rows := rowsOf(t, c.config, rounds, c.more...)
-			layout, err := roundLayout(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			g, err := planGroup(t.Context(), s, groupSize(s.cfg), layout)
-			if err != nil {
-				t.Fatal(err)
-			}
-			read, zeros := 0.0, 0.0
-			var misfits []float64
-			for _, r := range rows {
-				if r.Attempts == 1 && !r.Skipped {
-					read++
-					zeros += r.Link.ZeroGains
-					misfits = append(misfits, r.Link.Misfit)
-				}
-			}
-			slices.Sort(misfits)
-			n, m := float64(rounds), float64(g.trials)
-			share := (read + g.Reads*m + 1) / (n + m + 2)
-			bound := 3 * math.Sqrt(share*(1-share)*(1/n+1/m))
-			t.Logf("read at once: %.3f of %d rounds, planned %.3f; misfit %.4f, planned %.4f; dropped %.3f, planned %.3f",
-				read/n, rounds, g.Reads, misfits[len(misfits)/2], g.Misfit, zeros/read, g.ZeroGains)
-			if math.Abs(read/n-g.Reads) > bound {
-				t.Errorf("%.3f of rounds were read at once, planned are %.3f: allowed is %.3f either way", read/n, g.Reads, bound)
-			}
-			// The median of n values lies within 1.25 s/sqrt(n) of its own, s their
-			// deviation: about as large as the median here.
-			if d := 4 * g.Misfit * math.Sqrt(1/n+1/m); math.Abs(misfits[len(misfits)/2]-g.Misfit) > d+0.003 {
-				t.Errorf("the median misfit is %.4f, planned %.4f", misfits[len(misfits)/2], g.Misfit)
-			}
-			if d := 4 * math.Sqrt((g.ZeroGains+0.02)*(1/n+1/m)); math.Abs(zeros/read-g.ZeroGains) > d {
-				t.Errorf("%.3f devices a round are dropped, planned %.3f", zeros/read, g.ZeroGains)
-			}
-		})
-	}
-}
-
-// rowsOf runs rounds of a quick config without a run folder.
-func rowsOf(t *testing.T, name string, rounds int, more ...string) (*session, []runfolder.Row) {
-	t.Helper()
-	set := []string{"task.dataset=strokes", "task.strokes_train=600", "task.strokes_test=300",
-		"encryption.parameter_set=demo-1024", "encryption.delta_max=1", "link.max_alpha=16", fmt.Sprintf("optimizer.rounds=%d", rounds)}
-	c, err := config.Load("../../hw-configs/"+name, append(set, more...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.assemble(xmkckks.NewLedger(sharesPerKey(c)), 0, 1); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.protocol.close() })
-	var rows []runfolder.Row
-	for !s.trainer.Done() {
-		record, err := s.trainer.Step(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		line := row(record)
-		line.Link = s.protocol.link.report()
-		rows = append(rows, line)
-	}
-	return s, rows
-}
-
 // Aligned devices: ten of quite different means are read at the first attempt, and
 // M means what it does without encryption: sum (h_i/mu_i) Delta f_i, as the plain
 // aggregator of the same seed has it, but for the fluctuations of 2 % that rounding
 // takes away.
 func TestAlignedRun(t *testing.T) {
-	noData(t)
+	experimenttest.NoData(t)
 	rounds := 15
 	if os.Getenv("RINGWAVE_LONG") != "" {
 		rounds = 400
@@ -174,45 +72,14 @@ func TestAlignedRun(t *testing.T) {
 	}
 }
 
-// The flat tops of the largest digit take the largest code, of either sign, and no
-// sample is clipped: a converter that had no opposite of a code would add an even
-// distortion that no averaging removes.
-func TestTransmitConverterIsDrivenEvenly(t *testing.T) {
-	for _, base := range []int{3, 5} {
-		c := config.Default()
-		c.Devices.Count, c.Devices.ConverterBits, c.Link.Base = 1, 8, base
-		m := modemConfig(c.Link)
-		peak := float32(base-1) / 2
-		modulator, err := modem.NewModulator(m, modem.Drive{Peak: peak, Amplitude: transmitAmplitude(c)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		digits := []float32{peak, -peak, 0, peak, -peak, 0, 0, 0, 0, 0}
-		samples := make([]complex64, len(digits)*m.SamplesPerSymbol)
-		modulator.Modulate(samples, digits)
-		path, err := channel.NewPath(impairments(c, 0), keystream.FromInteger(1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		path.Apply(samples, samples)
-		least, most := float32(0), float32(0)
-		for _, x := range samples {
-			least, most = min(least, real(x)), max(most, real(x))
-		}
-		if most != 127.0/128 || least != -most {
-			t.Errorf("base %d: samples from %v to %v", base, least, most)
-		}
-	}
-}
-
 // A recording of 16 bits holds the codes of an 8-bit converter and rounds nothing
 // more: the run is, to the byte, the one that is not recorded, and replays.
 func TestRecordingBehindAConverter(t *testing.T) {
-	noData(t)
+	experimenttest.NoData(t)
 	with, without := filepath.Join(t.TempDir(), "with"), filepath.Join(t.TempDir(), "without")
 	mustRun(t, quick("waveform-8bit.toml", with, 3, "link.record=ci16_le")...)
 	mustRun(t, quick("waveform-8bit.toml", without, 3)...)
-	if !bytes.Equal(readFile(t, with, runfolder.MetricsName), readFile(t, without, runfolder.MetricsName)) {
+	if !bytes.Equal(experimenttest.ReadFile(t, with, runfolder.MetricsName), experimenttest.ReadFile(t, without, runfolder.MetricsName)) {
 		t.Error("recording changed the run")
 	}
 	if stdout, _ := mustRun(t, "replay", with); !strings.Contains(stdout, "agree") {
@@ -222,101 +89,30 @@ func TestRecordingBehindAConverter(t *testing.T) {
 
 // A receiver that clips says so in the log.
 func TestClippingIsLogged(t *testing.T) {
-	noData(t)
+	experimenttest.NoData(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	status, _, stderr := run(t, quick("waveform-8bit.toml", dir, 2, "link.receiver_full_scale=0.8", "encryption.attempts_per_round=1")...)
 	if status != exitUnusable {
 		t.Errorf("of a run of which no round is read the status is %d\n%s", status, stderr)
 	}
-	if log := string(readFile(t, dir, runfolder.LogName)); !strings.Contains(log, "the receiver clipped") {
+	if log := string(experimenttest.ReadFile(t, dir, runfolder.LogName)); !strings.Contains(log, "the receiver clipped") {
 		t.Errorf("no word of clipping in\n%s", log)
-	}
-}
-
-// All the hardware of a configuration has its effect, and small faults are
-// survived: with the coarsest of these converters 2 rounds in 100 are skipped.
-func TestImpairedBench(t *testing.T) {
-	noData(t)
-	_, ideal := rowsOf(t, "waveform-mnist.toml", 3)
-	for _, fault := range []string{
-		"devices.carrier_offset_hz=0.01", "devices.carrier_offset_per_device_hz=[0.01, 0.0, -0.01]",
-		// Not iq_gain_db: symbols are real, and a quadrature of 0 has no gain.
-		"devices.linewidth_hz=1e-4", "devices.iq_phase_rad=0.01",
-		"devices.dc_offset=1e-4", "devices.converter_bits=10", "devices.converter_bits_per_device=[10, 12, 8]",
-		"link.receiver_converter_bits=12", "link.receiver_iq_gain_db=0.1", "link.receiver_iq_phase_rad=0.01", "link.receiver_dc_offset=1e-4",
-	} {
-		_, rows := rowsOf(t, "waveform-mnist.toml", 3, fault)
-		if rows[0].Link.Quality == ideal[0].Link.Quality {
-			t.Errorf("%s changes nothing", fault)
-		}
-		skipped := 0
-		for _, r := range rows {
-			if r.Skipped {
-				skipped++
-			}
-		}
-		if skipped > 1 {
-			t.Errorf("%s: %d of 3 rounds were skipped", fault, skipped)
-		}
-	}
-}
-
-// jumpClock is a clock that reaches what is waited for at once.
-type jumpClock struct{ now time.Duration }
-
-func (c *jumpClock) Now() time.Duration { return c.now }
-func (c *jumpClock) Wait(_ context.Context, t time.Duration, _ <-chan struct{}) {
-	c.now = t
-}
-
-// silence is a receiver of zeros.
-type silence struct {
-	radio.Receiver
-	at radio.SampleIndex
-}
-
-func (s *silence) Read(_ context.Context, dst []complex64) (int, radio.Meta, error) {
-	meta := radio.Meta{First: s.at}
-	s.at += radio.SampleIndex(len(dst))
-	return len(dst), meta, nil
-}
-
-// In real time a transmission takes as long as its samples, and the time between
-// transmissions comes on top.
-func TestPaced(t *testing.T) {
-	clock := &jumpClock{}
-	from := &silence{}
-	p := &paced{from: from, clock: clock, rate: 1000}
-	rx := p.receiver()
-	buffer := make([]complex64, 250)
-	for range 2 {
-		began := clock.now
-		p.begin(from.at)
-		for range 4 {
-			if _, _, err := rx.Read(t.Context(), buffer); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if took := clock.now - began; took != time.Second {
-			t.Errorf("1000 samples at 1 kHz took %v", took)
-		}
-		clock.now += time.Minute
 	}
 }
 
 // Real time changes nothing but the time.
 func TestRealTimeGivesTheSameBytes(t *testing.T) {
-	noData(t)
+	experimenttest.NoData(t)
 	paced, free := filepath.Join(t.TempDir(), "paced"), filepath.Join(t.TempDir(), "free")
 	mustRun(t, quick("waveform-8bit.toml", paced, 1, "link.real_time=true")...)
 	mustRun(t, quick("waveform-8bit.toml", free, 1)...)
-	if !bytes.Equal(readFile(t, paced, runfolder.MetricsName), readFile(t, free, runfolder.MetricsName)) {
+	if !bytes.Equal(experimenttest.ReadFile(t, paced, runfolder.MetricsName), experimenttest.ReadFile(t, free, runfolder.MetricsName)) {
 		t.Error("metrics.csv differs")
 	}
 }
 
 func TestWaveformRefusals(t *testing.T) {
-	noData(t)
+	experimenttest.NoData(t)
 	for _, c := range []struct {
 		name, config string
 		more         []string
@@ -352,7 +148,7 @@ func TestCoherenceAgainstTheWaveform(t *testing.T) {
 		args = append(args, "--set", set)
 	}
 	stdout, _ := mustRun(t, args...)
-	var p plan
+	var p experiment.Plan
 	if err := json.Unmarshal([]byte(stdout), &p); err != nil {
 		t.Fatal(err)
 	}

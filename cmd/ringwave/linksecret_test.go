@@ -7,6 +7,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"ringwave/learner/experiment/experimenttest"
+	"ringwave/learner/experiment/uplink"
 )
 
 // Where randomness is the system's, patterns and check weights come from a secret of the
@@ -15,23 +18,23 @@ import (
 func TestLinkSecret(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	mustRun(t, recorded("ci16_le", dir, "--set", "encryption.randomness=system")...)
-	path := filepath.Join(dir, linkSecretName)
+	path := filepath.Join(dir, uplink.LinkSecretName)
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 || info.Size() != 65 {
 		t.Fatalf("%v, %v", info, err)
 	}
-	own := readFile(t, path)
+	own := experimenttest.ReadFile(t, path)
 	if stdout, _ := mustRun(t, "replay", dir); strings.Contains(stdout, "(0 were read") {
 		t.Errorf("replay says %s", stdout)
 	}
 
 	other := filepath.Join(t.TempDir(), "run")
 	oneRound(t, other)
-	if bytes.Equal(own, readFile(t, other, linkSecretName)) {
+	if bytes.Equal(own, experimenttest.ReadFile(t, other, uplink.LinkSecretName)) {
 		t.Error("two runs have the same secret")
 	}
 	// With another secret no transmission can be read.
-	if err := os.WriteFile(path, readFile(t, other, linkSecretName), 0o600); err != nil {
+	if err := os.WriteFile(path, experimenttest.ReadFile(t, other, uplink.LinkSecretName), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if status, stdout, _ := run(t, "replay", dir, "--json"); status != 1 || strings.Count(stdout, `"elements"`) != strings.Count(stdout, `"agrees": false`) {
@@ -41,7 +44,7 @@ func TestLinkSecret(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if status, _, stderr := run(t, "replay", dir); status != 2 || !strings.Contains(stderr, linkSecretName) || !strings.Contains(stderr, "64 hexadecimal digits") {
+		if status, _, stderr := run(t, "replay", dir); status != 2 || !strings.Contains(stderr, uplink.LinkSecretName) || !strings.Contains(stderr, "64 hexadecimal digits") {
 			t.Errorf("%s: status %d, %s", name, status, stderr)
 		}
 	}
@@ -49,14 +52,14 @@ func TestLinkSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"replay", dir}, {"run", "--resume", dir}} {
-		if status, _, stderr := run(t, args...); status != 2 || !strings.Contains(stderr, linkSecretName+" is missing") {
+		if status, _, stderr := run(t, args...); status != 2 || !strings.Contains(stderr, uplink.LinkSecretName+" is missing") {
 			t.Errorf("%v without the secret: status %d, %s", args, status, stderr)
 		}
 	}
 
 	seeded := filepath.Join(t.TempDir(), "run")
 	mustRun(t, recorded("ci16_le", seeded, "--set", "optimizer.rounds=1")...)
-	if _, err := os.Stat(filepath.Join(seeded, linkSecretName)); err == nil {
+	if _, err := os.Stat(filepath.Join(seeded, uplink.LinkSecretName)); err == nil {
 		t.Error("a run from a seed keeps a secret")
 	}
 }
@@ -74,23 +77,23 @@ func oneRound(t *testing.T, dir string) {
 // Recordings of the first frame format need no file: their secret was the seed's, with
 // keys from the system too. A recording of today that says to be one is void throughout.
 func TestFirstFormatNeedsNoSecret(t *testing.T) {
-	noData(t)
+	experimenttest.NoData(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	oneRound(t, dir)
 	meta := filepath.Join(dir, "iq", "round-000001.sigmf-meta")
 	format := regexp.MustCompile(`"ringwave:frame_format": *2,`)
-	text := readFile(t, meta)
+	text := experimenttest.ReadFile(t, meta)
 	if !format.Match(text) {
 		t.Fatalf("no frame format in %s", text)
 	}
 	if err := os.WriteFile(meta, format.ReplaceAll(text, nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(dir, linkSecretName)); err != nil {
+	if err := os.Remove(filepath.Join(dir, uplink.LinkSecretName)); err != nil {
 		t.Fatal(err)
 	}
 	status, stdout, stderr := run(t, "replay", dir)
-	if status != 1 || !strings.Contains(stdout, "b of the attempt was not read") || strings.Contains(stderr, linkSecretName) {
+	if status != 1 || !strings.Contains(stdout, "b of the attempt was not read") || strings.Contains(stderr, uplink.LinkSecretName) {
 		t.Errorf("status %d, %s%s", status, stdout, stderr)
 	}
 }

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,9 +11,10 @@ import (
 	"os/signal"
 	"syscall"
 
-	"ringwave/radio/intake"
-
 	"github.com/spf13/cobra"
+
+	"ringwave/learner/experiment"
+	"ringwave/radio/intake"
 )
 
 // The exit statuses.
@@ -23,14 +25,11 @@ const (
 	exitInterrupted = 130 // stopped by Ctrl-C, SIGTERM or SIGHUP, to be resumed
 )
 
-// errInterrupted says that a run was stopped cleanly.
-var errInterrupted = errors.New("interrupted")
-
 // asInterrupted returns errInterrupted for the error with which a package says that ctx
 // has ended, and other errors as they are.
 func asInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return errInterrupted
+		return experiment.ErrInterrupted
 	}
 	return err
 }
@@ -65,11 +64,11 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	var spoilt *Unusable
+	var spoilt *experiment.Unusable
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errInterrupted):
+	case errors.Is(err, experiment.ErrInterrupted):
 		return exitInterrupted
 	case errors.As(err, &spoilt):
 		fmt.Fprintln(stderr, "ringwave:", err)
@@ -116,4 +115,14 @@ func exactly(n int, names string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// printJSON writes v as indented JSON.
+func printJSON(w interface{ Write([]byte) (int, error) }, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(data, '\n'))
+	return err
 }

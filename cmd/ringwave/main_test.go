@@ -20,8 +20,9 @@ import (
 	"testing"
 
 	"ringwave/crypto/xmkckks"
-	"ringwave/learner"
+	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/compare"
+	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/runfolder"
 )
 
@@ -69,8 +70,6 @@ func killSelf(path string, at int64) {
 	}
 }
 
-const loopbackConfig = "../../hw-configs/loopback.toml"
-
 // small makes any config a matter of moments.
 var small = []string{"--set", "task.dataset=strokes", "--set", "task.strokes_train=600", "--set", "task.strokes_test=300",
 	"--set", "optimizer.rounds=60", "--set", "optimizer.checkpoint_every_rounds=7"}
@@ -93,15 +92,6 @@ func mustRun(t *testing.T, args ...string) (stdout, stderr string) {
 	return stdout, stderr
 }
 
-func readFile(t *testing.T, path ...string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(path...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
 func summaryOf(t *testing.T, dir string) runfolder.Summary {
 	t.Helper()
 	s, err := runfolder.ReadSummary(filepath.Join(dir, runfolder.SummaryName))
@@ -111,17 +101,10 @@ func summaryOf(t *testing.T, dir string) runfolder.Summary {
 	return s
 }
 
-// noData hides every data set that this machine may have.
-func noData(t *testing.T) {
-	t.Setenv("RINGWAVE_DATA", "")
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	t.Setenv("HOME", t.TempDir())
-}
-
 func TestFirstRunWithoutData(t *testing.T) {
-	noData(t)
+	experimenttest.NoData(t)
 	dir := filepath.Join(t.TempDir(), "run")
-	stdout, stderr := mustRun(t, "run", loopbackConfig, "--out", dir)
+	stdout, stderr := mustRun(t, "run", experimenttest.LoopbackConfig, "--out", dir)
 	if !strings.Contains(stderr, "NOT FOUND") || !strings.Contains(stderr, "ringwave data fetch mnist") || !strings.Contains(stderr, "train-images") {
 		t.Errorf("the fallback is not said loudly:\n%s", stderr)
 	}
@@ -144,7 +127,7 @@ func TestFirstRunWithoutData(t *testing.T) {
 	}
 	// Keys that other programs read.
 	var keys map[string]any
-	if err := json.Unmarshal(readFile(t, dir, runfolder.SummaryName), &keys); err != nil {
+	if err := json.Unmarshal(experimenttest.ReadFile(t, dir, runfolder.SummaryName), &keys); err != nil {
 		t.Fatal(err)
 	}
 	for _, k := range []string{"dataset", "fallback_used", "model", "aggregator", "parameter_set", "seed", "rounds", "rounds_repeated", "rounds_skipped", "train_loss", "test_accuracy", "seconds", "uplink_bits_per_round"} {
@@ -152,7 +135,7 @@ func TestFirstRunWithoutData(t *testing.T) {
 			t.Errorf("summary.json lacks %s", k)
 		}
 	}
-	header, _, _ := strings.Cut(string(readFile(t, dir, runfolder.MetricsName)), "\n")
+	header, _, _ := strings.Cut(string(experimenttest.ReadFile(t, dir, runfolder.MetricsName)), "\n")
 	if !strings.HasPrefix(header, "round,train_loss,test_accuracy,m,m_ideal,eps,eps_std_predicted,attempts") {
 		t.Errorf("metrics.csv begins with %q", header)
 	}
@@ -178,16 +161,16 @@ func TestSameBytesOnOneAndTwoCores(t *testing.T) {
 	for _, procs := range []int{1, 2} {
 		before := runtime.GOMAXPROCS(procs)
 		dir := filepath.Join(t.TempDir(), "run")
-		mustRun(t, append([]string{"run", loopbackConfig, "--out", dir}, small...)...)
+		mustRun(t, append([]string{"run", experimenttest.LoopbackConfig, "--out", dir}, small...)...)
 		runtime.GOMAXPROCS(before)
-		metrics = append(metrics, readFile(t, dir, runfolder.MetricsName))
+		metrics = append(metrics, experimenttest.ReadFile(t, dir, runfolder.MetricsName))
 	}
 	if !bytes.Equal(metrics[0], metrics[1]) {
 		t.Error("metrics.csv differs between GOMAXPROCS 1 and 2")
 	}
 	dir := filepath.Join(t.TempDir(), "run")
-	mustRun(t, append([]string{"run", loopbackConfig, "--seed", "2", "--out", dir}, small...)...)
-	if bytes.Equal(metrics[0], readFile(t, dir, runfolder.MetricsName)) {
+	mustRun(t, append([]string{"run", experimenttest.LoopbackConfig, "--seed", "2", "--out", dir}, small...)...)
+	if bytes.Equal(metrics[0], experimenttest.ReadFile(t, dir, runfolder.MetricsName)) {
 		t.Error("another seed gives the same metrics.csv")
 	}
 }
@@ -212,8 +195,8 @@ func TestKilledTenTimesAndResumed(t *testing.T) {
 		"--set", "channel.drift=after-ciphertext", "--set", "channel.drift_std=0.1", "--set", "channel.drift_probability=0.6",
 		"--set", "optimizer.rounds=120")
 	whole := filepath.Join(t.TempDir(), "whole")
-	mustRun(t, append([]string{"run", loopbackConfig, "--out", whole}, args...)...)
-	want := readFile(t, whole, runfolder.MetricsName)
+	mustRun(t, append([]string{"run", experimenttest.LoopbackConfig, "--out", whole}, args...)...)
+	want := experimenttest.ReadFile(t, whole, runfolder.MetricsName)
 	reference := summaryOf(t, whole)
 	if reference.RoundsRepeated == 0 || reference.RoundsSkipped == 0 {
 		t.Fatalf("the run has %d repeated and %d skipped rounds: it tries too little", reference.RoundsRepeated, reference.RoundsSkipped)
@@ -228,12 +211,12 @@ func TestKilledTenTimesAndResumed(t *testing.T) {
 	}
 	slices.Sort(moments)
 	dir := filepath.Join(t.TempDir(), "killed")
-	killed(t, dir, moments[0], append([]string{"run", loopbackConfig, "--out", dir}, args...)...)
+	killed(t, dir, moments[0], append([]string{"run", experimenttest.LoopbackConfig, "--out", dir}, args...)...)
 	for _, at := range moments[1:] {
 		killed(t, dir, at, "run", "--resume", dir)
 	}
 	mustRun(t, "run", "--resume", dir)
-	if !bytes.Equal(readFile(t, dir, runfolder.MetricsName), want) {
+	if !bytes.Equal(experimenttest.ReadFile(t, dir, runfolder.MetricsName), want) {
 		t.Error("metrics.csv differs from that of the uninterrupted run")
 	}
 	got := summaryOf(t, dir)
@@ -251,7 +234,7 @@ func TestKilledTenTimesAndResumed(t *testing.T) {
 // magic, sorted.
 func journalRecords(t *testing.T, dir string) []string {
 	t.Helper()
-	data := readFile(t, dir, journalName)[8:]
+	data := experimenttest.ReadFile(t, dir, experiment.JournalName)[8:]
 	var records []string
 	for len(data) >= 40 {
 		records, data = append(records, string(data[:40])), data[40:]
@@ -280,18 +263,18 @@ func TestInterruptAndResume(t *testing.T) {
 	defer cancel()
 	go cancelAfter(filepath.Join(dir, runfolder.MetricsName), 3000, cancel)
 	var out, errs bytes.Buffer
-	status := execute(ctx, append([]string{"run", loopbackConfig, "--out", dir}, args...), &out, &errs)
+	status := execute(ctx, append([]string{"run", experimenttest.LoopbackConfig, "--out", dir}, args...), &out, &errs)
 	if status != exitInterrupted || !strings.Contains(errs.String(), "ringwave run --resume "+dir) {
 		t.Fatalf("status %d\n%s", status, errs.String())
 	}
-	stopped := bytes.Count(readFile(t, dir, runfolder.MetricsName), []byte("\n")) - 1
+	stopped := bytes.Count(experimenttest.ReadFile(t, dir, runfolder.MetricsName), []byte("\n")) - 1
 	_, stderr := mustRun(t, "run", "--resume", dir)
 	if strings.Contains(stderr, "round 1 of") {
 		t.Error("the resumed run began anew")
 	}
 	whole := filepath.Join(t.TempDir(), "whole")
-	mustRun(t, append([]string{"run", loopbackConfig, "--out", whole}, args...)...)
-	if !bytes.Equal(readFile(t, dir, runfolder.MetricsName), readFile(t, whole, runfolder.MetricsName)) {
+	mustRun(t, append([]string{"run", experimenttest.LoopbackConfig, "--out", whole}, args...)...)
+	if !bytes.Equal(experimenttest.ReadFile(t, dir, runfolder.MetricsName), experimenttest.ReadFile(t, whole, runfolder.MetricsName)) {
 		t.Errorf("stopped after %d rounds and resumed, metrics.csv differs from an uninterrupted run's", stopped)
 	}
 	// A run that has ended can be asked to go on: it only writes its result again.
@@ -305,7 +288,7 @@ func TestSystemRandomness(t *testing.T) {
 	var rows [2][]runfolder.Row
 	for i := range rows {
 		dir := filepath.Join(t.TempDir(), "run")
-		_, stderr := mustRun(t, append([]string{"run", loopbackConfig, "--out", dir}, args...)...)
+		_, stderr := mustRun(t, append([]string{"run", experimenttest.LoopbackConfig, "--out", dir}, args...)...)
 		if !strings.Contains(stderr, "system's generator") {
 			t.Errorf("the output does not say where the keys come from:\n%s", stderr)
 		}
@@ -318,7 +301,7 @@ func TestSystemRandomness(t *testing.T) {
 		t.Errorf("first rounds %+v and %+v", rows[0][0], rows[1][0])
 	}
 	dir := filepath.Join(t.TempDir(), "killed")
-	killed(t, dir, 3000, append([]string{"run", loopbackConfig, "--out", dir}, args...)...)
+	killed(t, dir, 3000, append([]string{"run", experimenttest.LoopbackConfig, "--out", dir}, args...)...)
 	mustRun(t, "run", "--resume", dir)
 	if s := summaryOf(t, dir); s.KeyEpochs != 2 || s.RoundsCompleted != 60 {
 		t.Errorf("%d key epochs and %d rounds after resuming", s.KeyEpochs, s.RoundsCompleted)
@@ -354,7 +337,7 @@ func TestWaveform(t *testing.T) {
 	cut := filepath.Join(t.TempDir(), "killed")
 	killed(t, cut, 1200, append(args, "--out", cut)...)
 	mustRun(t, "run", "--resume", cut)
-	if a, b := readFile(t, dir, runfolder.MetricsName), readFile(t, cut, runfolder.MetricsName); !bytes.Equal(a, b) {
+	if a, b := experimenttest.ReadFile(t, dir, runfolder.MetricsName), experimenttest.ReadFile(t, cut, runfolder.MetricsName); !bytes.Equal(a, b) {
 		t.Errorf("resumed, metrics.csv is\n%s, want\n%s", b, a)
 	}
 	groups := filepath.Join(t.TempDir(), "groups")
@@ -364,7 +347,7 @@ func TestWaveform(t *testing.T) {
 
 func TestContinuousGainsNeverTouchTheModel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	status, stdout, stderr := run(t, append([]string{"run", loopbackConfig, "--out", dir, "--set", "channel.gains=continuous", "--set", "encryption.attempts_per_round=2",
+	status, stdout, stderr := run(t, append([]string{"run", experimenttest.LoopbackConfig, "--out", dir, "--set", "channel.gains=continuous", "--set", "encryption.attempts_per_round=2",
 		"--set", "encryption.parameter_set=demo-1024", "--set", "encryption.delta_max=1", "--set", "channel.gain_lattice_bits=1"}, append(slices.Clone(small), "--set", "optimizer.rounds=12")...)...)
 	s := summaryOf(t, dir)
 	if s.RoundsSkipped != 12 || math.Abs(float64(s.TrainLoss)-math.Ln2) > 1e-12 {
@@ -377,7 +360,7 @@ func TestContinuousGainsNeverTouchTheModel(t *testing.T) {
 	if strings.Count(stderr, "WARNING: none of the first 10 rounds was read") != 1 {
 		t.Errorf("the run does not warn once:\n%s", stderr)
 	}
-	if log := string(readFile(t, dir, runfolder.LogName)); strings.Count(log, "linear check") != 24 {
+	if log := string(experimenttest.ReadFile(t, dir, runfolder.LogName)); strings.Count(log, "linear check") != 24 {
 		t.Errorf("the log does not name the check that failed, twice a round:\n%s", log)
 	}
 }
@@ -414,9 +397,9 @@ func TestSets(t *testing.T) {
 }
 
 func TestPlanAndCompare(t *testing.T) {
-	noData(t)
-	stdout, _ := mustRun(t, "plan", loopbackConfig, "--json")
-	var p plan
+	experimenttest.NoData(t)
+	stdout, _ := mustRun(t, "plan", experimenttest.LoopbackConfig, "--json")
+	var p experiment.Plan
 	if err := json.Unmarshal([]byte(stdout), &p); err != nil {
 		t.Fatal(err)
 	}
@@ -432,11 +415,11 @@ func TestPlanAndCompare(t *testing.T) {
 	var dirs []string
 	for seed := range 3 {
 		dir := filepath.Join(t.TempDir(), "run")
-		mustRun(t, append([]string{"run", loopbackConfig, "--out", dir, "--seed", strconv.Itoa(seed)}, small...)...)
+		mustRun(t, append([]string{"run", experimenttest.LoopbackConfig, "--out", dir, "--seed", strconv.Itoa(seed)}, small...)...)
 		dirs = append(dirs, dir)
 	}
 	other := filepath.Join(t.TempDir(), "run")
-	mustRun(t, append([]string{"run", loopbackConfig, "--out", other, "--set", "experiment.aggregator=none"}, small...)...)
+	mustRun(t, append([]string{"run", experimenttest.LoopbackConfig, "--out", other, "--set", "experiment.aggregator=none"}, small...)...)
 	out := filepath.Join(t.TempDir(), "comparison")
 	stdout, _ = mustRun(t, append([]string{"compare", "--json", "--out", out}, append(dirs, other)...)...)
 	var table []compare.Line
@@ -463,10 +446,10 @@ func TestPlanAndCompare(t *testing.T) {
 // A command line that cannot be served: one sentence, the given status, and
 // nothing left behind.
 func TestBadInput(t *testing.T) {
-	noData(t)
+	experimenttest.NoData(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	ran := filepath.Join(t.TempDir(), "ran")
-	mustRun(t, append([]string{"run", loopbackConfig, "--out", ran}, small...)...)
+	mustRun(t, append([]string{"run", experimenttest.LoopbackConfig, "--out", ran}, small...)...)
 	broken := func(name string, change func(path string)) string {
 		copyDir := filepath.Join(t.TempDir(), name)
 		if err := os.CopyFS(copyDir, os.DirFS(ran)); err != nil {
@@ -481,11 +464,11 @@ func TestBadInput(t *testing.T) {
 		}
 	}
 	otherConfig := broken("config", func(d string) {
-		text := string(readFile(t, d, runfolder.ConfigName))
+		text := string(experimenttest.ReadFile(t, d, runfolder.ConfigName))
 		write(filepath.Join(d, runfolder.ConfigName), strings.Replace(text, "std = 0.3", "std = 0.4", 1))
 	})
 	cutCheckpoint := broken("checkpoint", func(d string) {
-		text := string(readFile(t, d, runfolder.CheckpointName))
+		text := string(experimenttest.ReadFile(t, d, runfolder.CheckpointName))
 		write(filepath.Join(d, runfolder.CheckpointName), text[:len(text)/2])
 	})
 	noCheckpoint := broken("none", func(d string) { _ = os.Remove(filepath.Join(d, runfolder.CheckpointName)) })
@@ -500,23 +483,23 @@ func TestBadInput(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{"unknown key", []string{"run", loopbackConfig, "--out", dir, "--set", "channel.sdt=1"}, []string{"channel.sdt", "channel.std"}},
-		{"N = 0", []string{"run", loopbackConfig, "--out", dir, "--set", "devices.count=0"}, []string{"devices.count is 0"}},
-		{"n", []string{"run", loopbackConfig, "--out", dir, "--set", "encryption.n=1000"}, []string{"encryption.n is 1000"}},
-		{"q too large", []string{"run", loopbackConfig, "--out", dir, "--set", "encryption.n=2048"}, []string{"q is too large for n"}},
-		{"Lambda", []string{"run", loopbackConfig, "--out", dir, "--set", "encryption.log2_lambda=96"}, []string{"Lambda", "q/2"}},
-		{"Lambda, plan", []string{"plan", loopbackConfig, "--set", "encryption.log2_lambda=96"}, []string{"Lambda", "q/2"}},
-		{"ring noise", []string{"run", loopbackConfig, "--out", dir, "--set", "link.noise_std=1e15", "--set", "encryption.parameter_set=lean-2048"}, []string{"noise"}},
-		{"sigma", []string{"run", loopbackConfig, "--out", dir, "--set", "channel.std=-1"}, []string{"channel.std"}},
-		{"set", []string{"run", loopbackConfig, "--out", dir, "--set", "encryption.parameter_set=tiny"}, []string{"tiny", "lean-2048"}},
-		{"no data", []string{"run", loopbackConfig, "--out", dir, "--set", "task.fallback="}, []string{"mnist", "ringwave data fetch mnist"}},
-		{"no data where the user points", []string{"run", loopbackConfig, "--out", dir, "--data", t.TempDir()}, []string{"mnist", "lacks"}},
-		{"truncated data", append([]string{"run", loopbackConfig, "--out", dir}, idxFlags...), []string{"images"}},
+		{"unknown key", []string{"run", experimenttest.LoopbackConfig, "--out", dir, "--set", "channel.sdt=1"}, []string{"channel.sdt", "channel.std"}},
+		{"N = 0", []string{"run", experimenttest.LoopbackConfig, "--out", dir, "--set", "devices.count=0"}, []string{"devices.count is 0"}},
+		{"n", []string{"run", experimenttest.LoopbackConfig, "--out", dir, "--set", "encryption.n=1000"}, []string{"encryption.n is 1000"}},
+		{"q too large", []string{"run", experimenttest.LoopbackConfig, "--out", dir, "--set", "encryption.n=2048"}, []string{"q is too large for n"}},
+		{"Lambda", []string{"run", experimenttest.LoopbackConfig, "--out", dir, "--set", "encryption.log2_lambda=96"}, []string{"Lambda", "q/2"}},
+		{"Lambda, plan", []string{"plan", experimenttest.LoopbackConfig, "--set", "encryption.log2_lambda=96"}, []string{"Lambda", "q/2"}},
+		{"ring noise", []string{"run", experimenttest.LoopbackConfig, "--out", dir, "--set", "link.noise_std=1e15", "--set", "encryption.parameter_set=lean-2048"}, []string{"noise"}},
+		{"sigma", []string{"run", experimenttest.LoopbackConfig, "--out", dir, "--set", "channel.std=-1"}, []string{"channel.std"}},
+		{"set", []string{"run", experimenttest.LoopbackConfig, "--out", dir, "--set", "encryption.parameter_set=tiny"}, []string{"tiny", "lean-2048"}},
+		{"no data", []string{"run", experimenttest.LoopbackConfig, "--out", dir, "--set", "task.fallback="}, []string{"mnist", "ringwave data fetch mnist"}},
+		{"no data where the user points", []string{"run", experimenttest.LoopbackConfig, "--out", dir, "--data", t.TempDir()}, []string{"mnist", "lacks"}},
+		{"truncated data", append([]string{"run", experimenttest.LoopbackConfig, "--out", dir}, idxFlags...), []string{"images"}},
 		{"no config", []string{"run", "none.toml", "--out", dir}, []string{"none.toml"}},
 		{"no argument", []string{"run"}, []string{"CONFIG"}},
-		{"unknown flag", []string{"run", loopbackConfig, "--fast"}, []string{"--fast"}},
+		{"unknown flag", []string{"run", experimenttest.LoopbackConfig, "--fast"}, []string{"--fast"}},
 		{"unknown command", []string{"walk"}, []string{"walk"}},
-		{"full folder", []string{"run", loopbackConfig, "--out", ran}, []string{"not empty"}},
+		{"full folder", []string{"run", experimenttest.LoopbackConfig, "--out", ran}, []string{"not empty"}},
 		{"resume nothing", []string{"run", "--resume", dir}, []string{dir}},
 		{"resume with --set", []string{"run", "--resume", ran, "--set", "channel.std=2"}, []string{"--set", "--resume"}},
 		{"resume another config", []string{"run", "--resume", otherConfig}, []string{"another configuration", "version of the program"}},
@@ -558,36 +541,18 @@ func TestDivergence(t *testing.T) {
 		{"optimizer.gamma0=1e308", 0, 0},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
-		status, stdout, stderr := run(t, append([]string{"run", loopbackConfig, "--out", dir, "--set", "experiment.aggregator=none", "--set", c.set}, small...)...)
+		status, stdout, stderr := run(t, append([]string{"run", experimenttest.LoopbackConfig, "--out", dir, "--set", "experiment.aggregator=none", "--set", c.set}, small...)...)
 		if status != exitUnusable || !strings.Contains(stderr, "diverged") || strings.Contains(stderr, "--resume") || !strings.Contains(stdout, "NOT USABLE") {
 			t.Errorf("%s: status %d\n%s%s", c.set, status, stdout, stderr)
 		}
 		if n := strings.Count(stderr, "WARNING: in round 2 the loss is"); n != c.warns {
 			t.Errorf("%s: %d warnings, want %d\n%s", c.set, n, c.warns, stderr)
 		}
-		if log := string(readFile(t, dir, runfolder.LogName)); strings.Contains(log, "!ERROR") {
+		if log := string(experimenttest.ReadFile(t, dir, runfolder.LogName)); strings.Contains(log, "!ERROR") {
 			t.Errorf("%s: the log has a loss that is no JSON:\n%s", c.set, log)
 		}
 		if s := summaryOf(t, dir); s.RoundsCompleted != c.rounds || !strings.Contains(s.Unusable, "diverged") {
 			t.Errorf("%s: %d rounds, unusable %q", c.set, s.RoundsCompleted, s.Unusable)
-		}
-	}
-}
-
-// A model that has learned badly is a result: only what no step could have made on purpose
-// is none.
-func TestBadResultsAreResults(t *testing.T) {
-	for _, c := range []struct {
-		rounds, skipped int
-		loss            float64
-		usable          bool
-	}{
-		{400, 399, math.Ln2, true}, {400, 0, math.Ln2, true}, {400, 0, 10 * math.Ln2, true}, {0, 0, math.Ln2, true},
-		{400, 400, math.Ln2, false}, {400, 0, 101 * math.Ln2, false}, {400, 0, math.Inf(1), false}, {400, 0, math.NaN(), false},
-	} {
-		reason := unusableReason(learner.State{Round: c.rounds, Skipped: c.skipped}, learner.Result{TrainLoss: c.loss})
-		if (reason == "") != c.usable {
-			t.Errorf("%d of %d rounds skipped, loss %v: %q", c.skipped, c.rounds, c.loss, reason)
 		}
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"testing"
 
 	"ringwave/crypto/xmkckks"
-	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/runfolder"
 )
 
@@ -39,7 +40,7 @@ func answersOf(t *testing.T, dir string) map[[2]uint32]int {
 // in every round of which there is an M, and that rows are as they were before.
 func checkOnce(t *testing.T, dir string, before []byte) {
 	t.Helper()
-	now := readFile(t, dir, runfolder.MetricsName)
+	now := experimenttest.ReadFile(t, dir, runfolder.MetricsName)
 	if !bytes.HasPrefix(now, before[:bytes.LastIndexByte(before, '\n')+1]) {
 		t.Errorf("lines of metrics.csv have changed from\n%s\nto\n%s", before, now)
 	}
@@ -82,19 +83,19 @@ func TestSystemKeysSendNothingTwice(t *testing.T) {
 			for k := range 6 {
 				begin := []string{"run", "--resume", dir}
 				if k == 0 {
-					begin = append([]string{"run", loopbackConfig, "--out", dir}, args...)
+					begin = append([]string{"run", experimenttest.LoopbackConfig, "--out", dir}, args...)
 				}
 				// About 85 bytes of metrics.csv, or 120 of the journal, are a round.
 				if file, at := runfolder.MetricsName, len(before)+200+rnd.IntN(300); k%2 == 0 {
 					killedBy(t, file, dir, at, begin...)
 				} else {
-					file, at = journalName, len(readFile(t, dir, journalName))+200+rnd.IntN(500)
+					file, at = experiment.JournalName, len(experimenttest.ReadFile(t, dir, experiment.JournalName))+200+rnd.IntN(500)
 					killedBy(t, file, dir, at, begin...)
 				}
 				checkOnce(t, dir, before)
-				before = readFile(t, dir, runfolder.MetricsName)
+				before = experimenttest.ReadFile(t, dir, runfolder.MetricsName)
 				if k == 0 {
-					first = readFile(t, dir, runfolder.CheckpointName)
+					first = experimenttest.ReadFile(t, dir, runfolder.CheckpointName)
 				}
 			}
 			mustRun(t, "run", "--resume", dir)
@@ -115,7 +116,7 @@ func TestSystemKeysSendNothingTwice(t *testing.T) {
 			}
 			t.Logf("%d rounds of 200 skipped by 6 kills, %d in all", skipped, s.RoundsSkipped)
 
-			final := readFile(t, dir, runfolder.CheckpointName)
+			final := experimenttest.ReadFile(t, dir, runfolder.CheckpointName)
 			if err := os.WriteFile(filepath.Join(dir, runfolder.CheckpointName), first, 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -124,10 +125,10 @@ func TestSystemKeysSendNothingTwice(t *testing.T) {
 			if again.RoundsSkipped != s.RoundsSkipped || again.RoundsRepeated != s.RoundsRepeated || again.MessagesClipped != s.MessagesClipped {
 				t.Errorf("stepping through the messages counts %+v, the run %+v", again, s)
 			}
-			if a, b := theta(t, final), theta(t, readFile(t, dir, runfolder.CheckpointName)); !slices.Equal(a, b) {
+			if a, b := theta(t, final), theta(t, experimenttest.ReadFile(t, dir, runfolder.CheckpointName)); !slices.Equal(a, b) {
 				t.Error("stepping through the messages gives another model than the run")
 			}
-			if !bytes.Equal(readFile(t, dir, runfolder.MetricsName)[:len(before)], before) || len(metricsOf(t, dir)) != 200 {
+			if !bytes.Equal(experimenttest.ReadFile(t, dir, runfolder.MetricsName)[:len(before)], before) || len(metricsOf(t, dir)) != 200 {
 				t.Error("stepping through the messages has changed metrics.csv")
 			}
 		})
@@ -160,20 +161,20 @@ func stopped(t *testing.T, dir string, size int64, args ...string) {
 func TestRoundInFlightIsSkipped(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	many := append(slices.Clone(systemArgs), "--set", "optimizer.rounds=400")
-	stopped(t, dir, 600, append([]string{"run", loopbackConfig, "--out", dir}, many...)...)
+	stopped(t, dir, 600, append([]string{"run", experimenttest.LoopbackConfig, "--out", dir}, many...)...)
 	last := len(metricsOf(t, dir))
-	stopped(t, dir, int64(len(readFile(t, dir, runfolder.MetricsName))+300), "run", "--resume", dir)
+	stopped(t, dir, int64(len(experimenttest.ReadFile(t, dir, runfolder.MetricsName))+300), "run", "--resume", dir)
 	if r := metricsOf(t, dir)[last]; r.Round != last+1 || r.Attempts == 0 {
 		t.Errorf("stopped in order after round %d, the next is %+v", last, r)
 	}
 	// As if the record of a share had not come to the disk.
-	path := filepath.Join(dir, journalName)
-	data := readFile(t, path)
+	path := filepath.Join(dir, experiment.JournalName)
+	data := experimenttest.ReadFile(t, path)
 	last = len(metricsOf(t, dir))
 	if err := os.WriteFile(path, data[:len(data)-40], 0o644); err != nil {
 		t.Fatal(err)
 	}
-	stopped(t, dir, int64(len(readFile(t, dir, runfolder.MetricsName))+300), "run", "--resume", dir)
+	stopped(t, dir, int64(len(experimenttest.ReadFile(t, dir, runfolder.MetricsName))+300), "run", "--resume", dir)
 	if r := metricsOf(t, dir)[last]; r.Round != last+1 || r.Attempts != 0 || !r.Skipped {
 		t.Errorf("without its mark, after round %d, the next is %+v", last, r)
 	}
@@ -188,12 +189,12 @@ func TestJournalTamperedWith(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	many := append(slices.Clone(systemArgs), "--set", "optimizer.rounds=400", "--set", "channel.drift=none",
 		"--set", "optimizer.checkpoint_every_rounds=400") // but for those at the begin and end of a process
-	stopped(t, dir, 600, append([]string{"run", loopbackConfig, "--out", dir}, many...)...)
-	path := filepath.Join(dir, journalName)
-	old, oldMetrics := readFile(t, path), readFile(t, dir, runfolder.MetricsName)
+	stopped(t, dir, 600, append([]string{"run", experimenttest.LoopbackConfig, "--out", dir}, many...)...)
+	path := filepath.Join(dir, experiment.JournalName)
+	old, oldMetrics := experimenttest.ReadFile(t, path), experimenttest.ReadFile(t, dir, runfolder.MetricsName)
 	// The next process is killed while its fifth round, or one soon after, is in flight.
-	killedBy(t, journalName, dir, len(old)+40+4*3*40, "run", "--resume", dir)
-	now, metrics := readFile(t, path), readFile(t, dir, runfolder.MetricsName)
+	killedBy(t, experiment.JournalName, dir, len(old)+40+4*3*40, "run", "--resume", dir)
+	now, metrics := experimenttest.ReadFile(t, path), experimenttest.ReadFile(t, dir, runfolder.MetricsName)
 	whole := now[:8+(len(now)-8)/40*40]
 	shares := slices.DeleteFunc(journalRecords(t, dir), func(r string) bool { return binary.LittleEndian.Uint32([]byte(r)) != 1 })
 
@@ -204,7 +205,7 @@ func TestJournalTamperedWith(t *testing.T) {
 		if status != exitBadInput || !strings.Contains(line, says) || !strings.Contains(line, path) {
 			t.Errorf("%s: status %d: %s", name, status, errs)
 		}
-		if !bytes.Equal(readFile(t, dir, runfolder.MetricsName), metrics) {
+		if !bytes.Equal(experimenttest.ReadFile(t, dir, runfolder.MetricsName), metrics) {
 			t.Errorf("%s: metrics.csv has changed", name)
 		}
 	}
@@ -277,32 +278,5 @@ func TestJournalTamperedWith(t *testing.T) {
 	}
 	if len(after) <= len(shares) {
 		t.Error("the run did not go on")
-	}
-}
-
-// What a resumed run sends again is what nobody can tell from what was sent before.
-func TestSendsOnce(t *testing.T) {
-	for _, x := range []struct {
-		file, set string
-		want      bool
-	}{
-		{loopbackConfig, "encryption.randomness=seed", false},
-		{loopbackConfig, "encryption.randomness=system", true},
-		{"../../hw-configs/fig4-zf.toml", "encryption.randomness=system", true},
-		{"../../hw-configs/fig4-zf.toml", "experiment.aggregator=airhe", false},
-		{virtualBenchConfig, "encryption.randomness=system", true},
-		{virtualBenchConfig, "radio.secrets_from_seed=true", true},
-	} {
-		set := []string{x.set}
-		if x.file == virtualBenchConfig && x.set == "radio.secrets_from_seed=true" {
-			set = append(set, "encryption.randomness=seed")
-		}
-		c, err := config.Load(x.file, set)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := sendsOnce(c); got != x.want {
-			t.Errorf("%s with %v: %v", x.file, set, got)
-		}
 	}
 }

@@ -3,18 +3,20 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"ringwave/learner/experiment/experimenttest"
 )
 
 // The noise budget is labelled with the scale that its numbers are of: the finest that the
 // design bears, whatever the lattice of the channel's gains would be.
 func TestPlanLabelsTheBudget(t *testing.T) {
-	noData(t)
+	experimenttest.NoData(t)
 	for _, c := range []struct {
 		config string
 		want   string
 	}{
 		{"../../hw-configs/waveform-mnist.toml", "alpha = 40\n"},
-		{loopbackConfig, "alpha = 256\n"},
+		{experimenttest.LoopbackConfig, "alpha = 256\n"},
 	} {
 		stdout, _ := mustRun(t, append([]string{"plan", c.config}, small...)...)
 		if !strings.Contains(stdout, "in units of the ring, "+c.want) {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"ringwave/learner/experiment/experimenttest"
 	"ringwave/radio"
 	"ringwave/radio/loopback"
 	"ringwave/radio/virtual"
@@ -96,7 +97,7 @@ func TestPlutoCarriers(t *testing.T) {
 				t.Helper()
 				for end := time.Now().Add(bound); !met(); <-tick.C {
 					if time.Now().After(end) {
-						t.Fatalf("waited %v for %s\n%s", bound, what, readFile(t, filepath.Dir(output.Name()), "output"))
+						t.Fatalf("waited %v for %s\n%s", bound, what, experimenttest.ReadFile(t, filepath.Dir(output.Name()), "output"))
 					}
 				}
 			}
@@ -116,7 +117,7 @@ func TestPlutoCarriers(t *testing.T) {
 				want = "ringwave run --resume"
 			}
 			wait(want, func() bool {
-				return strings.Contains(string(readFile(t, filepath.Dir(output.Name()), "output")), want)
+				return strings.Contains(string(experimenttest.ReadFile(t, filepath.Dir(output.Name()), "output")), want)
 			})
 		})
 	}

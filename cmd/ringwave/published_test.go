@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ringwave/learner/dataset"
+	"ringwave/learner/experiment/experimenttest"
 )
 
 // randomMNIST writes random images of two classes under the names of MNIST's files.
@@ -46,15 +47,15 @@ func randomMNIST(t *testing.T) string {
 // Files that only go by a published set's name run, and are said loudly not to be it:
 // at the start, in the result and in summary.json.
 func TestUnpublishedDataAreSaid(t *testing.T) {
-	noData(t)
+	experimenttest.NoData(t)
 	few := []string{"--set", "optimizer.rounds=2", "--set", "optimizer.batch_size=10", "--set", "experiment.aggregator=none"}
 	for _, x := range []struct {
 		config, data, set, says string
 		args                    []string
 	}{
-		{loopbackConfig, randomMNIST(t), "mnist", "the files of mnist are not the published ones (4 of 4 differ; train-images-idx3-ubyte.gz: SHA-256 ", few},
-		{cifarConfig, fewImages(t), "cifar10", "the files of cifar10 are not the published ones (6 of 6 differ; data_batch_1.bin: 61460 bytes, published 30730000)", few},
-		{loopbackConfig, "", "strokes", "", append(slices.Clone(few), "--set", "task.dataset=strokes")},
+		{experimenttest.LoopbackConfig, randomMNIST(t), "mnist", "the files of mnist are not the published ones (4 of 4 differ; train-images-idx3-ubyte.gz: SHA-256 ", few},
+		{experimenttest.CIFARConfig, experimenttest.FewImages(t), "cifar10", "the files of cifar10 are not the published ones (6 of 6 differ; data_batch_1.bin: 61460 bytes, published 30730000)", few},
+		{experimenttest.LoopbackConfig, "", "strokes", "", append(slices.Clone(few), "--set", "task.dataset=strokes")},
 	} {
 		out := filepath.Join(t.TempDir(), "run")
 		args := append([]string{"run", x.config, "--out", out}, x.args...)
@@ -72,27 +73,6 @@ func TestUnpublishedDataAreSaid(t *testing.T) {
 			if strings.Contains(text, want) != warns || !strings.Contains(text, x.says) {
 				t.Errorf("%s: want %q, %q:\n%s", x.set, want, x.says, text)
 			}
-		}
-	}
-}
-
-// Of CIFAR-10 only the archive's checksum is published: files of the right size that
-// nothing vouches for are not called wrong, nor published.
-func TestUnpublished(t *testing.T) {
-	for _, x := range []struct {
-		name  string
-		files []dataset.File
-		want  string
-	}{
-		{"mnist", []dataset.File{{Published: true}, {Published: true}}, ""},
-		{"mnist", []dataset.File{{Published: true}, {Path: "/a/b", Differs: "size"}}, "are not the published ones (1 of 2 differ; b: size)"},
-		{"cifar10", []dataset.File{{Published: true}, {}}, "are not known to be the published ones"},
-		{"idx", []dataset.File{{}, {}}, ""},
-		{"strokes", nil, ""},
-	} {
-		got := (&task{name: x.name, files: x.files}).unpublished()
-		if (got == "") != (x.want == "") || !strings.Contains(got, x.want) {
-			t.Errorf("%s %+v: %q, want %q", x.name, x.files, got, x.want)
 		}
 	}
 }

@@ -5,9 +5,6 @@ import (
 	"crypto/sha512"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,13 +12,15 @@ import (
 	"strings"
 	"testing"
 
-	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
+	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/experimenttest"
+	"ringwave/learner/experiment/replay"
 	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/experiment/uplink"
 	"ringwave/phy"
-	"ringwave/phy/zq"
 	"ringwave/radio"
 	"ringwave/radio/sigmf"
 )
@@ -62,7 +61,7 @@ func TestRecordAndReplay(t *testing.T) {
 					t.Errorf("the result does not say where %s.png is", name)
 				}
 				for _, ext := range []string{".svg", ".png"} {
-					if len(readFile(t, dir, name+ext)) == 0 {
+					if len(experimenttest.ReadFile(t, dir, name+ext)) == 0 {
 						t.Errorf("%s%s is empty", name, ext)
 					}
 				}
@@ -95,7 +94,7 @@ func namesModulus(t *testing.T, dir string) {
 		t.Errorf("the manifest has the modulus %s of %v, the set %s has %v of %v", m.Modulus, m.Primes, set.Name, set.Modulus(), set.Primes)
 	}
 	const name = "round-000001.sigmf-meta"
-	meta, err := sigmf.ParseMeta(name, readFile(t, dir, iqName, name))
+	meta, err := sigmf.ParseMeta(name, experimenttest.ReadFile(t, dir, uplink.IQFolder, name))
 	if err != nil || !slices.Equal(meta.Primes, set.Primes) {
 		t.Errorf("the recording has the primes %v, the set %s has %v: %v", meta.Primes, set.Name, set.Primes, err)
 	}
@@ -116,15 +115,15 @@ func TestReplaySharesSentAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(c)
+	s, err := experiment.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.create(t.Context(), dir); err != nil {
+	if err := s.Create(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
 	spoiled, sent := 0, 0
-	s.protocol.link.(*waveLink).onReception = func(slot phy.Slot, rx *phy.Reception) {
+	s.Protocol.Link.(*uplink.Waveform).OnReception = func(slot phy.Slot, rx *phy.Reception) {
 		if slot.Transmission != phy.TxShare {
 			return
 		}
@@ -136,27 +135,27 @@ func TestReplaySharesSentAgain(t *testing.T) {
 			sent++
 		}
 	}
-	if err := s.train(t.Context(), func(learner.Record) {}); err != nil {
+	if err := s.Train(t.Context(), func(learner.Record) {}); err != nil {
 		t.Fatal(err)
 	}
 	last := metricsOf(t, dir)[5]
 	last.Round, last.Attempts, last.Skipped = 7, 0, true
-	if err := s.metrics.Add(last); err != nil {
+	if err := s.Metrics.Add(last); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.close(); err != nil {
+	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if spoiled < 4 || sent < spoiled {
 		t.Fatalf("%d shares were spoiled, %d sent again", spoiled, sent)
 	}
-	writeFile(t, bytes.Replace(readFile(t, dir, runfolder.ConfigName), []byte("rounds = 6\n"), []byte("rounds = 7\n"), 1), dir, runfolder.ConfigName)
+	writeFile(t, bytes.Replace(experimenttest.ReadFile(t, dir, runfolder.ConfigName), []byte("rounds = 6\n"), []byte("rounds = 7\n"), 1), dir, runfolder.ConfigName)
 	// What was spoiled is read by replay; the rest is as it was.
 	status, out, _ := run(t, "replay", "--json", dir)
 	if status != exitFailure {
 		t.Errorf("status %d", status)
 	}
-	var result replayResult
+	var result replay.Result
 	if err := json.Unmarshal([]byte(out), &result); err != nil {
 		t.Fatal(err)
 	}
@@ -187,10 +186,10 @@ func TestRecordingChangesNothing(t *testing.T) {
 	with, without := filepath.Join(t.TempDir(), "with"), filepath.Join(t.TempDir(), "without")
 	mustRun(t, recorded("cf32_le", with)...)
 	mustRun(t, recorded("none", without)...)
-	if !bytes.Equal(readFile(t, with, runfolder.MetricsName), readFile(t, without, runfolder.MetricsName)) {
+	if !bytes.Equal(experimenttest.ReadFile(t, with, runfolder.MetricsName), experimenttest.ReadFile(t, without, runfolder.MetricsName)) {
 		t.Error("metrics.csv differs between a recorded run and one that is not")
 	}
-	if _, err := os.Stat(filepath.Join(without, iqName)); err == nil {
+	if _, err := os.Stat(filepath.Join(without, uplink.IQFolder)); err == nil {
 		t.Error("a run that is not recorded has a folder of recordings")
 	}
 }
@@ -201,13 +200,13 @@ func TestRecordingResumed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	// Some rounds are recorded then, and no checkpoint but the first is there.
 	killed(t, dir, 450, recorded("ci16_le", dir, "--set", "optimizer.rounds=6", "--set", "optimizer.checkpoint_every_rounds=5")...)
-	readFile(t, dir, iqName, "round-000001.sigmf-meta")
-	if err := os.WriteFile(filepath.Join(dir, iqName, ".tmp-round-000004.sigmf-data"), []byte("part"), 0o644); err != nil {
+	experimenttest.ReadFile(t, dir, uplink.IQFolder, "round-000001.sigmf-meta")
+	if err := os.WriteFile(filepath.Join(dir, uplink.IQFolder, ".tmp-round-000004.sigmf-data"), []byte("part"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	mustRun(t, "run", "--resume", dir)
 	mustRun(t, "replay", dir)
-	entries, err := os.ReadDir(filepath.Join(dir, iqName))
+	entries, err := os.ReadDir(filepath.Join(dir, uplink.IQFolder))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,12 +219,12 @@ func TestReplayDamaged(t *testing.T) {
 	ran := filepath.Join(t.TempDir(), "ran")
 	mustRun(t, recorded("ci8", ran)...)
 	ring := filepath.Join(t.TempDir(), "ring")
-	mustRun(t, append([]string{"run", loopbackConfig, "--out", ring}, small...)...)
-	data := filepath.Join(iqName, "round-000002.sigmf-data")
-	meta := filepath.Join(iqName, "round-000002.sigmf-meta")
+	mustRun(t, append([]string{"run", experimenttest.LoopbackConfig, "--out", ring}, small...)...)
+	data := filepath.Join(uplink.IQFolder, "round-000002.sigmf-data")
+	meta := filepath.Join(uplink.IQFolder, "round-000002.sigmf-meta")
 	edit := func(name string, change func(b []byte) []byte) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
-			if err := os.WriteFile(filepath.Join(dir, name), change(readFile(t, dir, name)), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, name), change(experimenttest.ReadFile(t, dir, name)), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -237,7 +236,7 @@ func TestReplayDamaged(t *testing.T) {
 	forged := func(name string, change func(b []byte) []byte) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			edit(name, change)(t, dir)
-			sum := sha512.Sum512(readFile(t, dir, name))
+			sum := sha512.Sum512(experimenttest.ReadFile(t, dir, name))
 			edit(meta, func(b []byte) []byte {
 				return regexp.MustCompile(`[0-9a-f]{128}`).ReplaceAll(b, []byte(hex.EncodeToString(sum[:])))
 			})(t, dir)
@@ -267,9 +266,9 @@ func TestReplayDamaged(t *testing.T) {
 		{"a datatype that is not read", edit(meta, replaced(`"ci8"`, `"ci16_be"`)), exitBadInput, "core:datatype is ci16_be; allowed is"},
 		{"another sample rate", edit(meta, replaced(`"core:sample_rate": 10000000`, `"core:sample_rate": 2000000`)), exitBadInput, "core:sample_rate is 2 MHz; allowed is 10 MHz, the configuration's link.sample_rate_hz"},
 		{"no sample rate", edit(meta, replaced(`"core:sample_rate": 10000000,`, ``)), exitBadInput, "core:sample_rate is 0 Hz"},
-		{"a comment that is no verdict", edit(meta, replaced(commentElements, "md5 ")), exitBadInput, "allowed is sha256 or void:"},
+		{"a comment that is no verdict", edit(meta, replaced(uplink.CommentElements, "md5 ")), exitBadInput, "allowed is sha256 or void:"},
 		{"transmissions over each other", func(t *testing.T, dir string) {
-			text := string(readFile(t, dir, meta))
+			text := string(experimenttest.ReadFile(t, dir, meta))
 			at := regexp.MustCompile(`"core:sample_start": [0-9]+,\s+"core:sample_count": ([0-9]+),\s+"core:label": "transmission"`).FindStringSubmatchIndex(text)
 			longer := text[:at[2]] + "1" + text[at[2]:]
 			if err := os.WriteFile(filepath.Join(dir, meta), []byte(longer), 0o644); err != nil {
@@ -281,11 +280,11 @@ func TestReplayDamaged(t *testing.T) {
 			return bytes.Replace(b, []byte(`"annotations": [`), []byte(`"annotations": [`+strings.Repeat(one, 300)), 1)
 		}), exitBadInput, "transmissions; allowed are at most 268, those of encryption.attempts_per_round = 4 attempts"},
 		{"two recordings joined", func(t *testing.T, dir string) {
-			other := readFile(t, dir, iqName, "round-000003.sigmf-data")
+			other := experimenttest.ReadFile(t, dir, uplink.IQFolder, "round-000003.sigmf-data")
 			edit(data, func(b []byte) []byte { return append(b, other...) })(t, dir)
 		}, exitBadInput, "as ringwave:samples says"},
 		{"another round's data", func(t *testing.T, dir string) {
-			other := readFile(t, dir, iqName, "round-000003.sigmf-data")
+			other := experimenttest.ReadFile(t, dir, uplink.IQFolder, "round-000003.sigmf-data")
 			edit(data, func(b []byte) []byte { return slices.Concat(other, b)[:len(b)] })(t, dir)
 		}, exitBadInput, "SHA-512"},
 		// Whoever changes samples and their checksum has a recording that is sound, of
@@ -315,21 +314,21 @@ func TestReplayDamaged(t *testing.T) {
 		}), 0, ""},
 		{"another round", func(t *testing.T, dir string) {
 			for _, ext := range []string{"data", "meta"} {
-				from, to := filepath.Join(dir, iqName, "round-000001.sigmf-"+ext), filepath.Join(dir, iqName, "round-000002.sigmf-"+ext)
+				from, to := filepath.Join(dir, uplink.IQFolder, "round-000001.sigmf-"+ext), filepath.Join(dir, uplink.IQFolder, "round-000002.sigmf-"+ext)
 				if err := os.Rename(from, to); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(from, readFile(t, to), 0o644); err != nil {
+				if err := os.WriteFile(from, experimenttest.ReadFile(t, to), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}, exitBadInput, "one of this round"},
-		{"no recordings", remove(iqName), exitBadInput, "round 1"},
+		{"no recordings", remove(uplink.IQFolder), exitBadInput, "round 1"},
 		{"a round is missing", remove(data), exitBadInput, "round 2"},
 		{"no config", remove(runfolder.ConfigName), exitBadInput, runfolder.ConfigName},
 		{"no metrics", remove(runfolder.MetricsName), exitBadInput, runfolder.MetricsName},
 		{"other elements", edit(meta, func(b []byte) []byte {
-			at := bytes.Index(b, []byte(commentElements)) + len(commentElements)
+			at := bytes.Index(b, []byte(uplink.CommentElements)) + len(uplink.CommentElements)
 			b[at] = '0' + (b[at]-'0'+1)%10
 			return b
 		}), exitFailure, "1 of 16 transmissions differ"},
@@ -357,229 +356,8 @@ func TestReplayDamaged(t *testing.T) {
 			t.Errorf("status %d\n%s%s", status, stdout, stderr)
 		}
 	}
-	if status, _, stderr := run(t, "plan", loopbackConfig, "--set", "link.record=ci8"); status != exitBadInput || !strings.Contains(stderr, "link.record") {
+	if status, _, stderr := run(t, "plan", experimenttest.LoopbackConfig, "--set", "link.record=ci8"); status != exitBadInput || !strings.Contains(stderr, "link.record") {
 		t.Errorf("recording a ring link: status %d, %s", status, stderr)
-	}
-}
-
-// replayBench is a recorded waveform link without a run around it, so that its medium can
-// be damaged.
-type replayBench struct {
-	cfg    config.Config
-	link   *waveLink
-	length func(t phy.Transmission) int
-	mod    *zq.Modulus
-	dir    string
-	rnd    *rand.Rand
-	read   int // transmissions
-	why    []string
-}
-
-func newReplayBench(t *testing.T, sets ...string) *replayBench {
-	t.Helper()
-	c, err := config.Load("../../hw-configs/waveform-mnist.toml", append([]string{
-		"task.dataset=strokes", "encryption.parameter_set=demo-1024", "encryption.delta_max=1", "link.max_alpha=16", "link.record=cf32_le", "link.snr_db=50", "devices.count=2",
-	}, sets...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := keystream.FromInteger(uint64(c.Experiment.Seed))
-	p, err := newPlayer(c, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ch, err := newChannel(c, root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := newWaveLink(c, root, seedLinkSecret(root), ch, nil, p.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.close() })
-	b := &replayBench{cfg: c, link: l, mod: p.ctx.Modulus(), dir: t.TempDir(), rnd: rand.New(rand.NewPCG(1, 1))}
-	b.length = func(t phy.Transmission) int { return p.ctx.PayloadLength(t) }
-	if err := l.record(b.dir); err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-// round carries and records all transmissions of a round, whatever becomes of them.
-func (b *replayBench) round(t *testing.T, k uint32, before func(tr phy.Transmission, at radio.SampleIndex)) {
-	t.Helper()
-	for tr := range phy.Transmission(phy.Transmissions) {
-		if before != nil {
-			before(tr, b.link.Next())
-		}
-		if err := b.link.Open(t.Context(), phy.Slot{Round: k, Transmission: tr}, b.length(tr)); err != nil {
-			t.Fatal(err)
-		}
-		x := b.mod.NewVector(b.length(tr))
-		for i := range b.link.H {
-			for j, p := range b.mod.Primes() {
-				for n := range x[j] {
-					x[j][n] = b.rnd.Uint64N(p)
-				}
-			}
-			if err := b.link.Transmit(i, x); err != nil {
-				t.Fatal(err)
-			}
-		}
-		rx := phy.Reception{Y: b.mod.NewVector(b.length(tr)), Pattern: make([]int64, b.link.PatternSymbols())}
-		if err := b.link.Receive(t.Context(), &rx); err != nil {
-			t.Fatal(err)
-		}
-		if rx.CheckPassed {
-			b.read++
-		} else {
-			b.why = append(b.why, b.link.Report().Failure)
-		}
-	}
-	if err := b.link.endRound(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// replay plays the rounds from 1 on and gives the verdicts.
-func (b *replayBench) replay(t *testing.T, rounds int) []replayVerdict {
-	t.Helper()
-	p, err := newPlayer(b.cfg, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for k := range rounds {
-		uri := radio.URI{Scheme: fileScheme, Name: recordingBase(b.dir, uint32(k+1))}
-		if err := p.play(t.Context(), recording{uri.String(), int64(k + 1)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return p.verdicts
-}
-
-// What made a transmission void in the run makes it void again, and what did not
-// does not: new tuning epochs that change no sample, and losses at the edges of
-// frames, beyond them and of whole transmissions.
-func TestReplayOfDamage(t *testing.T) {
-	const rounds = 3
-	all := rounds * phy.Transmissions
-	for _, c := range []struct {
-		name string
-		sets []string
-		read int    // transmissions
-		why  string // of one that was not
-		// harm is done before c0 of round 2, whose frame begins at at.
-		harm func(b *replayBench, at radio.SampleIndex) error
-	}{
-		{"nothing", nil, all, "", func(*replayBench, radio.SampleIndex) error { return nil }},
-		{"nothing, no repeats", []string{"link.frame_repeats=0"}, all, "", func(*replayBench, radio.SampleIndex) error { return nil }},
-		{"a device's new epoch", nil, all - 3, "the tuning epoch of device 2 changed", func(b *replayBench, at radio.SampleIndex) error {
-			return b.link.Medium.Retune(1, at+2000, 0)
-		}},
-		{"a device's new epoch in guard time", nil, all - 3, "the tuning epoch of device 1 changed", func(b *replayBench, at radio.SampleIndex) error {
-			return b.link.Medium.Retune(0, at+1, 0)
-		}},
-		{"the receiver's new epoch", nil, all - 3, "the receiver's tuning epoch changed", func(b *replayBench, at radio.SampleIndex) error {
-			return b.link.Medium.RetuneReceiver(at+2000, 0)
-		}},
-		{"new epoch, phase given", []string{"channel.gains=lattice", "channel.gain_lattice_bits=1", "link.phase_spread_rad=0"}, all - 3 - 4, "the phase given is that of an earlier tuning epoch of the receiver", func(b *replayBench, at radio.SampleIndex) error {
-			return b.link.Medium.RetuneReceiver(at, 0)
-		}},
-		{"lost guard time", nil, all, "", func(b *replayBench, at radio.SampleIndex) error { return b.link.Medium.Drop(at, 100) }},
-		{"lost samples", nil, all, "symbols erased", func(b *replayBench, at radio.SampleIndex) error { return b.link.Medium.Drop(at+3000, 100) }},
-		{"lost samples, not repeated", []string{"link.frame_repeats=0"}, all - 1, "symbols erased", func(b *replayBench, at radio.SampleIndex) error {
-			return b.link.Medium.Drop(at+3000, 100)
-		}},
-		{"a whole transmission lost", []string{"link.frame_repeats=0"}, all - 1, "no sample of the frame was received", func(b *replayBench, at radio.SampleIndex) error {
-			n, err := b.link.FrameSamples(phy.TxC0, b.length(phy.TxC0))
-			return errors.Join(err, b.link.Medium.Drop(at, radio.SampleCount(n)))
-		}},
-		{"lost into another transmission", []string{"link.frame_repeats=0"}, all - 2, "symbols erased", func(b *replayBench, at radio.SampleIndex) error {
-			n, err := b.link.FrameSamples(phy.TxC0, b.length(phy.TxC0))
-			return errors.Join(err, b.link.Medium.Drop(at+1500, radio.SampleCount(n)))
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			b := newReplayBench(t, c.sets...)
-			for k := range uint32(rounds) {
-				b.round(t, k+1, func(tr phy.Transmission, at radio.SampleIndex) {
-					if k != 1 || tr != phy.TxC0 {
-						return
-					}
-					if err := c.harm(b, at); err != nil {
-						t.Fatal(err)
-					}
-				})
-			}
-			why := strings.Join(b.why, "; ")
-			if b.read != c.read || b.read < all && !strings.Contains(why, c.why) {
-				t.Errorf("%d of %d transmissions were read, %d expected: %q", b.read, all, c.read, why)
-			}
-			verdicts := b.replay(t, rounds)
-			if len(verdicts) != all {
-				t.Errorf("%d transmissions were replayed", len(verdicts))
-			}
-			for _, v := range verdicts {
-				if !v.Agrees {
-					t.Errorf("round %d, %s: %v, in the run %v", v.Round, v.Transmission, v.Now, v.Then)
-				}
-				if v.Now.Void != v.Then.Void {
-					t.Errorf("round %d, %s: void because %q, in the run %q", v.Round, v.Transmission, v.Now.Void, v.Then.Void)
-				}
-			}
-		})
-	}
-}
-
-// Where the recording has less of b than the receiver asks for, b is void and so is all
-// that follows in the attempt: its scales are nobody's, and added to them it would be
-// elements of zeros. The next round is read again.
-func TestReplayOfHalfAKey(t *testing.T) {
-	b := newReplayBench(t, "channel.gains=lattice", "channel.gain_lattice_bits=1", "link.phase_spread_rad=0")
-	for k := range uint32(2) {
-		b.round(t, k+1, nil)
-	}
-	if b.read != 2*phy.Transmissions {
-		t.Fatalf("%d transmissions were read: %q", b.read, b.why)
-	}
-	meta := recordingBase(b.dir, 1) + ".sigmf-meta"
-	cutShort(t, meta, phy.TxKey)
-	for _, v := range b.replay(t, 2) {
-		switch {
-		case v.Round == 1 && (v.Now.Void == "" || v.Agrees):
-			t.Errorf("round 1, %s: %v, agrees %v", v.Transmission, v.Now, v.Agrees)
-		case v.Round == 2 && !v.Agrees:
-			t.Errorf("round 2, %s: %v, in the run %v", v.Transmission, v.Now, v.Then)
-		}
-	}
-}
-
-// cutShort halves the samples that a recording's metadata say a transmission has.
-func cutShort(t *testing.T, path string, tr phy.Transmission) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var meta map[string]any
-	if err := json.Unmarshal(text, &meta); err != nil {
-		t.Fatal(err)
-	}
-	cut := 0
-	for _, a := range meta["annotations"].([]any) {
-		if a := a.(map[string]any); a["core:label"] == labelTransmission && a["ringwave:phase"] == tr.String() {
-			a["core:sample_count"] = math.Floor(a["core:sample_count"].(float64) / 2)
-			cut++
-		}
-	}
-	if cut != 1 {
-		t.Fatalf("%d transmissions of %v in %v", cut, tr, meta["annotations"])
-	}
-	if text, err = json.Marshal(meta); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, text, 0o644); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -588,8 +366,8 @@ func cutShort(t *testing.T, path string, tr phy.Transmission) {
 func TestReplayOneRecording(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a run?") // a name that a URI must escape
 	mustRun(t, recorded("ci16_le", dir)...)
-	base := filepath.Join(dir, iqName, "round-000003")
-	uri := radio.URI{Scheme: fileScheme, Name: base}.String()
+	base := filepath.Join(dir, uplink.IQFolder, "round-000003")
+	uri := radio.URI{Scheme: uplink.FileScheme, Name: base}.String()
 	for _, name := range []string{base + ".sigmf-meta", base + ".sigmf-data", uri, uri + ".sigmf-meta", uri + "?checksum=skip"} {
 		stdout, _ := mustRun(t, "replay", name)
 		if !strings.Contains(stdout, "4 of 4 transmissions of a round agree") {
@@ -600,12 +378,12 @@ func TestReplayOneRecording(t *testing.T) {
 	// Elsewhere it needs to be told the configuration.
 	lone := filepath.Join(t.TempDir(), "lone")
 	for _, ext := range []string{".sigmf-meta", ".sigmf-data"} {
-		if err := os.WriteFile(lone+ext, readFile(t, base+ext), 0o644); err != nil {
+		if err := os.WriteFile(lone+ext, experimenttest.ReadFile(t, base+ext), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	stdout, _ := mustRun(t, "replay", "--json", "--config", filepath.Join(dir, runfolder.ConfigName), "file:"+lone)
-	var result replayResult
+	var result replay.Result
 	if err := json.Unmarshal([]byte(stdout), &result); err != nil {
 		t.Fatalf("%v: %s", err, stdout)
 	}
@@ -627,8 +405,8 @@ func TestReplayOneRecording(t *testing.T) {
 		{[]string{"file:" + lone + "?checksum=no", "--config", filepath.Join(dir, runfolder.ConfigName)}, "allowed is skip or verify"},
 		{[]string{"file:" + lone + "-none", "--config", filepath.Join(dir, runfolder.ConfigName)}, "no such file"},
 		{[]string{"file:" + lone, "--config", "none.toml"}, "none.toml"},
-		{[]string{"file:" + lone, "--config", loopbackConfig}, "link.kind is ring"},
-		{[]string{"file:%zz", "--config", loopbackConfig}, "two hexadecimal digits"},
+		{[]string{"file:" + lone, "--config", experimenttest.LoopbackConfig}, "link.kind is ring"},
+		{[]string{"file:%zz", "--config", experimenttest.LoopbackConfig}, "two hexadecimal digits"},
 		{[]string{lone}, "no run folder and no recording"},
 		{[]string{filepath.Join(dir, runfolder.ConfigName)}, "no run folder and no recording"},
 		{[]string{"file:" + lone, "--config", filepath.Join(dir, runfolder.ConfigName), "more"}, "one recording; got 2 arguments"},

@@ -1,222 +1,82 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"os"
 	"path/filepath"
-	"slices"
-	"sync"
-	"time"
+	"strings"
 
-	"ringwave/learner/experiment/chart"
-	"ringwave/learner/experiment/report"
-	"ringwave/learner/experiment/runfolder"
-	"ringwave/radio/intake"
+	"github.com/spf13/cobra"
+
+	"ringwave/learner/experiment"
+	"ringwave/learner/paper"
 )
 
-// Options say which report is wanted.
-type Options struct {
-	Out  string // the report's folder, which goes on if it has begun
-	Data string // the folder of data sets, or ""
-	// Quick says that minutes will do: fewer seeds and rounds.
-	Quick             bool
-	Seeds, CIFARSeeds int
-	Rounds            int      // the most of any experiment; 0 for all
-	Only              []string // these chapters alone; empty for those that nobody need ask for
+func newReproduceCommand() *cobra.Command {
+	var opt paper.Options
+	cmd := &cobra.Command{
+		Use:   "reproduce",
+		Short: "Run the paper's experiments and what it compares with, and write one report",
+		Long: `Run every experiment, table and figure of the paper, the systems that it cites and the
+attacks that it argues about, and write a report that puts its numbers beside these:
+report.html opens from disk by itself, report.md has the same for a repository, with
+plots/ beside them. What is timed by a clock is in timing.md: the report's bytes are
+the same for the same seeds.
+
+Results are kept in the folder's cache/ by what they were computed from: Ctrl-C and the
+same --out go on, in the middle of a run, too, and what has not changed is not run again.
+
+"--only cifar-search" chooses steps for CIFAR-10, half an hour on two free cores; no other
+form of this command does.
+
+CIFAR-10 is fetched by "ringwave data fetch cifar10"; without it its chapter says so, and
+the others go on.
+
+Chapters: ` + strings.Join(paper.Chapters(), ", ") + `.`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return reproduce(cmd, opt) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&opt.Out, "out", "", "the report's folder; one of an earlier reproduce goes on (default reports/<utc>-paper)")
+	f.StringVar(&opt.Data, "data", "", "folder of data sets; then RINGWAVE_DATA and the user's cache are searched")
+	f.BoolVar(&opt.Quick, "quick", false, "minutes in place of an hour: fewer seeds and rounds")
+	f.IntVar(&opt.Seeds, "seeds", 0, "seeds of the MNIST experiments (default 20, or 3 with --quick)")
+	f.IntVar(&opt.CIFARSeeds, "cifar-seeds", 1, "seeds of the CIFAR-10 experiments")
+	f.IntVar(&opt.Rounds, "rounds", 0, "most rounds of any experiment, for a look at the whole (default: all)")
+	f.StringSliceVar(&opt.Only, "only", nil, "these chapters alone")
+	return cmd
 }
 
-// Complete returns the options with what they leave open filled in, if they are allowed.
-func (o Options) Complete() (Options, error) {
-	if o.Seeds < 0 || o.CIFARSeeds < 1 || o.Rounds < 0 || max(o.Seeds, o.CIFARSeeds) > 1000 {
-		return o, intake.UserError(fmt.Errorf("--seeds %d, --cifar-seeds %d, --rounds %d: allowed are up to 1000 seeds, and no negative number", o.Seeds, o.CIFARSeeds, o.Rounds))
-	}
-	if _, err := chosen(o.Only); err != nil {
-		return o, err
-	}
-	if o.Seeds == 0 {
-		o.Seeds = 20
-		if o.Quick {
-			o.Seeds = 3
-		}
-	}
-	if o.Out == "" {
-		o.Out = runfolder.DefaultDir("reports", "paper", time.Now())
-	}
-	return o, nil
-}
-
-// Chapters returns the names of all chapters, in the report's order.
-func Chapters() []string {
-	var names []string
-	for _, c := range chapters() {
-		names = append(names, c.name)
-	}
-	return names
-}
-
-// chapter is one part of the report.
-type chapter struct {
-	name string
-	make func(*reproduction, context.Context) (report.Section, error)
-	// asked says that it is made only where --only names it.
-	asked bool
-}
-
-// chapters gives all, in the report's order.
-func chapters() []chapter {
-	return []chapter{
-		{name: "parameters", make: (*reproduction).parameters},
-		{name: "mnist", make: (*reproduction).mnist},
-		{name: "cifar", make: (*reproduction).cifar},
-		{name: "cifar-search", make: (*reproduction).cifarSearch, asked: true},
-		{name: "equalisation", make: (*reproduction).equalisation},
-		{name: "systems", make: (*reproduction).systems},
-		{name: "packed", make: (*reproduction).packed},
-		{name: "attacks", make: (*reproduction).attacks},
-		{name: "theory", make: (*reproduction).theory},
-		{name: "disagreements", make: (*reproduction).disagreements},
-	}
-}
-
-// reproduction is one sitting at a report.
-type reproduction struct {
-	opt    Options
-	dir    string
-	stderr io.Writer
-	began  time.Time
-	// timing is what a clock says; it changes from run to run.
-	timing   []report.Block
-	progress *chapterProgress // of the chapter that is made
-
-	dataLock sync.Mutex
-	data     map[string]dataInUse // by task.dataset
-}
-
-// lab returns what the report's experiments are made with.
-func (r *reproduction) lab() Lab { return Lab{Data: r.opt.Data} }
-
-// Reproduce makes the report that opt.Complete gave, says on progress how far it is, and
-// returns the tally of its verdicts. It ends with ErrInterrupted where ctx did, and goes
-// on from there with the same options.
-func Reproduce(ctx context.Context, opt Options, progress io.Writer) (tally []string, err error) {
-	todo, err := chosen(opt.Only)
+func reproduce(cmd *cobra.Command, opt paper.Options) error {
+	opt, err := opt.Complete()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r := &reproduction{opt: opt, dir: opt.Out, stderr: progress, began: time.Now()}
-	for _, sub := range []string{"cache", "plots"} {
-		if err := os.MkdirAll(filepath.Join(r.dir, sub), 0o755); err != nil {
-			return nil, intake.PathError(fmt.Errorf("making the report's folder: %w", err))
-		}
+	tally, err := paper.Reproduce(cmd.Context(), opt, cmd.ErrOrStderr())
+	if errors.Is(err, experiment.ErrInterrupted) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "Stopped. Go on with:\n  ringwave reproduce %s\n", reproduceArguments(opt))
 	}
-	rep, err := r.write(ctx, todo)
-	return rep.Tally(), err
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s\nReport: %s (and report.md, timing.md)\n", strings.Join(tally, "\n"), filepath.Join(opt.Out, "report.html"))
+	return nil
 }
 
-// chosen gives the chapters asked for; all where none is.
-func chosen(only []string) ([]chapter, error) {
-	all := chapters()
-	if len(only) == 0 {
-		return slices.DeleteFunc(all, func(c chapter) bool { return c.asked }), nil
+// reproduceArguments writes the flags that make a report again.
+func reproduceArguments(o paper.Options) string {
+	text := fmt.Sprintf("--out %s --seeds %d --cifar-seeds %d", o.Out, o.Seeds, o.CIFARSeeds)
+	if o.Quick {
+		text += " --quick"
 	}
-	var todo []chapter
-	for _, name := range only {
-		k := slices.IndexFunc(all, func(c chapter) bool { return c.name == name })
-		if k < 0 {
-			return nil, intake.UserError(fmt.Errorf("--only %s: there is no such chapter; reproduce --help names them", name))
-		}
-		todo = append(todo, all[k])
+	if o.Rounds > 0 {
+		text += fmt.Sprintf(" --rounds %d", o.Rounds)
 	}
-	return todo, nil
-}
-
-// write makes all chapters and the files.
-func (r *reproduction) write(ctx context.Context, todo []chapter) (report.Report, error) {
-	rep := report.Report{
-		Title: "Encrypted over-the-air zero-order learning: the paper, and what came of it here",
-		Lead: []string{
-			"Each table has the paper's value beside the one computed here, as median and quartiles over seeds where chance has a part. Every verdict says in its table what it rests on; of accuracies it is a p-value. The summary counts how many rest on a value of the paper, and how many on something else.",
-			r.extent(),
-			"How long it took, and on what machine, is in timing.md beside this file, where a clock's figures do not disturb the bytes of the rest.",
-		},
+	if len(o.Only) > 0 {
+		text += " --only " + strings.Join(o.Only, ",")
 	}
-	for _, c := range todo {
-		if ctx.Err() != nil {
-			return rep, errInterrupted
-		}
-		began := time.Now()
-		r.progress = nil
-		s, err := c.make(r, ctx)
-		if ctx.Err() != nil {
-			return rep, errInterrupted
-		}
-		if err != nil {
-			return rep, fmt.Errorf("%s: %w", c.name, err)
-		}
-		rep.Sections = append(rep.Sections, s)
-		took := time.Since(began).Round(time.Second)
-		fmt.Fprintf(r.stderr, "%s: done in %v\n", c.name, took)
-		r.timing = append(r.timing, report.Paragraph(fmt.Sprintf("Chapter %s: %v in this sitting.", c.name, took)))
-	}
-	if mnist := r.data[paperMNIST().Task.Dataset]; mnist.fallback {
-		rep.Lead = append(rep.Lead, fmt.Sprintf("MNIST was not found: what is called MNIST here was run on the built-in set of %s, and its accuracies say nothing of the paper's. \"ringwave data fetch mnist\" gets it.", mnist.name))
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.data)) {
-		if why := r.data[name].warning; why != "" {
-			rep.Lead = append(rep.Lead, "WARNING: "+why+".")
-		}
-	}
-	return rep, r.save(rep)
-}
-
-// extent says how much was run.
-func (r *reproduction) extent() string {
-	text := fmt.Sprintf("MNIST experiments have %d seeds and CIFAR-10 ones %d.", r.opt.Seeds, r.opt.CIFARSeeds)
-	if r.opt.Quick {
-		text += " This is the quick form: fewer seeds, and CIFAR-10 with fewer rounds."
-	}
-	if r.opt.Rounds > 0 {
-		text += fmt.Sprintf(" No experiment has more than %d rounds: its figures are those of the beginning.", r.opt.Rounds)
+	if o.Data != "" {
+		text += " --data " + o.Data
 	}
 	return text
-}
-
-// save writes the files.
-func (r *reproduction) save(rep report.Report) error {
-	page, err := rep.HTML(r.dir)
-	if err != nil {
-		return err
-	}
-	text, err := rep.Markdown()
-	if err != nil {
-		return err
-	}
-	timing, err := report.Report{
-		Title: "What it took", Lead: []string{machine()},
-		Sections: []report.Section{{Title: "Times", Blocks: r.timing}},
-	}.Markdown()
-	if err != nil {
-		return err
-	}
-	return errors.Join(
-		runfolder.WriteFile(filepath.Join(r.dir, "report.html"), page),
-		runfolder.WriteFile(filepath.Join(r.dir, "report.md"), text),
-		runfolder.WriteFile(filepath.Join(r.dir, "timing.md"), timing),
-	)
-}
-
-// machine says what this runs on.
-func machine() string {
-	m := runfolder.NewManifest(time.Now())
-	return fmt.Sprintf("%s/%s, %d processors, %s.", m.OS, m.Arch, m.CPUs, m.Go)
-}
-
-// figure draws a figure into plots/ and gives its block.
-func (r *reproduction) figure(name, caption string, f chart.Figure) (report.Figure, error) {
-	base := filepath.Join("plots", name)
-	return report.Figure{Base: base, Caption: caption}, f.Save(filepath.Join(r.dir, base))
 }

@@ -15,8 +15,10 @@ import (
 	"golang.org/x/term"
 
 	"ringwave/learner"
+	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/experiment/setup"
 	"ringwave/radio/intake"
 )
 
@@ -107,10 +109,10 @@ func startRun(cmd *cobra.Command, path, out string, flags *configFlags) error {
 }
 
 // lab returns what this program makes experiments with.
-func lab(data string) Lab { return Lab{Data: data, Radios: radios()} }
+func lab(data string) experiment.Lab { return experiment.Lab{Data: data, Radios: radios()} }
 
 // radios returns where this program's radios come from.
-func radios() Radios { return Radios{Guard: startGuard} }
+func radios() setup.Radios { return setup.Radios{Guard: startGuard} }
 
 // listener tells of a run on w.
 type listener struct {
@@ -121,12 +123,12 @@ type listener struct {
 
 func newListener(w io.Writer) *listener { return &listener{w: w} }
 
-func (l *listener) observer() Observer {
-	return Observer{
-		Started: func(s *session) {
+func (l *listener) observer() experiment.Observer {
+	return experiment.Observer{
+		Started: func(s *experiment.Experiment) {
 			printStart(l.w, s)
-			l.rounds = s.cfg.Optimizer.Rounds
-			l.progress = newProgress(l.w, s.trainer.State().Round, l.rounds)
+			l.rounds = s.Config.Optimizer.Rounds
+			l.progress = newProgress(l.w, s.Trainer.State().Round, l.rounds)
 		},
 		Round:  func(r learner.Record) { l.progress.report(r) },
 		Warned: func(text string) { l.progress.warn(text) },
@@ -134,16 +136,16 @@ func (l *listener) observer() Observer {
 }
 
 // report prints what came of a run, and how it goes on where it has stopped.
-func (l *listener) report(cmd *cobra.Command, result Result, err error, asJSON bool) error {
+func (l *listener) report(cmd *cobra.Command, result experiment.Result, err error, asJSON bool) error {
 	if l.progress == nil {
 		return err
 	}
 	l.progress.stop()
-	if errors.Is(err, errInterrupted) {
+	if errors.Is(err, experiment.ErrInterrupted) {
 		fmt.Fprintf(l.w, "Stopped after round %d of %d. Go on with:\n  ringwave run --resume %s\n", result.Round, l.rounds, result.Dir)
 		return err
 	}
-	var spoilt *Unusable
+	var spoilt *experiment.Unusable
 	if err != nil && !errors.As(err, &spoilt) {
 		if intake.IsUserError(err) {
 			return err
@@ -161,22 +163,22 @@ func (l *listener) report(cmd *cobra.Command, result Result, err error, asJSON b
 }
 
 // printStart says what is about to run, and loudly what a user might not expect.
-func printStart(w io.Writer, s *session) {
-	if s.task.fallbackUsed {
+func printStart(w io.Writer, s *experiment.Experiment) {
+	if s.Task.FallbackUsed {
 		fmt.Fprintf(w, "*** DATA SET %s NOT FOUND: running on the fallback, %s, which the program makes by itself.\n*** %v\n",
-			strings.ToUpper(s.cfg.Task.Dataset), s.task.name, s.task.missing)
+			strings.ToUpper(s.Config.Task.Dataset), s.Task.Name, s.Task.Missing)
 	}
-	if why := s.task.unpublished(); why != "" {
-		fmt.Fprintf(w, "*** DATA SET %s IS NOT THE PUBLISHED ONE, as far as can be told.\n*** WARNING: %s\n", strings.ToUpper(s.task.name), why)
+	if why := s.Task.Unpublished(); why != "" {
+		fmt.Fprintf(w, "*** DATA SET %s IS NOT THE PUBLISHED ONE, as far as can be told.\n*** WARNING: %s\n", strings.ToUpper(s.Task.Name), why)
 	}
-	c := s.cfg
+	c := s.Config
 	fmt.Fprintf(w, "%s: %s classes %d and %d, %d devices, %d rounds, aggregator %s, seed %d\n",
-		c.Experiment.Name, s.task.name, c.Task.Classes[0], c.Task.Classes[1], c.Devices.Count, c.Optimizer.Rounds, c.Experiment.Aggregator, c.Experiment.Seed)
-	if s.design != nil {
+		c.Experiment.Name, s.Task.Name, c.Task.Classes[0], c.Task.Classes[1], c.Devices.Count, c.Optimizer.Rounds, c.Experiment.Aggregator, c.Experiment.Seed)
+	if s.Design != nil {
 		fmt.Fprintf(w, "%s, %v form, witnesses %d, alpha = %v, flooding %s: %s\n",
-			s.design.Params.Name, s.design.Form, s.design.Witnesses, s.design.Link.Alpha, floodingBits(*s.design), s.design.Params.Note)
+			s.Design.Params.Name, s.Design.Form, s.Design.Witnesses, s.Design.Link.Alpha, floodingBits(*s.Design), s.Design.Params.Note)
 	}
-	fmt.Fprintln(w, "Note:", randomnessNote(c))
+	fmt.Fprintln(w, "Note:", experiment.RandomnessNote(c))
 }
 
 // printResult is a run's last word.

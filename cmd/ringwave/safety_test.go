@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"ringwave/learner/experiment/experimenttest"
 	"ringwave/radio"
 	"ringwave/radio/loopback"
 	"ringwave/radio/usb"
@@ -118,7 +119,7 @@ func (s *scene) startAs(t testing.TB, command func(args []string) *exec.Cmd, mor
 	uri := func(i int) string {
 		return fmt.Sprintf("hackrf:%s?limit_ms=%d", safetySerial(i), safetyLimit.Milliseconds())
 	}
-	args := []string{"run", virtualBenchConfig, "--out", r.folder}
+	args := []string{"run", experimenttest.VirtualBenchConfig, "--out", r.folder}
 	for _, set := range append([]string{
 		"task.dataset=strokes", "task.strokes_train=200", "task.strokes_test=100", "optimizer.rounds=100000",
 		fmt.Sprintf("radio.transmitters=[%q, %q]", uri(0), uri(1)), "radio.receiver=" + uri(2),
@@ -317,7 +318,7 @@ func TestCarriers(t *testing.T) {
 			r.signal(t, by)
 			r.end(t, exitInterrupted)
 			s.switchedOff(t, since, prompt)
-			wantAll(t, r.output.String(), "ringwave run --resume "+r.folder)
+			experimenttest.WantAll(t, r.output.String(), "ringwave run --resume "+r.folder)
 			if strings.Contains(r.output.String(), "ringwave guard:") {
 				t.Errorf("the guard had to do it: %s", &r.output)
 			}
@@ -333,7 +334,7 @@ func TestCarriers(t *testing.T) {
 		}
 		r.end(t, exitFailure)
 		s.switchedOff(t, since, prompt)
-		wantAll(t, r.output.String(), usb.ErrUnplugged.Error(), "ringwave run --resume "+r.folder)
+		experimenttest.WantAll(t, r.output.String(), usb.ErrUnplugged.Error(), "ringwave run --resume "+r.folder)
 	})
 	t.Run("transmitter lost", func(t *testing.T) {
 		s := newScene(t)
@@ -345,7 +346,7 @@ func TestCarriers(t *testing.T) {
 		}
 		r.end(t, exitFailure)
 		s.switchedOff(t, since, prompt, 0)
-		wantAll(t, r.output.String(), usb.ErrUnplugged.Error())
+		experimenttest.WantAll(t, r.output.String(), usb.ErrUnplugged.Error())
 	})
 	for name, c := range map[string]struct{ set, says string }{
 		"not confirmed": {"radio.transmit=false", "radio.transmit is false"},
@@ -356,7 +357,7 @@ func TestCarriers(t *testing.T) {
 			s := newScene(t)
 			r := s.start(t, program, c.set)
 			r.end(t, exitBadInput)
-			wantAll(t, r.output.String(), c.says)
+			experimenttest.WantAll(t, r.output.String(), c.says)
 			neverSent(t, append(s.transmitters, s.receiver)...)
 			if _, err := os.Stat(r.folder); !os.IsNotExist(err) {
 				t.Errorf("there is a run folder: %v", err)
@@ -372,7 +373,7 @@ func TestCarriers(t *testing.T) {
 		if status != exitBadInput || !strings.Contains(stderr, "3 of 3 devices could not be opened") {
 			t.Errorf("status %d, %s", status, stderr)
 		}
-		wantAll(t, stdout, "cannot be opened", usb.ErrInUse.Error(), "fuser -v /dev/bus/usb/001/001")
+		experimenttest.WantAll(t, stdout, "cannot be opened", usb.ErrInUse.Error(), "fuser -v /dev/bus/usb/001/001")
 		if !transmits(s.transmitters[0]) || !transmits(s.transmitters[1]) {
 			t.Error("looking has switched another program's boards off")
 		}
@@ -390,7 +391,7 @@ func carriersOfTheDead(t *testing.T, program string) {
 		r.signal(t, by)
 		r.ended(t)
 		s.carriersOff(t)
-		wantAll(t, r.output.String(), fell)
+		experimenttest.WantAll(t, r.output.String(), fell)
 		for i, b := range s.transmitters {
 			if amp := b.Settings().Gains.Amp; amp {
 				t.Errorf("transmitter %d's amplifier is on", i)
@@ -418,7 +419,7 @@ func carriersOfTheDead(t *testing.T, program string) {
 		})
 		s.onAir(t, r)
 		dies(t, s, r, syscall.SIGALRM)
-		wantAll(t, r.output.String(), "panic: a bug in a pool")
+		experimenttest.WantAll(t, r.output.String(), "panic: a bug in a pool")
 	})
 	// What ends programs of a terminal, or of its group, does not end the guard.
 	t.Run("its group", func(t *testing.T) {
@@ -439,7 +440,7 @@ func carriersOfTheDead(t *testing.T, program string) {
 		}
 		r.ended(t)
 		s.carriersOff(t)
-		wantAll(t, r.output.String(), fell)
+		experimenttest.WantAll(t, r.output.String(), fell)
 	})
 	t.Run("before it has begun", func(t *testing.T) {
 		s := newSceneWith(t, func(b *virtual.HackRF) virtual.Board {
@@ -487,7 +488,7 @@ func carriersOfTheStopped(t *testing.T, program string) {
 			since := s.sent()
 			r.signal(t, syscall.SIGCONT)
 			r.end(t, exitFailure)
-			wantAll(t, r.output.String(), "ringwave guard: the program gave no sign of life for 1s: switched off hackrf:",
+			experimenttest.WantAll(t, r.output.String(), "ringwave guard: the program gave no sign of life for 1s: switched off hackrf:",
 				radio.ErrGuard.Error()+" cannot be relied on", "ringwave run --resume "+r.folder)
 			neverSent(t, s.transmitters...)
 			for i, b := range s.transmitters {
@@ -511,7 +512,7 @@ func carriersWithoutGuard(t *testing.T, program string) {
 		}
 		r.end(t, exitFailure)
 		s.switchedOff(t, since, safetyRate.Samples(2*time.Second))
-		wantAll(t, r.output.String(), radio.ErrGuard.Error()+" cannot be relied on: it has ended")
+		experimenttest.WantAll(t, r.output.String(), radio.ErrGuard.Error()+" cannot be relied on: it has ended")
 	})
 	t.Run("stopped", func(t *testing.T) {
 		s := newScene(t)
@@ -526,7 +527,7 @@ func carriersWithoutGuard(t *testing.T, program string) {
 			t.Fatal(err)
 		}
 		r.end(t, exitFailure)
-		wantAll(t, r.output.String(), radio.ErrGuard.Error()+" cannot be relied on: it has not answered for")
+		experimenttest.WantAll(t, r.output.String(), radio.ErrGuard.Error()+" cannot be relied on: it has not answered for")
 	})
 	// The program's own file is gone, so that it cannot be started once more.
 	t.Run("cannot start", func(t *testing.T) {
@@ -542,7 +543,7 @@ func carriersWithoutGuard(t *testing.T, program string) {
 		if r.cmd.ProcessState.Success() {
 			t.Errorf("it runs: %s", &r.output)
 		}
-		wantAll(t, r.output.String(), radio.ErrGuard.Error()+" did not start")
+		experimenttest.WantAll(t, r.output.String(), radio.ErrGuard.Error()+" did not start")
 		neverSent(t, append(s.transmitters, s.receiver)...)
 	})
 	// This is what remains where both are gone: samples end, carriers do not.

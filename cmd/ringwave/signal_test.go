@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/runfolder"
 )
 
@@ -61,7 +62,7 @@ func TestHangUp(t *testing.T) {
 	signal.Notify(caught, syscall.SIGHUP)
 	defer signal.Stop(caught)
 	program := []string{os.Args[0]}
-	args := append([]string{"run", loopbackConfig}, small...)
+	args := append([]string{"run", experimenttest.LoopbackConfig}, small...)
 	args = append(args, "--set", "devices.count=2", "--set", "encryption.parameter_set=lean-2048", "--set", "optimizer.checkpoint_every_rounds=100000")
 	long := append(slices.Clone(args), "--set", "optimizer.rounds=100000")
 	for _, c := range []struct {
@@ -84,7 +85,7 @@ func TestHangUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		point, err := folder.LoadCheckpoint()
-		if err != nil || point.Round == 0 || point.MetricsOffset != int64(len(readFile(t, dir, runfolder.MetricsName))) {
+		if err != nil || point.Round == 0 || point.MetricsOffset != int64(len(experimenttest.ReadFile(t, dir, runfolder.MetricsName))) {
 			t.Errorf("%s: the checkpoint is of round %d, %v", c.name, point.Round, err)
 		}
 		if err := folder.Close(); err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"math"
 	"path/filepath"
 	"runtime"
@@ -10,12 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/runfolder"
 )
-
-const fig4Config = "../../hw-configs/fig4-zf.toml"
 
 // shortFig4 is Fig. 4 on images that need no files, in 20 rounds.
 var shortFig4 = []string{"--set", "task.dataset=strokes", "--set", "task.strokes_train=600", "--set", "task.strokes_test=300",
@@ -25,7 +23,7 @@ var shortFig4 = []string{"--set", "task.dataset=strokes", "--set", "task.strokes
 func runSystem(t *testing.T, more ...string) ([]runfolder.Row, runfolder.Summary) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "run")
-	status, _, stderr := run(t, slices.Concat([]string{"run", fig4Config, "--out", dir}, shortFig4, more)...)
+	status, _, stderr := run(t, slices.Concat([]string{"run", experimenttest.Fig4Config, "--out", dir}, shortFig4, more)...)
 	s := summaryOf(t, dir)
 	if spoilt := s.Unusable != ""; status != map[bool]int{true: exitUnusable}[spoilt] {
 		t.Errorf("%v: status %d, and the summary says %q\n%s", more, status, s.Unusable, stderr)
@@ -40,7 +38,7 @@ func runSystem(t *testing.T, more ...string) ([]runfolder.Row, runfolder.Summary
 // TestEverySystemRuns runs every aggregator through the command on the same gains, data
 // and directions.
 func TestEverySystemRuns(t *testing.T) {
-	noData(t)
+	experimenttest.NoData(t)
 	rows := map[string][]runfolder.Row{}
 	for _, system := range config.Systems() {
 		name := system.Name
@@ -88,24 +86,24 @@ func checkUniform(t *testing.T, name string, r runfolder.Row) {
 // on at both channel variances, and eps and the loss have the predicted size within a
 // factor of ten.
 func TestFig4(t *testing.T) {
-	noData(t)
+	experimenttest.NoData(t)
 	for _, more := range [][]string{
 		{"experiment.aggregator=zf", "channel.std=1"}, {"experiment.aggregator=zf", "channel.std=10"},
 		{"experiment.aggregator=mmse", "channel.std=1"}, {"experiment.aggregator=mmse", "channel.std=10"},
 	} {
 		name := strings.Join(more, " ")
 		rows, s := runSystem(t, "--set", more[0], "--set", more[1])
-		c, err := config.Load(fig4Config, []string{"task.dataset=strokes", "task.strokes_train=600", "task.strokes_test=300", more[0], more[1]})
+		c, err := config.Load(experimenttest.Fig4Config, []string{"task.dataset=strokes", "task.strokes_train=600", "task.strokes_test=300", more[0], more[1]})
 		if err != nil {
 			t.Fatal(err)
 		}
-		session, err := New(c)
+		session, err := experiment.New(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := session.design.Params
+		p := session.Design.Params
 		want := math.Exp2(p.LogQ()-float64(p.LogLambda)) / math.Sqrt(12)
-		eta, _ := stepLaws(c.Optimizer)
+		eta, _ := experiment.StepLaws(c.Optimizer)
 		square, least, most := 0.0, math.Inf(1), 0.0
 		for _, r := range rows {
 			checkUniform(t, name, r)
@@ -116,7 +114,7 @@ func TestFig4(t *testing.T) {
 			if r.Round == 1 {
 				continue
 			}
-			ratio := r.TrainLoss / expectedLoss(session.task.train, eta, want, r.Round)
+			ratio := r.TrainLoss / experiment.ExpectedLoss(session.Task.Train, eta, want, r.Round)
 			least, most = min(least, ratio), max(most, ratio)
 		}
 		t.Logf("%s: rms of eps %.3g of the predicted %.3g; losses %.2f to %.2f of the predicted, the last %.3g", name, math.Sqrt(square)/want, want, least, most, rows[19].TrainLoss)
@@ -133,7 +131,7 @@ func TestFig4(t *testing.T) {
 // TestPerfectPilots is Fig. 4's control: with gains of exactly 1 ZF decodes what an
 // ideal channel gives, to the bit.
 func TestPerfectPilots(t *testing.T) {
-	noData(t)
+	experimenttest.NoData(t)
 	perfect, _ := runSystem(t, "--set", "channel.pilot_std=0", "--set", "devices.count=4")
 	digital, _ := runSystem(t, "--set", "experiment.aggregator=digital", "--set", "devices.count=4")
 	for i, r := range perfect {
@@ -146,21 +144,21 @@ func TestPerfectPilots(t *testing.T) {
 // TestSystemsResume: broken off at any round, a run goes on to the same bytes, and so
 // does one on another number of cores. stale-key aggregates the keys of round 1 anew.
 func TestSystemsResume(t *testing.T) {
-	noData(t)
+	experimenttest.NoData(t)
 	for _, name := range []string{config.StaleKey, config.MMSE, config.HEAirFed} {
 		args := append(slices.Clone(shortFig4), "--set", "experiment.aggregator="+name, "--set", "devices.count=3")
 		whole := filepath.Join(t.TempDir(), "whole")
 		before := runtime.GOMAXPROCS(1)
-		status, _, _ := run(t, append([]string{"run", fig4Config, "--out", whole}, args...)...)
+		status, _, _ := run(t, append([]string{"run", experimenttest.Fig4Config, "--out", whole}, args...)...)
 		runtime.GOMAXPROCS(before)
-		want := readFile(t, whole, runfolder.MetricsName)
+		want := experimenttest.ReadFile(t, whole, runfolder.MetricsName)
 
 		dir := filepath.Join(t.TempDir(), "run")
-		killed(t, dir, int64(len(want)/2), append([]string{"run", fig4Config, "--out", dir}, args...)...)
+		killed(t, dir, int64(len(want)/2), append([]string{"run", experimenttest.Fig4Config, "--out", dir}, args...)...)
 		if again, _, stderr := run(t, "run", "--resume", dir); again != status || status != 0 && status != exitUnusable {
 			t.Errorf("%s: status %d, resumed %d\n%s", name, status, again, stderr)
 		}
-		if got := readFile(t, dir, runfolder.MetricsName); !bytes.Equal(got, want) {
+		if got := experimenttest.ReadFile(t, dir, runfolder.MetricsName); !bytes.Equal(got, want) {
 			t.Errorf("%s: resumed, metrics.csv is\n%s, want\n%s", name, got, want)
 		}
 	}
@@ -168,7 +166,7 @@ func TestSystemsResume(t *testing.T) {
 
 // TestPlanOfASystem: plan says what the system is, and by how much it fails.
 func TestPlanOfASystem(t *testing.T) {
-	noData(t)
+	experimenttest.NoData(t)
 	for name, want := range map[string][]string{
 		config.ZF:       {"sends its digital coefficients times 1/h^", "expected deviation of eps: 1.7e+20", "gains match, which here they do not"},
 		config.StaleKey: {"aggregated once", "alpha = 256"},
@@ -176,39 +174,11 @@ func TestPlanOfASystem(t *testing.T) {
 		config.HEAirFed: {"single-key CKKS", "one key"},
 		config.AirHE:    {"single-key LWE", "one key"},
 	} {
-		stdout, _ := mustRun(t, slices.Concat([]string{"plan", fig4Config, "--set", "experiment.aggregator=" + name, "--set", "devices.count=10"}, shortFig4)...)
+		stdout, _ := mustRun(t, slices.Concat([]string{"plan", experimenttest.Fig4Config, "--set", "experiment.aggregator=" + name, "--set", "devices.count=10"}, shortFig4)...)
 		for _, w := range want {
 			if !strings.Contains(stdout, w) {
 				t.Errorf("the plan of %s does not say %q:\n%s", name, w, stdout)
 			}
 		}
-	}
-}
-
-// TestOverflowIsReported: a loss beyond the largest number is said, and ends no run.
-func TestOverflowIsReported(t *testing.T) {
-	noData(t)
-	c, err := config.Load(fig4Config, []string{"task.dataset=strokes", "task.strokes_train=100", "task.strokes_test=100", "optimizer.rounds=3", "devices.count=2", "optimizer.eta0=1e300"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
-	if err := s.assemble(xmkckks.NewLedger(sharesPerKey(c)), 0, 1); err != nil {
-		t.Fatal(err)
-	}
-	var rows []runfolder.Row
-	for !s.trainer.Done() {
-		r, err := s.trainer.Step(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows = append(rows, row(r))
-	}
-	if n := overflowedRows(rows); n != 2 {
-		t.Errorf("%d of 3 rounds overflowed: losses %v, %v, %v", n, rows[0].TrainLoss, rows[1].TrainLoss, rows[2].TrainLoss)
 	}
 }

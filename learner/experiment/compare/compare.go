@@ -122,7 +122,7 @@ func dataOf(cfg config.Config, key groupKey) string {
 	return text
 }
 
-// digestOf gives the first digits of a file's SHA-256.
+// digestOf returns the first digits of a file's SHA-256.
 func digestOf(path string) (string, error) {
 	data, err := intake.ReadFile(path, calibration.MaxFile)
 	if err != nil {
@@ -167,7 +167,7 @@ func tellApart(groups []*group) error {
 	return nil
 }
 
-// differences gives for each group ", key=value" for what not all groups share.
+// differences returns for each group ", key=value" for what not all groups share.
 func differences(groups []*group) ([]string, error) {
 	keys, values, err := differing(groups)
 	if err != nil {
@@ -183,7 +183,7 @@ func differences(groups []*group) ([]string, error) {
 	return text, nil
 }
 
-// differing gives the keys that not all groups share, sorted, and each group's values.
+// differing returns the keys that not all groups share, sorted, and each group's values.
 func differing(groups []*group) (keys []string, values []map[string]string, err error) {
 	for _, g := range groups {
 		flat, err := g.cfg.Flat()

@@ -97,7 +97,7 @@ func compareGroups(groups []*group, accuracies []float64) Comparison {
 	return c
 }
 
-// telling gives 90, 95 and 99 %, those that any run reached; where none did, the
+// telling returns 90, 95 and 99 %, those that any run reached; where none did, the
 // highest multiple of 5 % that one did.
 func telling(groups []*group) []float64 {
 	best := math.NaN()
@@ -122,7 +122,7 @@ func telling(groups []*group) []float64 {
 	return found
 }
 
-// line gives the results of a group.
+// line returns the results of a group.
 func (g *group) line() Line {
 	line := Line{Label: g.label, Runs: len(g.runs), Airtime: runfolder.Float(g.airtime()), Reached: []ReachedLine{}, Paired: []PairedLine{}, Unusable: []UnusableRun{}}
 	var accuracy, loss []float64
@@ -189,7 +189,7 @@ func (g *group) reached(accuracy float64) ReachedLine {
 	return line
 }
 
-// reached gives the first evaluated round with an accuracy, and the attempts that all
+// reached returns the first evaluated round with an accuracy, and the attempts that all
 // rounds up to it took.
 func (r run) reached(accuracy float64) (round, attempts int, ok bool) {
 	const slack = 1e-12 // 0.95 is no number of the machine's

@@ -72,7 +72,7 @@ func Letter(position int) string {
 	return Letter(position/26-1) + name
 }
 
-// names gives the groups' names in legends: the letter, where there are several, and
+// names returns the groups' names in legends: the letter, where there are several, and
 // what of the label not all have in front, the aggregator first and keys without their
 // section: a legend has little room.
 func (c Comparison) names() []string {
@@ -191,7 +191,7 @@ func keyTable(keys []string, values []map[string]string) report.Table {
 	return t
 }
 
-// shown gives a value that a reader sees.
+// shown returns a value that a reader sees.
 func shown(value string) string {
 	if value == "" {
 		return "(empty)"

@@ -64,7 +64,7 @@ func (c *Curves) Path() string { return c.folder.Path() }
 // Result returns what there is so far. It is not to be changed.
 func (c *Curves) Result() Result { return c.result }
 
-// Close gives the folder free.
+// Close releases the folder.
 func (c *Curves) Close() error { return c.folder.Close() }
 
 func tryBench(cfg trial.Config) error {

@@ -1,0 +1,100 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"ringwave/calibration"
+	"ringwave/calibration/campaign"
+	"ringwave/calibration/moments"
+	"ringwave/calibration/sounder"
+	"ringwave/learner/experiment/chart"
+	"ringwave/phy/channel"
+	"ringwave/radio"
+)
+
+// draw draws the plots of a calibration.
+func (k *Calibration) draw(r *campaign.Result) ([]string, error) {
+	v := chart.CalibrationView{RoundSeconds: k.Config.Calibration.RoundSeconds}
+	for i, d := range r.Links.Devices {
+		s := chart.LinkSeries{Name: fmt.Sprintf("device %d", i+1), Effective: d.Gain, Mu: d.Mu.Value, Sigma: d.Sigma.Value}
+		s.Density, s.Model = density(r.File.Devices[i])
+		k.overTime(&s, r.Series, i)
+		for lag, rho := range d.Autocorrelation {
+			s.Lags = append(s.Lags, float64(lag)*r.Series.BlockSeconds)
+			s.Autocorrelation = append(s.Autocorrelation, rho)
+			s.Low, s.High = append(s.Low, -d.Band), append(s.High, d.Band)
+		}
+		s.PhaseDeviation, s.GainDeviation = deviationOf(d.PhaseAllan), deviationOf(d.GainAllan)
+		s.PhaseNoise, s.GainNoise = noiseOf(campaign.PhaseNoise(d)), noiseOf(campaign.GainNoise(d))
+		v.Devices = append(v.Devices, s)
+	}
+	return chart.CalibrationPlots(k.folder.Path(), v)
+}
+
+// noiseOf returns a spectrum as it is drawn.
+func noiseOf(n campaign.Noise) chart.Noise {
+	out := chart.Noise{Offset: n.Hertz, Value: n.Decibels, Floor: n.Floor}
+	for _, v := range n.Decibels {
+		out.Low, out.High = append(out.Low, v+n.Low), append(out.High, v+n.High)
+	}
+	return out
+}
+
+// overTime fills in what was measured of device i burst by burst.
+func (k *Calibration) overTime(s *chart.LinkSeries, b moments.Bench, i int) {
+	series, rate := b.Devices[i], k.Config.Link.SampleRateHz
+	s.Gain, s.Offset = series.Gain, series.Offset
+	s.Seconds = make([]float64, len(series.Gain))
+	first := lowestPlace(k.blocks)
+	for n := range s.Seconds {
+		block := k.blocks[n/b.Looks]
+		s.Seconds[n] = float64(block.At-first[block.Session])/rate + float64(n%b.Looks)*b.LookSeconds + k.sessionBegins(block.Session, b)
+		s.Session = append(s.Session, block.Session)
+		s.Delay = append(s.Delay, series.Delay[n])
+	}
+}
+
+// sessionBegins puts sessions one behind the other: boards count from 0 in each.
+func (k *Calibration) sessionBegins(session int, b moments.Bench) float64 {
+	before := 0
+	for _, s := range b.Session {
+		if s < session {
+			before++
+		}
+	}
+	return float64(before) * b.BlockSeconds
+}
+
+// lowestPlace returns the index of the first block of each session.
+func lowestPlace(blocks []sounder.Block) map[int]radio.SampleIndex {
+	first := map[int]radio.SampleIndex{}
+	for _, b := range blocks {
+		if _, ok := first[b.Session]; !ok {
+			first[b.Session] = b.At
+		}
+	}
+	return first
+}
+
+// density returns the density of the law fitted to a device's gains.
+func density(d calibration.Device) (f func(float64) float64, name string) {
+	mu, sigma := d.Mu.Value, d.Sigma.Value
+	if !(sigma > 0) {
+		return nil, ""
+	}
+	if d.Model == calibration.Rician && d.KFactor.Value > 0 && !math.IsInf(d.KFactor.Value, 0) {
+		return channel.NewRicianMean(d.KFactor.Value, mu).Density, "Rician"
+	}
+	return distuv.Normal{Mu: mu, Sigma: sigma}.Prob, "Gaussian"
+}
+
+func deviationOf(points []moments.AllanPoint) (d chart.Deviation) {
+	for _, p := range points {
+		d.Tau, d.Value = append(d.Tau, p.Seconds), append(d.Value, p.Deviation)
+		d.Low, d.High = append(d.Low, p.Low), append(d.High, p.High)
+	}
+	return d
+}

@@ -1,0 +1,179 @@
+package experiment_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"math/rand/v2"
+	"os"
+
+	"ringwave/crypto/aggregate"
+	"ringwave/learner"
+	"ringwave/learner/dataset"
+	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/model"
+)
+
+// few shortens an experiment, so that the examples take no time.
+var few = []string{"task.dataset=strokes", "optimizer.rounds=20", "optimizer.evaluate_every_rounds=20", "task.strokes_train=400", "task.strokes_test=200"}
+
+// folder returns a folder for a run, and what removes it.
+func folder() (string, func()) {
+	dir, err := os.MkdirTemp("", "run")
+	if err != nil {
+		log.Fatal(err)
+	}
+	return dir, func() { _ = os.RemoveAll(dir) }
+}
+
+// Load a configuration and run it.
+func Example() {
+	dir, remove := folder()
+	defer remove()
+	cfg, err := experiment.Load("../../hw-configs/loopback.toml", few...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	e, err := experiment.New(cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	result, err := e.Run(context.Background(), dir, experiment.Observer{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%d rounds of %s, %d skipped\n", result.Round, result.Summary.Aggregator, result.Summary.RoundsSkipped)
+	// Output: 20 rounds of xmk-ckks, 0 skipped
+}
+
+// Watch the rounds, stop after the fifth, and go on from there.
+func ExampleObserver() {
+	dir, remove := folder()
+	defer remove()
+	cfg, err := experiment.Load("../../hw-configs/loopback.toml", few...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	e, err := experiment.New(cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	watch := experiment.Observer{Round: func(r learner.Record) {
+		if r.Round == 5 {
+			stop()
+		}
+	}}
+	_, err = e.Run(ctx, dir, watch)
+	fmt.Println("stopped:", errors.Is(err, experiment.ErrInterrupted))
+	result, err := experiment.Resume(context.Background(), dir, watch)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("rounds:", result.Round)
+	// Output:
+	// stopped: true
+	// rounds: 20
+}
+
+// ridge is a model of one's own: a line through the classes -1 and 1, by least squares.
+type ridge struct{ features int }
+
+func (m ridge) Dim() int                   { return m.features + 1 }
+func (m ridge) Features() int              { return m.features }
+func (m ridge) Init([]float64, *rand.Rand) {} // theta is 0
+func (m ridge) NewWorker() model.Worker    { return m }
+func (m ridge) miss(theta, phi []float64, gamma float64, set *dataset.Set, sample int) float64 {
+	y := theta[m.features] + gamma*phi[m.features]
+	for j, x := range set.Row(sample) {
+		y += (theta[j] + gamma*phi[j]) * x
+	}
+	return y - 2*float64(set.Y[sample]) + 1
+}
+
+func (m ridge) Losses(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64) {
+	square := func(gamma float64) (sum float64) {
+		for _, sample := range batch {
+			miss := m.miss(theta, phi, gamma, set, sample)
+			sum += miss * miss / float64(len(batch))
+		}
+		return sum
+	}
+	return square(0), square(gamma), square(-gamma)
+}
+
+func (m ridge) Evaluate(theta []float64, set *dataset.Set, from, to int) (loss float64, correct int) {
+	for sample := from; sample < to; sample++ {
+		miss := m.miss(theta, theta, 0, set, sample)
+		loss += miss * miss
+		if miss*miss < 1 {
+			correct++
+		}
+	}
+	return loss, correct
+}
+
+// Bring a model of one's own: task.model names it.
+func ExampleModel() {
+	dir, remove := folder()
+	defer remove()
+	lab := experiment.Lab{Models: []experiment.Model{{
+		Name: "ridge",
+		New:  func(_ config.Task, set *dataset.Set) (model.Model, error) { return ridge{set.Dim}, nil },
+	}}}
+	cfg, err := lab.Load("../../hw-configs/loopback.toml", append(few, "task.model=ridge", "optimizer.eta0=0.002")...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	e, err := lab.New(cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	result, err := e.Run(context.Background(), dir, experiment.Observer{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(result.Summary.Model, "learns:", result.Summary.TestAccuracy > 0.6)
+	// Output: ridge learns: true
+}
+
+// mean is a system of one's own: a server that hears every device perfectly.
+type mean struct{}
+
+func (mean) Aggregate(_ context.Context, _ int, values [][]float64) (aggregate.Outcome, error) {
+	m := make([]float64, len(values[0]))
+	for _, delta := range values {
+		for p, x := range delta {
+			m[p] += x
+		}
+	}
+	return aggregate.Outcome{M: m, Attempts: 1}, nil
+}
+
+// Bring a system of one's own: experiment.aggregator names it.
+func ExampleSystem() {
+	dir, remove := folder()
+	defer remove()
+	lab := experiment.Lab{Systems: []experiment.System{{
+		System: config.System{Name: "perfect", Text: "a server that hears every device perfectly"},
+		New: func(experiment.Setting) (learner.Aggregator, []string, error) {
+			return mean{}, []string{"perfect: nothing is sent over the air"}, nil
+		},
+	}}}
+	cfg, err := lab.Load("../../hw-configs/loopback.toml", append(few, "experiment.aggregator=perfect")...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	e, err := lab.New(cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	result, err := e.Run(context.Background(), dir, experiment.Observer{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(result.Summary.Aggregator, result.Summary.Notes[1])
+	// Output: perfect perfect: nothing is sent over the air
+}

@@ -1,0 +1,598 @@
+package experiment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"ringwave/crypto/keystream"
+	"ringwave/crypto/round"
+	"ringwave/crypto/xmkckks"
+	"ringwave/learner"
+	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/experiment/setup"
+	"ringwave/learner/experiment/uplink"
+	"ringwave/phy"
+	"ringwave/phy/channel"
+	"ringwave/radio"
+	"ringwave/radio/intake"
+)
+
+// JournalName is the run folder's record of decryption shares.
+const JournalName = "shares.journal"
+
+// Experiment is one sitting at a run: what runs, and where it is written.
+type Experiment struct {
+	lab     Lab
+	Config  config.Config
+	digest  runfolder.Digest
+	Root    keystream.Seed
+	Task    *Task
+	Channel *channel.Channel
+	Known   *uplink.LinkStats // of the links; nil for all that their simulation knows
+	Design  *xmkckks.Design   // nil without encryption
+
+	folder   *runfolder.Folder
+	Metrics  *runfolder.Metrics
+	log      *runfolder.Log
+	journal  *xmkckks.Journal
+	keyEpoch uint32 // the first of this sitting, of keys from the system
+	// remembered stands around protocol where no round may be sent twice; nil elsewhere.
+	remembered *remembered
+	Protocol   *protocol
+	Trainer    trainer
+	// mismatched stands around protocol where gains do not match; nil elsewhere.
+	mismatched *mismatched
+	facts      []string // of a system with one key
+	// patience is how long radios may stand still; 0 for radioPatience.
+	patience time.Duration
+	// carriersOff cuts off what radios still have to send; nil without radios.
+	carriersOff context.CancelCauseFunc
+	// guarded says why the radios' guard is lost, once it is; nil without radios.
+	guarded func() error
+
+	before time.Duration // spent in earlier sittings
+	began  time.Time
+}
+
+// NewSessionIn checks and loads all that a run needs, and writes nothing. Dir is the run's
+// folder, with the calibration that lies in it; "" for a run that has none yet.
+func NewSessionIn(lab Lab, dir string, cfg config.Config) (*Experiment, error) {
+	digest, err := cfg.Digest()
+	if err != nil {
+		return nil, err
+	}
+	s := &Experiment{lab: lab, Config: cfg.With(lab.names()), digest: digest, Root: keystream.FromInteger(uint64(cfg.Experiment.Seed))}
+	if s.Channel, err = setup.NewChannel(cfg, s.Root); err != nil {
+		return nil, err
+	}
+	if s.Known, err = s.know(dir); err != nil {
+		return nil, err
+	}
+	if cfg.System().Encrypts {
+		d, err := setup.NewDesign(cfg, s.Links())
+		if err != nil {
+			return nil, err
+		}
+		if err := setup.CheckWaveform(cfg, s.Links(), d); err != nil {
+			return nil, intake.UserError(err)
+		}
+		s.Design = &d
+	}
+	s.Task, err = lab.LoadTask(s.Config, s.Root, s.Design)
+	return s, err
+}
+
+// Links gives the channel whose moments the run goes by.
+func (s *Experiment) Links() *channel.Channel {
+	if s.Known != nil {
+		return s.Known.Channel
+	}
+	return s.Channel
+}
+
+// assemble makes aggregator and trainer, the next round being firstRound.
+func (s *Experiment) assemble(guard xmkckks.Guard, baseEpoch uint32, firstRound int) (err error) {
+	a, err := s.aggregator(guard, baseEpoch, firstRound)
+	if err != nil {
+		return err
+	}
+	s.Trainer, err = s.Task.trainer(s.Config, a, s.Root)
+	return err
+}
+
+// aggregator makes what experiment.aggregator names.
+func (s *Experiment) aggregator(guard xmkckks.Guard, baseEpoch uint32, firstRound int) (a learner.Aggregator, err error) {
+	if s.Config.System().Encrypts {
+		return s.encrypted(guard, baseEpoch, firstRound)
+	}
+	system, err := s.lab.system(s.Config.Experiment.Aggregator)
+	if err != nil {
+		return nil, err
+	}
+	mu, _ := s.Links().Moments()
+	a, s.facts, err = system.New(Setting{Config: s.Config, Seed: s.Root, Gains: gainsOf(s.Channel), Mu: mu, Dim: s.Task.Model.Dim()})
+	if err != nil {
+		return nil, intake.UserError(fmt.Errorf("experiment.aggregator = %q: %w", s.Config.Experiment.Aggregator, err))
+	}
+	return a, nil
+}
+
+// encrypted makes the aggregator of a system that encrypts with xMK-CKKS.
+func (s *Experiment) encrypted(guard xmkckks.Guard, baseEpoch uint32, firstRound int) (learner.Aggregator, error) {
+	secret, err := s.linkSecret()
+	if err != nil {
+		return nil, err
+	}
+	p, err := NewProtocol(s.Config, s.Root, secret, s.Channel, s.Known, *s.Design, guard, baseEpoch, firstRound)
+	if err != nil {
+		return nil, err
+	}
+	s.Protocol = p
+	var system learner.Simulated = p
+	if s.Config.System().Unchecked {
+		s.mismatched = newMismatched(s.Config, p)
+		system = s.mismatched
+	}
+	if s.remembered == nil {
+		return system, nil
+	}
+	s.remembered.Simulated = system
+	return s.remembered, nil
+}
+
+// linkSecret returns the secret of patterns and check weights: that of the folder, or a
+// new one for a session without.
+func (s *Experiment) linkSecret() (keystream.Seed, error) {
+	if s.folder == nil {
+		return uplink.NewLinkSecret(s.Config, s.Root)
+	}
+	return uplink.ReadLinkSecret(s.folder.Path(), s.Config, s.Root)
+}
+
+// Create begins a run in a new folder. Radios live by ctx: when it ends, their carriers
+// go off.
+func (s *Experiment) Create(ctx context.Context, dir string) (err error) {
+	if s.folder, err = runfolder.Create(dir); err != nil {
+		return intake.PathError(err)
+	}
+	encoded, err := s.Config.Encode()
+	if err != nil {
+		return err
+	}
+	if err := s.folder.WriteAtomic(runfolder.ConfigName, encoded); err != nil {
+		return intake.PathError(err)
+	}
+	if err := s.keepCalibration(); err != nil {
+		return intake.PathError(err)
+	}
+	if s.Config.System().Encrypts {
+		secret, err := uplink.NewLinkSecret(s.Config, s.Root)
+		if err != nil {
+			return err
+		}
+		if err := uplink.KeepLinkSecret(dir, s.Config, secret); err != nil {
+			return intake.PathError(err)
+		}
+	}
+	if err := s.folder.WriteManifest(s.manifest()); err != nil {
+		return intake.PathError(err)
+	}
+	if s.Metrics, err = s.folder.CreateMetrics(); err != nil {
+		return intake.PathError(err)
+	}
+	if err := s.open(ctx, nil); err != nil {
+		return err
+	}
+	s.log.Info("started", "seed", s.Config.Experiment.Seed, "data_set", s.Task.Name, "fallback_used", s.Task.FallbackUsed)
+	if why := s.Task.Unpublished(); why != "" {
+		s.log.Warn("data", "reason", why)
+	}
+	// A run that is killed before its first checkpoint can be resumed, too.
+	return s.checkpoint()
+}
+
+// open opens the log and the journal and assembles the rest. With a checkpoint
+// the run goes on behind it.
+func (s *Experiment) open(ctx context.Context, from *runfolder.Checkpoint) (err error) {
+	if s.log, err = s.folder.OpenLog(); err != nil {
+		return intake.PathError(err)
+	}
+	epoch, firstRound := uint32(0), 1
+	var guard xmkckks.Guard
+	if s.Design != nil {
+		if epoch, firstRound, err = s.openJournal(from); err != nil {
+			return err
+		}
+		guard = s.journal
+	}
+	if err := s.assemble(guard, epoch, firstRound); err != nil {
+		return err
+	}
+	s.began = time.Now()
+	// Before restore, whose checkpoint keeps what the gains have shown.
+	if err := s.watchGains(from); err != nil {
+		return intake.UserError(err)
+	}
+	if from != nil {
+		if err := s.restore(ctx, from); err != nil {
+			return err
+		}
+	}
+	if s.Protocol != nil {
+		if err := s.connect(ctx); err != nil {
+			return err
+		}
+		if err := s.Protocol.Link.Record(s.folder.Path()); err != nil {
+			return intake.PathError(err)
+		}
+		what := "attempt void"
+		if s.Config.System().Unchecked {
+			what = "a check would have declared the round void"
+		}
+		s.Protocol.failed = func(k int, f round.Failure) {
+			s.log.Warn(what, "round", k, "attempt", f.Attempt, "again", f.Again, "check", f.Check.String(), "transmission", f.Transmission.String(), "reason", f.Reason)
+		}
+	}
+	return nil
+}
+
+// restore takes the trainer to where the run was.
+func (s *Experiment) restore(ctx context.Context, from *runfolder.Checkpoint) error {
+	err := s.Trainer.Restore(learner.State{
+		Round: from.Round, Theta: from.Theta,
+		Repeated: from.Repeated, Skipped: from.Skipped, Clipped: from.Clipped,
+	})
+	if err != nil || s.remembered == nil {
+		return intake.UserError(err)
+	}
+	return s.recall(ctx, from)
+}
+
+func (s *Experiment) manifest() runfolder.Manifest {
+	m := runfolder.NewManifest(time.Now())
+	m.ConfigDigest = s.digest
+	m.Seeds["experiment"] = uint64(s.Config.Experiment.Seed)
+	m.Data = s.dataFiles()
+	if s.Known != nil && s.Known.File != nil {
+		m.Calibration = runfolder.CalibrationName
+	}
+	if s.Design != nil {
+		m.Modulus, m.Primes = s.Design.Params.Modulus().String(), s.Design.Params.Primes
+	}
+	return m
+}
+
+func (s *Experiment) dataFiles() []runfolder.DataFile {
+	files := []runfolder.DataFile{}
+	for _, f := range s.Task.Files {
+		var sum runfolder.Digest
+		if err := sum.UnmarshalText([]byte(f.SHA256)); err != nil {
+			continue // dataset gives 64 hexadecimal digits
+		}
+		files = append(files, runfolder.DataFile{Name: filepath.Base(f.Path), Bytes: f.Bytes, SHA256: sum})
+	}
+	return files
+}
+
+// ResumeSession opens an earlier run behind its last checkpoint.
+func ResumeSession(ctx context.Context, lab Lab, dir string) (*Experiment, error) {
+	folder, err := runfolder.Open(dir)
+	if err != nil {
+		return nil, intake.PathError(err)
+	}
+	s, err := sessionIn(lab, folder)
+	if err != nil {
+		_ = folder.Close() // the first error counts
+		return nil, err
+	}
+	if err := s.resume(ctx); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// sessionIn makes the session of a run folder, with the folder in it.
+func sessionIn(lab Lab, folder *runfolder.Folder) (*Experiment, error) {
+	cfg, err := lab.Load(filepath.Join(folder.Path(), runfolder.ConfigName))
+	if err != nil {
+		return nil, err
+	}
+	s, err := NewSessionIn(lab, folder.Path(), cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.folder = folder
+	return s, nil
+}
+
+// resume goes to where the folder's checkpoint is.
+func (s *Experiment) resume(ctx context.Context) error {
+	folder := s.folder
+	point, err := folder.LoadCheckpoint()
+	if err != nil {
+		return intake.PathError(err)
+	}
+	if s.digest != point.ConfigDigest {
+		return intake.UserError(fmt.Errorf("%s: the checkpoint belongs to another configuration (digest %.16s…, that of %s is %.16s…), or to a version of the program with other settings: restore the file, or go on with that version, or start a new run",
+			filepath.Join(folder.Path(), runfolder.CheckpointName), point.ConfigDigest, runfolder.ConfigName, s.digest))
+	}
+	if err := s.sameData(); err != nil {
+		return err
+	}
+	open := folder.OpenMetricsAt
+	if sendsOnce(s.Config) {
+		open = folder.OpenMetricsAfter
+	}
+	if s.Metrics, err = open(point.MetricsOffset, point.MetricsDigest); err != nil {
+		return intake.PathError(err)
+	}
+	s.before = time.Duration(point.Seconds * float64(time.Second))
+	if err := s.open(ctx, &point); err != nil {
+		return err
+	}
+	at := s.Trainer.State().Round
+	s.log.Info("resumed", "after_round", at)
+	if s.remembered != nil && s.remembered.until > at {
+		s.log.Warn("rounds that may have been sent are skipped", "from", at+1, "to", s.remembered.until)
+	}
+	return nil
+}
+
+// sameData refuses to go on with other data than the run began with.
+func (s *Experiment) sameData() error {
+	m, err := s.folder.ReadManifest()
+	if err != nil {
+		return intake.PathError(err)
+	}
+	if !slices.Equal(m.Data, s.dataFiles()) {
+		return intake.UserError(fmt.Errorf("%s: the data found now are not those that the run began with (%d files then, %d now, or other checksums): point --data or RINGWAVE_DATA at them",
+			s.folder.Path(), len(m.Data), len(s.Task.Files)))
+	}
+	return nil
+}
+
+// checkpoint saves the state after the last round.
+func (s *Experiment) checkpoint() error {
+	if err := s.Metrics.Sync(); err != nil {
+		return err
+	}
+	// Lines of metrics.csv without their decryption shares are refused by a resume.
+	if s.journal != nil {
+		if err := s.journal.Sync(); err != nil {
+			return err
+		}
+	}
+	state := s.Trainer.State()
+	return s.folder.SaveCheckpoint(runfolder.Checkpoint{
+		ConfigDigest: s.digest, Round: state.Round,
+		Repeated: state.Repeated, Skipped: state.Skipped, Clipped: state.Clipped,
+		MetricsOffset: s.Metrics.Offset(), MetricsDigest: s.Metrics.Digest(), Seconds: s.seconds(), KeyEpoch: s.keyEpoch, Theta: state.Theta, Gains: s.gainState(),
+	})
+}
+
+func (s *Experiment) seconds() float64 { return (s.before + time.Since(s.began)).Seconds() }
+
+// Step runs the next round. In memory a round that has begun is finished, so that no
+// decryption share was given for nothing; over radios ctx breaks it off.
+func (s *Experiment) Step(ctx context.Context) (learner.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return learner.Record{}, err
+	}
+	if !s.Config.OverRadios() {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return s.Trainer.Step(ctx)
+}
+
+// Train runs the rounds that are left. On a cancelled context it stops between
+// two rounds and gives errInterrupted; either way the last round is saved.
+func (s *Experiment) Train(ctx context.Context, report func(r learner.Record)) (err error) {
+	defer func() {
+		if err != nil {
+			s.endRadios(err)
+		}
+	}()
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	for !s.Trainer.Done() {
+		record, err := s.Step(ctx)
+		if err != nil && ctx.Err() != nil && s.Config.OverRadios() {
+			// Carriers go off at once, and the round at hand with them.
+			s.log.Info("the round was broken off", "error", err)
+			err = ctx.Err()
+		}
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			s.log.Info("interrupted", "after_round", s.Trainer.State().Round)
+			if err := s.checkpoint(); err != nil {
+				return err
+			}
+			return ErrInterrupted
+		}
+		if errors.Is(err, learner.ErrDiverged) {
+			if err := s.Metrics.Sync(); err != nil {
+				return err
+			}
+			return &Unusable{fmt.Sprintf("%v%s", err, s.smallerSteps())}
+		}
+		err = setup.LostGuard(s.guarded, err)
+		if errors.Is(err, phy.ErrStalled) && !errors.Is(err, radio.ErrGuard) {
+			return s.stoodStill(err)
+		}
+		if err != nil {
+			return err
+		}
+		if record.Overflowed > 0 {
+			s.log.Warn("losses overflowed", "round", record.Round, "devices", record.Overflowed)
+		}
+		line := row(record)
+		if s.Protocol != nil && record.Attempts > 0 {
+			line.Link = s.Protocol.Link.Row()
+			if n := s.Protocol.Link.ClippedSamples(); n > 0 {
+				s.log.Warn("the receiver clipped", "round", record.Round, "samples", n)
+			}
+		}
+		if err := s.addLine(line); err != nil {
+			return err
+		}
+		report(record)
+		if record.Round%s.Config.Optimizer.CheckpointEvery == 0 || s.Trainer.Done() {
+			if err := s.checkpoint(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addLine writes a line of metrics.csv. Where a resumed run takes its rounds from
+// there, the next is not sent before it is on the disk.
+func (s *Experiment) addLine(line runfolder.Row) error {
+	if err := s.Metrics.Add(line); err != nil || s.remembered == nil || !s.remembered.sync {
+		return err
+	}
+	return s.Metrics.Sync()
+}
+
+// row is a record as a line of metrics.csv.
+func row(r learner.Record) runfolder.Row {
+	out := runfolder.Row{
+		Round: r.Round, TrainLoss: r.TrainLoss, TestAccuracy: math.NaN(),
+		M: r.M, MIdeal: r.MIdeal, Eps: r.Eps, EpsStdPredicted: r.EpsStdPredicted,
+		Attempts: r.Attempts, Skipped: r.Skipped, Clipped: r.Clipped, Eta: r.Eta, Gamma: r.Gamma,
+	}
+	if r.Evaluated {
+		out.TestAccuracy = r.TestAccuracy
+	}
+	if r.Skipped {
+		out.M, out.MIdeal, out.Eps, out.EpsStdPredicted = math.NaN(), math.NaN(), math.NaN(), math.NaN()
+	}
+	return out
+}
+
+// finish evaluates the model, draws the plots and writes the summary. spoilt says why
+// training has ended early without a usable result; "" where it came to its end.
+func (s *Experiment) finish(spoilt string) (runfolder.Summary, []string, error) {
+	result := s.Trainer.Final()
+	summary := s.summary(result)
+	summary.Unusable = cmp.Or(spoilt, unusableReason(s.Trainer.State(), result))
+	rows, err := runfolder.ReadMetrics(filepath.Join(s.folder.Path(), runfolder.MetricsName), s.Config.Optimizer.Rounds)
+	if err != nil {
+		return summary, nil, err
+	}
+	if n := overflowedRows(rows); n > 0 {
+		summary.Notes = append(summary.Notes, fmt.Sprintf("the training loss of %d rounds overflowed: it is reported as the largest number there is, and the model was left as it was", n))
+	}
+	s.summariseGains(&summary, rows)
+	plots, err := chart.RunPlots(s.folder.Path(), rows)
+	if err != nil {
+		return summary, nil, fmt.Errorf("drawing the plots: %w", err)
+	}
+	if s.Protocol != nil {
+		more, err := s.Protocol.Link.Plot(s.folder.Path(), rows)
+		if err != nil {
+			return summary, nil, fmt.Errorf("drawing the link's plots: %w", err)
+		}
+		plots = append(plots, more...)
+	}
+	summary.Seconds = s.seconds()
+	if summary.Unusable != "" {
+		s.log.Warn("no usable result", "reason", summary.Unusable)
+	}
+	s.log.Info("finished", "test_accuracy", result.TestAccuracy, "train_loss", runfolder.Float(result.TrainLoss))
+	return summary, plots, s.folder.WriteSummary(summary)
+}
+
+func (s *Experiment) summary(result learner.Result) runfolder.Summary {
+	state, c := s.Trainer.State(), s.Config
+	out := runfolder.Summary{
+		Dataset: s.Task.Name, FallbackUsed: s.Task.FallbackUsed, DataUnpublished: s.Task.Unpublished() != "", Model: c.Task.Model,
+		Aggregator: c.Experiment.Aggregator, Randomness: "none", Seed: uint64(c.Experiment.Seed),
+		Devices: c.Devices.Count, Rounds: c.Optimizer.Rounds, RoundsCompleted: state.Round,
+		RoundsRepeated: state.Repeated, RoundsSkipped: state.Skipped, MessagesClipped: state.Clipped,
+		TrainLoss: runfolder.Float(result.TrainLoss), TestAccuracy: runfolder.Float(result.TestAccuracy),
+		Seconds: s.seconds(), FloodingBits: runfolder.Float(math.NaN()),
+	}
+	if d := s.Design; d != nil {
+		out.ParameterSet, out.Form = d.Params.Name, d.Form.String()
+		out.Randomness = c.Encryption.Randomness
+		out.UplinkBitsPerRound = int64(d.UplinkBits())
+		out.UplinkOverheadBitsPerRound = int64(s.Protocol.Link.OverheadBits())
+		out.FloodingBits = runfolder.Float(d.FloodingBits)
+		out.KeyEpochs = int(s.journal.NextEpoch())
+		out.SharesAnswered = s.journal.Answered(0)
+	}
+	if c.System().SharesKey {
+		out.Randomness = c.Encryption.Randomness
+	}
+	out.Notes = s.notes()
+	return out
+}
+
+// notes are the sentences that every output carries.
+func (s *Experiment) notes() []string {
+	notes := append([]string{RandomnessNote(s.Config)}, s.radioNotes()...)
+	if k := s.Known; k != nil {
+		notes = append(notes, k.Note())
+	}
+	if s.Task.FallbackUsed {
+		notes = append(notes, fmt.Sprintf("the data set %s was not found: the fallback %s was used instead", s.Config.Task.Dataset, s.Task.Name))
+	}
+	if why := s.Task.Unpublished(); why != "" {
+		notes = append(notes, "WARNING: "+why)
+	}
+	if s.Design != nil {
+		notes = append(notes, s.Design.Params.Note)
+	}
+	notes = append(append(notes, s.facts...), s.systemNotes()...)
+	if s.Trainer != nil && s.Trainer.State().Clipped > 0 {
+		notes = append(notes, fmt.Sprintf("%d messages exceeded encryption.delta_max = %v and were clipped: eps of these rounds is the clipping's", s.Trainer.State().Clipped, s.Config.Encryption.DeltaMax))
+	}
+	if s.Channel.Continuous() && s.Design != nil && s.Config.Link.Kind != setup.KindWaveform {
+		notes = append(notes, "continuous gains: the ring identities fail, and every round is expected to be rejected")
+	}
+	return notes
+}
+
+// abandon removes the folder of a run that could not begin: it was new or empty.
+func (s *Experiment) abandon() {
+	_ = s.Close() // there is nothing to keep
+	if s.folder != nil {
+		_ = os.RemoveAll(s.folder.Path())
+	}
+}
+
+// Close lets go of all that the session holds.
+func (s *Experiment) Close() error {
+	s.endRadios(uplink.ErrClosed)
+	var errs []error
+	if s.Protocol != nil {
+		errs = append(errs, s.Protocol.Close())
+	}
+	if s.journal != nil {
+		errs = append(errs, s.journal.Close())
+	}
+	if s.Metrics != nil {
+		errs = append(errs, s.Metrics.Close())
+	}
+	if s.remembered != nil && s.remembered.messages != nil {
+		errs = append(errs, s.remembered.messages.Close())
+	}
+	if s.log != nil {
+		errs = append(errs, s.log.Close())
+	}
+	if s.folder != nil {
+		errs = append(errs, s.folder.Close())
+	}
+	return errors.Join(errs...)
+}

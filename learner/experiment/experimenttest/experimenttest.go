@@ -1,0 +1,85 @@
+package experimenttest
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const CIFARConfig = "../../hw-configs/cifar10-lenet.toml"
+
+// FewImages writes CIFAR-10 files of 20 random images each, of the classes 0 and 1.
+func FewImages(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for _, name := range []string{"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"} {
+		var content []byte
+		for i := range 20 {
+			content = append(content, byte(i%2))
+			for range 3072 {
+				content = append(content, byte(rnd.Uint32()))
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, name+".bin"), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// WantAll wants each of some pieces in a text.
+func WantAll(t *testing.T, text string, pieces ...string) {
+	t.Helper()
+	for _, p := range pieces {
+		if !strings.Contains(text, p) {
+			t.Errorf("no %q in\n%s", p, text)
+		}
+	}
+}
+
+const LoopbackConfig = "../../hw-configs/loopback.toml"
+
+func ReadFile(t *testing.T, path ...string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// NoData hides every data set that this machine may have.
+func NoData(t *testing.T) {
+	t.Setenv("RINGWAVE_DATA", "")
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+}
+
+const VirtualBenchConfig = "../../hw-configs/virtual-bench.toml"
+
+// CacheFiles gives the files of a report's cache.
+func CacheFiles(t *testing.T, dir, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "cache", pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+const Fig4Config = "../../hw-configs/fig4-zf.toml"
+
+// Quickly makes soundings short, of three devices.
+var Quickly = []string{"calibration.blocks=160", "calibration.length_chips=63", "calibration.guard_samples=48", "calibration.delay_search_samples=40"}
+
+func ContainsAll(s string, parts []string) bool {
+	for _, p := range parts {
+		if !strings.Contains(s, p) {
+			return false
+		}
+	}
+	return true
+}

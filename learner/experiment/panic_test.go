@@ -1,0 +1,46 @@
+package experiment
+
+import (
+	"testing"
+
+	"ringwave/phy"
+	"ringwave/radio"
+	"ringwave/radio/virtual"
+)
+
+// A panic in the loop that runs the rounds passes through what closes the session, and
+// all carriers are off behind it.
+func TestCarriersGoOffAtPanic(t *testing.T) {
+	r, boards := boardsUnder(t, t.Context(), 2, 3)
+	transmissions := 0
+	begin := r.link.OnAir
+	r.link.OnAir = func(slot phy.Slot, at radio.SampleIndex) error {
+		if transmissions++; transmissions == 3 {
+			if s := boards[0].Settings(); s.Mode != virtual.ModeTransmit {
+				t.Errorf("board 0 is in mode %d in the middle of a round", s.Mode)
+			}
+			panic("a bug")
+		}
+		return begin(slot, at)
+	}
+	func() {
+		defer func() {
+			if cause := recover(); cause != "a bug" {
+				t.Errorf("the panic became %v", cause)
+			}
+		}()
+		defer func() { // as runSession does
+			if err := r.s.Close(); err != nil {
+				t.Error(err)
+			}
+			r.s.Protocol.engine, r.s.Protocol.devices = nil, nil // the harness closes it, too
+		}()
+		_, err := r.s.Trainer.Step(t.Context())
+		t.Errorf("a round with a bug in it gave %v", err)
+	}()
+	for i, b := range boards {
+		if mode := b.Settings().Mode; mode != virtual.ModeOff {
+			t.Errorf("board %d is in mode %d", i, mode)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package experiment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"ringwave/learner/experiment/setup"
+	"ringwave/learner/experiment/uplink"
+	"ringwave/radio"
+	"ringwave/radio/intake"
+)
+
+// endRadios takes carriers off at once, whatever was written and not yet sent, and
+// before anything else is closed, which takes time.
+func (s *Experiment) endRadios(why error) {
+	if s.carriersOff != nil {
+		s.carriersOff(why)
+	}
+}
+
+// stoodStill says what to raise where radios wait for each other.
+func (s *Experiment) stoodStill(err error) error {
+	return intake.UserError(fmt.Errorf("%w: raise radio.search_seconds, which is %v, and where no room was found the window of the URIs in radio.transmitters", err, s.Config.Radio.SearchSeconds))
+}
+
+// connect opens the radios of a session that goes over some, once. They live until
+// ctx ends, training fails or the session is closed.
+func (s *Experiment) connect(ctx context.Context) error {
+	if !s.Config.OverRadios() || s.Protocol == nil {
+		return nil
+	}
+	link, ok := s.Protocol.Link.(*uplink.Waveform)
+	if !ok || link.Radios != nil {
+		return nil
+	}
+	ctx, s.carriersOff = context.WithCancelCause(ctx)
+	a, guarded, err := s.lab.Radios.Open(ctx, s.Config)
+	s.guarded = guarded
+	if err != nil {
+		return err // a caller closes the session
+	}
+	if err := link.Connect(ctx, s.Config, a, cmp.Or(s.patience, setup.RadioPatience)); err != nil {
+		return intake.UserError(errors.Join(err, a.Close()))
+	}
+	if s.log != nil {
+		for i, info := range a.Infos() {
+			s.log.Info("radio", "index", i, "uri", info.URI, "model", info.Model, "serial", info.Serial, "firmware", info.Firmware)
+		}
+		if permit, err := setup.PermitOf(s.Config); err == nil {
+			s.log.Info("radios may send", "permit", permit.String())
+		}
+	}
+	return nil
+}
+
+// radioNotes are the sentences that radios ask for, each once.
+func (s *Experiment) radioNotes() []string {
+	if !s.Config.OverRadios() {
+		return nil
+	}
+	permit, err := setup.PermitOf(s.Config)
+	if err != nil {
+		return nil // connect says so
+	}
+	notes := []string{fmt.Sprintf("over radios: %d transmitters at %v; allowed are %v", s.Config.Devices.Count, radio.Hertz(s.Config.Radio.FrequencyHz), permit)}
+	link, ok := s.protocolLink()
+	if !ok || link.Radios == nil {
+		return append(notes, "the radios were not opened: this was computed with the simulated channel of [channel]")
+	}
+	for _, info := range link.Radios.Infos() {
+		for _, n := range info.Notes {
+			if n = info.Driver + ": " + n; !slices.Contains(notes, n) {
+				notes = append(notes, n)
+			}
+		}
+	}
+	return notes
+}
+
+func (s *Experiment) protocolLink() (*uplink.Waveform, bool) {
+	if s.Protocol == nil {
+		return nil, false
+	}
+	l, ok := s.Protocol.Link.(*uplink.Waveform)
+	return l, ok
+}

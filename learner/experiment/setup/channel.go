@@ -1,0 +1,83 @@
+package setup
+
+import (
+	"fmt"
+	"slices"
+
+	"ringwave/crypto/keystream"
+	"ringwave/learner/experiment/config"
+	"ringwave/phy/channel"
+	"ringwave/phy/channel/p676"
+	"ringwave/radio/intake"
+)
+
+// NewChannel makes the channel of a configuration: for the digital aggregator an
+// ideal one, all gains 1.
+func NewChannel(c config.Config, root keystream.Seed) (*channel.Channel, error) {
+	cfg := ChannelConfig(c)
+	for i := range c.Devices.Count {
+		f, err := FadingOf(c, i)
+		if err != nil {
+			return nil, intake.UserError(fmt.Errorf("device %d: %w", i+1, err))
+		}
+		cfg.Devices = append(cfg.Devices, f)
+	}
+	ch, err := channel.New(cfg, root.Derive("channel"))
+	return ch, intake.UserError(err)
+}
+
+// ChannelConfig gives a channel without its devices.
+func ChannelConfig(c config.Config) channel.Config {
+	if c.System().Ideal {
+		return channel.Config{}
+	}
+	return channel.Config{
+		LatticeBits:      c.Channel.GainLatticeBits,
+		Continuous:       c.Channel.Gains == "continuous",
+		DriftAt:          channel.Boundary(slices.Index([]string{"none", "after-key", "within-ciphertext", "after-ciphertext"}, c.Channel.Drift)),
+		DriftStd:         c.Channel.DriftStd,
+		DriftProbability: c.Channel.DriftProbability,
+		FreshOnRetry:     c.Channel.FreshBlockOnRetry,
+	}
+}
+
+func FadingOf(c config.Config, i int) (channel.Fading, error) {
+	if c.System().Ideal {
+		return channel.Gaussian{Mu: 1}, nil
+	}
+	switch c.Channel.Model {
+	case "rician":
+		return channel.NewRicianMean(c.Channel.KFactor, c.Mean(i)), nil
+	case ModelTHz:
+		return ThzFading(c, i)
+	}
+	return channel.Gaussian{Mu: c.Mean(i), Sigma: c.Std(i)}, nil
+}
+
+// ModelTHz is the value of channel.model that a link budget stands for.
+const ModelTHz = "thz-los"
+
+// ThzFading gives the gain of device i in units of the amplitude of an aligned
+// link over channel.distance_m.
+func ThzFading(c config.Config, i int) (channel.Gaussian, error) {
+	reference := LineOfSight(c, i)
+	reference.DistanceM, reference.MisalignmentDeg = c.Channel.DistanceM, 0
+	b, err := reference.Budget()
+	if err != nil {
+		return channel.Gaussian{}, err
+	}
+	return LineOfSight(c, i).Fading(b.ReceivedDBm)
+}
+
+// LineOfSight gives the link of device i of a terahertz channel.
+func LineOfSight(c config.Config, i int) channel.LineOfSight {
+	h := c.Channel
+	return channel.LineOfSight{
+		CarrierHz: h.CarrierHz, DistanceM: c.Distance(i),
+		TransmitGainDBi: h.TransmitGainDBi, ReceiveGainDBi: h.ReceiveGainDBi,
+		MisalignmentDeg: c.Misalignment(i), TransmitPowerDBm: h.TransmitPowerDBm,
+		BandwidthHz: c.Link.BandwidthHz, NoiseFigureDB: h.NoiseFigureDB,
+		KFactor: h.KFactor, SpeedMps: h.SpeedMps,
+		Air: p676.Air{PressureHPa: h.PressureHPa, TemperatureK: h.TemperatureK, VapourDensity: h.VapourDensityGM3},
+	}
+}

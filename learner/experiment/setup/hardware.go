@@ -1,0 +1,123 @@
+package setup
+
+import (
+	"math"
+	"math/cmplx"
+
+	"ringwave/learner/experiment/config"
+	"ringwave/phy"
+	"ringwave/phy/bench"
+	"ringwave/phy/channel"
+	"ringwave/phy/modem"
+	"ringwave/radio"
+	"ringwave/radio/sigmf"
+)
+
+// RegimeOf gives the regime of a waveform link.
+func RegimeOf(c config.Config) bench.Regime {
+	switch {
+	case c.Channel.Gains != "continuous" || c.System().Ideal:
+		return bench.Emulated
+	case c.Link.Regime == "mean-aligned":
+		return bench.MeanAligned
+	}
+	return bench.Blind
+}
+
+// LinksOf returns the moments of a channel's gains.
+func LinksOf(ch *channel.Channel) bench.Links {
+	mu, omega := ch.Moments()
+	return bench.Links{Mu: mu, Omega: omega}
+}
+
+// LinkMoments gives mu_i and Omega_i of the gains as the protocol meets them: of
+// aligned devices, whose own division by mu_i is done, those of h_i/mu_i.
+func LinkMoments(c config.Config, ch *channel.Channel) (mu, omega []float64) {
+	links := LinksOf(ch)
+	if c.OverWaveform() {
+		links = links.Met(RegimeOf(c))
+	}
+	return links.Mu, links.Omega
+}
+
+// Align gives the trims of devices of the given static phases and the level at
+// which they arrive: what a calibration of the simulated bench would have found.
+func Align(ch *channel.Channel, phases []float64) ([]phy.Trim, float64, error) {
+	mu, _ := ch.Moments()
+	means := make([]complex128, len(mu))
+	for i, m := range mu {
+		means[i] = complex(m, 0) * cmplx.Rect(1, phases[i])
+	}
+	return phy.Align(means)
+}
+
+// LevelOf gives the level at which devices arrive that count as gain 1.
+func LevelOf(c config.Config, ch *channel.Channel) float64 {
+	return LinksOf(ch).Level(RegimeOf(c))
+}
+
+// TransmitAmplitude returns the largest magnitude of a sample.
+func TransmitAmplitude(c config.Config) modem.Amplitude {
+	var bits []int
+	for i := range c.Devices.Count {
+		bits = append(bits, c.Transmitter(i).ConverterBits)
+	}
+	return bench.Amplitude(bits...)
+}
+
+// impairments gives what the hardware of device i does.
+func impairments(c config.Config, i int) channel.Impairments {
+	t, rate := c.Transmitter(i), c.Link.SampleRateHz
+	return channel.Impairments{
+		CarrierOffset: t.CarrierOffsetHz / rate,
+		// A Lorentzian line of full width nu is a Wiener phase of variance 2 pi nu t.
+		PhaseNoiseStd: math.Sqrt(2 * math.Pi * t.LinewidthHz / rate),
+		IQGainDB:      t.IQGainDB, IQPhaseRad: t.IQPhaseRad,
+		DC:            complex(float32(t.DCOffset), float32(t.DCOffset)),
+		ConverterBits: t.ConverterBits,
+	}
+}
+
+// receiverImpairments gives what the receiver's hardware does.
+func receiverImpairments(l config.Link) channel.Impairments {
+	return channel.Impairments{
+		IQGainDB: l.ReceiverIQGainDB, IQPhaseRad: l.ReceiverIQPhaseRad,
+		DC:            complex(float32(l.ReceiverDCOffset), float32(l.ReceiverDCOffset)),
+		ConverterBits: l.ReceiverConverterBits,
+	}
+}
+
+// receiverFullScale returns the amplitude at which the receiver's converter clips,
+// that of a device of gain 1 being 1.
+func receiverFullScale(c config.Config, ch *channel.Channel, group int, noiseStd float64) float64 {
+	return fullScale(c, c.Link.ReceiverFullScale, ch, group, noiseStd)
+}
+
+// fullScale returns the amplitude at which a converter clips: as given, and where it is
+// not, what suits the gains and the noise.
+func fullScale(c config.Config, given float64, ch *channel.Channel, group int, noiseStd float64) float64 {
+	if given > 0 {
+		return given
+	}
+	return LinksOf(ch).FullScale(RegimeOf(c), group, noiseStd)
+}
+
+// RecordConfig describes the recordings of a run. Behind a converter the
+// recording has the same step: its codes are those of the converter, but for the
+// lowest, which has no opposite.
+func RecordConfig(c config.Config, ch *channel.Channel, group int, noiseStd float64) sigmf.Config {
+	full := radio.Amplitude(fullScale(c, c.Link.RecordFullScale, ch, group, noiseStd))
+	datatype := sigmf.Datatype(c.Link.Record)
+	if c.OverRadios() {
+		full = 1 // that of radios: their codes are then the recording's
+		if given := c.Link.RecordFullScale; given > 0 {
+			full = radio.Amplitude(given)
+		}
+	} else if steps := LargestCode(datatype); c.Link.ReceiverConverterBits > 0 && steps > 0 {
+		full = radio.Amplitude(receiverFullScale(c, ch, group, noiseStd) * steps / (steps + 1))
+	}
+	return sigmf.Config{
+		Datatype: datatype, SampleRate: radio.Hertz(c.Link.SampleRateHz), FullScale: full,
+		Recorder: "ringwave", Description: "superposed frames of experiment " + c.Experiment.Name,
+	}
+}

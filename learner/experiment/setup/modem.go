@@ -1,0 +1,73 @@
+package setup
+
+import (
+	"cmp"
+	"math"
+
+	"ringwave/learner/experiment/config"
+	"ringwave/phy/bench"
+	"ringwave/phy/modem"
+	"ringwave/radio/sigmf"
+)
+
+// ConfiguredConverter returns the bits of the receiver's converter, 0 for none, and the
+// amplitude at which it is told to clip, 0 for what suits the gains. The format of a
+// recording is one, too.
+func ConfiguredConverter(c config.Config) (bits int, given float64) {
+	bits, given = c.Link.ReceiverConverterBits, c.Link.ReceiverFullScale
+	if codes := LargestCode(sigmf.Datatype(c.Link.Record)); bits == 0 && codes > 0 {
+		bits, given = 1+int(math.Round(math.Log2(codes+1))), c.Link.RecordFullScale
+	}
+	return bits, given
+}
+
+// LeastHeard returns how many devices must have a gain H_i other than 0, where the
+// receiver looks for the lattice.
+func LeastHeard(c config.Config) int { return cmp.Or(c.Devices.Minimum, c.Devices.Count) }
+
+// RecordNone is the value of link.record for runs that keep no samples.
+const RecordNone = "none"
+
+// LargestCode gives the largest code of an integer format, and 0 of others.
+func LargestCode(t sigmf.Datatype) float64 {
+	switch t {
+	case sigmf.CI8:
+		return math.MaxInt8
+	case sigmf.CI16:
+		return math.MaxInt16
+	}
+	return 0
+}
+
+// KindWaveform is the value of link.kind for symbols that really superpose.
+const KindWaveform = "waveform"
+
+// GroupSize gives G.
+func GroupSize(c config.Config) int {
+	if g := c.Link.GroupSize; g > 0 {
+		return min(g, c.Devices.Count)
+	}
+	return c.Devices.Count
+}
+
+// ModemConfig gives the modem of a configuration.
+func ModemConfig(l config.Link) modem.Config {
+	m := modem.Config{SamplesPerSymbol: l.SamplesPerSymbol, Preamble: modem.Preamble{Length: modem.Symbols(l.PreambleSymbols)}}
+	if l.Pulse == "flat-top" {
+		m.Pulse = modem.FlatTop{Edge: modem.Samples(l.EdgeSamples), Tolerance: modem.Samples(l.ToleranceSamples)}
+		return m
+	}
+	m.Pulse = modem.RootRaisedCosine{RollOff: l.RollOff, Span: modem.Symbols(l.SpanSymbols)}
+	return m
+}
+
+// receiverNoise returns the deviation a branch and sample that gives the SNR of a
+// soft real symbol.
+func receiverNoise(l config.Link, scale float64) float64 {
+	return bench.NoiseStd(ModemConfig(l), l.Base, l.SNRdB, scale)
+}
+
+// symbolScale returns the amplitude of the digit 1 from a device at full drive.
+func symbolScale(c config.Config) (float64, error) {
+	return bench.SymbolScale(ModemConfig(c.Link), c.Link.Base, TransmitAmplitude(c))
+}

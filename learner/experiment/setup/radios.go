@@ -1,0 +1,132 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"ringwave/learner/experiment/config"
+	"ringwave/radio"
+	"ringwave/radio/array"
+	"ringwave/radio/boards"
+	"ringwave/radio/guard"
+	"ringwave/radio/intake"
+)
+
+// LostGuard puts first of an error that the guard was lost, if it was.
+func LostGuard(guarded func() error, err error) error {
+	if err == nil || guarded == nil || guarded() == nil || errors.Is(err, radio.ErrGuard) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", guarded(), err)
+}
+
+// Registry makes a registry of devices for a session and a permit.
+type Registry func(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error)
+
+// PermitOf gives what the user has confirmed that may be sent: signals as wide as the
+// sample rate.
+func PermitOf(c config.Config) (radio.TransmitPermit, error) {
+	if !c.Radio.Transmit {
+		return radio.TransmitPermit{}, nil
+	}
+	band := radio.Span[radio.Hertz]{Min: radio.Hertz(c.Radio.BandHz[0]), Max: radio.Hertz(c.Radio.BandHz[1])}
+	return radio.NewTransmitPermit(band, radio.Hertz(c.Link.SampleRateHz), radio.Decibels(c.Radio.MostGainDB))
+}
+
+// arrayConfig gives the array of a configuration.
+func arrayConfig(c config.Config) array.Config {
+	r := c.Radio
+	return array.Config{
+		Transmitters: r.Transmitters, Receiver: r.Receiver,
+		Rate: radio.Hertz(c.Link.SampleRateHz), Frequency: radio.Hertz(r.FrequencyHz),
+		TransmitGains: decibels(r.TransmitGainsDB), ReceiveGains: decibels(r.ReceiveGainsDB),
+		Clock:   map[string]array.Clock{"external": array.ExternalClock, "shared": array.SharedClock, "internal": array.InternalClock}[r.Clock],
+		Trigger: map[string]array.Trigger{"wired": array.WiredTrigger, "none": array.NoTrigger, "lock-step": array.LockStep}[r.Trigger],
+	}
+}
+
+// RadioLevel gives the amplitude that counts as gain 1.
+func RadioLevel(c config.Config) float64 {
+	if c.Radio.Level > 0 {
+		return c.Radio.Level
+	}
+	return 1 / float64(c.Devices.Count)
+}
+
+func decibels(list []string) map[string]radio.Decibels {
+	gains := map[string]radio.Decibels{}
+	for stage, g := range config.Gains(list) {
+		gains[stage] = radio.Decibels(g)
+	}
+	return gains
+}
+
+// RadioPatience is how long radios may stand still, besides what they are put off and
+// searched for. It is far longer than any frame.
+const RadioPatience = time.Minute
+
+// Radios is where the devices of [radio] come from. The zero value has the boards of this
+// machine, of which those that another process must be able to switch off do not send.
+type Radios struct {
+	// Drivers are known beside those of radio/boards.
+	Drivers []boards.Driver
+	// Guard starts the process that takes the carriers of boards off when this one no
+	// longer can, as guard.Start does.
+	Guard func(ctx context.Context) (*guard.Client, error)
+	// Registry, if it is not nil, stands in place of all boards.
+	Registry Registry
+}
+
+// Open opens the radios of a configuration, as far as the user permits. guarded says why
+// their guard is lost, once it is, which any of the radios may fail by first.
+func (r Radios) Open(ctx context.Context, c config.Config) (a *array.Array, guarded func() error, err error) {
+	permit, err := PermitOf(c)
+	if err != nil {
+		return nil, nil, intake.UserError(err)
+	}
+	devices, guarded, err := r.registry(ctx, c, permit)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err = array.Open(ctx, devices, arrayConfig(c))
+	return a, guarded, intake.UserError(err)
+}
+
+// registry makes what opens the devices, under a guard if they need one.
+func (r Radios) registry(ctx context.Context, c config.Config, permit radio.TransmitPermit) (devices *radio.Registry, guarded func() error, err error) {
+	guarded = func() error { return nil }
+	if r.Registry != nil {
+		devices, err = r.Registry(ctx, permit)
+		return devices, guarded, err
+	}
+	cfg := boards.Config{Permit: permit, Drivers: r.Drivers}
+	needed, err := r.needsGuard(ctx, c, permit)
+	if err != nil {
+		return nil, nil, err
+	}
+	if needed && r.Guard != nil {
+		g, err := r.Guard(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		cfg.Guard, guarded = g, g.Err
+	}
+	devices, err = boards.NewRegistry(ctx, cfg)
+	return devices, guarded, err
+}
+
+// needsGuard reports whether something may be sent, by a board that another process must
+// be able to switch off.
+func (r Radios) needsGuard(ctx context.Context, c config.Config, permit radio.TransmitPermit) (bool, error) {
+	if !permit.Allowed() {
+		return false, nil
+	}
+	all, err := boards.New(ctx, boards.Config{Drivers: r.Drivers})
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(c.Radio.Transmitters, all.Guarded), nil
+}

@@ -1,0 +1,62 @@
+package setup
+
+import (
+	"math/rand/v2"
+
+	"ringwave/crypto/keystream"
+	"ringwave/learner/experiment/config"
+	"ringwave/phy/bench"
+	"ringwave/phy/channel"
+	"ringwave/phy/modem"
+	"ringwave/radio"
+)
+
+// Simulated is the bench in memory of a configuration, with the gains of a fading
+// channel.
+type Simulated struct {
+	*bench.Bench
+	Channel  *channel.Channel
+	NoiseStd float64 // a branch and sample, at the antenna
+	Phases   []float64
+	Delays   []modem.Samples
+}
+
+// NewSimulated makes the bench of a configuration, with gains of a channel. Where
+// devices stand comes from root, and what is chance otherwise from draws.
+func NewSimulated(c config.Config, root, draws keystream.Seed, ch *channel.Channel) (*Simulated, error) {
+	scale, err := symbolScale(c)
+	if err != nil {
+		return nil, err
+	}
+	b := &Simulated{Channel: ch, NoiseStd: receiverNoise(c.Link, scale)}
+	b.Delays, b.Phases = Positions(c, root)
+	cfg := bench.Config{
+		Rate:     radio.Hertz(c.Link.SampleRateHz),
+		Receiver: receiverImpairments(c.Link), NoiseStd: b.NoiseStd, Channel: ch, Seed: draws,
+	}
+	if cfg.Receiver != (channel.Impairments{}) { // an ideal one leaves samples as they are
+		cfg.FullScale = receiverFullScale(c, ch, GroupSize(c), b.NoiseStd)
+	}
+	for i := range b.Delays {
+		imp := impairments(c, i)
+		imp.DelaySamples, imp.PhaseRad = float64(b.Delays[i]), b.Phases[i]
+		cfg.Devices = append(cfg.Devices, imp)
+	}
+	if b.Bench, err = bench.New(cfg); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Positions draws the devices' delays and static phases.
+func Positions(c config.Config, root keystream.Seed) (delays []modem.Samples, phases []float64) {
+	rnd := rand.New(root.Derive("positions").Stream())
+	delays, phases = make([]modem.Samples, c.Devices.Count), make([]float64, c.Devices.Count)
+	for i := range delays {
+		delays[i] = modem.Samples(c.Link.DelaySpreadSamples * rnd.Float64())
+		if phase := c.Link.PhaseSpreadRad * (rnd.Float64() - 0.5); c.Channel.Gains == "continuous" {
+			phases[i] = phase // an emulated gain is real by itself
+		}
+	}
+	return delays, phases
+}

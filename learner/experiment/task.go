@@ -1,0 +1,289 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"ringwave/crypto/keystream"
+	"ringwave/crypto/xmkckks"
+	"ringwave/learner"
+	"ringwave/learner/dataset"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/setup"
+	"ringwave/learner/model"
+	"ringwave/learner/model/kernel"
+	"ringwave/radio/intake"
+)
+
+// Task is what is learned, loaded.
+type Task struct {
+	Name         string // of the data set in use
+	FallbackUsed bool
+	Missing      error // why the fallback is used
+	Train, Test  *dataset.Set
+	Files        []dataset.File
+	Model        model.Model
+	Shards       [][]int
+}
+
+// LoadTask loads the data set of a configuration, or its fallback: but not where the user
+// has said where the data are. Design is nil without encryption.
+func (l Lab) LoadTask(c config.Config, root keystream.Seed, design *xmkckks.Design) (*Task, error) {
+	t := &Task{Name: c.Task.Dataset}
+	err := t.load(l, c, root, design)
+	var missing *dataset.MissingError
+	if errors.As(err, &missing) && l.Data == "" && c.Task.Fallback != "" && c.Task.Fallback != t.Name {
+		t.Name, t.FallbackUsed, t.Missing = c.Task.Fallback, true, err
+		err = t.load(l, c, root, design)
+	}
+	if err != nil {
+		return nil, intake.UserError(err)
+	}
+	seed := root.Derive("partition")
+	if c.Task.Partition == "dirichlet" {
+		t.Shards, err = dataset.Dirichlet(t.Train.Y, c.Devices.Count, c.Task.DirichletAlpha, seed)
+	} else {
+		t.Shards, err = dataset.IID(t.Train.Len(), c.Devices.Count, seed)
+	}
+	if err != nil {
+		return nil, intake.UserError(fmt.Errorf("sharing out %s: %w", t.Name, err))
+	}
+	t.Model, err = l.newModel(c.Task, t.Train)
+	return t, intake.UserError(err)
+}
+
+// newModel returns the model of a configuration for samples such as those of the set.
+func (l Lab) newModel(c config.Task, set *dataset.Set) (model.Model, error) {
+	kind, err := l.model(c.Model)
+	if err != nil {
+		return nil, err
+	}
+	m, err := kind.New(c, set)
+	if err == nil && c.Loss == "sum" {
+		m = model.BatchSum(m)
+	}
+	return m, err
+}
+
+// models returns those that every Lab knows.
+func models() []Model {
+	return []Model{
+		{"logistic", func(_ config.Task, set *dataset.Set) (model.Model, error) { return model.NewLogistic(set.Dim) }},
+		{"lenet", func(config.Task, *dataset.Set) (model.Model, error) {
+			path, err := kernel.Choose(os.Getenv(kernel.Environment))
+			if err != nil {
+				return nil, err
+			}
+			return model.NewLeNet(path), nil
+		}},
+	}
+}
+
+// load loads the data set, if all that the run needs fits into memory.
+func (t *Task) load(l Lab, c config.Config, root keystream.Seed, design *xmkckks.Design) error {
+	kind, err := l.dataSet(t.Name)
+	if err != nil {
+		return err
+	}
+	c.Task.Dataset = t.Name
+	loaded, err := kind.Load(Request{
+		Task: c.Task, Data: l.Data, Seed: root.Derive(t.Name),
+		Fits: func(e dataset.Extent) error { return setup.CheckMemory(c, setup.Needed(c, design, e)) },
+	})
+	t.Train, t.Test, t.Files = loaded.Train, loaded.Test, loaded.Files
+	return err
+}
+
+// dataSets returns those that every Lab knows.
+func dataSets() []DataSet {
+	return []DataSet{
+		{"strokes", loadStrokes},
+		{"cifar10", func(r Request) (dataset.Task, error) {
+			roots, _ := DataRoots(r.Data)
+			source, err := dataset.FindCIFAR10(roots)
+			if err != nil {
+				return dataset.Task{}, err
+			}
+			return loadBinary(r, source)
+		}},
+		{"mnist", func(r Request) (dataset.Task, error) {
+			roots, cache := DataRoots(r.Data)
+			source, err := dataset.Find("mnist", roots)
+			if err != nil {
+				return dataset.Task{}, err
+			}
+			source.Verify = cache != "" && source.Root == cache
+			return loadBinary(r, source)
+		}},
+		{"idx", func(r Request) (dataset.Task, error) {
+			return loadBinary(r, dataset.Source{Paths: dataset.Paths{
+				TrainImages: r.Task.TrainImages, TrainLabels: r.Task.TrainLabels,
+				TestImages: r.Task.TestImages, TestLabels: r.Task.TestLabels,
+			}})
+		}},
+	}
+}
+
+// loadStrokes makes the built-in set.
+func loadStrokes(r Request) (out dataset.Task, err error) {
+	if err := r.Fits(dataset.StrokesExtent(r.Task.StrokesTrain, r.Task.StrokesTest)); err != nil {
+		return out, err
+	}
+	train, test, err := dataset.Strokes(r.Seed, r.Task.StrokesTrain, r.Task.StrokesTest)
+	if err != nil {
+		return out, err
+	}
+	if out.Train, err = train.Binary(r.Task.Classes); err != nil {
+		return out, err
+	}
+	out.Test, err = test.Binary(r.Task.Classes)
+	return out, err
+}
+
+// loadBinary loads two classes from files, if what they need fits.
+func loadBinary(r Request, source interface {
+	Extent(classes [2]int) (dataset.Extent, error)
+	Binary(classes [2]int) (*dataset.Task, error)
+}) (out dataset.Task, err error) {
+	if extent, err := source.Extent(r.Task.Classes); err == nil {
+		if err := r.Fits(extent); err != nil {
+			return out, err
+		}
+	}
+	loaded, err := source.Binary(r.Task.Classes)
+	if err != nil {
+		return out, err
+	}
+	return *loaded, nil
+}
+
+// Unpublished says that files that go by a published set's name are not, or are not
+// known to be, the published ones; "" where they are, or where nothing is published.
+func (t *Task) Unpublished() string {
+	if t.Name == "idx" {
+		return ""
+	}
+	differ, unknown, first := 0, 0, ""
+	for _, f := range t.Files {
+		switch {
+		case f.Differs != "":
+			if differ++; first == "" {
+				first = fmt.Sprintf("%s: %s", filepath.Base(f.Path), f.Differs)
+			}
+		case !f.Published:
+			unknown++
+		}
+	}
+	if differ > 0 {
+		return fmt.Sprintf("the files of %s are not the published ones (%d of %d differ; %s): no figure is one of %s", t.Name, differ, len(t.Files), first, t.Name)
+	}
+	if unknown > 0 {
+		return fmt.Sprintf("the files of %s are not known to be the published ones: only the archive's checksum is published, and those that `ringwave data fetch %s` writes beside its files are not there", t.Name, t.Name)
+	}
+	return ""
+}
+
+// StepLaws gives the laws of eta and gamma.
+func StepLaws(o config.Optimizer) (eta, gamma learner.StepLaw) {
+	if o.StepLaw == "theorem2" {
+		return learner.HorizonLaw{X0: o.Eta0, K: o.Rounds}, learner.HorizonLaw{X0: o.Gamma0, K: o.Rounds}
+	}
+	return learner.PowerLaw{X0: o.Eta0, P: o.EtaPower}, learner.PowerLaw{X0: o.Gamma0, P: o.GammaPower}
+}
+
+// trainer makes the training loop around an aggregator.
+func (t *Task) trainer(c config.Config, a learner.Aggregator, root keystream.Seed) (trainer, error) {
+	cfg, task, err := t.learning(c, root)
+	if err != nil {
+		return nil, err
+	}
+	task.Aggregator = a
+	if c.System().Gradients {
+		g, err := learner.NewGradientTrainer(cfg, task)
+		return g, intake.UserError(err)
+	}
+	z, err := learner.New(cfg, task)
+	return z, intake.UserError(err)
+}
+
+// learning gives what is trained and how, but for the aggregator.
+func (t *Task) learning(c config.Config, root keystream.Seed) (learner.Config, learner.Task, error) {
+	directions, err := learner.ParseDirections(c.Optimizer.Directions)
+	if err != nil {
+		return learner.Config{}, learner.Task{}, intake.UserError(err)
+	}
+	eta, gamma := StepLaws(c.Optimizer)
+	cfg := learner.Config{
+		Rounds: c.Optimizer.Rounds, BatchSize: c.Optimizer.BatchSize, Directions: directions,
+		Eta: eta, Gamma: gamma, EvalEvery: c.Optimizer.EvaluateEvery,
+		Packed: c.Optimizer.PackedDirections, PairLoss: c.Optimizer.TrainLoss == "pairs", Clip: c.Optimizer.Clip,
+		Estimator: estimatorOf(c), Overflow: c.System().Unchecked,
+	}
+	return cfg, learner.Task{
+		Model: t.Model, Train: t.Train, Test: t.Test, Shards: t.Shards, Seed: root.Derive("learner"),
+	}, nil
+}
+
+// secretSeed returns the root of all secrets. The caller wipes it.
+func secretSeed(c config.Config, root keystream.Seed) (*keystream.Seed, error) {
+	if c.Encryption.Randomness == "system" {
+		return keystream.FromSystem()
+	}
+	return root.DeriveSecret("secrets"), nil
+}
+
+// RandomnessNote says in every output where the secrets come from.
+func RandomnessNote(c config.Config) string {
+	if c.System().SharesKey {
+		return fmt.Sprintf("the one key, which all devices share, and the encryption's randomness are derived from the seed %d: they protect nothing, and any device could read every other's values", c.Experiment.Seed)
+	}
+	if !c.System().Encrypts {
+		return "nothing is encrypted: the server sees the sum of the devices' values as the channel weights them"
+	}
+	if c.Encryption.Randomness == "system" {
+		if c.OverRadios() {
+			return "keys and encryption randomness come from the system's generator; those of all devices live in this one process"
+		}
+		return "keys and encryption randomness come from the system's generator; in loopback they all live in this one process"
+	}
+	if c.OverRadios() {
+		return fmt.Sprintf("*** NOTHING IS PROTECTED: keys and encryption randomness are derived from the seed %d although radios send what they encrypt (radio.secrets_from_seed) ***", c.Experiment.Seed)
+	}
+	return fmt.Sprintf("keys and encryption randomness are derived from the seed %d, so that the run can be repeated: they protect nothing", c.Experiment.Seed)
+}
+
+// meanSquareNorm gives the mean of ||(x, 1)||^2 over the samples.
+func meanSquareNorm(set *dataset.Set) float64 {
+	sum := 0.0
+	for i := range set.Len() {
+		for _, x := range set.Row(i) {
+			sum += x * x
+		}
+	}
+	return sum/float64(set.Len()) + 1
+}
+
+// ValidationFolds is of how many training samples one is held out for validation.
+const ValidationFolds = 5
+
+// Validated puts a part of the training samples in the place of the test set, which is
+// given up, and takes them from the devices: who chooses by them has not seen the test
+// set.
+func (t *Task) Validated(seed keystream.Seed) error {
+	folds, err := dataset.IID(t.Train.Len(), ValidationFolds, seed)
+	if err != nil {
+		return fmt.Errorf("holding samples out for validation: %w", err)
+	}
+	held := folds[0] // ascending
+	t.Test = t.Train.Subset(held)
+	for i, shard := range t.Shards {
+		t.Shards[i] = slices.DeleteFunc(slices.Clone(shard), func(sample int) bool {
+			_, found := slices.BinarySearch(held, sample)
+			return found
+		})
+	}
+	return nil
+}

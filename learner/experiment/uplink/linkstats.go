@@ -1,0 +1,286 @@
+package uplink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/cmplx"
+	"os"
+	"slices"
+	"time"
+
+	"ringwave/calibration"
+	"ringwave/calibration/campaign"
+	"ringwave/calibration/sounder"
+	"ringwave/calibration/sounding"
+	"ringwave/crypto/keystream"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/setup"
+	"ringwave/phy"
+	"ringwave/phy/bench"
+	"ringwave/phy/channel"
+	"ringwave/phy/modem"
+	"ringwave/radio"
+	"ringwave/radio/array"
+	"ringwave/radio/intake"
+)
+
+// LinkStats is what a run goes by of its links: what a calibration found, or what the user
+// assumes. Without either, a simulated bench goes by its own figures: known is nil.
+type LinkStats struct {
+	// channel draws from the distributions that are taken for the links'; gains are in
+	// units of unit, a received amplitude.
+	Channel *channel.Channel
+	Fading  []channel.Fading
+	unit    float64
+	// Of a calibration file; nil without.
+	File   *calibration.File
+	path   string
+	Means  []complex128 // received per sent amplitude
+	delays []modem.Samples
+	// quick says that phases and delays do not last and must be found anew.
+	Quick bool
+}
+
+// LinkStatsOfRun gives what the receiver of an earlier run went by: the run's copy of its
+// calibration, or where there is none, as beside a configuration that is not in the
+// run's folder, the file that the configuration names. Both were valid then.
+func LinkStatsOfRun(c config.Config, root keystream.Seed, ch *channel.Channel, copied string) (*LinkStats, error) {
+	if c.Calibration.File == "" {
+		return AssumedLinkStats(c, root, ch)
+	}
+	if _, err := os.Stat(copied); err != nil {
+		copied = c.Calibration.File
+	}
+	return ReadLinkStats(copied, c, root)
+}
+
+// ReadLinkStats reads a calibration file.
+func ReadLinkStats(path string, c config.Config, root keystream.Seed) (*LinkStats, error) {
+	f, err := calibration.Read(path)
+	if err != nil {
+		return nil, intake.UserError(err)
+	}
+	if len(f.Devices) != c.Devices.Count {
+		return nil, intake.UserError(fmt.Errorf("%s: it is of %d devices, and devices.count is %d: calibrate this bench", path, len(f.Devices), c.Devices.Count))
+	}
+	k, err := calibrated(c, root, f)
+	if err != nil {
+		return nil, err
+	}
+	k.path = path
+	return k, nil
+}
+
+// Match compares the file with the bench as it is.
+func (k *LinkStats) Match(bench calibration.Want, quick int) error {
+	m := calibration.Match(k.path, *k.File, bench)
+	if err := m.Refusal(); err != nil {
+		return err
+	}
+	k.Quick = m.NeedsQuick()
+	if k.Quick && quick == 0 {
+		return fmt.Errorf("%s; calibration.quick_blocks is 0, which forbids that", m.Sentences()[0])
+	}
+	return nil
+}
+
+// Note says what a run goes by.
+func (k *LinkStats) Note() string {
+	if k.File == nil {
+		return "mu_i are those of calibration.assumed_mean, which need not be the links'"
+	}
+	return fmt.Sprintf("mu_i and Omega_i are those of a calibration of %s", k.File.Created.Format(time.RFC3339))
+}
+
+// AssumedLinkStats gives what the user assumes of mu_i; nil where nothing is.
+func AssumedLinkStats(c config.Config, root keystream.Seed, ch *channel.Channel) (*LinkStats, error) {
+	if len(c.Calibration.AssumedMean) == 0 {
+		return nil, nil
+	}
+	k := &LinkStats{unit: 1}
+	mu, omega := ch.Moments()
+	for i, m := range c.Calibration.AssumedMean {
+		k.Fading = append(k.Fading, channel.Gaussian{Mu: m, Sigma: math.Sqrt(max(0, omega[i]-mu[i]*mu[i]))})
+	}
+	return k, k.Draw(c, root)
+}
+
+// calibrated gives what a calibration file says.
+func calibrated(c config.Config, root keystream.Seed, f calibration.File) (*LinkStats, error) {
+	k := &LinkStats{unit: 1, File: &f}
+	first := math.Inf(1)
+	for i, d := range f.Devices {
+		k.Means = append(k.Means, f.MeanGain(i))
+		k.delays = append(k.delays, modem.Samples(d.DelaySamples.Value))
+		first = min(first, d.DelaySamples.Value)
+	}
+	for i := range k.delays {
+		k.delays[i] -= modem.Samples(first)
+	}
+	if c.OverRadios() {
+		k.unit = c.Radio.Level
+		if k.unit == 0 {
+			for _, m := range k.Means {
+				k.unit += cmplx.Abs(m) / float64(len(k.Means))
+			}
+		}
+	}
+	_, phases := setup.Positions(c, root)
+	for i, d := range f.Devices {
+		mu, omega := d.Mu.Value/k.unit, d.Omega.Value/(k.unit*k.unit)
+		if !turnsPhases(c) && math.Cos(d.PhaseRad.Value-phases[i]) < 0 {
+			mu = -mu // of a real gain with a negative mean, which nobody turns
+		}
+		if d.Model == calibration.Rician {
+			k.Fading = append(k.Fading, campaign.Fading(d, k.unit))
+			continue
+		}
+		k.Fading = append(k.Fading, channel.Gaussian{Mu: mu, Sigma: math.Sqrt(max(0, omega-mu*mu))})
+	}
+	return k, k.Draw(c, root)
+}
+
+// turnsPhases tells whether devices turn their signals so that gains have a positive
+// mean. Emulated gains, and those of links without a waveform, are real as they are.
+func turnsPhases(c config.Config) bool {
+	return c.OverWaveform() && setup.RegimeOf(c) != bench.Emulated
+}
+
+// Draw makes the channel of the distributions.
+func (k *LinkStats) Draw(c config.Config, root keystream.Seed) error {
+	cfg := setup.ChannelConfig(c)
+	cfg.Devices = k.Fading
+	ch, err := channel.New(cfg, root.Derive("channel"))
+	if err != nil {
+		return intake.UserError(fmt.Errorf("the links as they are known: %w", err))
+	}
+	k.Channel = ch
+	return nil
+}
+
+// unitOf gives the received amplitude that counts as gain 1.
+func (k *LinkStats) unitOf(c config.Config) float64 {
+	switch {
+	case k != nil:
+		return k.unit
+	case c.OverRadios():
+		return setup.RadioLevel(c)
+	}
+	return 1
+}
+
+// trims gives what devices make up for, and with how many samples' advance they send:
+// gain and phase in the mean-aligned regime, else the phase alone.
+func (k *LinkStats) trims(c config.Config) ([]phy.Trim, error) {
+	if !turnsPhases(c) {
+		return nil, nil
+	}
+	trims, _, err := phy.Align(k.Means)
+	if err != nil || setup.RegimeOf(c) == bench.MeanAligned {
+		return trims, err
+	}
+	for i, t := range trims {
+		trims[i] = t / phy.Trim(complex(cmplx.Abs(complex128(t)), 0))
+	}
+	return trims, nil
+}
+
+// advances gives by how much devices send earlier. Flat-top pulses absorb fractions of
+// a sample, which a filter would make overshoot: they are moved by whole samples.
+func (k *LinkStats) advances(c config.Config) []modem.Samples {
+	out := make([]modem.Samples, len(k.delays))
+	for i, d := range k.delays {
+		out[i] = d
+		if c.Link.Pulse == "flat-top" {
+			out[i] = modem.Samples(math.Round(float64(d)))
+		}
+	}
+	return out
+}
+
+// quickTries is how many times a quick calibration is made whose phases are gone before
+// it ends.
+const quickTries = 3
+
+// remeasure finds phases and delays anew with a few soundings over running streams, and
+// gives the transmitters' index from which on nothing was sent. Magnitudes stay the
+// file's, and must be about what is found. Radios may stand still for patience.
+func (k *LinkStats) remeasure(ctx context.Context, c config.Config, a *array.Array, tx []radio.Transmitter, rx radio.Receiver, patience time.Duration) (start radio.SampleIndex, err error) {
+	c.Calibration.Blocks, c.Calibration.Looks, c.Calibration.Sessions = c.Calibration.QuickBlocks, 1, 1
+	c.Calibration.RoundSeconds, c.Calibration.BlockSeconds = 0, 0
+	cfg, err := setup.SoundingConfig(c)
+	if err != nil {
+		return 0, err
+	}
+	rate := c.Link.SampleRateHz
+	cfg.Transmitters, cfg.Receiver, cfg.Flush = tx, rx, a.Flush()
+	cfg.Lead, cfg.Reach = radio.SampleCount(c.Radio.LeadSeconds*rate), radio.SampleCount(c.Radio.SearchSeconds*rate)
+	cfg.Patience = setup.SoundingPatience(&cfg, c, patience)
+	for try := 1; ; try++ {
+		s, err := sounder.New(cfg)
+		if err != nil {
+			return 0, err
+		}
+		var blocks []sounder.Block
+		err = s.Run(ctx, func(b sounder.Block) error {
+			blocks = append(blocks, b)
+			return nil
+		})
+		if errors.Is(err, sounder.ErrUncounted) {
+			return 0, fmt.Errorf("the quick calibration: %w: %w", phy.ErrAgain, err)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("the quick calibration: %w", err)
+		}
+		cfg.Start = s.Next()
+		switch last := blocks[len(blocks)-1]; {
+		case last.Session == 0:
+			return cfg.Start, k.takePhases(blocks)
+		case try == quickTries:
+			return 0, fmt.Errorf("the quick calibration: in %d tries phases were lost before its end, as by a loss of samples or a retuned board: %s", try, missedIn(blocks))
+		}
+	}
+}
+
+// missedIn gives the last reason for which soundings were missed.
+func missedIn(blocks []sounder.Block) string {
+	for _, b := range slices.Backward(blocks) {
+		for _, r := range b.Records {
+			if r.Missed != "" {
+				return r.Missed
+			}
+		}
+	}
+	return "none was missed"
+}
+
+// takePhases takes phases and delays from blocks of one session.
+func (k *LinkStats) takePhases(blocks []sounder.Block) error {
+	first := math.Inf(1)
+	for i, d := range k.File.Devices {
+		all := campaign.Estimates(blocks, campaign.AllSessions, i, len(k.File.Devices))
+		if len(all) == 0 {
+			return fmt.Errorf("the quick calibration: all soundings of device %d were missed: %s", i+1, missedIn(blocks))
+		}
+		var mean complex128
+		variance := 0.0
+		for _, e := range all {
+			mean += e.Gain / complex(float64(len(all)), 0)
+			variance += e.GainVar / float64(len(all)*len(all))
+		}
+		// All blocks may lie within one coherence time.
+		spread := 5*(d.Sigma.Value+math.Sqrt(variance)) + 0.02*d.Mu.Value
+		if size := cmplx.Abs(mean); !(math.Abs(size-d.Mu.Value) <= spread) {
+			return fmt.Errorf("%s: mu of device %d is %.4g, and the quick calibration finds %.4g, further off than sigma = %.3g explains: calibrate this bench", k.path, i+1, d.Mu.Value, size, d.Sigma.Value)
+		}
+		k.Means[i] = cmplx.Rect(d.Mu.Value, cmplx.Phase(mean))
+		k.delays[i] = sounding.Pool(all).Delay
+		first = min(first, float64(k.delays[i]))
+	}
+	for i := range k.delays {
+		k.delays[i] -= modem.Samples(first)
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package uplink
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/setup"
+	"ringwave/phy"
+	"ringwave/phy/modem"
+	"ringwave/radio"
+	"ringwave/radio/array"
+)
+
+// ErrClosed says that radios are no longer needed.
+var ErrClosed = errors.New("the run has ended")
+
+// Connect takes up the radios of an array, in place of the bench in memory. They may
+// stand still for patience.
+func (l *Waveform) Connect(ctx context.Context, c config.Config, a *array.Array, patience time.Duration) (err error) {
+	cfg := l.receiving
+	rate := radio.Hertz(c.Link.SampleRateHz)
+	cfg.Lead = radio.SampleCount(c.Radio.LeadSeconds * float64(rate))
+	cfg.Reach = radio.SampleCount(c.Radio.SearchSeconds * float64(rate))
+	cfg.Patience = patience + rate.Duration(cfg.Lead+2*cfg.Reach)
+	start := func(ctx context.Context) ([]radio.Transmitter, radio.Receiver, error) {
+		if err := a.Start(ctx); err != nil {
+			return nil, nil, err
+		}
+		l.Transmitters, l.receiver = a.Transmitters(), a.Receiver()
+		if l.recorder == nil {
+			return l.Transmitters, l.receiver, nil
+		}
+		return l.Transmitters, l.recorder.Tape(l.receiver), nil
+	}
+	// A file of another bench is refused before anything is sent.
+	if err := l.matchRadios(c, a); err != nil {
+		return err
+	}
+	if cfg.Transmitters, cfg.Receiver, err = start(ctx); err != nil {
+		return err
+	}
+	cfg.Restart, cfg.Flush = start, a.Flush()
+	if err := l.alignRadios(ctx, c, a, &cfg, patience); err != nil {
+		return err
+	}
+	w, err := phy.NewWaveform(cfg)
+	if err != nil {
+		return err
+	}
+	err = l.Bench.Close()
+	l.Waveform, l.Radios, l.paced = w, a, nil
+	return err
+}
+
+// matchRadios compares these radios with those of the calibration that the run goes by.
+func (l *Waveform) matchRadios(c config.Config, a *array.Array) error {
+	if l.Known == nil || l.Known.File == nil {
+		return nil
+	}
+	want := setup.RadioBench(c, a)
+	want.Now = time.Now()
+	return l.Known.Match(want, c.Calibration.QuickBlocks)
+}
+
+// alignRadios has devices make up for what a calibration says of these radios, and for
+// what is found anew of it where phases do not last.
+func (l *Waveform) alignRadios(ctx context.Context, c config.Config, a *array.Array, cfg *phy.WaveformConfig, patience time.Duration) (err error) {
+	k := l.Known
+	if k == nil || k.File == nil {
+		return nil
+	}
+	l.level = cfg.Level
+	if !k.Quick {
+		l.Trims, err = k.trims(c)
+		cfg.Trim, cfg.Advance = l.Trims, k.advances(c)
+		return err
+	}
+	cfg.Remeasure = func(ctx context.Context) ([]phy.Trim, []modem.Samples, radio.SampleIndex, error) {
+		start, err := k.remeasure(ctx, c, a, l.Transmitters, l.receiver, patience)
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		l.Trims, err = k.trims(c)
+		return l.Trims, k.advances(c), start, err
+	}
+	for try := 1; ; try++ {
+		cfg.Trim, cfg.Advance, cfg.Start, err = cfg.Remeasure(ctx)
+		if try == quickTries || !errors.Is(err, phy.ErrAgain) {
+			return err
+		}
+		if cfg.Transmitters, cfg.Receiver, err = cfg.Restart(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// read gives the scaled gains H_i that the patterns of an attempt show, which is all
+// that is known of the air: nothing is known of their misfit.
+func (l *Waveform) read(dst []float64) {
+	nan := math.NaN()
+	l.row.Alpha, l.row.Misfit, l.row.ZeroGains = l.Waveform.Alpha(), nan, nan
+	if !l.Waveform.Gains(dst) {
+		for i := range dst {
+			dst[i] = nan
+		}
+		return
+	}
+	l.row.ZeroGains = 0
+	for _, h := range dst {
+		if h == 0 {
+			l.row.ZeroGains++
+		}
+	}
+}

@@ -1,0 +1,370 @@
+package uplink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/cmplx"
+	"slices"
+
+	"ringwave/crypto/keystream"
+	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/experiment/setup"
+	"ringwave/phy"
+	"ringwave/phy/bench"
+	"ringwave/phy/channel"
+	"ringwave/phy/frame"
+	"ringwave/phy/lattice"
+	"ringwave/phy/modem"
+	"ringwave/radio"
+	"ringwave/radio/array"
+	"ringwave/radio/intake"
+	"ringwave/radio/loopback"
+)
+
+// Waveform is the waveform link over the bench in memory, or over radios once connect
+// was called.
+type Waveform struct {
+	*phy.Waveform
+	receiving phy.WaveformConfig // what the receiver knows, without streams
+	Known     *LinkStats         // of the links; nil for all that their simulation knows
+	Radios    *array.Array       // nil for the bench in memory
+	// onAir, if not nil, hears of each transmission over radios, and the transmitters'
+	// index at which it begins at the earliest, before it is sent; onReception of what
+	// was received. They are for benches whose gains are set.
+	OnAir       func(slot phy.Slot, at radio.SampleIndex) error
+	OnReception func(slot phy.Slot, rx *phy.Reception)
+	first       radio.SampleIndex // of the transmission's first capture, over radios
+
+	*setup.Simulated
+	Group int
+	bits  int
+
+	slot         phy.Slot
+	Transmitters []radio.Transmitter
+	receiver     radio.Receiver
+	Trims        []phy.Trim      // nil for none
+	advances     []modem.Samples // of a calibration
+	level        float64         // the amplitude that counts as gain 1
+	recorder     *Recorder
+	atOpen       []radio.Epoch // of the transmitters, as the transmission was opened
+	paced        *paced        // nil unless in real time
+	Regime       bench.Regime
+	clipped      radio.SampleCount // by the receiver, in the round
+
+	view             waveView // of the last round, for plots
+	sampleRate       float64
+	samplesPerSymbol int
+
+	Watch *GainWatch
+
+	row   runfolder.LinkRow
+	fresh bool // the last transmission's report is not in row yet
+}
+
+// ReceiveConfig is what the receiver knows of a link: all of its configuration but
+// the streams and the observers.
+func ReceiveConfig(c config.Config, secret keystream.Seed, ch *channel.Channel, k *LinkStats, ctx *xmkckks.Context) phy.WaveformConfig {
+	cfg := phy.WaveformConfig{
+		Modulus: ctx.Modulus(), Devices: ch.Devices(), Group: c.Link.GroupSize, Base: c.Link.Base, BlockSymbols: c.Link.BlockSymbols,
+		Modem: setup.ModemConfig(c.Link), Repeats: c.Link.FrameRepeats, GroupScale: bench.GroupScale, Run: uint16(c.Experiment.Seed),
+		Secret:  secret,
+		Lattice: lattice.Options{MaxAlpha: c.Link.MaxAlpha}, Amplitude: setup.TransmitAmplitude(c),
+	}
+	if k != nil {
+		ch = k.Channel
+	}
+	cfg.Level = k.unitOf(c)
+	switch setup.RegimeOf(c) {
+	case bench.Emulated:
+		// The emulated real gain is what lies on the lattice, sign and all.
+		cfg.Alpha, cfg.Phase = ch.Alpha(), new(modem.Radians)
+	case bench.MeanAligned:
+		cfg.Alpha, cfg.Tolerance, cfg.Level = bench.AlignedScale, setup.LinksOf(ch).AlignedTolerance(setup.GroupSize(c)), setup.LevelOf(c, ch)*k.unitOf(c)
+	}
+	return cfg
+}
+
+func NewWaveform(c config.Config, root, secret keystream.Seed, ch *channel.Channel, k *LinkStats, ctx *xmkckks.Context) (*Waveform, error) {
+	l := &Waveform{
+		Known: k,
+		Group: setup.GroupSize(c), Regime: setup.RegimeOf(c), sampleRate: c.Link.SampleRateHz, samplesPerSymbol: c.Link.SamplesPerSymbol,
+	}
+	if err := l.build(c, root, secret, ch, k, ctx); err != nil {
+		return nil, intake.UserError(fmt.Errorf("waveform link: %w", errors.Join(err, l.Close())))
+	}
+	return l, nil
+}
+
+func (l *Waveform) build(c config.Config, root, secret keystream.Seed, ch *channel.Channel, k *LinkStats, ctx *xmkckks.Context) (err error) {
+	if l.Simulated, err = setup.NewSimulated(c, root, root, ch); err != nil {
+		return err
+	}
+	l.receiving = ReceiveConfig(c, secret, l.Channel, k, ctx)
+	l.receiving.OnTransmission, l.receiving.OnFrame = l.begin, l.heard
+	cfg := l.receiving
+	if c.OverRadios() { // but this is the bench in memory
+		cfg.Level = 1
+	}
+	if cfg.Transmitters, l.receiver, err = l.Streams(); err != nil {
+		return err
+	}
+	if err := l.compensate(&cfg, c); err != nil {
+		return err
+	}
+	l.Transmitters, l.Trims, l.level = cfg.Transmitters, cfg.Trim, cfg.Level
+	cfg.Receiver = l.receiver
+	if c.Link.RealTime {
+		l.paced = &paced{from: l.receiver, clock: loopback.WallClock(), rate: radio.Hertz(c.Link.SampleRateHz)}
+		cfg.Receiver = l.paced.receiver()
+	}
+	if c.Link.Record != setup.RecordNone {
+		l.recorder = &Recorder{Cfg: setup.RecordConfig(c, l.Channel, l.Group, l.NoiseStd)}
+		l.recorder.Cfg.Primes, l.recorder.Cfg.FrameFormat = ctx.Params.Primes, uint8(frame.Format2)
+		cfg.Receiver = l.recorder.Tape(cfg.Receiver)
+	}
+	if l.Waveform, err = phy.NewWaveform(cfg); err != nil {
+		return err
+	}
+	if l.Watch, err = newGainWatch(c, l); err != nil {
+		return err
+	}
+	return l.countBits(c, ctx, setup.ModemConfig(c.Link))
+}
+
+// compensate has devices make up for what is known of their delays, phases and gains.
+func (l *Waveform) compensate(cfg *phy.WaveformConfig, c config.Config) (err error) {
+	if l.Known != nil && l.Known.File != nil {
+		cfg.Trim, err = l.Known.trims(c)
+		l.advances = l.Known.advances(c)
+		cfg.Advance = l.advances
+		return err
+	}
+	if c.Link.Pulse != "flat-top" {
+		cfg.Advance = l.Delays // as a calibration would have measured them
+	}
+	if l.Regime == bench.MeanAligned {
+		cfg.Trim, _, err = setup.Align(l.Channel, l.Phases)
+	}
+	return err
+}
+
+// countBits adds up what a device's frames carry besides the payload, a symbol
+// counted as the bits of a digit.
+func (l *Waveform) countBits(c config.Config, ctx *xmkckks.Context, m modem.Config) error {
+	samples := 0
+	for t := range phy.Transmission(phy.Transmissions) {
+		s, err := l.FrameSamples(t, ctx.PayloadLength(t))
+		if err != nil {
+			return err
+		}
+		samples += s
+	}
+	symbols := float64(samples) / float64(m.SamplesPerSymbol)
+	l.bits = int(symbols*math.Log2(float64(c.Link.Base))) - ctx.Params.UplinkBits(ctx.Form, ctx.Messages, ctx.Witnesses)
+	return nil
+}
+
+// begin sets the gains of a transmission from its first sample on.
+func (l *Waveform) begin(_ context.Context, slot phy.Slot, at radio.SampleIndex) error {
+	l.keep()
+	if l.paced != nil {
+		l.paced.begin(at)
+	}
+	if slot.Transmission == phy.TxKey && slot.Attempt == 0 {
+		l.view.read, l.clipped = false, 0
+		nan := math.NaN()
+		l.row = runfolder.LinkRow{Alpha: nan, Quality: nan, Misfit: nan, ZeroGains: nan, WrongSigns: nan, MeansLeft: nan}
+	}
+	l.fresh = true
+	if l.recorder != nil {
+		if err := l.recorder.Begin(slot.Round); err != nil {
+			return err
+		}
+	}
+	if l.Radios != nil {
+		if l.OnAir == nil {
+			return nil
+		}
+		return l.OnAir(slot, at)
+	}
+	return l.Fade(slot.Round, slot.Attempt, int(slot.Transmission), at)
+}
+
+// heard hears of each frame.
+func (l *Waveform) heard(o phy.Observation) error {
+	l.view.keep(o)
+	if o.Group == 0 && o.Repeat == 0 {
+		l.first = o.First
+	}
+	if l.recorder == nil {
+		return nil
+	}
+	return l.recorder.Annotate(Note{
+		Slot: o.Slot, Group: o.Group, First: o.First, End: l.Waveform.Next(), epoch: l.receiver.Epoch(),
+		transmitters: l.epochs(), Label: LabelFrame, Comment: fmt.Sprintf("repeat %d", o.Repeat),
+	})
+}
+
+// epochs gives the present tuning epochs of the transmitters.
+func (l *Waveform) epochs() []radio.Epoch {
+	epochs := make([]radio.Epoch, len(l.Transmitters))
+	for i, t := range l.Transmitters {
+		epochs[i] = t.Epoch()
+	}
+	return epochs
+}
+
+// Open begins a transmission: phy.Uplink.
+func (l *Waveform) Open(ctx context.Context, slot phy.Slot, n int) error {
+	l.slot = slot
+	if l.recorder != nil {
+		l.atOpen = l.epochs()
+	}
+	return l.Waveform.Open(ctx, slot, n)
+}
+
+// Receive receives the transmission, and says in the recording what came of it:
+// phy.Uplink.
+func (l *Waveform) Receive(ctx context.Context, rx *phy.Reception) error {
+	n := Note{Slot: l.slot, Group: -1, First: l.Waveform.Next(), transmitters: l.atOpen, Label: LabelTransmission}
+	if err := l.Waveform.Receive(ctx, rx); err != nil {
+		return err
+	}
+	if l.OnReception != nil {
+		l.OnReception(l.slot, rx)
+	}
+	if l.recorder == nil {
+		return nil
+	}
+	if l.Radios != nil { // they send when they can
+		n.First = l.first
+	}
+	n.End, n.epoch, n.Comment = l.Waveform.Next(), l.receiver.Epoch(), Verdict(rx, l.Waveform.Report())
+	return l.recorder.Annotate(n)
+}
+
+// Record begins to keep what is received in a run folder, if it is to be kept.
+func (l *Waveform) Record(dir string) error {
+	if l.recorder == nil {
+		return nil
+	}
+	return l.recorder.Start(dir)
+}
+
+// EndRound is called when a round is over.
+func (l *Waveform) EndRound() error {
+	if l.recorder == nil {
+		return nil
+	}
+	return l.recorder.End()
+}
+
+// keep adds the last transmission's report to the round's, once.
+func (l *Waveform) keep() {
+	if !l.fresh || l.Waveform == nil {
+		return
+	}
+	l.fresh = false
+	r := l.Waveform.Report()
+	l.clipped += r.Clipped
+	l.row.FramesRepeated += float64(r.Repeated)
+	if r.Failure == "" && !(r.Quality >= l.row.Quality) {
+		l.row.Quality = r.Quality
+	}
+}
+
+// effective writes the real gains that the receiver meets, in units of what counts as
+// gain 1: what is left of h_i after the devices' trims and each group's common phase.
+func (l *Waveform) effective(dst []float64) {
+	copy(dst, l.H)
+	if l.Regime == bench.Emulated {
+		return
+	}
+	for first := 0; first < len(l.H); first += l.Group {
+		to := min(first+l.Group, len(l.H))
+		var sum complex128
+		for i := first; i < to; i++ {
+			sum += l.arriving(i)
+		}
+		theta := cmplx.Phase(sum)
+		for i := first; i < to; i++ {
+			dst[i] = real(l.arriving(i)*cmplx.Rect(1, -theta)) / l.level
+		}
+	}
+}
+
+// arriving gives device i's complex gain with its trim.
+func (l *Waveform) arriving(i int) complex128 {
+	g := cmplx.Rect(l.H[i], l.Phases[i])
+	if l.Trims != nil {
+		g *= complex128(l.Trims[i])
+	}
+	return g
+}
+
+func (l *Waveform) Truth(dst []float64, _, _ uint32) {
+	l.row.WrongSigns, l.row.MeansLeft = l.Watch.verdict()
+	if l.Radios != nil {
+		l.read(dst)
+		return
+	}
+	h := make([]float64, len(dst))
+	l.effective(h)
+	if !l.Waveform.Gains(dst) { // a pattern that passed its comparison can be solved
+		l.Waveform.Scaled(dst, h)
+	}
+	alpha := l.Waveform.Alpha()
+	l.row.Alpha, l.row.Misfit, l.row.ZeroGains = alpha, 0, 0
+	for i := range dst {
+		if dst[i] == 0 {
+			l.row.ZeroGains++
+		}
+		l.row.Misfit = math.Max(l.row.Misfit, math.Abs(dst[i]/alpha-h[i])/math.Abs(h[i]))
+	}
+}
+
+func (l *Waveform) OverheadBits() int { return l.bits }
+
+// ClippedSamples is called after report.
+func (l *Waveform) ClippedSamples() int64 { return int64(l.clipped) }
+
+func (l *Waveform) Row() *runfolder.LinkRow {
+	l.keep()
+	row := l.row
+	return &row
+}
+
+func (l *Waveform) Close() error {
+	if l.recorder != nil {
+		l.recorder.Abort()
+	}
+	var errs []error
+	if l.Radios != nil {
+		errs = append(errs, l.Radios.Close())
+	}
+	if l.Simulated != nil {
+		errs = append(errs, l.Bench.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// ResidualDelays gives the delays of the devices that a calibration leaves.
+func (l *Waveform) ResidualDelays() []modem.Samples {
+	if l.Known == nil || l.Known.File == nil {
+		return l.Delays
+	}
+	left := slices.Clone(l.Delays)
+	for i, a := range l.advances {
+		left[i] -= a
+	}
+	if first := slices.Min(left); first < 0 {
+		for i := range left {
+			left[i] -= first
+		}
+	}
+	return left
+}

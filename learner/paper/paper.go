@@ -1,0 +1,223 @@
+package paper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/report"
+	"ringwave/learner/experiment/runfolder"
+	"ringwave/radio/intake"
+)
+
+// Options say which report is wanted.
+type Options struct {
+	Out  string // the report's folder, which goes on if it has begun
+	Data string // the folder of data sets, or ""
+	// Quick says that minutes will do: fewer seeds and rounds.
+	Quick             bool
+	Seeds, CIFARSeeds int
+	Rounds            int      // the most of any experiment; 0 for all
+	Only              []string // these chapters alone; empty for those that nobody need ask for
+}
+
+// Complete returns the options with what they leave open filled in, if they are allowed.
+func (o Options) Complete() (Options, error) {
+	if o.Seeds < 0 || o.CIFARSeeds < 1 || o.Rounds < 0 || max(o.Seeds, o.CIFARSeeds) > 1000 {
+		return o, intake.UserError(fmt.Errorf("--seeds %d, --cifar-seeds %d, --rounds %d: allowed are up to 1000 seeds, and no negative number", o.Seeds, o.CIFARSeeds, o.Rounds))
+	}
+	if _, err := Chosen(o.Only); err != nil {
+		return o, err
+	}
+	if o.Seeds == 0 {
+		o.Seeds = 20
+		if o.Quick {
+			o.Seeds = 3
+		}
+	}
+	if o.Out == "" {
+		o.Out = runfolder.DefaultDir("reports", "paper", time.Now())
+	}
+	return o, nil
+}
+
+// Chapters returns the names of all chapters, in the report's order.
+func Chapters() []string {
+	var names []string
+	for _, c := range chapters() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// Chapter is one part of the report.
+type Chapter struct {
+	Name string
+	make func(*Reproduction, context.Context) (report.Section, error)
+	// asked says that it is made only where --only names it.
+	asked bool
+}
+
+// chapters gives all, in the report's order.
+func chapters() []Chapter {
+	return []Chapter{
+		{Name: "parameters", make: (*Reproduction).parameters},
+		{Name: "mnist", make: (*Reproduction).mnist},
+		{Name: "cifar", make: (*Reproduction).cifar},
+		{Name: "cifar-search", make: (*Reproduction).cifarSearch, asked: true},
+		{Name: "equalisation", make: (*Reproduction).equalisation},
+		{Name: "systems", make: (*Reproduction).systems},
+		{Name: "packed", make: (*Reproduction).packed},
+		{Name: "attacks", make: (*Reproduction).attacks},
+		{Name: "theory", make: (*Reproduction).theory},
+		{Name: "disagreements", make: (*Reproduction).disagreements},
+	}
+}
+
+// Reproduction is one sitting at a report.
+type Reproduction struct {
+	opt    Options
+	dir    string
+	stderr io.Writer
+	began  time.Time
+	// timing is what a clock says; it changes from run to run.
+	timing   []report.Block
+	progress *chapterProgress // of the chapter that is made
+
+	dataLock sync.Mutex
+	data     map[string]DataInUse // by task.dataset
+}
+
+// lab returns what the report's experiments are made with.
+func (r *Reproduction) lab() experiment.Lab { return experiment.Lab{Data: r.opt.Data} }
+
+// Reproduce makes the report that opt.Complete gave, says on progress how far it is, and
+// returns the tally of its verdicts. It ends with ErrInterrupted where ctx did, and goes
+// on from there with the same options.
+func Reproduce(ctx context.Context, opt Options, progress io.Writer) (tally []string, err error) {
+	todo, err := Chosen(opt.Only)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reproduction{opt: opt, dir: opt.Out, stderr: progress, began: time.Now()}
+	for _, sub := range []string{"cache", "plots"} {
+		if err := os.MkdirAll(filepath.Join(r.dir, sub), 0o755); err != nil {
+			return nil, intake.PathError(fmt.Errorf("making the report's folder: %w", err))
+		}
+	}
+	rep, err := r.write(ctx, todo)
+	return rep.Tally(), err
+}
+
+// Chosen gives the chapters asked for; all where none is.
+func Chosen(only []string) ([]Chapter, error) {
+	all := chapters()
+	if len(only) == 0 {
+		return slices.DeleteFunc(all, func(c Chapter) bool { return c.asked }), nil
+	}
+	var todo []Chapter
+	for _, name := range only {
+		k := slices.IndexFunc(all, func(c Chapter) bool { return c.Name == name })
+		if k < 0 {
+			return nil, intake.UserError(fmt.Errorf("--only %s: there is no such chapter; reproduce --help names them", name))
+		}
+		todo = append(todo, all[k])
+	}
+	return todo, nil
+}
+
+// write makes all chapters and the files.
+func (r *Reproduction) write(ctx context.Context, todo []Chapter) (report.Report, error) {
+	rep := report.Report{
+		Title: "Encrypted over-the-air zero-order learning: the paper, and what came of it here",
+		Lead: []string{
+			"Each table has the paper's value beside the one computed here, as median and quartiles over seeds where chance has a part. Every verdict says in its table what it rests on; of accuracies it is a p-value. The summary counts how many rest on a value of the paper, and how many on something else.",
+			r.extent(),
+			"How long it took, and on what machine, is in timing.md beside this file, where a clock's figures do not disturb the bytes of the rest.",
+		},
+	}
+	for _, c := range todo {
+		if ctx.Err() != nil {
+			return rep, experiment.ErrInterrupted
+		}
+		began := time.Now()
+		r.progress = nil
+		s, err := c.make(r, ctx)
+		if ctx.Err() != nil {
+			return rep, experiment.ErrInterrupted
+		}
+		if err != nil {
+			return rep, fmt.Errorf("%s: %w", c.Name, err)
+		}
+		rep.Sections = append(rep.Sections, s)
+		took := time.Since(began).Round(time.Second)
+		fmt.Fprintf(r.stderr, "%s: done in %v\n", c.Name, took)
+		r.timing = append(r.timing, report.Paragraph(fmt.Sprintf("Chapter %s: %v in this sitting.", c.Name, took)))
+	}
+	if mnist := r.data[PaperMNIST().Task.Dataset]; mnist.Fallback {
+		rep.Lead = append(rep.Lead, fmt.Sprintf("MNIST was not found: what is called MNIST here was run on the built-in set of %s, and its accuracies say nothing of the paper's. \"ringwave data fetch mnist\" gets it.", mnist.Name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.data)) {
+		if why := r.data[name].warning; why != "" {
+			rep.Lead = append(rep.Lead, "WARNING: "+why+".")
+		}
+	}
+	return rep, r.save(rep)
+}
+
+// extent says how much was run.
+func (r *Reproduction) extent() string {
+	text := fmt.Sprintf("MNIST experiments have %d seeds and CIFAR-10 ones %d.", r.opt.Seeds, r.opt.CIFARSeeds)
+	if r.opt.Quick {
+		text += " This is the quick form: fewer seeds, and CIFAR-10 with fewer rounds."
+	}
+	if r.opt.Rounds > 0 {
+		text += fmt.Sprintf(" No experiment has more than %d rounds: its figures are those of the beginning.", r.opt.Rounds)
+	}
+	return text
+}
+
+// save writes the files.
+func (r *Reproduction) save(rep report.Report) error {
+	page, err := rep.HTML(r.dir)
+	if err != nil {
+		return err
+	}
+	text, err := rep.Markdown()
+	if err != nil {
+		return err
+	}
+	timing, err := report.Report{
+		Title: "What it took", Lead: []string{machine()},
+		Sections: []report.Section{{Title: "Times", Blocks: r.timing}},
+	}.Markdown()
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		runfolder.WriteFile(filepath.Join(r.dir, "report.html"), page),
+		runfolder.WriteFile(filepath.Join(r.dir, "report.md"), text),
+		runfolder.WriteFile(filepath.Join(r.dir, "timing.md"), timing),
+	)
+}
+
+// machine says what this runs on.
+func machine() string {
+	m := runfolder.NewManifest(time.Now())
+	return fmt.Sprintf("%s/%s, %d processors, %s.", m.OS, m.Arch, m.CPUs, m.Go)
+}
+
+// figure draws a figure into plots/ and gives its block.
+func (r *Reproduction) figure(name, caption string, f chart.Figure) (report.Figure, error) {
+	base := filepath.Join("plots", name)
+	return report.Figure{Base: base, Caption: caption}, f.Save(filepath.Join(r.dir, base))
+}

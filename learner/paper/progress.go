@@ -1,0 +1,143 @@
+package paper
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"sync"
+	"time"
+
+	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/setup"
+)
+
+// chapterProgress says how far a chapter is. A nil one says nothing. It is for several
+// goroutines.
+type chapterProgress struct {
+	w    io.Writer
+	name string
+
+	mu sync.Mutex
+	// running has the work done of runs on their way.
+	running map[*cellResult]float64
+	// plan is the work of the chapter, done what is behind it, here what of that this
+	// sitting did, all in expected seconds; runs and ran count runs.
+	plan, done, here float64
+	runs, ran        int
+	began, said      time.Time
+}
+
+// sayEvery is the time from one line of progress to the next.
+const sayEvery = 10 * time.Second
+
+// begin plans a chapter's runs and says what it expects of them. With most set, they
+// are the most that there may be.
+func (r *Reproduction) begin(name string, jobs []Job, most bool) {
+	p := &chapterProgress{w: r.stderr, name: name, runs: len(jobs), began: time.Now(), said: time.Now(), running: map[*cellResult]float64{}}
+	for _, j := range jobs {
+		j.Cfg = r.shortened(j.Cfg)
+		p.plan += j.expectedSeconds()
+	}
+	r.progress = p
+	word := "about"
+	if most {
+		word = "at most"
+	}
+	fmt.Fprintf(p.w, "%s: %d runs, %s %v on two cores\n", name, p.runs, word, inWords(p.plan))
+}
+
+// finished counts a run, of this sitting or of an earlier one.
+func (p *chapterProgress) finished(j Job, run *cellResult, cached bool) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.running, run)
+	cost := j.expectedSeconds()
+	p.done += cost
+	p.ran++
+	if !cached {
+		p.here += cost
+	}
+	p.say()
+}
+
+// within hears that a run is at some round.
+func (p *chapterProgress) within(j Job, run *cellResult, round int) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running[run] = j.expectedSeconds() * float64(round) / float64(j.Cfg.Optimizer.Rounds)
+	p.say()
+}
+
+// say writes a line unless one was written a moment ago.
+func (p *chapterProgress) say() {
+	now := time.Now()
+	if now.Sub(p.said) < sayEvery {
+		return
+	}
+	p.said = now
+	more := 0.0
+	for _, work := range p.running {
+		more += work
+	}
+	left := math.Max(0, p.plan-p.done-more)
+	if worked := p.here + more; worked > 0 {
+		left *= now.Sub(p.began).Seconds() / worked
+	}
+	fmt.Fprintf(p.w, "%s: %d of %d runs, about %v left\n", p.name, p.ran, p.runs, inWords(left))
+}
+
+func inWords(seconds float64) time.Duration {
+	return time.Duration(math.Ceil(seconds)) * time.Second
+}
+
+// expectedSeconds is what a run takes on two cores, roughly: estimates are corrected by
+// what the runs before took.
+func (j Job) expectedSeconds() float64 {
+	const (
+		overhead        = 0.3  // of loading data
+		lenetSample     = 1e-5 // a forward pass
+		logisticSample  = 4e-7
+		gradientSamples = 4 // forward passes to a gradient
+		tests           = 2000
+	)
+	c := j.Cfg
+	losses := 2
+	if c.Optimizer.TrainLoss == "exact" {
+		losses = 3
+	}
+	samples := float64(losses * c.Devices.Count * c.Optimizer.BatchSize * c.Optimizer.PackedDirections)
+	sample := logisticSample
+	if c.Task.Model == "lenet" {
+		sample = lenetSample
+	}
+	if c.System().Gradients {
+		samples *= gradientSamples
+	}
+	round := samples*sample + encryptionSeconds(c)
+	evaluations := float64(c.Optimizer.Rounds/c.Optimizer.EvaluateEvery + 6)
+	return overhead + float64(c.Optimizer.Rounds)*round + evaluations*tests*sample
+}
+
+// encryptionSeconds is what the uplink of a round takes, all devices together.
+func encryptionSeconds(c config.Config) float64 {
+	if !c.System().Encrypts {
+		return 0
+	}
+	p, form, err := setup.ParameterSet(c.Encryption)
+	if err != nil {
+		return 0 // the run will say so
+	}
+	const perResidue = 6e-7 // of n times the number of primes
+	share := 0.5
+	if form == xmkckks.Whole {
+		share = 1
+	}
+	return perResidue * share * float64(p.N*len(p.Primes))
+}
