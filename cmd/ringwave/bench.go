@@ -12,14 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ringwave/crypto/keystream"
-	"ringwave/crypto/xmkckks"
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/chart"
-	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/runfolder"
-	"ringwave/learner/experiment/setup"
-	"ringwave/learner/experiment/uplink"
 	"ringwave/radio/intake"
 )
 
@@ -75,41 +70,15 @@ func benchRounds(ctx context.Context, set string, counts []int, rounds int) ([]b
 }
 
 func benchRound(ctx context.Context, set string, devices, rounds int) (benchPoint, error) {
-	c := config.Default()
-	c.Devices.Count, c.Encryption.ParameterSet, c.Encryption.DeltaMax = devices, set, 1
-	c.Optimizer.Rounds, c.Channel.GainLatticeBits, c.Channel.Std = rounds+1, 2, 0.3
-	root := keystream.FromInteger(uint64(c.Experiment.Seed))
-	ch, err := setup.NewChannel(c, root)
+	times, err := experiment.RoundTimes(ctx, set, devices, rounds)
 	if err != nil {
 		return benchPoint{}, err
 	}
-	design, err := setup.NewDesign(c, ch)
-	if err != nil {
-		return benchPoint{}, err
+	var nanoseconds []float64
+	for _, t := range times {
+		nanoseconds = append(nanoseconds, float64(t))
 	}
-	p, err := experiment.NewProtocol(c, root, uplink.SeedLinkSecret(root), ch, nil, design, xmkckks.NewLedger(setup.SharesPerKey(c)), 0, 1)
-	if err != nil {
-		return benchPoint{}, err
-	}
-	defer p.Close()
-	delta := make([][]float64, devices)
-	for i := range delta {
-		delta[i] = make([]float64, 1)
-	}
-	var times []float64
-	for k := 1; k <= rounds+1; k++ { // the first warms up
-		if ctx.Err() != nil {
-			return benchPoint{}, experiment.ErrInterrupted
-		}
-		began := time.Now()
-		if _, err := p.Aggregate(ctx, k, delta); err != nil {
-			return benchPoint{}, err
-		}
-		if k > 1 {
-			times = append(times, float64(time.Since(began)))
-		}
-	}
-	_, median, _ := chart.Quartiles(times)
+	_, median, _ := chart.Quartiles(nanoseconds)
 	return benchPoint{devices, time.Duration(median)}, nil
 }
 

@@ -31,7 +31,7 @@ few rounds that are thrown away.`,
 			if err != nil {
 				return err
 			}
-			p, err := experiment.MakePlan(cmd.Context(), s)
+			p, err := s.Plan(cmd.Context())
 			if err != nil {
 				return err
 			}

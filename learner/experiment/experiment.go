@@ -132,7 +132,7 @@ func (s *Experiment) encrypted(guard xmkckks.Guard, baseEpoch uint32, firstRound
 	if err != nil {
 		return nil, err
 	}
-	p, err := NewProtocol(s.Config, s.Root, secret, s.Channel, s.Known, *s.Design, guard, baseEpoch, firstRound)
+	p, err := newProtocol(s.Config, s.Root, secret, s.Channel, s.Known, *s.Design, guard, baseEpoch, firstRound)
 	if err != nil {
 		return nil, err
 	}

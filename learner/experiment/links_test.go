@@ -105,7 +105,7 @@ func compareLinks(t *testing.T, c config.Config, rounds int) {
 	if err := setup.CheckWaveform(c, ch, design); err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewProtocol(c, root, uplink.SeedLinkSecret(root), ch, nil, design, xmkckks.NewLedger(setup.SharesPerKey(c)), 0, 1)
+	p, err := newProtocol(c, root, uplink.SeedLinkSecret(root), ch, nil, design, xmkckks.NewLedger(setup.SharesPerKey(c)), 0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,9 +9,9 @@ import (
 	"ringwave/learner/experiment/setup"
 )
 
-// AssembleAfter makes aggregator and trainer behind a state, which is empty for a run
+// StartInMemory makes aggregator and trainer behind a state, which is empty for a run
 // that begins. Keys come from the seed: they are those of before.
-func (s *Experiment) AssembleAfter(state learner.State) error {
+func (s *Experiment) StartInMemory(state learner.State) error {
 	epoch := uint32(0)
 	if e := s.Config.Encryption.KeyEpochRounds; e > 0 {
 		epoch = uint32(state.Round / e)

@@ -68,7 +68,9 @@ type plannedLink struct {
 	SNRdB  float64 `json:"snr_db"`
 }
 
-func MakePlan(ctx context.Context, s *Experiment) (p Plan, err error) {
+// Plan computes what the run will need and give, and runs a few rounds in memory that are
+// thrown away. An experiment that was planned is not run.
+func (s *Experiment) Plan(ctx context.Context) (p Plan, err error) {
 	if err := s.assemble(xmkckks.NewLedger(setup.SharesPerKey(s.Config)), 0, 1); err != nil {
 		return p, err
 	}

@@ -42,7 +42,7 @@ type GroupPlan struct {
 	Misfit     float64 `json:"median_largest_misfit"`
 	ZeroGains  float64 `json:"mean_zero_gains"`
 	Airtime    float64 `json:"airtime_seconds_per_attempt"`
-	Trials     int
+	Trials     int     `json:"-"`
 }
 
 // planTrials is the number of simulated rounds for the group size in use.

@@ -34,9 +34,9 @@ type protocol struct {
 	failed func(k int, f round.Failure)
 }
 
-// NewProtocol makes devices, server and link, whose secret is given. The guard keeps the decryption
+// newProtocol makes devices, server and link, whose secret is given. The guard keeps the decryption
 // shares; the first round of this process is firstRound, with baseEpoch's keys.
-func NewProtocol(c config.Config, root, secret keystream.Seed, ch *channel.Channel, k *uplink.LinkStats, design xmkckks.Design, guard xmkckks.Guard, baseEpoch uint32, firstRound int) (*protocol, error) {
+func newProtocol(c config.Config, root, secret keystream.Seed, ch *channel.Channel, k *uplink.LinkStats, design xmkckks.Design, guard xmkckks.Guard, baseEpoch uint32, firstRound int) (*protocol, error) {
 	ctx, err := xmkckks.NewContext(design.Params, design.Form, design.Link.Messages, design.Witnesses, root.Derive("public"))
 	if err != nil {
 		return nil, err

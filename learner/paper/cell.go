@@ -247,7 +247,7 @@ func (r *Reproduction) runCell(ctx context.Context, j Job, part string) (out cel
 		}
 	}
 	t := loadTally(part, j.Cfg.Optimizer.Rounds)
-	if err := s.AssembleAfter(t.State); err != nil {
+	if err := s.StartInMemory(t.State); err != nil {
 		return out, err
 	}
 	before := t.Result.Seconds
