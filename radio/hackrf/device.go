@@ -298,13 +298,11 @@ func (d *Device) free() error {
 	return nil
 }
 
-// release is called by a stream that was closed.
-func (d *Device) release(s stream) {
+// release is called by the stream, once it was closed.
+func (d *Device) release() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.stream == s {
-		d.stream = nil
-	}
+	d.stream = nil
 }
 
 // permitted says why the present settings must not be sent with. The lock is held.

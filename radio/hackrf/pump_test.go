@@ -3,8 +3,12 @@ package hackrf
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,19 +16,32 @@ import (
 	"ringwave/radio/usb"
 )
 
-// scripted is a transport that notes requests and whose output does as it is told.
+// scripted is a transport that notes what is done to it, and whose output does as it is told.
 type scripted struct {
 	write func(p []byte) error
 
 	mu    sync.Mutex
-	modes []uint16
+	steps []string
+}
+
+func (s *scripted) note(step string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steps = append(s.steps, step)
+}
+
+// noted returns what was done since the last call.
+func (s *scripted) noted() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	steps := s.steps
+	s.steps = nil
+	return steps
 }
 
 func (s *scripted) Control(r usb.Setup, data []byte, _ time.Duration) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if r.Request == setMode.number {
-		s.modes = append(s.modes, r.Value)
+		s.note(fmt.Sprint("mode ", r.Value))
 	}
 	for i := range data { // gains are accepted
 		if r.RequestType == usb.VendorIn {
@@ -38,9 +55,25 @@ func (s *scripted) OpenIn(usb.InConfig) (usb.InStream, error) { return nil, erro
 
 func (s *scripted) OpenOut(usb.OutConfig) (usb.OutStream, error) { return s, nil }
 
-func (s *scripted) Close() error { return nil }
+func (s *scripted) Close() error {
+	s.note("close")
+	return nil
+}
 
 func (s *scripted) Write(_ context.Context, p []byte) error { return s.write(p) }
+
+// device returns a board that is reached through s, with no deadline.
+func (s *scripted) device(t *testing.T) *Device {
+	u, err := radio.ParseURI("hackrf:?poll_ms=60000&deadline_ms=0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts, err := parseOptions(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newDevice(s, usb.Listed{Identity: usb.Identity{Release: 0x0106}}, opts, &Opener{session: context.Background()})
+}
 
 func (s *scripted) Taken() int64 { return 0 }
 
@@ -49,18 +82,10 @@ func (s *scripted) Finish(context.Context) error { return nil }
 // A panic in the goroutine that feeds the board leaves the carrier off behind it,
 // and is not hidden.
 func TestPanicInPump(t *testing.T) {
-	u, err := radio.ParseURI("hackrf:?poll_ms=60000")
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts, err := parseOptions(u)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := &scripted{write: func([]byte) error { panic("a bug") }}
-	d := newDevice(s, usb.Listed{Identity: usb.Identity{Release: 0x0106}}, opts, &Opener{session: context.Background()})
+	d := s.device(t)
 	tx := newSender(d)
-	tx.out, tx.state = s, radio.Running
+	tx.out, tx.transfers, tx.state = s, s, radio.Running
 	d.stream = tx
 	// Not in a goroutine of its own, where it would end the test.
 	func() {
@@ -69,13 +94,111 @@ func TestPanicInPump(t *testing.T) {
 				t.Error("the panic was hidden")
 			}
 		}()
-		tx.pump(func() bool { return true }, func() bool { return true })
+		tx.feed(func() bool { return true }, func() bool { return true })
 	}()
-	if !slices.Equal(s.modes, []uint16{modeOff}) {
-		t.Errorf("modes %v after a panic", s.modes)
+	if steps := s.noted(); !slices.Equal(steps, []string{"mode 0"}) {
+		t.Errorf("%q after a panic", steps)
 	}
 	if err := tx.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Both directions begin and end in one order: transfers before the board is on, and the
+// board off before they end. Who waits learns why a stream has failed, and a carrier is off
+// by then.
+func TestPumpOrder(t *testing.T) {
+	cause := errors.New("a cause")
+	for _, c := range []struct {
+		way     way
+		started []string
+		failed  []string
+	}{
+		{inwards, []string{"may", "open", "mode 1", "may"}, nil},
+		{outwards, []string{"may", "open", "mode 2", "may"}, []string{"mode 0"}},
+	} {
+		for _, fails := range []bool{false, true} {
+			s := &scripted{}
+			p := &pump{}
+			p.init(s.device(t), c.way, func() error { return nil })
+			may := func() error { s.note("may"); return nil }
+			open := func() (io.Closer, error) { s.note("open"); return s, nil }
+			if err := p.start(t.Context(), may, open); err != nil {
+				t.Fatal(err)
+			}
+			if steps := s.noted(); !slices.Equal(steps, c.started) {
+				t.Errorf("%s: started by %q, want %q", c.way.doing, steps, c.started)
+			}
+			ended := []string{"drain", "mode 0", "close"}
+			if fails {
+				p.waitAndFail(t, cause)
+				steps := s.noted()
+				if !slices.Equal(steps, c.failed) {
+					t.Errorf("%s: failed by %q, want %q", c.way.doing, steps, c.failed)
+				}
+				ended = slices.DeleteFunc(ended, func(step string) bool { return slices.Contains(steps, step) })
+			}
+			err := p.close(func(failed bool) error {
+				s.note("drain")
+				if failed != fails {
+					t.Errorf("%s: drained with failed %v", c.way.doing, failed)
+				}
+				return nil
+			})
+			if steps := s.noted(); err != nil || !slices.Equal(steps, ended) {
+				t.Errorf("%s: ended by %q, %v; want %q", c.way.doing, steps, err, ended)
+			}
+		}
+	}
+}
+
+// Behind Close nothing asks the board any more, not even who asked it before.
+func TestPumpEndsItsWatch(t *testing.T) {
+	s := &scripted{}
+	d := s.device(t)
+	d.opts.poll = time.Millisecond
+	p := &pump{}
+	asks := make(chan struct{})
+	var asked atomic.Bool
+	p.init(d, inwards, func() error {
+		close(asks)
+		<-p.cut.Done()
+		for range 1000 {
+			runtime.Gosched()
+		}
+		asked.Store(true)
+		return radio.ErrClosed
+	})
+	if err := p.start(t.Context(), func() error { return nil }, func() (io.Closer, error) { return s, nil }); err != nil {
+		t.Fatal(err)
+	}
+	<-asks
+	if err := p.close(func(bool) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if !asked.Load() {
+		t.Error("Close has left somebody behind who asks the board")
+	}
+}
+
+// waitAndFail fails a pump that waits for a board which never moves anything.
+func (p *pump) waitAndFail(t *testing.T, cause error) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	waits, ended := make(chan struct{}), make(chan error)
+	go func() {
+		ended <- p.move(ctx, func(wait context.Context) error {
+			close(waits)
+			<-wait.Done()
+			return context.Cause(wait)
+		})
+	}()
+	<-waits
+	if err := p.fail(cause); !errors.Is(err, cause) {
+		t.Errorf("%s: failed with %v", p.doing, err)
+	}
+	if err := <-ended; !errors.Is(err, cause) {
+		t.Errorf("%s: a wait ended with %v", p.doing, err)
 	}
 }
 

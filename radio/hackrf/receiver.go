@@ -2,11 +2,8 @@ package hackrf
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"io"
 	"slices"
-	"sync"
-	"time"
 
 	"ringwave/radio"
 	"ringwave/radio/usb"
@@ -29,9 +26,7 @@ type mark struct {
 
 // receiver is the receive stream of a device.
 type receiver struct {
-	d *Device
-
-	status          // its lock guards what follows, too
+	pump            // its lock guards what follows, too
 	marks    []mark // ascending, none of them read yet
 	pos      int64  // the byte to be read next, counting what was dropped here
 	unlocked bool
@@ -43,65 +38,26 @@ type receiver struct {
 	index     radio.SampleIndex
 	readEpoch radio.Epoch
 	lost      radio.SampleCount // dropped here before pos
-	patience  time.Time         // when waiting for data ends; zero while not waiting
-
-	done     chan struct{}   // closed by Close
-	broken   context.Context // done once failed is set
-	breakOff context.CancelFunc
-	closer   sync.Once
-	watch    sync.WaitGroup
-	result   error // of Close
 }
 
 func newReceiver(d *Device) *receiver {
-	e := d.nextEpoch()
-	r := &receiver{d: d, status: status{epoch: e}, readEpoch: e, done: make(chan struct{})}
-	r.broken, r.breakOff = context.WithCancel(context.Background())
+	r := &receiver{}
+	r.init(d, inwards, r.look)
+	r.readEpoch = r.epoch
 	return r
 }
 
-func (r *receiver) direction() radio.Direction { return radio.Receive }
-
 // Start queues transfers and switches the board to receive, or arms it.
 func (r *receiver) Start(ctx context.Context) error {
-	d := r.d
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch state := r.State(); {
-	case state == radio.Closed:
-		return radio.ErrClosed
-	case state != radio.Ready:
-		return radio.ErrBusy
-	}
-	if err := d.usable(ctx); err != nil {
-		return err
-	}
-	if err := d.arm(ctx, radio.Receive); err != nil {
-		return r.startFailed(err)
-	}
-	// Transfers first: a board that streams is not waited for with nothing queued.
-	in, err := d.transport.OpenIn(usb.InConfig{
-		Endpoint: endpointIn, Size: d.opts.transfer, Count: d.opts.queue, Ring: d.opts.ring, Hold: d.opts.hold,
-	})
-	if err != nil {
-		return r.startFailed(err)
-	}
-	if err := d.send(setMode, modeReceive, 0, nil); err != nil {
-		return r.startFailed(errors.Join(err, d.off(), in.Close()))
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.in, r.state = in, d.startState()
-	r.watch.Add(1)
-	go func() {
-		defer r.watch.Done()
-		watch(r.done, d.opts.poll, func() error { return r.CheckLoss(context.Background()) })
-	}()
-	return nil
+	return r.start(ctx, func() error { return nil }, r.open)
 }
 
-func (r *receiver) startFailed(err error) error {
-	return fmt.Errorf("starting to receive with %s: %w", r.d.info.URI, err)
+func (r *receiver) open() (_ io.Closer, err error) {
+	o := r.d.opts
+	r.in, err = r.d.transport.OpenIn(usb.InConfig{
+		Endpoint: endpointIn, Size: o.transfer, Count: o.queue, Ring: o.ring, Hold: o.hold,
+	})
+	return r.in, err
 }
 
 // ClipLevel is that of the board's converter: radio.Ranged.
@@ -109,27 +65,7 @@ func (r *receiver) ClipLevel() radio.Amplitude { return clipLevel }
 
 // Close switches the board off and waits until all transfers are back.
 func (r *receiver) Close() error {
-	r.closer.Do(func() {
-		// The device's lock keeps a Start from happening in between.
-		r.d.mu.Lock()
-		r.mu.Lock()
-		in := r.in
-		r.state = radio.Closed
-		r.mu.Unlock()
-		r.d.mu.Unlock()
-		close(r.done)
-		r.watch.Wait()
-		if in != nil {
-			// Off first: a board that streams on may keep a cancelled queue busy.
-			if err := r.d.off(); !gone(err) {
-				r.result = err
-			}
-			r.result = errors.Join(r.result, in.Close())
-		}
-		r.breakOff()
-		r.d.release(r)
-	})
-	return r.result
+	return r.close(func(bool) error { return nil }) // what nobody has read is dropped
 }
 
 // Read gives what is left of the oldest block.
@@ -206,75 +142,18 @@ func (r *receiver) dropped(bytes int64) {
 
 // await waits for a block, no longer than ctx and the deadline of a stream that
 // runs.
-func (r *receiver) await(ctx context.Context) (usb.Block, error) {
-	for {
-		wait, release := r.bounded(ctx)
-		b, err := r.in.Next(wait)
-		waited := wait.Err()
-		release()
-		if err == nil {
-			r.patience = time.Time{}
-			return b, nil
-		}
-		if caller := ctx.Err(); caller != nil {
-			return b, caller
-		}
-		switch {
-		case r.broken.Err() != nil: // another goroutine has seen why
-		case waited == nil: // the stream's own error
-		case r.State() == radio.Armed:
-			continue // a trigger may take as long as it likes
-		default:
-			err = r.silent()
-		}
-		return b, r.fail(err)
-	}
-}
-
-// never is longer than any program runs.
-const never = 100 * 365 * 24 * time.Hour
-
-// bounded gives ctx with the deadline that applies to the wait that goes on, and
-// with the end of a stream that breaks.
-func (r *receiver) bounded(ctx context.Context) (context.Context, func()) {
-	if r.patience.IsZero() || r.State() == radio.Armed {
-		r.patience = time.Now().Add(r.d.opts.deadline)
-	}
-	patience := r.patience
-	if r.d.opts.deadline == 0 {
-		patience = time.Now().Add(never)
-	}
-	wait, cancel := context.WithDeadline(ctx, patience)
-	stop := context.AfterFunc(r.broken, cancel)
-	return wait, func() { stop(); cancel() }
-}
-
-// silent says why a board that runs sends nothing.
-func (r *receiver) silent() error {
-	if r.d.api >= apiM0 {
-		state, err := r.d.m0()
-		switch {
-		case err != nil:
-			return err
-		case state.err == m0RXTimeout:
-			return ErrOverrunLimit
-		}
-	}
-	return fmt.Errorf("no samples for %v: %w", r.d.opts.deadline, usb.ErrTimeout)
-}
-
-// fail notes why the stream gives no more, unless it was closed.
-func (r *receiver) fail(err error) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (r *receiver) await(ctx context.Context) (b usb.Block, err error) {
+	err = r.move(ctx, func(wait context.Context) (err error) {
+		b, err = r.in.Next(wait)
+		return err
+	})
 	switch {
-	case r.state == radio.Closed:
-		return radio.ErrClosed
-	case r.failed == nil:
-		r.failed = fmt.Errorf("receiving with %s: %w", r.d.info.URI, err)
-		r.breakOff()
+	case err == nil:
+		return b, nil
+	case ctx.Err() != nil:
+		return b, ctx.Err()
 	}
-	return r.failed
+	return b, r.fail(err)
 }
 
 // due takes the marks that the next sample has reached.
@@ -357,15 +236,11 @@ func (r *receiver) take(dst []complex64, meta *radio.Meta) {
 
 // counted gives how far the board has got.
 func (r *receiver) counted() counted {
-	state, pos := r.position()
-	if state == radio.Ready || r.d.api < apiM0 {
-		return counted{pos, false}
+	_, pos := r.position()
+	if n, ok := r.count(); ok {
+		return counted{ahead(pos, n), true}
 	}
-	m0, err := r.d.m0()
-	if err != nil {
-		return counted{pos, false}
-	}
-	return counted{ahead(pos, m0.bytes), true}
+	return counted{pos, false}
 }
 
 func (r *receiver) position() (radio.State, int64) {
@@ -423,21 +298,8 @@ func sorted(marks []mark) []mark {
 	return marks
 }
 
-// CheckLoss is radio.LossChecker.
-func (r *receiver) CheckLoss(ctx context.Context) error {
-	if err := r.ready(ctx); err != nil {
-		return err
-	}
-	if err := r.look(); err != nil {
-		return r.fail(err)
-	}
-	return nil
-}
-
 // look asks the board what it has lost.
 func (r *receiver) look() error {
-	r.watched.mu.Lock()
-	defer r.watched.mu.Unlock()
 	state, pos := r.position()
 	news, err := r.watched.ask(r.d, state == radio.Armed)
 	if err != nil || !news.asked {
@@ -458,8 +320,5 @@ func (r *receiver) look() error {
 	}
 	r.unlocked = news.unlocked
 	r.watched.seen = now
-	if news.state.err == m0RXTimeout {
-		return ErrOverrunLimit
-	}
-	return nil
+	return r.halt(news.state)
 }

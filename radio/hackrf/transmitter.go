@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"ringwave/radio"
 	"ringwave/radio/usb"
 )
-
-// errStuck: the board has taken nothing for the deadline.
-var errStuck = errors.New("stuck")
 
 // errUnsent: a stream that was closed could not send what was left.
 var errUnsent = fmt.Errorf("the board did not take all that was written: %w", usb.ErrTimeout)
@@ -29,109 +26,59 @@ func (t paced) Earliest() radio.SampleIndex {
 
 // sender is the transmit stream of a device, strict by itself.
 type sender struct {
-	d       *Device
 	queue   *queue
 	events  *radio.EventQueue
 	clipped atomic.Int64
 
-	status                     // its lock guards what follows, too
+	pump                       // its lock guards what follows, too
 	bursts []radio.SampleIndex // ends not yet on air
 
-	out usb.OutStream
-	// broken is done once the stream was closed or has failed.
-	broken   context.Context
-	breakOff context.CancelFunc
-	// cut ends the pump at once; its cause says why.
-	cut     context.Context
-	cutOff  context.CancelCauseFunc
-	primed  chan struct{} // closed when all transfers of the queue were handed over
-	pumped  chan struct{} // closed when the pump is done and the board is off
-	silence sync.Once
-	offErr  error // of switching off
-
-	closer sync.Once
-	watch  sync.WaitGroup
-	result error // of Close
+	out    usb.OutStream
+	primed chan struct{} // closed when all transfers of the queue were handed over
+	fed    chan struct{} // closed when nothing more is fed and the board is off
 }
 
 func newSender(d *Device) *sender {
 	t := &sender{
-		d: d, queue: newQueue(d.opts.window, d.opts.feed == strict),
-		events: radio.NewEventQueue(), status: status{epoch: d.nextEpoch()},
-		primed: make(chan struct{}), pumped: make(chan struct{}),
+		queue: newQueue(d.opts.window, d.opts.feed == strict), events: radio.NewEventQueue(),
+		primed: make(chan struct{}), fed: make(chan struct{}),
 	}
-	t.broken, t.breakOff = context.WithCancel(context.Background())
-	t.cut, t.cutOff = context.WithCancelCause(context.Background())
+	t.init(d, outwards, t.look)
 	return t
 }
-
-func (t *sender) direction() radio.Direction { return radio.Transmit }
 
 // Start sets the underrun limit and the gains, switches the board to transmit, or
 // arms it, and begins to feed it.
 func (t *sender) Start(ctx context.Context) error {
-	d := t.d
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch state := t.State(); {
-	case state == radio.Closed:
-		return radio.ErrClosed
-	case state != radio.Ready:
-		return radio.ErrBusy
-	}
-	if err := d.usable(ctx); err != nil {
+	if err := t.start(ctx, t.may, t.open); err != nil {
 		return err
 	}
-	if err := t.begin(ctx); err != nil {
-		return fmt.Errorf("starting to transmit with %s: %w", d.info.URI, err)
-	}
+	go t.feed(context.AfterFunc(t.d.session, t.overTheSession), context.AfterFunc(t.d.watch.Living(), t.unguarded))
 	// Until its queue is full the board takes all there is at once, and a program
 	// could not keep up.
 	select {
 	case <-t.primed:
 	case <-ctx.Done():
-	case <-t.pumped:
+	case <-t.fed:
 		return t.ready(ctx)
 	}
 	return nil
 }
 
-// begin is Start with the device's lock held.
-func (t *sender) begin(ctx context.Context) error {
-	d := t.d
-	if err := d.permitted(); err != nil {
+// may says why there must be no carrier. The device's lock is held.
+func (t *sender) may() error {
+	if err := t.d.permitted(); err != nil {
 		return err
 	}
-	if d.session.Err() != nil {
-		return fmt.Errorf("%w: %w", ErrSessionOver, context.Cause(d.session))
+	if t.d.session.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrSessionOver, context.Cause(t.d.session))
 	}
-	if err := d.watch.Err(); err != nil {
-		return err
-	}
-	if err := d.arm(ctx, radio.Transmit); err != nil {
-		return err
-	}
-	out, err := d.transport.OpenOut(usb.OutConfig{Endpoint: endpointOut, Size: d.opts.transfer, Count: d.opts.queue})
-	if err != nil {
-		return err
-	}
-	err = d.send(setMode, modeTransmit, 0, nil)
-	if err == nil { // the program may have been stopped just before
-		err = d.watch.Err()
-	}
-	if err != nil {
-		return errors.Join(err, d.off(), out.Close())
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.out, t.state = out, d.startState()
-	go t.pump(context.AfterFunc(d.session, t.overTheSession), context.AfterFunc(d.watch.Living(), t.unguarded))
-	t.watch.Add(1)
-	go func() {
-		defer t.watch.Done()
-		watch(t.broken.Done(), d.opts.poll, func() error { return t.CheckLoss(context.Background()) })
-	}()
-	return nil
+	return t.d.watch.Err()
+}
+
+func (t *sender) open() (_ io.Closer, err error) {
+	t.out, err = t.d.transport.OpenOut(usb.OutConfig{Endpoint: endpointOut, Size: t.d.opts.transfer, Count: t.d.opts.queue})
+	return t.out, err
 }
 
 func (t *sender) overTheSession() {
@@ -201,7 +148,7 @@ func (t *sender) room(ctx context.Context, want int, at radio.SampleIndex) (int,
 		}
 		select {
 		case <-t.queue.room:
-		case <-t.broken.Done():
+		case <-t.cut.Done():
 		case <-ctx.Done():
 		}
 		if err := t.ready(ctx); err != nil {
@@ -234,28 +181,13 @@ func (t *sender) Idle(ctx context.Context, until radio.SampleIndex) error {
 // Close sends what was written, as long as the board takes it in time, and switches
 // it off.
 func (t *sender) Close() error {
-	t.closer.Do(func() {
-		t.d.mu.Lock()
-		t.mu.Lock()
-		started, told := t.state != radio.Ready, t.failed != nil
-		t.state = radio.Closed
-		t.mu.Unlock()
-		t.d.mu.Unlock()
-		if started {
-			t.result = t.drain(told)
-		}
-		t.breakOff()
-		t.cutOff(nil)
-		t.watch.Wait()
-		t.events.Close()
-		t.d.release(t)
-	})
-	return t.result
+	err := t.close(t.drain)
+	t.events.Close()
+	return err
 }
 
-// drain waits for what was written to be sent and the board to be off. told says
-// that the stream had failed before.
-func (t *sender) drain(told bool) error {
+// drain waits for what was written to be sent and the board to be off.
+func (t *sender) drain(failed bool) error {
 	left := t.queue.end(radio.SampleIndex(t.d.flush / sampleBytes))
 	left += radio.SampleCount((t.d.opts.queue*t.d.opts.transfer + t.d.flush) / sampleBytes)
 	patience := t.d.opts.deadline
@@ -264,14 +196,13 @@ func (t *sender) drain(told bool) error {
 	}
 	timer := time.AfterFunc(t.d.rateOf().Duration(left)+patience, func() { t.cutOff(errUnsent) })
 	defer timer.Stop()
-	<-t.pumped
+	<-t.fed
 	t.mu.Lock()
-	unsent := t.failed
-	t.mu.Unlock()
-	if told || errors.Is(unsent, ErrSessionOver) { // who ended the session knows
-		unsent = nil
+	defer t.mu.Unlock()
+	if failed || errors.Is(t.failed, ErrSessionOver) { // it was told, and who ended the session knows
+		return nil
 	}
-	return errors.Join(unsent, t.offErr, t.out.Close())
+	return t.failed
 }
 
 // rateOf gives the rate, which does not change under a stream.
@@ -281,37 +212,10 @@ func (d *Device) rateOf() radio.Hertz {
 	return d.rate
 }
 
-// switchOff switches the carrier off, once.
-func (t *sender) switchOff() {
-	t.silence.Do(func() {
-		if err := t.d.off(); !gone(err) {
-			t.offErr = err
-		}
-	})
-}
-
-// fail switches the carrier off before anything else, and notes why the stream takes
-// no more: what is queued is lost.
-func (t *sender) fail(err error) error {
-	t.switchOff()
-	t.mu.Lock()
-	if t.failed == nil {
-		t.failed = fmt.Errorf("transmitting with %s: %w", t.d.info.URI, err)
-	}
-	failed := t.failed
-	if t.state == radio.Closed {
-		failed = radio.ErrClosed
-	}
-	t.mu.Unlock()
-	t.breakOff()
-	t.cutOff(err)
-	return failed
-}
-
-// pump feeds the board until the stream is cut, fails or is done. However it ends,
+// feed feeds the board until the stream is cut, fails or is done. However it ends,
 // even in a panic, the carrier is off behind it.
-func (t *sender) pump(forgetSession, forgetGuard func() bool) {
-	defer close(t.pumped)
+func (t *sender) feed(forgetSession, forgetGuard func() bool) {
+	defer close(t.fed)
 	defer forgetSession()
 	defer forgetGuard()
 	defer t.switchOff()
@@ -328,7 +232,8 @@ func (t *sender) pump(forgetSession, forgetGuard func() bool) {
 			t.tell(radio.Event{Kind: radio.Underrun, Index: next.at, Exact: true})
 		}
 		if next.bytes > 0 {
-			if err := t.write(buf[:next.bytes]); err != nil {
+			err := t.move(t.cut, func(wait context.Context) error { return t.out.Write(wait, buf[:next.bytes]) })
+			if err != nil {
 				t.fail(t.why(err))
 				return
 			}
@@ -348,59 +253,12 @@ func (t *sender) pump(forgetSession, forgetGuard func() bool) {
 	t.fail(t.why(t.cut.Err()))
 }
 
-// why gives the cause of a pump's end that was cut.
+// why gives the cause of the end of a stream that was cut.
 func (t *sender) why(err error) error {
 	if t.cut.Err() != nil {
 		return context.Cause(t.cut)
 	}
 	return err
-}
-
-// write hands a transfer over. While the board waits for its trigger it may take as
-// long as it likes.
-func (t *sender) write(p []byte) error {
-	ctx, release := t.patient()
-	defer release()
-	err := t.out.Write(ctx, p)
-	if err != nil && context.Cause(ctx) == errStuck {
-		return t.stuck()
-	}
-	return err
-}
-
-// patient gives a context that ends when the stream is cut, or a board that runs
-// has taken nothing for the deadline.
-func (t *sender) patient() (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(t.cut)
-	if t.d.opts.deadline == 0 {
-		return ctx, func() { cancel(nil) }
-	}
-	var timer *time.Timer
-	set := make(chan struct{}) // closed once timer is
-	timer = time.AfterFunc(t.d.opts.deadline, func() {
-		<-set
-		if t.State() == radio.Armed {
-			timer.Reset(t.d.opts.deadline)
-			return
-		}
-		cancel(errStuck)
-	})
-	close(set)
-	return ctx, func() { timer.Stop(); cancel(nil) }
-}
-
-// stuck says why a board that runs takes no samples.
-func (t *sender) stuck() error {
-	if t.d.api >= apiM0 {
-		state, err := t.d.m0()
-		switch {
-		case err != nil:
-			return err
-		case state.err == m0TXTimeout:
-			return ErrUnderrunLimit
-		}
-	}
-	return fmt.Errorf("no samples taken for %v: %w", t.d.opts.deadline, usb.ErrTimeout)
 }
 
 // finishUp waits until all that was written is on air, which may long be so.
@@ -439,13 +297,11 @@ func (t *sender) progress(taken int64) {
 
 // counted gives how far the board has got.
 func (t *sender) counted() counted {
+	if n, ok := t.count(); ok {
+		return counted{t.behind(n), true}
+	}
 	if t.State() == radio.Ready {
 		return counted{}
-	}
-	if t.d.api >= apiM0 {
-		if m0, err := t.d.m0(); err == nil {
-			return counted{t.behind(m0.bytes), true}
-		}
 	}
 	return counted{max(0, t.out.Taken()-int64(t.d.flush)), false}
 }
@@ -482,21 +338,8 @@ func (t *sender) turn(from, to int64) {
 	t.tell(radio.Event{Kind: radio.EpochChanged, Index: radio.SampleIndex(max(from, to) / sampleBytes), Epoch: second})
 }
 
-// CheckLoss is radio.LossChecker.
-func (t *sender) CheckLoss(ctx context.Context) error {
-	if err := t.ready(ctx); err != nil {
-		return err
-	}
-	if err := t.look(); err != nil {
-		return t.fail(err)
-	}
-	return nil
-}
-
 // look asks the board what it has lost.
 func (t *sender) look() error {
-	t.watched.mu.Lock()
-	defer t.watched.mu.Unlock()
 	news, err := t.watched.ask(t.d, t.State() == radio.Armed)
 	if err != nil || !news.asked {
 		return err
@@ -515,8 +358,5 @@ func (t *sender) look() error {
 		t.turn(t.watched.seen, now)
 	}
 	t.watched.seen = now
-	if news.state.err == m0TXTimeout {
-		return ErrUnderrunLimit
-	}
-	return nil
+	return t.halt(news.state)
 }
