@@ -13,7 +13,7 @@ import (
 type Header struct {
 	// Run identifies the run, so that frames of another are told apart.
 	Run uint16
-	// Round and Attempt are those of phy.Slot; Transmission is its transmission, 0 to
+	// Round and Attempt are those of slot.Slot; Transmission is its transmission, 0 to
 	// 3, and 4 times how often that was sent again.
 	Round        uint32
 	Attempt      uint16

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 
-	"ringwave/phy"
 	"ringwave/phy/digit"
 	"ringwave/phy/lattice"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 )
 
@@ -15,8 +15,8 @@ import (
 type Layout struct {
 	// Blocks are the symbols of each frame's blocks, those of the pattern in the first;
 	// Samples all that a frame takes.
-	Blocks  [phy.Transmissions][]int
-	Samples [phy.Transmissions]int
+	Blocks  [slot.Transmissions][]int
+	Samples [slot.Transmissions]int
 	// Digits is L, those of a coefficient, and Top the distribution of the last one: the
 	// probability of each digit and of those below it. 0 stands for digits that are all
 	// uniform, and frames without a pattern.
@@ -26,20 +26,20 @@ type Layout struct {
 
 // link is what knows the lengths of frames: a phy.Waveform.
 type link interface {
-	FrameBlocks(t phy.Transmission, n int) ([]int, error)
-	FrameSamples(t phy.Transmission, n int) (int, error)
+	FrameBlocks(t slot.Transmission, n int) ([]int, error)
+	FrameSamples(t slot.Transmission, n int) (int, error)
 }
 
 // LayoutOf asks a link for the frames of a round: of elements modulo q in digits of a
 // base, as many coefficients a transmission as length says.
-func LayoutOf(w link, mod *zq.Modulus, base int, length func(t phy.Transmission) int) (Layout, error) {
+func LayoutOf(w link, mod *zq.Modulus, base int, length func(t slot.Transmission) int) (Layout, error) {
 	codec, err := digit.New(mod, base)
 	if err != nil {
 		return Layout{}, err
 	}
 	l := Layout{Digits: codec.Digits()}
 	l.Top = topDigit(base, math.Exp2(mod.Log2()-float64(l.Digits-1)*math.Log2(float64(base))))
-	for t := range phy.Transmission(phy.Transmissions) {
+	for t := range slot.Transmission(slot.Transmissions) {
 		n := length(t)
 		if l.Blocks[t], err = w.FrameBlocks(t, n); err != nil {
 			return Layout{}, err

@@ -22,9 +22,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"ringwave/crypto/keystream"
-	"ringwave/phy"
 	"ringwave/phy/bench"
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 )
 
 // Config says which rounds are simulated.
@@ -89,8 +89,8 @@ type Attempt struct {
 	// Needed has for each transmission the most repeats that a group needed, Unread if
 	// one was not read at all; and Sent those that each group needed, shorter if the
 	// attempt ended there.
-	Needed [phy.Transmissions]int
-	Sent   [phy.Transmissions][]int
+	Needed [slot.Transmissions]int
+	Sent   [slot.Transmissions][]int
 	// Alpha is the mean of the groups' scales; Misfit the largest |H_i/alpha - h_i|/|h_i|,
 	// and ZeroGains the number of H_i = 0. They are 0 unless all was read.
 	Alpha, Misfit float64
@@ -248,7 +248,7 @@ func (s *Simulation) Round(number int) []Attempt {
 			s.draw()
 		}
 		out = append(out, s.attempt(number))
-		if last := out[number]; last.Needed == [phy.Transmissions]int{} {
+		if last := out[number]; last.Needed == [slot.Transmissions]int{} {
 			break
 		}
 	}
@@ -277,7 +277,7 @@ func (s *Simulation) attempt(number int) Attempt {
 	for _, g := range s.groups {
 		g.begin(number)
 	}
-	for t := range phy.Transmissions {
+	for t := range slot.Transmissions {
 		for _, g := range s.groups {
 			sent := g.frame(t)
 			a.Sent[t] = append(a.Sent[t], sent)
@@ -305,7 +305,7 @@ func (s *Simulation) attempt(number int) Attempt {
 
 // unreadFrom says that nothing was read from a transmission on.
 func (a *Attempt) unreadFrom(t int) {
-	for ; t < phy.Transmissions; t++ {
+	for ; t < slot.Transmissions; t++ {
 		a.Needed[t] = Unread
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"ringwave/crypto/keystream"
-	"ringwave/phy"
 	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 	"ringwave/phy/trial"
 )
 
@@ -301,14 +301,14 @@ func TestSimulateEnds(t *testing.T) {
 
 // A transmission's samples count once a repeat, up to the one that failed.
 func TestSamplesOfAnAttempt(t *testing.T) {
-	l := Layout{Samples: [phy.Transmissions]int{1000, 100, 10, 1}, Blocks: [phy.Transmissions][]int{{5, 7}, {3}, {4}, {6}}}
-	a := Attempt{Needed: [phy.Transmissions]int{0, 2, Unread, Unread}, Sent: [phy.Transmissions][]int{{0, 0}, {1, 2}, {Unread}}}
+	l := Layout{Samples: [slot.Transmissions]int{1000, 100, 10, 1}, Blocks: [slot.Transmissions][]int{{5, 7}, {3}, {4}, {6}}}
+	a := Attempt{Needed: [slot.Transmissions]int{0, 2, Unread, Unread}, Sent: [slot.Transmissions][]int{{0, 0}, {1, 2}, {Unread}}}
 	for repeats, want := range map[int]int{0: 2000 + 200, 1: 2000 + 400, 2: 2000 + 500 + 30, 3: 2000 + 500 + 40} {
 		if got := a.Samples(l, repeats); got != want || a.Read(repeats) {
 			t.Errorf("%d repeats: %d samples, want %d", repeats, got, want)
 		}
 	}
-	if (Attempt{Needed: [phy.Transmissions]int{0, 1}}).Read(0) || !(Attempt{Needed: [phy.Transmissions]int{0, 1}}).Read(1) {
+	if (Attempt{Needed: [slot.Transmissions]int{0, 1}}).Read(0) || !(Attempt{Needed: [slot.Transmissions]int{0, 1}}).Read(1) {
 		t.Error("an attempt that needs a repeat")
 	}
 	if l.Airtime() != 1111 || l.Symbols() != 25 {

@@ -27,6 +27,7 @@ import (
 	"ringwave/phy/frame"
 	"ringwave/phy/lattice"
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 	"ringwave/radio"
 )
@@ -275,8 +276,8 @@ func (b *Bench) place(trial uint32) error {
 
 // begin readies the channel for a transmission from sample at on. Its noise is
 // drawn by name, so that it does not depend on earlier transmissions.
-func (b *Bench) begin(_ context.Context, slot phy.Slot, at radio.SampleIndex) error {
-	b.air.Draw(slot.Round, slot.Attempt, int(slot.Transmission))
+func (b *Bench) begin(_ context.Context, s slot.Slot, at radio.SampleIndex) error {
+	b.air.Draw(s.Round, s.Attempt, int(s.Transmission))
 	for i, h := range b.air.H {
 		if b.cfg.Aligned { // as if the devices' trims were the channel's
 			h, b.phases[i] = h/b.cfg.Gain.Mean(), 0
@@ -314,10 +315,10 @@ func (b *Bench) Trial(ctx context.Context, number uint32) (Outcome, error) {
 func (b *Bench) attempt(ctx context.Context, number, attempt uint32, out *Outcome) (bool, error) {
 	transmissions := 1
 	if b.cfg.WholeRounds {
-		transmissions = phy.Transmissions
+		transmissions = slot.Transmissions
 	}
-	for t := range phy.Transmission(transmissions) {
-		if err := b.send(ctx, phy.Slot{Round: number, Attempt: attempt, Transmission: t}); err != nil {
+	for t := range slot.Transmission(transmissions) {
+		if err := b.send(ctx, slot.Slot{Round: number, Attempt: attempt, Transmission: t}); err != nil {
 			return false, err
 		}
 		if !b.rx.CheckPassed {
@@ -335,7 +336,7 @@ func (b *Bench) attempt(ctx context.Context, number, attempt uint32, out *Outcom
 		if verdict.wrong != "" && out.Wrong == "" {
 			out.Wrong = fmt.Sprintf("trial %d, attempt %d, %v: %s", number, attempt+1, t, verdict.wrong)
 		}
-		if t == phy.TxKey {
+		if t == slot.TxKey {
 			b.pattern = append(b.pattern[:0], b.rx.Pattern...)
 			out.Alpha, out.Misfit, out.ZeroGains = verdict.alpha, verdict.misfit, verdict.zeros
 			if b.cfg.Devices-out.ZeroGains < b.cfg.Minimum {
@@ -350,9 +351,9 @@ func (b *Bench) attempt(ctx context.Context, number, attempt uint32, out *Outcom
 }
 
 // send carries fresh random payloads.
-func (b *Bench) send(ctx context.Context, slot phy.Slot) error {
-	b.data.Start(slot.Round, slot.Attempt*phy.Transmissions+uint32(slot.Transmission))
-	if err := b.wave.Open(ctx, slot, b.x[0].Len()); err != nil {
+func (b *Bench) send(ctx context.Context, s slot.Slot) error {
+	b.data.Start(s.Round, s.Attempt*slot.Transmissions+uint32(s.Transmission))
+	if err := b.wave.Open(ctx, s, b.x[0].Len()); err != nil {
 		return err
 	}
 	for i, x := range b.x {
