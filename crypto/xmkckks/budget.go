@@ -56,18 +56,6 @@ func expectedSums(laws []squareLaw, alpha float64) GainSums {
 	return GainSums{S: a2 * mean, Q: a2 * a2 * (mean*mean + variance)}
 }
 
-// ExpectedSums gives the sums of Appendix B for Gaussian gains of means mu_i and
-// second moments Omega_i, on a lattice of scale alpha.
-func ExpectedSums(mu, omega []float64, alpha float64) GainSums {
-	return expectedSums(squareLaws(mu, omega, nil), alpha)
-}
-
-// LargeSum gives a value that alpha^2 sum_i h_i^2 exceeds with probability p at
-// most, for independent Gaussian gains.
-func LargeSum(mu, omega []float64, alpha, p float64) float64 {
-	return largeSum(squareLaws(mu, omega, nil), alpha, p)
-}
-
 // largeSum is Chernoff's bound on a sum of noncentral chi-squares, at its best
 // exponent.
 func largeSum(laws []squareLaw, alpha, p float64) float64 {

@@ -47,7 +47,7 @@ func TestFloodingTable(t *testing.T) {
 		{10, Whole, 53.9, 66.9, 68.9},
 	} {
 		mu, omega := equalGains(10, x.sigma)
-		sums := ExpectedSums(mu, omega, 256)
+		sums := expectedSums(squareLaws(mu, omega, nil), 256)
 		c := &Context{Params: set}
 		std := FloodStd(40, 400, c.sensitivity(x.form, 1, 2, sums, [slot.Transmissions]float64{}))
 		logStd := math.Log2(std)
@@ -244,7 +244,7 @@ func TestAppendixB(t *testing.T) {
 			t.Fatal(err)
 		}
 		mu, omega := equalGains(10, sigma)
-		b := c.Budget(ExpectedSums(mu, omega, 1), noise)
+		b := c.Budget(expectedSums(squareLaws(mu, omega, nil), 1), noise)
 		return b.Noise() / (p.Lambda() * p.Lambda()) // the paper leaves the rounding of m out
 	}
 	none := [slot.Transmissions]float64{}
@@ -309,7 +309,7 @@ func TestExpectedSumsAgainstDraws(t *testing.T) {
 		q += sums.Q
 		q2 += sums.Q * sums.Q
 	}
-	want := ExpectedSums(mu, omega, alpha)
+	want := expectedSums(squareLaws(mu, omega, nil), alpha)
 	check := func(what string, sum, squares, want float64) {
 		t.Helper()
 		mean := sum / draws
@@ -323,7 +323,7 @@ func TestExpectedSumsAgainstDraws(t *testing.T) {
 	check("Q", q, q2, want.Q)
 }
 
-// LargeSum bounds the quantile and is not far above it.
+// largeSum bounds the quantile and is not far above it.
 func TestLargeSumAgainstDraws(t *testing.T) {
 	const p, draws = 1e-3, 100_000
 	rnd := rand.New(keystream.FromInteger(12).Stream())
@@ -341,12 +341,12 @@ func TestLargeSumAgainstDraws(t *testing.T) {
 			}
 		}
 		slices.Sort(sums)
-		quantile, bound := sums[int((1-p)*draws)], LargeSum(mu, omega, 2, p)
+		quantile, bound := sums[int((1-p)*draws)], largeSum(squareLaws(mu, omega, nil), 2, p)
 		t.Logf("%s: the quantile is %.4g, the bound %.4g: a factor of %.2f", what, quantile, bound, bound/quantile)
 		if bound < quantile || bound > 2*quantile {
 			t.Errorf("%s: the bound %v stands by the quantile %v", what, bound, quantile)
 		}
-		if rarer := LargeSum(mu, omega, 2, 1e-9); rarer <= bound {
+		if rarer := largeSum(squareLaws(mu, omega, nil), 2, 1e-9); rarer <= bound {
 			t.Errorf("%s: the bound at 1e-9 is %v, that at 1e-3 %v", what, rarer, bound)
 		}
 	}
@@ -362,7 +362,7 @@ func TestLargeSumAgainstDraws(t *testing.T) {
 		}
 	}
 	// Gains that do not vary are known.
-	near(t, "constant gains", LargeSum([]float64{1, -2}, []float64{1, 4}, 3, 1e-9), 9*5, 1e-15)
+	near(t, "constant gains", largeSum(squareLaws([]float64{1, -2}, []float64{1, 4}, nil), 3, 1e-9), 9*5, 1e-15)
 }
 
 // The variance of a rounded Gaussian, against the series that Poisson summation

@@ -17,7 +17,7 @@ var ErrWitness = errors.New("a witness coefficient is no noise")
 type Server struct {
 	ctx      *Context
 	design   Design
-	unitRare float64 // LargeSum at alpha = 1
+	unitRare float64 // largeSum at alpha = 1
 	sum      zq.Vector
 }
 

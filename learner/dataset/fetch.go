@@ -17,16 +17,6 @@ import (
 // stallLimit is how long a mirror may send nothing before the next one is tried.
 const stallLimit = 30 * time.Second
 
-// Fetch downloads the files of the known data set of the given name into dir:
-// see Known.Fetch.
-func Fetch(ctx context.Context, name, dir string, client *http.Client, progress func(done, total int64)) error {
-	known, err := Lookup(name)
-	if err != nil {
-		return err
-	}
-	return known.Fetch(ctx, dir, client, progress)
-}
-
 // Fetch downloads the set's files into dir, which is made if it is not there.
 // A file that is there with the published size and checksum is left alone. Every
 // other is taken from the first mirror that gives the published bytes, and

@@ -66,9 +66,6 @@ func (p *Problem) Gradient(dst, theta []float64) {
 	p.addGradient(dst, theta)
 }
 
-// Value gives F(theta).
-func (p *Problem) Value(theta []float64) float64 { return p.value(theta) }
-
 // Assumptions gives the problem's constants for +-1 directions, with what the
 // uplink adds: the gains' moments, one a device, and the decoded noise variance.
 func (p *Problem) Assumptions(mu, omega []float64, decodedVariance float64) Assumptions {

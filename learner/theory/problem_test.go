@@ -41,17 +41,17 @@ func TestProblemConstants(t *testing.T) {
 			theta := inBall(p, rnd)
 			gradient := make([]float64, p.Dim)
 			p.Gradient(gradient, theta)
-			numeric := fd.Gradient(nil, p.Value, theta, &fd.Settings{Formula: fd.Central})
+			numeric := fd.Gradient(nil, p.value, theta, &fd.Settings{Formula: fd.Central})
 			if d := floats.Distance(gradient, numeric, 2); d > 1e-6*(1+floats.Norm(numeric, 2)) {
 				t.Fatalf("%s: the gradient at %v is %v; finite differences give %v", p.Name, theta, gradient, numeric)
 			}
-			whole = max(whole, largestCurvature(p.Value, theta))
+			whole = max(whole, largestCurvature(p.value, theta))
 			sum := 0.0
 			for _, shard := range p.shards {
 				bend = max(bend, largestCurvature(local(shard), theta))
 				sum += local(shard)(theta)
 			}
-			near(t, p.Name+": the sum of F_i", sum, p.Value(theta), 1e-12)
+			near(t, p.Name+": the sum of F_i", sum, p.value(theta), 1e-12)
 			for s := range p.set.Len() {
 				g := fd.Gradient(nil, local([]int{s}), theta, &fd.Settings{Formula: fd.Central})
 				steepest = max(steepest, floats.Norm(g, 2))
@@ -90,11 +90,11 @@ func TestMinimum(t *testing.T) {
 			t.Errorf("%s: the gradient at the minimiser is %v", p.Name, g)
 		}
 		for range 100 {
-			if theta := inBall(p, rnd); p.Value(theta) < p.Minimum {
-				t.Errorf("%s: F is %v at %v, below its minimum %v", p.Name, p.Value(theta), theta, p.Minimum)
+			if theta := inBall(p, rnd); p.value(theta) < p.Minimum {
+				t.Errorf("%s: F is %v at %v, below its minimum %v", p.Name, p.value(theta), theta, p.Minimum)
 			}
 		}
-		near(t, p.Name+": the gap", p.Gap, p.Value(p.Start)-p.Minimum, 0)
+		near(t, p.Name+": the gap", p.Gap, p.value(p.Start)-p.Minimum, 0)
 		near(t, p.Name+": the radius", p.Radius, 1.5*floats.Distance(p.Start, p.Minimiser, 2), 1e-15)
 	}
 }

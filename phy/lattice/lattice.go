@@ -76,26 +76,8 @@ type Candidate struct {
 	Margin float64
 }
 
-// Finest gives the candidate of the highest scale, which drops the fewest devices
-// and weighs them best (physics.md section 3); false if there is none.
-func Finest(passing []Candidate) (Candidate, bool) {
-	var best Candidate
-	for _, c := range passing {
-		if c.Alpha > best.Alpha {
-			best = c
-		}
-	}
-	return best, best.Alpha > 0
-}
-
-// Slice writes the integers nearest to alpha y to dst, which is as long as y, and
-// gives the statistics of all symbols. NaN becomes 0 and whatever exceeds
-// MaxLevel is clipped to it; both count as distance 1/2.
-func Slice(dst []int32, y []float32, alpha float64) Stats {
-	round(dst, y, alpha)
-	return measure(y, alpha)
-}
-
+// round writes the integers nearest to alpha y to dst, which is as long as y. NaN becomes 0
+// and whatever exceeds MaxLevel is clipped to it.
 func round(dst []int32, y []float32, alpha float64) {
 	dst = dst[:len(y)]
 	for k, v := range y {

@@ -40,17 +40,24 @@ func TestCosTurn(t *testing.T) {
 	}
 }
 
+// slice writes the integers nearest to alpha y to dst and gives the statistics of all
+// symbols; NaN and what exceeds MaxLevel count as distance 1/2.
+func slice(dst []int32, y []float32, alpha float64) Stats {
+	round(dst, y, alpha)
+	return measure(y, alpha)
+}
+
 func TestSlice(t *testing.T) {
 	y := []float32{0.26, -0.49, 1.1, -2, float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 3e38}
 	dst := make([]int32, len(y))
-	s := Slice(dst, y, 4)
+	s := slice(dst, y, 4)
 	if want := []int32{1, -2, 4, -8, 0, MaxLevel, -MaxLevel, MaxLevel}; !slices.Equal(dst, want) {
 		t.Errorf("got %v, want %v", dst, want)
 	}
 	if s.Largest != MaxLevel {
 		t.Errorf("largest %d", s.Largest)
 	}
-	s = Slice(dst[:4], y[:4], 4)
+	s = slice(dst[:4], y[:4], 4)
 	distance, quality := 0.0, 0.0
 	for _, v := range y[:4] {
 		d := 4*float64(v) - math.Round(4*float64(v))
@@ -60,7 +67,7 @@ func TestSlice(t *testing.T) {
 	if math.Abs(s.Distance-distance) > 1e-9 || math.Abs(s.Quality-quality) > 3e-7 || s.Largest != 8 {
 		t.Errorf("got %+v, want distance %v, quality %v", s, distance, quality)
 	}
-	if s := Slice(nil, nil, 1); s != (Stats{}) {
+	if s := slice(nil, nil, 1); s != (Stats{}) {
 		t.Errorf("an empty block has %+v", s)
 	}
 }
@@ -69,10 +76,10 @@ func TestSlice(t *testing.T) {
 func TestEmulated(t *testing.T) {
 	s := superposed(1000, 0.0003, 300./256, -77./256, 1./256)
 	out := make([]int32, 1000)
-	Slice(out, s.y, 256)
+	slice(out, s.y, 256)
 	s.receiver.alpha = 256
 	if !s.correct(out) {
-		t.Error("Slice is wrong")
+		t.Error("round is wrong")
 	}
 	res, err := s.receiver.At(s.y, 256, s.correct)
 	if err != nil || res.Alpha != 256 || !slices.Equal(res.Y, out) || res.Stats.Largest > 378 {
@@ -239,13 +246,6 @@ func TestCandidatesAreOrderedAndTrue(t *testing.T) {
 		if c.Noise < 0.007 {
 			t.Errorf("alpha = %v: noise and misfit of %v, the noise alone is 0.008", c.Alpha, c.Noise)
 		}
-	}
-	best, ok := Finest(list)
-	if !ok || slices.ContainsFunc(list, func(c Candidate) bool { return c.Alpha > best.Alpha }) {
-		t.Errorf("the finest is %+v", best)
-	}
-	if _, ok := Finest(nil); ok {
-		t.Error("nothing has a finest")
 	}
 }
 

@@ -83,9 +83,6 @@ func check(cfg Config) error {
 	return nil
 }
 
-// Addr gives the address that clients reach the board at.
-func (s *Server) Addr() net.Addr { return s.ln.Addr() }
-
 // Attribute reads an attribute of the board as a client would, by device, channel
 // ("" for none; "TX_LO" and "voltage0" work, output first) and name.
 func (s *Server) Attribute(device, channel, name string) (string, error) {
