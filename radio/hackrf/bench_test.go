@@ -203,20 +203,10 @@ func TestLockstep(t *testing.T) {
 			tx1, tx2, rx := transmitter(t, a), transmitter(t, b), receiver(t, c)
 			start(t, tx1, tx2, rx)
 			ctx := limited(t)
-			x := noise(1, 20000)
-			y := noise(2, 3000)
-			for k := range x { // two add up to at most full scale
-				x[k] /= 2
-			}
+			x, y := halves(1, 20000), halves(2, 3000)
 			want := make([]complex64, 100000)
-			for k, v := range x {
-				x[k] = complex(quantised(real(v)), quantised(imag(v)))
-				want[1000+k] += x[k]
-			}
-			for k, v := range y {
-				y[k] = complex(quantised(real(v)/2), quantised(imag(v)/2))
-				want[50000+k] += y[k]
-			}
+			copy(want[1000:], x)
+			copy(want[50000:], y)
 			_, err := tx1.Write(ctx, x, radio.TxMeta{Timed: true, Start: 1000, BurstEnd: true})
 			ok(t, err)
 			_, err = tx2.Write(ctx, y, radio.TxMeta{Timed: true, Start: 50000})
@@ -256,6 +246,15 @@ func TestLockstep(t *testing.T) {
 			ok(t, r.bench.Close())
 		})
 	}
+}
+
+// halves gives samples as noise does, of which two add up to at most full scale.
+func halves(seed uint64, n int) []complex64 {
+	x := noise(seed, n)
+	for k, v := range x {
+		x[k] = complex(quantised(real(v)/2), quantised(imag(v)/2))
+	}
+	return x
 }
 
 func quantised(x float32) float32 { return float32(int(x*127)) / 127 }

@@ -160,15 +160,7 @@ func TestGuard(t *testing.T) {
 	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
 	board := r.boards[0]
-	never := func(what string) {
-		t.Helper()
-		for _, q := range board.Transcript() {
-			if q.Setup.Request == 1 && q.Setup.Value == 2 {
-				t.Errorf("%s: the board was switched to transmit", what)
-			}
-		}
-		board.ClearTranscript()
-	}
+	never := func(what string) { t.Helper(); neverOn(t, board, what) }
 	guarded := r.opener
 	r.opener = hackrf.NewOpener(context.Background(), r.host, anything(t), nil)
 	d := r.open(0, "rate_hz=2e6")
@@ -216,6 +208,17 @@ func TestGuard(t *testing.T) {
 		t.Errorf("opened anew: %v", err)
 	}
 	never("lost")
+}
+
+// neverOn tells where a board was switched to transmit since it was last asked.
+func neverOn(t *testing.T, board *virtual.HackRF, what string) {
+	t.Helper()
+	for _, q := range board.Transcript() {
+		if q.Setup.Request == 1 && q.Setup.Value == 2 {
+			t.Errorf("%s: the board was switched to transmit", what)
+		}
+	}
+	board.ClearTranscript()
 }
 
 // watched gives the URI by which a guard finds the first board.

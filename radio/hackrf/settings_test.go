@@ -12,7 +12,7 @@ import (
 	"ringwave/radio/virtual"
 )
 
-// What is set is on the board, on its grid; what is outside is refused by name.
+// What is set is on the board, on its grid.
 func TestSettings(t *testing.T) {
 	r := newRig(t, rigConfig{boards: 1})
 	d := r.open(0, "freq_hz=433920000&rate_hz=20e6&lna=17&vga=21&txvga=5")
@@ -68,7 +68,17 @@ func TestSettings(t *testing.T) {
 	if s := r.boards[0].Settings(); !s.Explicit || s.Frequency != 1.5e9 {
 		t.Errorf("explicit: %+v", s)
 	}
+	if text := radio.Describe(d).String(); !strings.Contains(text, "never tried on a real one") || !strings.Contains(text, "HackRF One") || !strings.Contains(text, "firmware") {
+		t.Error(text)
+	}
+}
 
+// What is no setting of a board is refused by name, with what is.
+func TestSettingsRefused(t *testing.T) {
+	r := newRig(t, rigConfig{boards: 1})
+	d := r.open(0, "")
+	ctx := limited(t)
+	before := r.boards[0].Settings()
 	for name, err := range map[string]error{
 		"the frequency of hackrf:":   second(d.SetFrequency(ctx, radio.Receive, 0.9e6)),
 		"the sample rate of":         second(d.SetSampleRate(ctx, radio.Receive, 21e6)),
@@ -86,8 +96,8 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if text := radio.Describe(d).String(); !strings.Contains(text, "never tried on a real one") || !strings.Contains(text, "HackRF One") || !strings.Contains(text, "firmware") {
-		t.Error(text)
+	if after := r.boards[0].Settings(); after != before {
+		t.Errorf("the board has\n%+v, had\n%+v", after, before)
 	}
 }
 

@@ -342,11 +342,7 @@ func TestTrigger(t *testing.T) {
 		rx := receiver(t, r.open(3, lockstep))
 		start(t, tx1, tx2, tx3)
 		ctx := limited(t)
-		x, y := noise(7, 50000), noise(8, 50000)
-		for k := range x {
-			x[k] = complex(quantised(real(x[k])/2), quantised(imag(x[k])/2))
-			y[k] = complex(quantised(real(y[k])/2), quantised(imag(y[k])/2))
-		}
+		x, y := halves(7, 50000), halves(8, 50000)
 		for tx, s := range map[radio.Transmitter][]complex64{tx1: x, tx2: y} {
 			_, err := tx.Write(ctx, s, radio.TxMeta{BurstEnd: true})
 			ok(t, err, tx.(radio.Idler).Idle(ctx, 200000))
@@ -433,58 +429,71 @@ func TestStreamsInTurn(t *testing.T) {
 	ctx := limited(t)
 	seen := map[radio.Epoch]bool{}
 	for range 3 {
-		rx := receiver(t, d)
-		if _, err := d.OpenTransmitter(ctx); !errors.Is(err, radio.ErrBusy) {
-			t.Error(err)
+		epoch := receiveInTurn(t, d)
+		if seen[epoch] {
+			t.Errorf("epoch %d again", epoch)
 		}
-		if _, _, err := rx.Read(ctx, make([]complex64, 1)); !errors.Is(err, radio.ErrNotStarted) {
-			t.Error(err)
-		}
-		start(t, rx)
-		if err := rx.Start(ctx); !errors.Is(err, radio.ErrBusy) {
-			t.Error(err)
-		}
-		if _, err := d.SetSampleRate(ctx, radio.Receive, 4e6); !errors.Is(err, radio.ErrBusy) {
-			t.Error(err)
-		}
-		_, meta, err := radio.ReadFull(ctx, rx, make([]complex64, 1000))
-		ok(t, err, rx.Close(), rx.Close())
-		if seen[meta.Epoch] {
-			t.Errorf("epoch %d again", meta.Epoch)
-		}
-		seen[meta.Epoch] = true
-		if _, _, err := rx.Read(ctx, make([]complex64, 1)); !errors.Is(err, radio.ErrClosed) {
-			t.Error(err)
-		}
-		if err := rx.Start(ctx); !errors.Is(err, radio.ErrClosed) {
-			t.Error(err)
-		}
-		tx := transmitter(t, d)
-		if _, err := tx.Write(ctx, make([]complex64, 1), radio.TxMeta{}); !errors.Is(err, radio.ErrNotStarted) {
-			t.Error(err)
-		}
-		start(t, tx)
-		_, err = tx.Write(ctx, []complex64{2, 0, complex(0, -3)}, radio.TxMeta{BurstEnd: true})
-		ok(t, err)
-		if n := tx.(radio.ClipCounter).Clipped(); n != 2 {
-			t.Errorf("%d samples clipped, want 2", n)
-		}
-		ok(t, tx.Close(), tx.Close())
-		if _, err := tx.Write(ctx, make([]complex64, 1), radio.TxMeta{}); !errors.Is(err, radio.ErrClosed) {
-			t.Error(err)
-		}
-		if e, err := tx.Event(ctx); err != nil || e.Kind != radio.BurstSent {
-			t.Errorf("event %+v, %v", e, err)
-		}
-		if _, err := tx.Event(ctx); !errors.Is(err, radio.ErrClosed) {
-			t.Error(err)
-		}
+		seen[epoch] = true
+		sendInTurn(t, d)
 	}
 	ok(t, d.Close(), d.Close())
 	if _, err := d.OpenReceiver(ctx); !errors.Is(err, radio.ErrClosed) {
 		t.Error(err)
 	}
 	if _, err := d.SetFrequency(ctx, radio.Receive, 1e9); !errors.Is(err, radio.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+// receiveInTurn takes a receiver through all its states, and returns its epoch.
+func receiveInTurn(t *testing.T, d *hackrf.Device) radio.Epoch {
+	ctx := limited(t)
+	rx := receiver(t, d)
+	if _, err := d.OpenTransmitter(ctx); !errors.Is(err, radio.ErrBusy) {
+		t.Error(err)
+	}
+	if _, _, err := rx.Read(ctx, make([]complex64, 1)); !errors.Is(err, radio.ErrNotStarted) {
+		t.Error(err)
+	}
+	start(t, rx)
+	if err := rx.Start(ctx); !errors.Is(err, radio.ErrBusy) {
+		t.Error(err)
+	}
+	if _, err := d.SetSampleRate(ctx, radio.Receive, 4e6); !errors.Is(err, radio.ErrBusy) {
+		t.Error(err)
+	}
+	_, meta, err := radio.ReadFull(ctx, rx, make([]complex64, 1000))
+	ok(t, err, rx.Close(), rx.Close())
+	if _, _, err := rx.Read(ctx, make([]complex64, 1)); !errors.Is(err, radio.ErrClosed) {
+		t.Error(err)
+	}
+	if err := rx.Start(ctx); !errors.Is(err, radio.ErrClosed) {
+		t.Error(err)
+	}
+	return meta.Epoch
+}
+
+// sendInTurn takes a transmitter through all its states.
+func sendInTurn(t *testing.T, d *hackrf.Device) {
+	ctx := limited(t)
+	tx := transmitter(t, d)
+	if _, err := tx.Write(ctx, make([]complex64, 1), radio.TxMeta{}); !errors.Is(err, radio.ErrNotStarted) {
+		t.Error(err)
+	}
+	start(t, tx)
+	_, err := tx.Write(ctx, []complex64{2, 0, complex(0, -3)}, radio.TxMeta{BurstEnd: true})
+	ok(t, err)
+	if n := tx.(radio.ClipCounter).Clipped(); n != 2 {
+		t.Errorf("%d samples clipped, want 2", n)
+	}
+	ok(t, tx.Close(), tx.Close())
+	if _, err := tx.Write(ctx, make([]complex64, 1), radio.TxMeta{}); !errors.Is(err, radio.ErrClosed) {
+		t.Error(err)
+	}
+	if e, err := tx.Event(ctx); err != nil || e.Kind != radio.BurstSent {
+		t.Errorf("event %+v, %v", e, err)
+	}
+	if _, err := tx.Event(ctx); !errors.Is(err, radio.ErrClosed) {
 		t.Error(err)
 	}
 }

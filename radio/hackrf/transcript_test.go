@@ -111,6 +111,31 @@ func effect(all []string, without ...int) (e []string) {
 	return e
 }
 
+func receiveSome(t *testing.T, d *hackrf.Device) {
+	rx := receiver(t, d)
+	start(t, rx)
+	_, _, err := radio.ReadFull(limited(t), rx, make([]complex64, 65536))
+	ok(t, err, rx.Close())
+}
+
+func receiveExplicit(t *testing.T, d *hackrf.Device) {
+	ok(t, d.SetExplicit(limited(t), hackrf.Explicit{IF: 2.5e9, LO: 1.2e9, Path: hackrf.HighPass}))
+	receiveSome(t, d)
+}
+
+func armOnly(t *testing.T, d *hackrf.Device) {
+	rx := receiver(t, d)
+	start(t, rx)
+	ok(t, rx.Close())
+}
+
+func sendSome(t *testing.T, d *hackrf.Device) {
+	tx := transmitter(t, d)
+	start(t, tx)
+	_, err := tx.Write(limited(t), make([]complex64, 200000), radio.TxMeta{BurstEnd: true})
+	ok(t, err, tx.Close())
+}
+
 // TestTranscript compares what the driver asks of a board with what libhackrf does
 // through hackrf_transfer, with the same settings: the same requests to the byte,
 // but for extras. The driver also sends the gains of the other direction, and
@@ -120,40 +145,19 @@ func TestTranscript(t *testing.T) {
 	dir := t.TempDir()
 	source, sink := filepath.Join(dir, "source"), filepath.Join(dir, "sink")
 	ok(t, os.WriteFile(source, make([]byte, 400000), 0o600))
-	receive := func(t *testing.T, d *hackrf.Device) {
-		rx := receiver(t, d)
-		start(t, rx)
-		_, _, err := radio.ReadFull(limited(t), rx, make([]complex64, 65536))
-		ok(t, err, rx.Close())
-	}
-	explicit := func(t *testing.T, d *hackrf.Device) {
-		ok(t, d.SetExplicit(limited(t), hackrf.Explicit{IF: 2.5e9, LO: 1.2e9, Path: hackrf.HighPass}))
-		receive(t, d)
-	}
-	arm := func(t *testing.T, d *hackrf.Device) {
-		rx := receiver(t, d)
-		start(t, rx)
-		ok(t, rx.Close())
-	}
-	send := func(t *testing.T, d *hackrf.Device) {
-		tx := transmitter(t, d)
-		start(t, tx)
-		_, err := tx.Write(limited(t), make([]complex64, 200000), radio.TxMeta{BurstEnd: true})
-		ok(t, err, tx.Close())
-	}
 	for _, c := range []struct {
 		name   string
 		args   string // of hackrf_transfer
 		params string // of ours
 		do     func(*testing.T, *hackrf.Device)
 	}{
-		{"receive", "-r SINK -n 65536 -f 433920000 -s 8000000 -a 1 -p 0 -l 24 -g 30", "freq_hz=433920000&rate_hz=8e6&rx_amp=11&lna=24&vga=30", receive},
-		{"receive at 20 Msps", "-r SINK -n 65536 -f 2412000000 -s 20000000 -b 9000000 -a 0 -p 1 -l 40 -g 62", "freq_hz=2412000000&rate_hz=20e6&filter_hz=9e6&bias=on&lna=40&vga=62", receive},
-		{"off the grid", "-r SINK -n 65536 -f 5999999999 -s 12500000 -a 0 -p 0 -l 39 -g 21", "freq_hz=5999999999&rate_hz=12.5e6&lna=39&vga=21", receive},
-		{"explicit", "-r SINK -n 65536 -i 2500000000 -o 1200000000 -m 2 -s 8000000 -a 0 -p 0 -l 0 -g 0", "rate_hz=8e6&lna=0&vga=0", explicit},
-		{"trigger", "-r SINK -n 65536 -H -f 100000000 -s 8000000 -a 0 -p 0 -l 0 -g 0", "trigger=trigger-in&freq_hz=100e6&rate_hz=8e6&lna=0&vga=0", arm},
-		{"transmit", "-t SOURCE -f 915000001 -s 10000000 -a 1 -p 0 -x 33", "freq_hz=915000001&rate_hz=10e6&tx_amp=11&txvga=33&feed=strict", send},
-		{"transmit slowly", "-t SOURCE -f 1000000 -s 2000000 -b 1750000 -a 0 -p 1 -x 47", "freq_hz=1e6&rate_hz=2e6&filter_hz=1750000&bias=on&txvga=47&feed=strict", send},
+		{"receive", "-r SINK -n 65536 -f 433920000 -s 8000000 -a 1 -p 0 -l 24 -g 30", "freq_hz=433920000&rate_hz=8e6&rx_amp=11&lna=24&vga=30", receiveSome},
+		{"receive at 20 Msps", "-r SINK -n 65536 -f 2412000000 -s 20000000 -b 9000000 -a 0 -p 1 -l 40 -g 62", "freq_hz=2412000000&rate_hz=20e6&filter_hz=9e6&bias=on&lna=40&vga=62", receiveSome},
+		{"off the grid", "-r SINK -n 65536 -f 5999999999 -s 12500000 -a 0 -p 0 -l 39 -g 21", "freq_hz=5999999999&rate_hz=12.5e6&lna=39&vga=21", receiveSome},
+		{"explicit", "-r SINK -n 65536 -i 2500000000 -o 1200000000 -m 2 -s 8000000 -a 0 -p 0 -l 0 -g 0", "rate_hz=8e6&lna=0&vga=0", receiveExplicit},
+		{"trigger", "-r SINK -n 65536 -H -f 100000000 -s 8000000 -a 0 -p 0 -l 0 -g 0", "trigger=trigger-in&freq_hz=100e6&rate_hz=8e6&lna=0&vga=0", armOnly},
+		{"transmit", "-t SOURCE -f 915000001 -s 10000000 -a 1 -p 0 -x 33", "freq_hz=915000001&rate_hz=10e6&tx_amp=11&txvga=33&feed=strict", sendSome},
+		{"transmit slowly", "-t SOURCE -f 1000000 -s 2000000 -b 1750000 -a 0 -p 1 -x 47", "freq_hz=1e6&rate_hz=2e6&filter_hz=1750000&bias=on&txvga=47&feed=strict", sendSome},
 	} {
 		for _, api := range []uint16{virtual.API2018, virtual.API2022} {
 			t.Run(fmt.Sprintf("%s %04x", c.name, api), func(t *testing.T) {

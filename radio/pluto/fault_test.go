@@ -211,34 +211,8 @@ func faultRun(t *testing.T, seed uint64) {
 		return
 	}
 	d := dev.(*pluto.Device)
-	rx, err := d.OpenReceiver(t.Context())
-	received := make(chan struct{})
-	if check(err) && check(rx.Start(t.Context())) {
-		go func() {
-			defer close(received)
-			x := make([]complex64, 1024)
-			for {
-				if _, _, err := rx.Read(t.Context(), x); !check(err) {
-					return
-				}
-			}
-		}()
-	} else {
-		close(received)
-	}
-	tx, err := d.OpenTransmitter(t.Context())
-	if check(err) && check(tx.Start(t.Context())) {
-		for range 100 {
-			_, err := tx.Write(t.Context(), make([]complex64, 1000), radio.TxMeta{})
-			if !check(err) {
-				break
-			}
-			if rnd.IntN(10) == 0 {
-				_, err := d.SetFrequency(t.Context(), radio.Transmit, 1e9+radio.Hertz(rnd.IntN(1e6)))
-				check(err)
-			}
-		}
-	}
+	received := receiveAll(t, d, check)
+	tx := sendAll(t, d, rnd, check)
 	var off error
 	if tx != nil {
 		off = tx.Close()
@@ -253,6 +227,49 @@ func faultRun(t *testing.T, seed uint64) {
 	if f == cutOff && errors.Is(off, pluto.ErrCarrier) {
 		t.Errorf("%s: the board could be reached: %v", what, off)
 	}
+}
+
+// receiveAll reads for as long as check lets it, beside the caller; the channel is closed
+// behind the last read.
+func receiveAll(t *testing.T, d *pluto.Device, check func(error) bool) <-chan struct{} {
+	t.Helper()
+	received := make(chan struct{})
+	rx, err := d.OpenReceiver(t.Context())
+	if !check(err) || !check(rx.Start(t.Context())) {
+		close(received)
+		return received
+	}
+	go func() {
+		defer close(received)
+		x := make([]complex64, 1024)
+		for {
+			if _, _, err := rx.Read(t.Context(), x); !check(err) {
+				return
+			}
+		}
+	}()
+	return received
+}
+
+// sendAll writes a while with retunes, for as long as check lets it; the transmitter is nil
+// where none could be opened.
+func sendAll(t *testing.T, d *pluto.Device, rnd *rand.Rand, check func(error) bool) radio.Transmitter {
+	t.Helper()
+	tx, err := d.OpenTransmitter(t.Context())
+	if !check(err) || !check(tx.Start(t.Context())) {
+		return tx
+	}
+	for range 100 {
+		_, err := tx.Write(t.Context(), make([]complex64, 1000), radio.TxMeta{})
+		if !check(err) {
+			break
+		}
+		if rnd.IntN(10) == 0 {
+			_, err := d.SetFrequency(t.Context(), radio.Transmit, 1e9+radio.Hertz(rnd.IntN(1e6)))
+			check(err)
+		}
+	}
+	return tx
 }
 
 // A context ends what waits, and nothing else.

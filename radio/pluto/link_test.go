@@ -170,6 +170,10 @@ func TestParseBoard(t *testing.T) {
 	if b, err = parseBoard([]byte(many)); err != nil || b.ports[radio.Receive].mask != "0000000180000000" {
 		t.Errorf("%v, %+v", err, b)
 	}
+}
+
+// A description that is no Pluto's is refused with what it lacks.
+func TestParseBoardRefuses(t *testing.T) {
 	for change, want := range map[[2]string]string{
 		{"ad9361-phy", "adc081c"}: `the board has no device "ad9361-phy" and is no Pluto; it has "adc081c", "cf-ad9361-lpc", "cf-ad9361-dds-core-lpc"`,
 		{"le:S12/16&gt;&gt;0\"/></channel>\n", "le:u12/16\"/></channel>\n"}: "no channels voltage0 and voltage1 that carry I before Q in one format",

@@ -259,16 +259,12 @@ func TestFill(t *testing.T) {
 		}
 	}
 	<-got
+	want := make([]complex64, n)
+	copy(want[start:], sent)
+	copy(want[broken:], sent[:1001])
 	for k := range x {
-		want := complex64(0)
-		switch i := radio.SampleIndex(k); {
-		case i >= start && i < start+5000:
-			want = sent[i-start]
-		case i >= broken && i < broken+1001:
-			want = sent[i-broken]
-		}
-		if x[k] != want {
-			t.Fatalf("sample %d is %v, want %v (blocks at %d and %d)", k, x[k], want, start, broken)
+		if x[k] != want[k] {
+			t.Fatalf("sample %d is %v, want %v (blocks at %d and %d)", k, x[k], want[k], start, broken)
 		}
 	}
 	if c := tx.(radio.ClipCounter).Clipped(); c != 0 {

@@ -392,6 +392,7 @@ func numbered(n int) string {
 	return strings.TrimSuffix(b.String(), ",")
 }
 
+// Longer than 60 lines because it is a table of what is refused.
 func TestDamagedMetadata(t *testing.T) {
 	capture := func(s string) string { return fmt.Sprintf(minimal, "", s, "") }
 	global := func(s string) string { return fmt.Sprintf(minimal, ","+s, "", "") }
