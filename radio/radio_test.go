@@ -230,6 +230,30 @@ func (a *able) ReadUntil(ctx context.Context, dst []complex64, until radio.Sampl
 
 func (a *able) CheckLoss(context.Context) error { a.losses++; return nil }
 
+// seenThrough uses what a receiver that wraps a can, and returns its names.
+func (a *able) seenThrough(t *testing.T, name string, tee radio.Receiver) (has []string) {
+	t.Helper()
+	if b, ok := tee.(radio.Bounded); ok {
+		has = append(has, "Bounded")
+		if _, _, _ = b.ReadUntil(t.Context(), nil, 7); a.until != 7 {
+			t.Errorf("%s: read until %v instead of 7", name, a.until)
+		}
+	}
+	if r, ok := tee.(radio.Ranged); ok {
+		has = append(has, "Ranged")
+		if l := r.ClipLevel(); l != 0.9 {
+			t.Errorf("%s: clip level %v", name, l)
+		}
+	}
+	if c, ok := tee.(radio.LossChecker); ok {
+		has = append(has, "LossChecker")
+		if err := c.CheckLoss(t.Context()); err != nil || a.losses != 1 {
+			t.Errorf("%s: asked %d times for losses: %v", name, a.losses, err)
+		}
+	}
+	return has
+}
+
 // A receiver that is wrapped has the optional interfaces of the one within, and no
 // others: all eight combinations.
 func TestWrapKeepsWhatAReceiverCan(t *testing.T) {
@@ -266,26 +290,8 @@ func TestWrapKeepsWhatAReceiverCan(t *testing.T) {
 		"Bounded Ranged LossChecker": a,
 	} {
 		*a = able{ranged: ranged{script{blocks: make([]block, 2)}}}
-		var has []string
 		tee := radio.Tee(rx, &sink{})
-		if b, ok := tee.(radio.Bounded); ok {
-			has = append(has, "Bounded")
-			if _, _, _ = b.ReadUntil(t.Context(), nil, 7); a.until != 7 {
-				t.Errorf("%s: read until %v instead of 7", name, a.until)
-			}
-		}
-		if r, ok := tee.(radio.Ranged); ok {
-			has = append(has, "Ranged")
-			if l := r.ClipLevel(); l != 0.9 {
-				t.Errorf("%s: clip level %v", name, l)
-			}
-		}
-		if c, ok := tee.(radio.LossChecker); ok {
-			has = append(has, "LossChecker")
-			if err := c.CheckLoss(t.Context()); err != nil || a.losses != 1 {
-				t.Errorf("%s: asked %d times for losses: %v", name, a.losses, err)
-			}
-		}
+		has := a.seenThrough(t, name, tee)
 		if got := strings.Join(has, " "); got != name {
 			t.Errorf("it has %q instead of %q", got, name)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -303,22 +304,14 @@ func TestFaults(t *testing.T) {
 	check(m.SetGain(0, 1000, 2))
 	tx, rx := transmitter(t, m, 0), receiver(t, m, 0)
 	write(t, tx, x, radio.TxMeta{})
-	air := func(k int) complex64 {
-		switch j := k - 3; {
-		case j < 0, j >= 200 && j < 210, j >= 9000 && j < 11500:
-			return 0
-		case j >= 1000:
-			return 2 * x[j]
-		default:
-			return x[j]
-		}
+	air := make([]complex64, n) // three samples late, and twice as strong from 1000 on
+	copy(air[3:], x[:n-3])
+	for k := 1003; k < n; k++ {
+		air[k] *= 2
 	}
-	var want []complex64
-	for k := range n {
-		if k < 100 || k >= 150 && k < 5000 || k >= 8100 {
-			want = append(want, air(k))
-		}
-	}
+	clear(air[203:213])
+	clear(air[9003:11503])
+	want := slices.Concat(air[:100], air[150:5000], air[8100:])
 	got, meta := read(t, rx, len(want))
 	equal(t, got, want)
 	wantMeta := radio.Meta{

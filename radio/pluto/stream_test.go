@@ -224,11 +224,10 @@ func TestFill(t *testing.T) {
 	rx, tx := receiver(t, d), transmitter(t, d)
 	pacer := tx.(radio.Pacer)
 	const n = 300_000
-	var x []complex64
+	x := make([]complex64, n)
 	got, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		x = make([]complex64, n)
 		if k, meta, err := radio.ReadFull(t.Context(), rx, x); err != nil || len(meta.Gaps) > 0 || meta.First != 0 {
 			t.Errorf("%d samples, %+v, %v", k, meta, err)
 		}

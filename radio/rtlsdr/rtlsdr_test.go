@@ -483,28 +483,30 @@ func TestSilence(t *testing.T) {
 // faultStep is how many requests lie between two that are made to fail.
 var faultStep = 5
 
+// faultSession opens a dongle, tunes it and receives a while.
+func faultSession(t *testing.T, h usb.Host, deadline int) error {
+	d, err := tryOpen(t.Context(), h, fmt.Sprintf("rtlsdr:?hold=on&transfers=4&deadline_ms=%d", deadline))
+	if err != nil {
+		return err
+	}
+	_, err = d.(radio.FrequencyControl).SetFrequency(t.Context(), radio.Receive, 433e6)
+	rx, openErr := d.(radio.ReceiveOpener).OpenReceiver(t.Context())
+	if openErr != nil {
+		return errors.Join(err, openErr, d.Close())
+	}
+	if startErr := rx.Start(t.Context()); startErr == nil {
+		_, _, readErr := radio.ReadFull(t.Context(), rx, make([]complex64, 50_000))
+		err = errors.Join(err, readErr)
+	} else {
+		err = errors.Join(err, startErr)
+	}
+	return errors.Join(err, rx.Close(), d.Close())
+}
+
 // Whatever request or transfer fails, however, the driver ends with an error of
 // its kind or none, closes, and leaves nothing behind.
 func TestFaults(t *testing.T) {
 	kinds := map[virtual.Fault]error{virtual.Stall: usb.ErrStall, virtual.Hang: usb.ErrTimeout, virtual.Vanish: usb.ErrUnplugged, virtual.Short: nil}
-	session := func(t *testing.T, h usb.Host, deadline int) error {
-		d, err := tryOpen(t.Context(), h, fmt.Sprintf("rtlsdr:?hold=on&transfers=4&deadline_ms=%d", deadline))
-		if err != nil {
-			return err
-		}
-		_, err = d.(radio.FrequencyControl).SetFrequency(t.Context(), radio.Receive, 433e6)
-		rx, openErr := d.(radio.ReceiveOpener).OpenReceiver(t.Context())
-		if openErr != nil {
-			return errors.Join(err, openErr, d.Close())
-		}
-		if startErr := rx.Start(t.Context()); startErr == nil {
-			_, _, readErr := radio.ReadFull(t.Context(), rx, make([]complex64, 50_000))
-			err = errors.Join(err, readErr)
-		} else {
-			err = errors.Join(err, startErr)
-		}
-		return errors.Join(err, rx.Close(), d.Close())
-	}
 	for fault, kind := range kinds {
 		t.Run(fault.String(), func(t *testing.T) {
 			radiotest.Leaks(t)
@@ -523,7 +525,7 @@ func TestFaults(t *testing.T) {
 				if err := apply(f); err != nil {
 					t.Fatal(err)
 				}
-				err = session(t, front(t, f), deadline)
+				err = faultSession(t, front(t, f), deadline)
 				f.Unplug()
 				// A stall is also how a tuner that is not there answers.
 				absent := fault == virtual.Stall && err != nil && strings.Contains(err.Error(), "tuner answers")

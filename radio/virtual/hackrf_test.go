@@ -112,16 +112,9 @@ func TestSettings(t *testing.T) {
 	radiotest.Bench(t, virtual.Config{Boards: []virtual.Place{{Radio: h, Reference: true}}})
 	d := open(t, h)
 	// As seen on the wire of a board: 20 Msps, its filter, 433.92 MHz.
-	payload := func(s string) []byte {
-		b, err := hex.DecodeString(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
-	d.out(6, 0, 0, payload("002d310101000000"))
+	d.out(6, 0, 0, []byte{0x00, 0x2d, 0x31, 0x01, 0x01, 0, 0, 0})
 	d.out(7, 0xe1c0, 0x00e4, nil)
-	d.out(16, 0, 0, payload("b1010000c0090e00"))
+	d.out(16, 0, 0, []byte{0xb1, 0x01, 0, 0, 0xc0, 0x09, 0x0e, 0})
 	d.out(17, 1, 0, nil)
 	d.out(23, 1, 0, nil)
 	d.out(29, 1, 0, nil)

@@ -174,6 +174,14 @@ func TestRTLRegisters(t *testing.T) {
 	if got, err := r.read(0x2158, 0x0100, 2); err != nil || !bytes.Equal(got, []byte{0x34, 0x12}) {
 		t.Errorf("% x: %v", got, err)
 	}
+}
+
+// What is no register of the chips is refused, and told in the transcript.
+func TestRTLRegistersRefused(t *testing.T) {
+	b := newRTL(t, virtual.RTL2832UConfig{})
+	radiotest.Bench(t, virtual.Config{Boards: []virtual.Place{{Radio: b}}})
+	r := rtl{t, b}
+	r.must(r.write(0x0120, 0x0001, 0x18))
 	for _, s := range []virtual.Setup{
 		{RequestType: 0x40, Request: 1, Index: 0x0110}, {RequestType: 0x40, Index: 0x0100}, {RequestType: 0xc0, Index: 0x0110},
 		{RequestType: 0x40, Index: 0x0710}, {RequestType: 0x40, Value: 0x0121, Index: 0x0011}, {RequestType: 0x21, Index: 0x0110},
@@ -190,6 +198,19 @@ func TestRTLRegisters(t *testing.T) {
 	}
 }
 
+// queued is how a transfer ended.
+type queued struct {
+	n   int
+	err error
+}
+
+// queue queues a transfer of n bytes of samples.
+func (r rtl) queue(n int) (data []byte, ended chan queued, cancel func()) {
+	data, ended = make([]byte, n), make(chan queued, 1)
+	cancel = r.b.Queue(0x81, data, func(n int, err error) { ended <- queued{n, err} })
+	return data, ended, cancel
+}
+
 // Nothing is missing while transfers are queued; without any the board keeps what
 // is newest and counts what it lost.
 func TestRTLStream(t *testing.T) {
@@ -198,22 +219,13 @@ func TestRTLStream(t *testing.T) {
 	b := newRTL(t, virtual.RTL2832UConfig{})
 	radiotest.Bench(t, virtual.Config{Boards: []virtual.Place{{Radio: b}}, Clock: clock})
 	r := rtl{t, b}
-	type result struct {
-		n   int
-		err error
-	}
-	queue := func(n int) (data []byte, ended chan result, cancel func()) {
-		data, ended = make([]byte, n), make(chan result, 1)
-		cancel = b.Queue(0x81, data, func(n int, err error) { ended <- result{n, err} })
-		return data, ended, cancel
-	}
-	first, firstEnded, _ := queue(30_000)
-	second, secondEnded, _ := queue(2_000)
+	first, firstEnded, _ := r.queue(30_000)
+	second, secondEnded, _ := r.queue(2_000)
 	r.begin()
 	clock.Advance(10 * time.Millisecond) // 48,000 bytes: 16,000 remain
 	for _, c := range []struct {
 		data  []byte
-		ended chan result
+		ended chan queued
 		at    int
 	}{{first, firstEnded, 0}, {second, secondEnded, 30_000}} {
 		if got := <-c.ended; got.err != nil || got.n != len(c.data) || !bytes.Equal(c.data, counts(c.at, len(c.data))) {
@@ -224,7 +236,7 @@ func TestRTLStream(t *testing.T) {
 	if s := b.State(); s.Lost != (40_000-16_384)/2 || !s.Receiving {
 		t.Errorf("%+v", s)
 	}
-	third, thirdEnded, cancel := queue(20_000)
+	third, thirdEnded, cancel := r.queue(20_000)
 	clock.Advance(time.Microsecond * 10) // 48 more
 	b.State()
 	cancel()
@@ -232,6 +244,16 @@ func TestRTLStream(t *testing.T) {
 	if got := <-thirdEnded; !errors.Is(got.err, context.Canceled) || got.n != 16_384+48 || !bytes.Equal(third[:got.n], counts(72_000-16_384, got.n)) {
 		t.Errorf("%+v, % x...", got, third[:8])
 	}
+}
+
+// What a board has no endpoint for is refused, and whoever waits for one that is unplugged
+// is told.
+func TestRTLStreamRefuses(t *testing.T) {
+	radiotest.Leaks(t)
+	b := newRTL(t, virtual.RTL2832UConfig{})
+	radiotest.Bench(t, virtual.Config{Boards: []virtual.Place{{Radio: b}}, Clock: &loopback.ManualClock{}})
+	r := rtl{t, b}
+	r.begin()
 	for _, c := range []struct {
 		endpoint byte
 		n        int
@@ -248,10 +270,10 @@ func TestRTLStream(t *testing.T) {
 	if n, err := b.In(ctx, 0x81, make([]byte, 100)); n != 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("%d bytes: %v", n, err)
 	}
-	_, fourthEnded, _ := queue(100)
+	_, ended, _ := r.queue(100_000)
 	b.Unplug()
 	b.Unplug()
-	if got := <-fourthEnded; !errors.Is(got.err, virtual.ErrUnplugged) {
+	if got := <-ended; !errors.Is(got.err, virtual.ErrUnplugged) {
 		t.Errorf("%+v", got)
 	}
 	if _, err := b.In(t.Context(), 0x81, make([]byte, 100)); !errors.Is(err, virtual.ErrUnplugged) {

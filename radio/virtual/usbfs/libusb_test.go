@@ -52,34 +52,60 @@ func TestLibusb(t *testing.T) {
 		}
 		defer boards[i].Close()
 	}
-	control := func(tr usb.Transport, s usb.Setup, data []byte) {
-		t.Helper()
-		if _, err := tr.Control(s, data, 10*time.Second); err != nil {
-			t.Fatalf("request %d: %v", s.Request, err)
-		}
-	}
 	for _, tr := range boards {
-		control(tr, usb.Setup{RequestType: usb.VendorOut, Request: 6}, []byte{0, 0x2d, 0x31, 1, 1, 0, 0, 0})
-		for request, gain := range map[uint8]uint16{19: 8, 20: 20, 21: 0} {
-			control(tr, usb.Setup{RequestType: usb.VendorIn, Request: request, Index: gain}, make([]byte, 1))
-		}
+		setUp(t, tr)
 	}
 	if _, err := boards[0].Control(usb.Setup{RequestType: usb.VendorIn, Request: 61}, make([]byte, 4), 10*time.Second); !errors.Is(err, usb.ErrStall) {
 		t.Errorf("a request of newer firmware gives %v, want a stall", err)
 	}
-	control(boards[0], usb.Setup{RequestType: usb.VendorOut, Request: 1, Value: 2}, nil)
-	control(boards[1], usb.Setup{RequestType: usb.VendorOut, Request: 1, Value: 1}, nil)
+	control(t, boards[0], usb.Setup{RequestType: usb.VendorOut, Request: 1, Value: 2}, nil)
+	control(t, boards[1], usb.Setup{RequestType: usb.VendorOut, Request: 1, Value: 1}, nil)
 	in, err := boards[1].OpenIn(usb.InConfig{Endpoint: 0x81, Size: 64 << 10, Count: 4, Ring: 4, Hold: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer in.Close()
+	carry(ctx, t, boards[0], in)
+	// Unplugged in the middle of a stream.
+	if err := bus.Unplug(all[1].Address); err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = in.Next(ctx)
+	}
+	if !errors.Is(err, usb.ErrUnplugged) {
+		t.Errorf("the stream of an unplugged board gives %v", err)
+	}
+	if all, err := host.List(ctx, func(usb.Identity) bool { return true }); err != nil || len(all) != 1 {
+		t.Errorf("after unplugging there are %+v, %v", all, err)
+	}
+}
+
+// setUp gives a board a rate and gains.
+func setUp(t *testing.T, tr usb.Transport) {
+	t.Helper()
+	control(t, tr, usb.Setup{RequestType: usb.VendorOut, Request: 6}, []byte{0, 0x2d, 0x31, 1, 1, 0, 0, 0})
+	for request, gain := range map[uint8]uint16{19: 8, 20: 20, 21: 0} {
+		control(t, tr, usb.Setup{RequestType: usb.VendorIn, Request: request, Index: gain}, make([]byte, 1))
+	}
+}
+
+func control(t *testing.T, tr usb.Transport, s usb.Setup, data []byte) {
+	t.Helper()
+	if _, err := tr.Control(s, data, 10*time.Second); err != nil {
+		t.Fatalf("request %d: %v", s.Request, err)
+	}
+}
+
+// carry sends from one board what another receives.
+func carry(ctx context.Context, t *testing.T, from usb.Transport, in usb.InStream) {
+	t.Helper()
 	data := make([]byte, 1<<20)
 	for i := range data {
 		data[i] = byte(i*i>>8 ^ i)
 	}
 	sent := make(chan error, 1)
-	go func() { sent <- send(ctx, boards[0], data) }()
+	go func() { sent <- send(ctx, from, data) }()
 	var got []byte
 	for len(got) < len(data)-32<<10 {
 		block, err := in.Next(ctx)
@@ -93,19 +119,6 @@ func TestLibusb(t *testing.T) {
 	}
 	if !bytes.HasPrefix(data, got[:len(data)-32<<10]) {
 		t.Error("what was received is not what was sent")
-	}
-	// Unplugged in the middle of a stream.
-	if err := bus.Unplug(all[1].Address); err != nil {
-		t.Fatal(err)
-	}
-	for err == nil {
-		_, err = in.Next(ctx)
-	}
-	if !errors.Is(err, usb.ErrUnplugged) {
-		t.Errorf("the stream of an unplugged board gives %v", err)
-	}
-	if all, err := host.List(ctx, func(usb.Identity) bool { return true }); err != nil || len(all) != 1 {
-		t.Errorf("after unplugging there are %+v, %v", all, err)
 	}
 }
 
