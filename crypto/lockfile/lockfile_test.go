@@ -39,21 +39,7 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	child := exec.Command(os.Args[0], "-test.run=^TestOpen$")
-	child.Env = append(os.Environ(), childPath+"="+path)
-	if _, err := child.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
-		t.Fatalf("the child said %q, %v", line, err)
-	}
+	child := holder(t, path)
 	if _, err := Open(path); !errors.Is(err, ErrHeld) {
 		t.Errorf("while another process holds it: %v", err)
 	}
@@ -76,4 +62,25 @@ func TestOpen(t *testing.T) {
 	if _, err := Open(t.TempDir()); err == nil {
 		t.Error("a directory was locked")
 	}
+}
+
+// holder starts a process that holds a file.
+func holder(t *testing.T, path string) *exec.Cmd {
+	t.Helper()
+	child := exec.Command(os.Args[0], "-test.run=^TestOpen$")
+	child.Env = append(os.Environ(), childPath+"="+path)
+	if _, err := child.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
+		t.Fatalf("the child said %q, %v", line, err)
+	}
+	return child
 }

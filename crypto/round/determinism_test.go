@@ -32,42 +32,13 @@ func TestDeterminism(t *testing.T) {
 			run := func(workers, cores int, seed uint64) string {
 				t.Helper()
 				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
-				digest := sha256.New()
-				write := func(v any) {
-					if err := binary.Write(digest, binary.LittleEndian, v); err != nil {
-						t.Fatal(err)
-					}
-				}
-				b := newBench(t, setup{
+				return digestOf(t, setup{
 					params: params(t, link.set), form: link.form, devices: 5, sigma: 1, f: link.f,
 					noise: [slot.Transmissions]float64{2, 2, 2, 2}, attempts: 3, workers: workers, seed: seed,
 					channel: func(c *channel.Config) {
 						c.DriftAt, c.DriftStd, c.DriftProbability = channel.AfterCiphertext, 1, 0.5
 					},
-					wrap: tapped(func(s slot.Slot, rx *phy.Reception) {
-						write([]uint64{uint64(s.Round), uint64(s.Attempt), uint64(s.Transmission), math.Float64bits(rx.Alpha)})
-						write(rx.CheckPassed)
-						write(rx.Pattern)
-						for _, y := range rx.Y {
-							write(y)
-						}
-					}),
-				})
-				retries := 0
-				for k := range rounds {
-					out, err := b.engine.Run(t.Context(), k, b.deltas())
-					if err != nil {
-						t.Fatal(err)
-					}
-					retries += out.Attempts - 1
-					write(out.M)
-					write([]uint64{uint64(out.Attempts), uint64(out.Attempt)})
-					write(out.Skipped)
-				}
-				if retries == 0 {
-					t.Error("no retry: the run shows too little")
-				}
-				return fmt.Sprintf("%x", digest.Sum(nil))
+				}, rounds)
 			}
 			want := run(1, 1, 30)
 			for _, workers := range []int{0, 1, 2, 5} {
@@ -82,4 +53,39 @@ func TestDeterminism(t *testing.T) {
 			}
 		})
 	}
+}
+
+// digestOf returns the SHA-256 of all that rounds of a setup receive and give.
+func digestOf(t *testing.T, s setup, rounds uint32) string {
+	t.Helper()
+	digest := sha256.New()
+	write := func(v any) {
+		if err := binary.Write(digest, binary.LittleEndian, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.wrap = tapped(func(s slot.Slot, rx *phy.Reception) {
+		write([]uint64{uint64(s.Round), uint64(s.Attempt), uint64(s.Transmission), math.Float64bits(rx.Alpha)})
+		write(rx.CheckPassed)
+		write(rx.Pattern)
+		for _, y := range rx.Y {
+			write(y)
+		}
+	})
+	b := newBench(t, s)
+	retries := 0
+	for k := range rounds {
+		out, err := b.engine.Run(t.Context(), k, b.deltas())
+		if err != nil {
+			t.Fatal(err)
+		}
+		retries += out.Attempts - 1
+		write(out.M)
+		write([]uint64{uint64(out.Attempts), uint64(out.Attempt)})
+		write(out.Skipped)
+	}
+	if retries == 0 {
+		t.Error("no retry: the run shows too little")
+	}
+	return fmt.Sprintf("%x", digest.Sum(nil))
 }

@@ -204,55 +204,61 @@ func TestOtherGainsInPhase2(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				var gains phy.Gains
-				// At alpha = 16 one step of one gain is far above the noise.
-				s := setup{
-					params: params(t, "lean-2048"), form: xmkckks.Short, devices: 3, sigma: 1, f: 4,
-					workers: 1, guard: openGuard{}, seed: 11,
-					gains: func(g phy.Gains) phy.Gains { gains = change.gains(g); return gains },
-				}
-				if hide {
-					s.wrap = tapped(hidePattern)
-				}
-				b := newBench(t, s)
-				h1, h2 := make([]float64, 3), make([]float64, 3)
-				rounds := manyRounds(t, 1000)
-				for k := range uint32(rounds) {
-					delta := b.deltas()
-					for i := range delta {
-						delta[i][0] = math.Copysign(0.25+math.Abs(delta[i][0])/2, delta[i][0])
-					}
-					out, err := b.engine.Run(t.Context(), k, delta)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if !hide {
-						if want := (Failure{Check: EqualGains, Transmission: slot.TxC0}); !out.Skipped || out.Failures[0] != want {
-							t.Errorf("round %d: %v; want %v", k, out.Failures, want)
-						}
-						continue
-					}
-					if out.Skipped {
-						t.Fatalf("round %d: %v", k, out.Failures)
-					}
-					gains.Scaled(h1, k, 0, int(slot.TxKey))
-					gains.Scaled(h2, k, 0, int(slot.TxC0))
-					// V and the e_i^(0), e_i^(1) have phase 2's gains, S~, E~ and the
-					// e_j* phase 1's and 3's: Q is the product of the two sums.
-					s1, s2 := xmkckks.SumsOf(h1).S, xmkckks.SumsOf(h2).S
-					budget := b.ctx.Budget(xmkckks.GainSums{S: max(s1, s2), Q: s1 * s2}, [slot.Transmissions]float64{})
-					bound := 6 * b.ctx.DecodedStd(budget, b.channel.Alpha())
-					if off := math.Abs(out.M[0] - b.ideal(h2, delta, 0)); off > bound {
-						t.Errorf("round %d: M = %v is %v off phase 2's weighting, six deviations are %v", k, out.M[0], off, bound)
-					}
-					if off := math.Abs(out.M[0] - b.ideal(h1, delta, 0)); off <= bound {
-						t.Errorf("round %d: M = %v is only %v off phase 1's weighting", k, out.M[0], off)
-					}
-				}
-				t.Logf("%s: %d rounds", t.Name(), rounds)
+				otherGains(t, change.gains, hide)
 			})
 		}
 	}
+}
+
+// otherGains goes through rounds of which phase 2 has the gains that change gives, with
+// patterns hidden or not.
+func otherGains(t *testing.T, change func(phy.Gains) phy.Gains, hide bool) {
+	var gains phy.Gains
+	// At alpha = 16 one step of one gain is far above the noise.
+	s := setup{
+		params: params(t, "lean-2048"), form: xmkckks.Short, devices: 3, sigma: 1, f: 4,
+		workers: 1, guard: openGuard{}, seed: 11,
+		gains: func(g phy.Gains) phy.Gains { gains = change(g); return gains },
+	}
+	if hide {
+		s.wrap = tapped(hidePattern)
+	}
+	b := newBench(t, s)
+	h1, h2 := make([]float64, 3), make([]float64, 3)
+	rounds := manyRounds(t, 1000)
+	for k := range uint32(rounds) {
+		delta := b.deltas()
+		for i := range delta {
+			delta[i][0] = math.Copysign(0.25+math.Abs(delta[i][0])/2, delta[i][0])
+		}
+		out, err := b.engine.Run(t.Context(), k, delta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !hide {
+			if want := (Failure{Check: EqualGains, Transmission: slot.TxC0}); !out.Skipped || out.Failures[0] != want {
+				t.Errorf("round %d: %v; want %v", k, out.Failures, want)
+			}
+			continue
+		}
+		if out.Skipped {
+			t.Fatalf("round %d: %v", k, out.Failures)
+		}
+		gains.Scaled(h1, k, 0, int(slot.TxKey))
+		gains.Scaled(h2, k, 0, int(slot.TxC0))
+		// V and the e_i^(0), e_i^(1) have phase 2's gains, S~, E~ and the
+		// e_j* phase 1's and 3's: Q is the product of the two sums.
+		s1, s2 := xmkckks.SumsOf(h1).S, xmkckks.SumsOf(h2).S
+		budget := b.ctx.Budget(xmkckks.GainSums{S: max(s1, s2), Q: s1 * s2}, [slot.Transmissions]float64{})
+		bound := 6 * b.ctx.DecodedStd(budget, b.channel.Alpha())
+		if off := math.Abs(out.M[0] - b.ideal(h2, delta, 0)); off > bound {
+			t.Errorf("round %d: M = %v is %v off phase 2's weighting, six deviations are %v", k, out.M[0], off, bound)
+		}
+		if off := math.Abs(out.M[0] - b.ideal(h1, delta, 0)); off <= bound {
+			t.Errorf("round %d: M = %v is only %v off phase 1's weighting", k, out.M[0], off)
+		}
+	}
+	t.Logf("%s: %d rounds", t.Name(), rounds)
 }
 
 // With nothing wrong no round is rejected, and every M is within six deviations

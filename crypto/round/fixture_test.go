@@ -52,14 +52,8 @@ func params(t testing.TB, name string) xmkckks.Params {
 	return p
 }
 
-func newBench(t testing.TB, s setup) *bench {
-	t.Helper()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+// withDefaults fills in what a test leaves out.
+func (s setup) withDefaults() setup {
 	if s.attempts == 0 {
 		s.attempts = 1
 	}
@@ -69,6 +63,18 @@ func newBench(t testing.TB, s setup) *bench {
 	if s.guard == nil {
 		s.guard = xmkckks.NewLedger(1 << 30)
 	}
+	return s
+}
+
+func newBench(t testing.TB, s setup) *bench {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = s.withDefaults()
 	root := keystream.FromInteger(s.seed)
 	b := &bench{rnd: rand.New(root.Derive("delta").Stream())}
 

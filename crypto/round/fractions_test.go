@@ -31,26 +31,7 @@ func TestFractions(t *testing.T) {
 		rounds = 20_000
 	}
 	rnd := rand.New(rand.NewPCG(11, 12))
-	var benches []*bench
-	var gains []*fractions
-	for _, p := range xmkckks.Sets() {
-		for i, devices := range []int{1, 2, 3, 6, 10} {
-			noise := []float64{0, 0.1, 0.5, 2, 8}[(i+len(benches))%5]
-			link := xmkckks.Link{Alpha: 1, DeltaMax: 1, Shares: 1000, NoiseStd: [4]float64{noise, noise, noise, noise}}
-			for range devices {
-				link.Mu, link.Omega = append(link.Mu, 1), append(link.Omega, 2)
-			}
-			if _, err := xmkckks.NewDesign(p, p.Form, link); err != nil {
-				continue // the smallest set has no room for so many devices
-			}
-			f := &fractions{scaled: make([]float64, devices)}
-			benches = append(benches, newBench(t, setup{
-				params: p, form: p.Form, devices: devices, sigma: 1, noise: link.NoiseStd,
-				gains: func(g phy.Gains) phy.Gains { f.Gains = g; return f }, seed: uint64(i),
-			}))
-			gains = append(gains, f)
-		}
-	}
+	benches, gains := fractionBenches(t)
 	wrong, read := 0, 0
 	for k := range rounds {
 		b, f := benches[k%len(benches)], gains[k%len(benches)]
@@ -93,4 +74,27 @@ func TestFractions(t *testing.T) {
 		}
 	}
 	t.Logf("%d benches: %d of %d rounds of fractions accepted, %d of %d controls read", len(benches), wrong, rounds, read, rounds)
+}
+
+// fractionBenches gives benches over all sets, devices and noise, and the gains of each.
+func fractionBenches(t *testing.T) (benches []*bench, gains []*fractions) {
+	for _, p := range xmkckks.Sets() {
+		for i, devices := range []int{1, 2, 3, 6, 10} {
+			noise := []float64{0, 0.1, 0.5, 2, 8}[(i+len(benches))%5]
+			link := xmkckks.Link{Alpha: 1, DeltaMax: 1, Shares: 1000, NoiseStd: [4]float64{noise, noise, noise, noise}}
+			for range devices {
+				link.Mu, link.Omega = append(link.Mu, 1), append(link.Omega, 2)
+			}
+			if _, err := xmkckks.NewDesign(p, p.Form, link); err != nil {
+				continue // the smallest set has no room for so many devices
+			}
+			f := &fractions{scaled: make([]float64, devices)}
+			benches = append(benches, newBench(t, setup{
+				params: p, form: p.Form, devices: devices, sigma: 1, noise: link.NoiseStd,
+				gains: func(g phy.Gains) phy.Gains { f.Gains = g; return f }, seed: uint64(i),
+			}))
+			gains = append(gains, f)
+		}
+	}
+	return benches, gains
 }

@@ -7,6 +7,7 @@ import (
 
 	"ringwave/phy"
 	"ringwave/phy/slot"
+	"ringwave/phy/zq"
 )
 
 // Measure goes through all transmissions once and decodes, whatever fails, and names
@@ -34,11 +35,7 @@ func TestMeasure(t *testing.T) {
 		"silence": {func(_ slot.Slot, rx *phy.Reception) { clear(rx.Pattern) }, Failure{Check: NoSignal}, 1, false},
 		"witnesses": {func(s slot.Slot, rx *phy.Reception) {
 			if s.Transmission == slot.TxShare {
-				for _, y := range rx.Y {
-					for k := range y {
-						y[k] /= 2
-					}
-				}
+				halve(rx.Y)
 			}
 		}, Failure{Check: Witness, Transmission: slot.TxShare}, 4, true},
 	} {
@@ -74,6 +71,14 @@ func TestMeasure(t *testing.T) {
 				t.Errorf("refused: %+v", got[Refuse])
 			}
 		})
+	}
+}
+
+func halve(v zq.Vector) {
+	for _, y := range v {
+		for k := range y {
+			y[k] /= 2
+		}
 	}
 }
 

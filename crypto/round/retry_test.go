@@ -177,7 +177,6 @@ func TestSkippedRound(t *testing.T) {
 // check. In the attempt that gets as far as phase 3 each gives one, and that is the
 // last attempt: what fails then is sent again.
 func TestNoShareAfterAFailedCheck(t *testing.T) {
-	const devices, limit, rounds = 3, 8, 100
 	// spoil makes the linear check of one transmission fail, two times of three.
 	spoil := func(at slot.Transmission) func(*setup) {
 		return func(s *setup) {
@@ -206,55 +205,60 @@ func TestNoShareAfterAFailedCheck(t *testing.T) {
 		{"drift between c1 and D", drift(channel.AfterCiphertext), Failure{Check: EqualGains, Transmission: slot.TxShare}},
 		{"D damaged", spoil(slot.TxShare), Failure{Check: LinearCheck, Transmission: slot.TxShare}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			guard := newTally()
-			s := setup{
-				params: params(t, "lean-2048"), form: xmkckks.Short, devices: devices, sigma: 1, f: 8,
-				attempts: limit, guard: guard, seed: 22,
-			}
-			tc.apply(&s)
-			b := newBench(t, s)
-			failures, all := 0, 0
-			for k := range uint32(rounds) {
-				out, err := b.engine.Run(t.Context(), k, b.deltas())
-				if err != nil {
-					t.Fatal(err)
-				}
-				last := uint32(out.Attempts - 1) // attempt in which shares are given
-				if tc.want.Transmission == slot.TxShare {
-					last = 0
-				}
-				for n, f := range out.Failures {
-					failures++
-					want := tc.want
-					if want.Attempt = uint32(n); last == 0 {
-						want.Attempt, want.Again = 0, uint8(n)
-					}
-					if f != want {
-						t.Errorf("round %d: %v, want %v", k, f, want)
-					}
-				}
-				given := devices
-				if out.Skipped && tc.want.Transmission != slot.TxShare {
-					given = 0
-				}
-				all += given
-				if got := guard.shares[[2]uint32{k, last}]; got != given {
-					t.Errorf("round %d, attempt %d: %d shares given, want %d", k, last, got, given)
-				}
-			}
-			for _, n := range guard.shares {
-				all -= n
-			}
-			if all != 0 {
-				t.Errorf("%d shares were given too many or too few", -all)
-			}
-			if failures < rounds/2 {
-				t.Errorf("only %d failed attempts", failures)
-			}
-			t.Logf("%d failures", failures)
-		})
+		t.Run(tc.name, func(t *testing.T) { noShareAfter(t, tc.apply, tc.want) })
 	}
+}
+
+// noShareAfter goes through rounds in which what apply does to the setup makes the wanted
+// check fail.
+func noShareAfter(t *testing.T, apply func(*setup), wanted Failure) {
+	const devices, limit, rounds = 3, 8, 100
+	guard := newTally()
+	s := setup{
+		params: params(t, "lean-2048"), form: xmkckks.Short, devices: devices, sigma: 1, f: 8,
+		attempts: limit, guard: guard, seed: 22,
+	}
+	apply(&s)
+	b := newBench(t, s)
+	failures, all := 0, 0
+	for k := range uint32(rounds) {
+		out, err := b.engine.Run(t.Context(), k, b.deltas())
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := uint32(out.Attempts - 1) // attempt in which shares are given
+		if wanted.Transmission == slot.TxShare {
+			last = 0
+		}
+		for n, f := range out.Failures {
+			failures++
+			want := wanted
+			if want.Attempt = uint32(n); last == 0 {
+				want.Attempt, want.Again = 0, uint8(n)
+			}
+			if f != want {
+				t.Errorf("round %d: %v, want %v", k, f, want)
+			}
+		}
+		given := devices
+		if out.Skipped && wanted.Transmission != slot.TxShare {
+			given = 0
+		}
+		all += given
+		if got := guard.shares[[2]uint32{k, last}]; got != given {
+			t.Errorf("round %d, attempt %d: %d shares given, want %d", k, last, got, given)
+		}
+	}
+	for _, n := range guard.shares {
+		all -= n
+	}
+	if all != 0 {
+		t.Errorf("%d shares were given too many or too few", -all)
+	}
+	if failures < rounds/2 {
+		t.Errorf("only %d failed attempts", failures)
+	}
+	t.Logf("%d failures", failures)
 }
 
 // sent is an uplink that keeps what every device sends, and lets a test spoil what

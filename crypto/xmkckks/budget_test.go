@@ -119,16 +119,19 @@ func testDesign(t testing.TB, set Params, form Form, devices int, sigma, alpha f
 	return d
 }
 
+// flooded is what a set promises.
+type flooded struct {
+	name      string
+	bits      float64
+	logFlood  float64
+	witnesses int
+}
+
 // The flooded sets have their bits for 1,600 shares of one key, at both spreads of
 // the gains, in both forms and with up to 64 messages, without more than the e* that
 // they name; and the messages have room.
 func TestSetsFlood(t *testing.T) {
-	for _, x := range []struct {
-		name      string
-		bits      float64
-		logFlood  float64
-		witnesses int
-	}{
+	for _, x := range []flooded{
 		{"ringwave-4096-100", 40, 55, 2},
 		{"ringwave-8192-200", 80, 76, 1},
 		{"ringwave-4096", 40, 55, 2},
@@ -137,45 +140,15 @@ func TestSetsFlood(t *testing.T) {
 		for _, sigma := range []float64{1, 10} {
 			for _, form := range forms() {
 				for _, messages := range []int{1, 64} {
-					mu, omega := equalGains(10, sigma)
-					d, err := NewDesign(set, form, Link{Mu: mu, Omega: omega, Alpha: 256, DeltaMax: 16, Shares: 1600, Messages: messages})
-					if err != nil {
-						t.Fatal(err)
-					}
-					share, err := d.Params.ShareVariance()
-					if err != nil {
-						t.Fatal(err)
-					}
-					logStd, logEps := math.Log2(share)/2, math.Log2(d.DecodedStd())
-					what := fmt.Sprintf("%s, sigma = %v, %v, P = %d", x.name, sigma, form, messages)
-					t.Logf("%s: %.1f bits, distance 2^%.1f, sigma* = 2^%.2f, std(eps) = 2^%.2f, alpha Lambda |M| up to 2^%.1f of 2^%.1f",
-						what, d.FloodingBits, math.Log2(d.FloodingDistance), logStd, logEps, math.Log2(d.MessageBound), d.Params.LogQ()-1)
-					if set.FloodingBits != x.bits || d.FloodingBits < x.bits {
-						t.Errorf("%s: %.2f bits of flooding", what, d.FloodingBits)
-					}
-					near(t, what+": the distance", d.FloodingDistance, math.Exp2(-d.FloodingBits/2)/math.Sqrt(48), 1e-9)
-					if d.Params.LogFlood != x.logFlood || logStd < x.logFlood || logStd >= x.logFlood+1 {
-						t.Errorf("%s: sigma* is 2^%.2f for the asked 2^%v", what, logStd, d.Params.LogFlood)
-					}
-					// sqrt(S_Omega) is 2^2.2 at sigma = 1 and 2^5 at sigma = 10; what is
-					// sampled is up to a bit wider than what is asked.
-					want := math.Log2(math.Sqrt(10*(1+sigma*sigma))) + logStd - float64(set.LogLambda)
-					if math.Abs(logEps-want) > 0.01 {
-						t.Errorf("%s: std(eps) is 2^%.3f, expected 2^%.3f", what, logEps, want)
-					}
-					if sigma == 10 && logEps > -13 {
-						t.Errorf("%s: std(eps) is 2^%.2f, more than 2^-13", what, logEps)
-					}
-					if room := d.Params.LogQ() - 1 - math.Log2(d.MessageBound); room < 4.8 {
-						t.Errorf("%s: %.1f bits above the largest message", what, room)
-					}
-					if d.Witnesses != x.witnesses {
-						t.Errorf("%s: %d witnesses, expected %d", what, d.Witnesses, x.witnesses)
-					}
+					floods(t, set, x, sigma, form, messages)
 				}
 			}
 		}
 	}
+}
+
+// Sets without flooding have none, and more shares than a set is made for take more.
+func TestFloodingOfOthers(t *testing.T) {
 	if d := testDesign(t, testSet(t, "paper-4096"), Whole, 10, 1, 256, 1600); d.FloodingBits != 0 || d.FloodingDistance != 1 {
 		t.Errorf("without flooding: %v bits, distance %v", d.FloodingBits, d.FloodingDistance)
 	}
@@ -188,6 +161,46 @@ func TestSetsFlood(t *testing.T) {
 	}
 	if d.Params.LogFlood <= 55 || d.FloodingBits < 40 {
 		t.Errorf("100,000 shares: sigma* = 2^%v, %.2f bits", d.Params.LogFlood, d.FloodingBits)
+	}
+}
+
+// floods checks the design of a flooded set.
+func floods(t *testing.T, set Params, x flooded, sigma float64, form Form, messages int) {
+	t.Helper()
+	mu, omega := equalGains(10, sigma)
+	d, err := NewDesign(set, form, Link{Mu: mu, Omega: omega, Alpha: 256, DeltaMax: 16, Shares: 1600, Messages: messages})
+	if err != nil {
+		t.Fatal(err)
+	}
+	share, err := d.Params.ShareVariance()
+	if err != nil {
+		t.Fatal(err)
+	}
+	logStd, logEps := math.Log2(share)/2, math.Log2(d.DecodedStd())
+	what := fmt.Sprintf("%s, sigma = %v, %v, P = %d", x.name, sigma, form, messages)
+	t.Logf("%s: %.1f bits, distance 2^%.1f, sigma* = 2^%.2f, std(eps) = 2^%.2f, alpha Lambda |M| up to 2^%.1f of 2^%.1f",
+		what, d.FloodingBits, math.Log2(d.FloodingDistance), logStd, logEps, math.Log2(d.MessageBound), d.Params.LogQ()-1)
+	if set.FloodingBits != x.bits || d.FloodingBits < x.bits {
+		t.Errorf("%s: %.2f bits of flooding", what, d.FloodingBits)
+	}
+	near(t, what+": the distance", d.FloodingDistance, math.Exp2(-d.FloodingBits/2)/math.Sqrt(48), 1e-9)
+	if d.Params.LogFlood != x.logFlood || logStd < x.logFlood || logStd >= x.logFlood+1 {
+		t.Errorf("%s: sigma* is 2^%.2f for the asked 2^%v", what, logStd, d.Params.LogFlood)
+	}
+	// sqrt(S_Omega) is 2^2.2 at sigma = 1 and 2^5 at sigma = 10; what is
+	// sampled is up to a bit wider than what is asked.
+	want := math.Log2(math.Sqrt(10*(1+sigma*sigma))) + logStd - float64(set.LogLambda)
+	if math.Abs(logEps-want) > 0.01 {
+		t.Errorf("%s: std(eps) is 2^%.3f, expected 2^%.3f", what, logEps, want)
+	}
+	if sigma == 10 && logEps > -13 {
+		t.Errorf("%s: std(eps) is 2^%.2f, more than 2^-13", what, logEps)
+	}
+	if room := d.Params.LogQ() - 1 - math.Log2(d.MessageBound); room < 4.8 {
+		t.Errorf("%s: %.1f bits above the largest message", what, room)
+	}
+	if d.Witnesses != x.witnesses {
+		t.Errorf("%s: %d witnesses, expected %d", what, d.Witnesses, x.witnesses)
 	}
 }
 

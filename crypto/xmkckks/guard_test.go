@@ -99,6 +99,7 @@ func TestGuardCountsShares(t *testing.T) {
 }
 
 // An order is what a device refuses without asking its guard.
+// Longer than 60 lines because it is one history, of which each step goes on from the last.
 func TestDeviceKeepsOrder(t *testing.T) {
 	for _, form := range forms() {
 		t.Run(form.String(), func(t *testing.T) {

@@ -345,11 +345,9 @@ func TestJournalGoesOnAfterTornWrite(t *testing.T) {
 	}
 }
 
-// What an earlier process answered with keys from the seed, this one may answer
-// once more, bit for bit, and nothing else: it gives what was given.
-func TestJournalRepeatsOfSeeds(t *testing.T) {
-	// Rounds 0 to 5, round 4 at its second attempt, two devices; a key epoch of three.
-	var records []ShareRecord
+// sixRounds gives the shares of two devices in rounds 0 to 5, round 4 at its second attempt,
+// with a key epoch of three.
+func sixRounds() (records []ShareRecord) {
 	for round := range uint32(6) {
 		for device := range uint32(2) {
 			r := share(device, round/3, round, 0, byte(10*round+device))
@@ -359,6 +357,13 @@ func TestJournalRepeatsOfSeeds(t *testing.T) {
 			records = append(records, r)
 		}
 	}
+	return records
+}
+
+// What an earlier process answered with keys from the seed, this one may answer
+// once more, bit for bit, and nothing else: it gives what was given.
+func TestJournalRepeatsOfSeeds(t *testing.T) {
+	records := sixRounds()
 	open := func(limit int) *Journal {
 		return openJournal(t, journalOf(t, records...), JournalConfig{Limit: limit})
 	}
@@ -401,6 +406,15 @@ func TestJournalRepeatsOfSeeds(t *testing.T) {
 		// Another device's digests bind that device alone.
 		allowed(t, j.Answer(share(0, 1, 9, 0, 41)))
 	})
+}
+
+// What was answered counts and is remembered, by whichever process, and keys from the
+// system are never those of before.
+func TestJournalCountsAnswers(t *testing.T) {
+	records := sixRounds()
+	open := func(limit int) *Journal {
+		return openJournal(t, journalOf(t, records...), JournalConfig{Limit: limit})
+	}
 	// What was answered counts, repeated or not: the flooding was made for so many
 	// shares, not for so many in one process.
 	t.Run("leaving out repetitions", func(t *testing.T) {

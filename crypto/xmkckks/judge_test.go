@@ -118,16 +118,7 @@ func TestJudgeAgrees(t *testing.T) {
 
 func judgeSet(t *testing.T, set Params, most int64) {
 	rnd := rand.New(keystream.FromInteger(7).Derive(set.Name).Stream())
-	gains, delta := make([]int64, 3), make([]float64, 3)
-	scaled := make([]float64, 3)
-	for i := range gains {
-		gains[i] = 1 + rnd.Int64N(most)
-		if rnd.Uint64()&1 != 0 {
-			gains[i] = -gains[i]
-		}
-		delta[i] = 2*rnd.Float64() - 1
-		scaled[i] = float64(gains[i])
-	}
+	gains, scaled, delta := judgedGains(rnd, most)
 	c := testContext(t, set, Whole, 0)
 	p := newParty(t, c, gains)
 	p.attempt(t, 0, 0, delta)
@@ -147,7 +138,6 @@ func judgeSet(t *testing.T, set Params, most int64) {
 		t.Fatalf("gains %d: seven deviations are 2^%.1f of q = 2^%.1f", gains, math.Log2(7*std), math.Log2(float(q)))
 	}
 	floodStd := math.Sqrt(b.E)
-
 	var worst, worstFlood, square float64
 	for k := range set.N {
 		got := lift(set.Primes, judged, k)
@@ -185,6 +175,20 @@ func judgeSet(t *testing.T, set Params, most int64) {
 	if limit := 5 * math.Sqrt(8/float64(set.N)); math.Abs(square-1) > limit {
 		t.Errorf("gains %d: the noise has %.3f of the budget's variance, allowed is 1 to within %.2f", gains, square, limit)
 	}
+}
+
+// judgedGains draws three gains of magnitude 1 to most, also as floats, and values to send.
+func judgedGains(rnd *rand.Rand, most int64) (gains []int64, scaled, delta []float64) {
+	gains, scaled, delta = make([]int64, 3), make([]float64, 3), make([]float64, 3)
+	for i := range gains {
+		gains[i] = 1 + rnd.Int64N(most)
+		if rnd.Uint64()&1 != 0 {
+			gains[i] = -gains[i]
+		}
+		delta[i] = 2*rnd.Float64() - 1
+		scaled[i] = float64(gains[i])
+	}
+	return gains, scaled, delta
 }
 
 // The short form gives the whole one's c1, and the first 1+W coefficients of its
