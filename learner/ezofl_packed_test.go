@@ -79,6 +79,14 @@ func TestEZOFLCarriesPackedDirections(t *testing.T) {
 			t.Errorf("direction %d has some of the first one's noise: %.4f", p, product[p])
 		}
 	}
+}
+
+// Devices must all send as many values.
+func TestEZOFLRefusesOtherWidths(t *testing.T) {
+	packed, err := NewEZOFL(&drawnGains{make([]float64, 3)}, []float64{1, -2, 0.5}, 0.7, keystream.FromInteger(1))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := packed.Aggregate(context.Background(), 1, [][]float64{{1, 2}, {1}, {1, 2}}); err == nil || !strings.Contains(err.Error(), "device 2 has 1 values and device 1 has 2") {
 		t.Error(err)
 	}

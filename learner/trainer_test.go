@@ -100,33 +100,39 @@ func TestRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		after := trainer.State()
-		if r.Round != k || after.Round != k {
-			t.Fatalf("round %d is recorded as %d", k, r.Round)
-		}
-		if r.Skipped != (k%5 == 0) || r.Skipped != slices.Equal(before.Theta, after.Theta) {
-			t.Errorf("round %d: skipped is %v and theta unchanged %v", k, r.Skipped, slices.Equal(before.Theta, after.Theta))
-		}
-		if r.Skipped && (r.M != 0 || r.MIdeal != 0 || r.Eps != 0 || r.EpsStdPredicted != 0) {
-			t.Errorf("skipped round %d records %+v", k, r)
-		}
-		if !r.Skipped && (r.Eps != r.M-r.MIdeal || r.EpsStdPredicted != 0.1) {
-			t.Errorf("round %d records %+v", k, r)
-		}
-		if r.Evaluated != (k%7 == 0 || k == 30) || (r.TestAccuracy > 0) != r.Evaluated {
-			t.Errorf("round %d: evaluated is %v with accuracy %v", k, r.Evaluated, r.TestAccuracy)
-		}
-		if want := 0.05 / math.Sqrt(1+float64(k)); math.Abs(r.Eta-want) > 1e-15 {
-			t.Errorf("round %d: eta is %v, want %v", k, r.Eta, want)
-		}
-		if k == 1 && math.Abs(r.TrainLoss-math.Ln2) > 1e-12 {
-			t.Errorf("the loss at theta = 0 is %v, want log 2", r.TrainLoss)
-		}
+		checkRecord(t, k, r, before, after)
 	}
 	if s := trainer.State(); s.Skipped != 6 || s.Repeated != 10 || s.Clipped != 21 {
 		t.Errorf("got %d skipped, %d repeated, %d clipped", s.Skipped, s.Repeated, s.Clipped)
 	}
 	if _, err := trainer.Step(t.Context()); !errors.Is(err, ErrDone) {
 		t.Errorf("after the last round: %v", err)
+	}
+}
+
+// checkRecord checks what is recorded of round k of 30.
+func checkRecord(t *testing.T, k int, r Record, before, after State) {
+	t.Helper()
+	if r.Round != k || after.Round != k {
+		t.Fatalf("round %d is recorded as %d", k, r.Round)
+	}
+	if r.Skipped != (k%5 == 0) || r.Skipped != slices.Equal(before.Theta, after.Theta) {
+		t.Errorf("round %d: skipped is %v and theta unchanged %v", k, r.Skipped, slices.Equal(before.Theta, after.Theta))
+	}
+	if r.Skipped && (r.M != 0 || r.MIdeal != 0 || r.Eps != 0 || r.EpsStdPredicted != 0) {
+		t.Errorf("skipped round %d records %+v", k, r)
+	}
+	if !r.Skipped && (r.Eps != r.M-r.MIdeal || r.EpsStdPredicted != 0.1) {
+		t.Errorf("round %d records %+v", k, r)
+	}
+	if r.Evaluated != (k%7 == 0 || k == 30) || (r.TestAccuracy > 0) != r.Evaluated {
+		t.Errorf("round %d: evaluated is %v with accuracy %v", k, r.Evaluated, r.TestAccuracy)
+	}
+	if want := 0.05 / math.Sqrt(1+float64(k)); math.Abs(r.Eta-want) > 1e-15 {
+		t.Errorf("round %d: eta is %v, want %v", k, r.Eta, want)
+	}
+	if k == 1 && math.Abs(r.TrainLoss-math.Ln2) > 1e-12 {
+		t.Errorf("the loss at theta = 0 is %v, want log 2", r.TrainLoss)
 	}
 }
 

@@ -109,6 +109,7 @@ func (b *bench) frame(t testing.TB, tr slot.Transmission) (whole, payload radio.
 
 // Every damage to any transmission of round 1 makes it void, is said in a few
 // words, and neither harms round 0 before it nor round 2 after it.
+// Longer than 60 lines because it is a table of damages.
 func TestWaveformDamage(t *testing.T) {
 	must := func(t *testing.T, err error) {
 		t.Helper()
@@ -371,6 +372,7 @@ func TestWaveformFramesOfAnotherRun(t *testing.T) {
 type saturation struct {
 	radio.Receiver
 	gain  float32
+	share float64         // what gain leaves of the peak, at a full scale of 1
 	level radio.Amplitude // as it says; 0 if it does not know
 	count bool            // whether it counts what it clips
 }
@@ -401,13 +403,7 @@ func (s *saturation) Read(ctx context.Context, dst []complex64) (int, radio.Meta
 func TestWaveformClippedAlike(t *testing.T) {
 	m := newModulus(t, 0x7fff801)
 	rounds := counted(10, 300, 4000)
-	for _, c := range []struct {
-		name    string
-		devices int
-		known   bool
-		count   bool
-		phase   float64
-	}{
+	for _, c := range []clipping{
 		{"N=2, level known", 2, true, false, 0},
 		{"N=3, level known, phases", 3, true, true, 0.2},
 		{"N=2, level not known", 2, false, false, 0},
@@ -416,78 +412,105 @@ func TestWaveformClippedAlike(t *testing.T) {
 		{"N=3, level not known, counted, phases", 3, false, true, 0.2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := newAir(t, c.devices, scene{sigma: 0.3, bits: -1, noiseStd: noiseFor(flatTop, 50), impair: func(i int) channel.Impairments {
-				return channel.Impairments{PhaseRad: c.phase * float64(i)}
-			}})
-			source := &saturation{count: c.count}
-			if c.known {
-				source.level = 0.999
+			clippedAlike(t, m, c, rounds)
+		})
+	}
+}
+
+// clipping is a converter that clips, and who tells it.
+type clipping struct {
+	name    string
+	devices int
+	known   bool
+	count   bool
+	phase   float64
+}
+
+// bench gives a waveform whose samples are clipped.
+func (c clipping) bench(t *testing.T, m *zq.Modulus) (a *air, source *saturation, w *Waveform) {
+	t.Helper()
+	a = newAir(t, c.devices, scene{sigma: 0.3, bits: -1, noiseStd: noiseFor(flatTop, 50), impair: func(i int) channel.Impairments {
+		return channel.Impairments{PhaseRad: c.phase * float64(i)}
+	}})
+	source = &saturation{count: c.count}
+	if c.known {
+		source.level = 0.999
+	}
+	w = newWaveform(t, a, m, func(w *WaveformConfig) {
+		source.Receiver, w.Receiver = w.Receiver, source
+		w.Lattice.MaxAlpha = 40
+		w.OnTransmission = func(ctx context.Context, s slot.Slot, at radio.SampleIndex) error {
+			err := a.set(ctx, s, at)
+			peak := 0.0
+			for _, h := range a.h {
+				peak += math.Abs(h)
 			}
-			share := 0.0
-			w := newWaveform(t, a, m, func(w *WaveformConfig) {
-				source.Receiver, w.Receiver = w.Receiver, source
-				w.Lattice.MaxAlpha = 40
-				w.OnTransmission = func(ctx context.Context, s slot.Slot, at radio.SampleIndex) error {
-					err := a.set(ctx, s, at)
-					peak := 0.0
-					for _, h := range a.h {
-						peak += math.Abs(h)
-					}
-					source.gain = float32(1 / (share * peak))
-					return err
-				}
-			})
-			told := c.known || c.count
-			rnd := rand.New(rand.NewPCG(14, 14))
-			var read, said, dropped, odd [12]int
-			h := make([]float64, c.devices)
-			for k := range uint32(rounds) {
-				tenths := 3 + int(k)%7 // 30 to 90 %, and then 110 %
-				if int(k) >= rounds*9/10 {
-					tenths = 11
-				}
-				share = float64(tenths) / 10
-				var first []float64
-				v := attemptOf(t, w, m, k, 0, benchLengths, rnd, func(tr slot.Transmission, x []zq.Vector, rx *Reception) {
-					if !w.Gains(h) {
-						t.Fatalf("round %d, %v: accepted, and its pattern has no integer gains", k, tr)
-					}
-					if !rx.Y.Equal(superposition(m, h, x)) {
-						t.Errorf("round %d, %v: accepted, and not the superposition with H = %v", k, tr, h)
-					}
-					if tr == slot.TxKey {
-						first = slices.Clone(h)
-					}
-				})
-				switch {
-				case v.good:
-					read[tenths]++
-					if !slices.Equal(first, h) {
-						t.Errorf("round %d: accepted with H = %v in D, and %v in b", k, h, first)
-					}
-					if slices.Contains(h, 0) {
-						dropped[tenths]++
-					}
-					for i := range a.h {
-						a.h[i] *= float64(source.gain)
-					}
-					if w.Scaled(a.scaled, a.h); c.phase == 0 && !slices.Equal(h, a.scaled) {
-						odd[tenths]++
-					}
-				case strings.Contains(v.reason, "samples clipped: lower the receiver's gain"):
-					said[tenths]++
-				case tenths < 10 && told:
-					t.Errorf("round %d, clipped at %d0 %%: refused by %q", k, tenths, v.reason)
-				}
-				if v.good && told && tenths < 10 {
-					t.Errorf("round %d, clipped at %d0 %%: accepted", k, tenths)
-				}
+			source.gain = float32(1 / (source.share * peak))
+			return err
+		}
+	})
+	return a, source, w
+}
+
+// tenthsOf gives where round k is clipped, in tenths of the peak: 30 to 90 %, and then 110 %.
+func tenthsOf(k, rounds int) int {
+	if k >= rounds*9/10 {
+		return 11
+	}
+	return 3 + k%7
+}
+
+// clippedAlike goes through rounds that are clipped more and more, and counts what became of
+// them.
+func clippedAlike(t *testing.T, m *zq.Modulus, c clipping, rounds int) {
+	t.Helper()
+	a, source, w := c.bench(t, m)
+	told := c.known || c.count
+	rnd := rand.New(rand.NewPCG(14, 14))
+	var read, said, dropped, odd [12]int
+	h := make([]float64, c.devices)
+	for k := range uint32(rounds) {
+		tenths := tenthsOf(int(k), rounds)
+		source.share = float64(tenths) / 10
+		var first []float64
+		v := attemptOf(t, w, m, k, 0, benchLengths, rnd, func(tr slot.Transmission, x []zq.Vector, rx *Reception) {
+			if !w.Gains(h) {
+				t.Fatalf("round %d, %v: accepted, and its pattern has no integer gains", k, tr)
 			}
-			t.Logf("%d rounds; at 30, 40 ... 110 %%: read %v, of which with an H_i = 0 %v and with other gains than round(alpha h) %v, refused as clipped %v", rounds, read[3:], dropped[3:], odd[3:], said[3:])
-			if c.phase == 0 && read[11] < (rounds-rounds*9/10)*8/10 {
-				t.Errorf("%d rounds without clipping were read", read[11])
+			if !rx.Y.Equal(superposition(m, h, x)) {
+				t.Errorf("round %d, %v: accepted, and not the superposition with H = %v", k, tr, h)
+			}
+			if tr == slot.TxKey {
+				first = slices.Clone(h)
 			}
 		})
+		switch {
+		case v.good:
+			read[tenths]++
+			if !slices.Equal(first, h) {
+				t.Errorf("round %d: accepted with H = %v in D, and %v in b", k, h, first)
+			}
+			if slices.Contains(h, 0) {
+				dropped[tenths]++
+			}
+			for i := range a.h {
+				a.h[i] *= float64(source.gain)
+			}
+			if w.Scaled(a.scaled, a.h); c.phase == 0 && !slices.Equal(h, a.scaled) {
+				odd[tenths]++
+			}
+		case strings.Contains(v.reason, "samples clipped: lower the receiver's gain"):
+			said[tenths]++
+		case tenths < 10 && told:
+			t.Errorf("round %d, clipped at %d0 %%: refused by %q", k, tenths, v.reason)
+		}
+		if v.good && told && tenths < 10 {
+			t.Errorf("round %d, clipped at %d0 %%: accepted", k, tenths)
+		}
+	}
+	t.Logf("%d rounds; at 30, 40 ... 110 %%: read %v, of which with an H_i = 0 %v and with other gains than round(alpha h) %v, refused as clipped %v", rounds, read[3:], dropped[3:], odd[3:], said[3:])
+	if c.phase == 0 && read[11] < (rounds-rounds*9/10)*8/10 {
+		t.Errorf("%d rounds without clipping were read", read[11])
 	}
 }
 
@@ -666,54 +689,35 @@ func (p *tape) Read(_ context.Context, dst []complex64) (int, radio.Meta, error)
 	return n, meta, nil
 }
 
+func each(change func(x complex64) complex64) func(x []complex64) []complex64 {
+	return func(x []complex64) []complex64 {
+		for k := range x {
+			x[k] = change(x[k])
+		}
+		return x
+	}
+}
+
+func resampled(factor float64) func(x []complex64) []complex64 {
+	return func(x []complex64) []complex64 {
+		y := make([]complex64, len(x))
+		for k := range y {
+			if i := int(factor * float64(k)); i < len(x) {
+				y[k] = x[i]
+			}
+		}
+		return y
+	}
+}
+
 // Samples that were changed after they were received, with indices as if nothing had
 // happened: what is accepted is what was sent, the rest is refused with a reason, and
 // the rounds behind the damage are read.
 func TestWaveformTamperedTape(t *testing.T) {
-	const rounds, n = 5, 100
-	m := newModulus(t, 0x7fff801)
-	a := newAir(t, 2, scene{sigma: 0.3, bits: -1, noiseStd: noiseFor(flatTop, 50), impair: func(i int) channel.Impairments {
-		return channel.Impairments{PhaseRad: 0.3 + 0.1*float64(i)}
-	}})
-	var air radio.Receiver
-	sender := newWaveform(t, a, m, func(c *WaveformConfig) {
-		air = c.Receiver
-		c.Receiver = &silence{}
-	})
-	rnd := rand.New(rand.NewPCG(17, 17))
-	rx := Reception{Y: m.NewVector(n), Pattern: make([]int64, sender.PatternSymbols())}
-	var sent [rounds][slot.Transmissions][]zq.Vector
-	for k := range sent {
-		for tr := range sent[k] {
-			sent[k][tr] = randomPayloads(m, 2, n, rnd)
-			sendOver(t, sender, slot.Slot{Round: uint32(k), Transmission: slot.Transmission(tr)}, sent[k][tr], &rx)
-		}
-	}
-	whole := make([]complex64, sender.Next())
-	if _, _, err := radio.ReadFull(t.Context(), air, whole); err != nil {
-		t.Fatal(err)
-	}
+	sender, whole, sent := recordTape(t)
+	const rounds = len(sent)
 	frame := len(whole) / (rounds * slot.Transmissions)
 	at := func(round, tr int) int { return (round*slot.Transmissions + tr) * frame }
-	each := func(change func(x complex64) complex64) func(x []complex64) []complex64 {
-		return func(x []complex64) []complex64 {
-			for k := range x {
-				x[k] = change(x[k])
-			}
-			return x
-		}
-	}
-	resampled := func(factor float64) func(x []complex64) []complex64 {
-		return func(x []complex64) []complex64 {
-			y := make([]complex64, len(x))
-			for k := range y {
-				if i := int(factor * float64(k)); i < len(x) {
-					y[k] = x[i]
-				}
-			}
-			return y
-		}
-	}
 	const all, none = rounds * slot.Transmissions, 0
 	for _, c := range []struct {
 		name   string
@@ -759,36 +763,76 @@ func TestWaveformTamperedTape(t *testing.T) {
 		}, all, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			listener, err := NewWaveform(WaveformConfig{
-				Modulus: m, Devices: 2, Base: 3, Modem: flatTop, Run: 77, Secret: sender.cfg.Secret,
-				Receiver: &tape{samples: c.change(slices.Clone(whole))}, Lattice: lattice.Options{MaxAlpha: 40},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			good, reason := 0, ""
-			h := make([]float64, 2)
-			for k := range sent {
-				for tr, x := range sent[k] {
-					sendOver(t, listener, slot.Slot{Round: uint32(k), Transmission: slot.Transmission(tr)}, x, &rx)
-					failure := listener.Report().Failure
-					if rx.CheckPassed {
-						good++
-						if !listener.Gains(h) || !rx.Y.Equal(superposition(m, h, x)) {
-							t.Errorf("round %d, %v: accepted, and not the superposition with H = %v", k, slot.Transmission(tr), h)
-						}
-					} else if reason == "" {
-						reason = failure
-					}
-					if rx.CheckPassed != (failure == "") {
-						t.Errorf("round %d, %v: accepted = %v and %q", k, slot.Transmission(tr), rx.CheckPassed, failure)
-					}
-				}
-			}
-			if good != c.good || !strings.Contains(reason, c.want) {
-				t.Errorf("%d of %d transmissions were read, %d expected; the first failure is %q", good, all, c.good, reason)
-			}
+			readTape(t, sender, c.change(slices.Clone(whole)), sent, c.good, c.want)
 		})
+	}
+}
+
+// recordTape gives what a receiver had of rounds that were sent.
+func recordTape(t *testing.T) (sender *Waveform, whole []complex64, sent tapedRounds) {
+	t.Helper()
+	const n = 100
+	m := newModulus(t, 0x7fff801)
+	a := newAir(t, 2, scene{sigma: 0.3, bits: -1, noiseStd: noiseFor(flatTop, 50), impair: func(i int) channel.Impairments {
+		return channel.Impairments{PhaseRad: 0.3 + 0.1*float64(i)}
+	}})
+	var air radio.Receiver
+	sender = newWaveform(t, a, m, func(c *WaveformConfig) {
+		air = c.Receiver
+		c.Receiver = &silence{}
+	})
+	rnd := rand.New(rand.NewPCG(17, 17))
+	rx := Reception{Y: m.NewVector(n), Pattern: make([]int64, sender.PatternSymbols())}
+	for k := range sent {
+		for tr := range sent[k] {
+			sent[k][tr] = randomPayloads(m, 2, n, rnd)
+			sendOver(t, sender, slot.Slot{Round: uint32(k), Transmission: slot.Transmission(tr)}, sent[k][tr], &rx)
+		}
+	}
+	whole = make([]complex64, sender.Next())
+	if _, _, err := radio.ReadFull(t.Context(), air, whole); err != nil {
+		t.Fatal(err)
+	}
+	return sender, whole, sent
+}
+
+// tapedRounds are the payloads that were sent while a tape ran.
+type tapedRounds [5][slot.Transmissions][]zq.Vector
+
+// readTape listens to a tape: so many transmissions are read, each as it was sent, and the
+// first failure is the one wanted.
+func readTape(t *testing.T, sender *Waveform, samples []complex64, sent tapedRounds, expected int, want string) {
+	t.Helper()
+	m := sender.cfg.Modulus
+	rx := Reception{Y: m.NewVector(sent[0][0][0].Len()), Pattern: make([]int64, sender.PatternSymbols())}
+	listener, err := NewWaveform(WaveformConfig{
+		Modulus: m, Devices: 2, Base: 3, Modem: flatTop, Run: 77, Secret: sender.cfg.Secret,
+		Receiver: &tape{samples: samples}, Lattice: lattice.Options{MaxAlpha: 40},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, reason := 0, ""
+	h := make([]float64, 2)
+	for k := range sent {
+		for tr, x := range sent[k] {
+			sendOver(t, listener, slot.Slot{Round: uint32(k), Transmission: slot.Transmission(tr)}, x, &rx)
+			failure := listener.Report().Failure
+			if rx.CheckPassed {
+				good++
+				if !listener.Gains(h) || !rx.Y.Equal(superposition(m, h, x)) {
+					t.Errorf("round %d, %v: accepted, and not the superposition with H = %v", k, slot.Transmission(tr), h)
+				}
+			} else if reason == "" {
+				reason = failure
+			}
+			if rx.CheckPassed != (failure == "") {
+				t.Errorf("round %d, %v: accepted = %v and %q", k, slot.Transmission(tr), rx.CheckPassed, failure)
+			}
+		}
+	}
+	if good != expected || !strings.Contains(reason, want) {
+		t.Errorf("%d of %d transmissions were read, %d expected; the first failure is %q", good, len(sent)*slot.Transmissions, expected, reason)
 	}
 }
 

@@ -51,28 +51,7 @@ func TestWaveformIsTheRingLinkInManyRounds(t *testing.T) {
 				set := primes[number%len(primes)]
 				number++
 				t.Run(fmt.Sprintf("N=%d/B=%d/%s/%d primes", devices, base, name, len(set)), func(t *testing.T) {
-					m, pulse := newModulus(t, set...), flatTop
-					if name != "flat-top" {
-						pulse = rootRaised
-					}
-					rnd := rand.New(rand.NewPCG(9, uint64(100*devices+base)))
-					delays := make([]modem.Samples, devices)
-					for i := range delays {
-						delays[i] = modem.Samples(rnd.Float64())
-					}
-					a := newAir(t, devices, scene{sigma: 3, bits: 0, noiseStd: 1e-4, impair: func(i int) channel.Impairments {
-						return channel.Impairments{DelaySamples: float64(delays[i])}
-					}})
-					w := newWaveform(t, a, m, func(c *WaveformConfig) {
-						c.Base, c.Alpha, c.Phase, c.Modem, c.OnTransmission = base, 1, new(modem.Radians), pulse, a.turned
-						if name != "flat-top" {
-							c.Advance = delays
-						}
-					})
-					ring, err := NewRing(RingConfig{Modulus: m, Gains: a.gains, Secret: keystream.FromInteger(2), Noise: keystream.FromInteger(3)})
-					if err != nil {
-						t.Fatal(err)
-					}
+					a, w, ring, rnd := bothLinks(t, devices, base, name, set)
 					k := uint32(0)
 					for compared := 0; compared < each; k++ {
 						a.gains.Scaled(a.h, k, 0, 0)
@@ -90,9 +69,9 @@ func TestWaveformIsTheRingLinkInManyRounds(t *testing.T) {
 						compared++
 						rounds++
 						for tr, n := range [slot.Transmissions]int{12, 2, 12, 2} {
-							x := randomPayloads(m, devices, n, rnd)
-							got := Reception{Y: m.NewVector(n), Pattern: make([]int64, w.PatternSymbols())}
-							want := Reception{Y: m.NewVector(n), Pattern: make([]int64, ring.PatternSymbols())}
+							x := randomPayloads(w.cfg.Modulus, devices, n, rnd)
+							got := Reception{Y: w.cfg.Modulus.NewVector(n), Pattern: make([]int64, w.PatternSymbols())}
+							want := Reception{Y: w.cfg.Modulus.NewVector(n), Pattern: make([]int64, ring.PatternSymbols())}
 							s := slot.Slot{Round: k, Transmission: slot.Transmission(tr)}
 							sendOver(t, w, s, x, &got)
 							sendOver(t, ring, s, x, &want)
@@ -108,6 +87,34 @@ func TestWaveformIsTheRingLinkInManyRounds(t *testing.T) {
 		}
 	}
 	t.Logf("%d rounds, sum |H| up to %v", rounds, largest)
+}
+
+// bothLinks gives a waveform over the air and a ring link of the same gains.
+func bothLinks(t *testing.T, devices, base int, name string, set []uint64) (*air, *Waveform, *Ring, *rand.Rand) {
+	t.Helper()
+	m, pulse := newModulus(t, set...), flatTop
+	if name != "flat-top" {
+		pulse = rootRaised
+	}
+	rnd := rand.New(rand.NewPCG(9, uint64(100*devices+base)))
+	delays := make([]modem.Samples, devices)
+	for i := range delays {
+		delays[i] = modem.Samples(rnd.Float64())
+	}
+	a := newAir(t, devices, scene{sigma: 3, bits: 0, noiseStd: 1e-4, impair: func(i int) channel.Impairments {
+		return channel.Impairments{DelaySamples: float64(delays[i])}
+	}})
+	w := newWaveform(t, a, m, func(c *WaveformConfig) {
+		c.Base, c.Alpha, c.Phase, c.Modem, c.OnTransmission = base, 1, new(modem.Radians), pulse, a.turned
+		if name != "flat-top" {
+			c.Advance = delays
+		}
+	})
+	ring, err := NewRing(RingConfig{Modulus: m, Gains: a.gains, Secret: keystream.FromInteger(2), Noise: keystream.FromInteger(3)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, w, ring, rnd
 }
 
 // Gains and delays of flat tops whose preamble, the sum of all devices' pulses, is

@@ -221,38 +221,92 @@ func archiveOf(t *testing.T, files map[string][]byte) (KnownFile, []byte) {
 	return KnownFile{"tiny.tar.gz", int64(len(packed)), hex.EncodeToString(sum[:])}, packed
 }
 
-func TestFetchArchive(t *testing.T) {
-	files := map[string][]byte{"readme.html": []byte("hello"), "../../evil": []byte("no")}
+// mirrored is an archive on a mirror.
+type mirrored struct {
+	files   map[string][]byte
+	set     Known
+	archive KnownFile
+	packed  []byte
+	asked   int
+}
+
+func mirrorArchive(t *testing.T) *mirrored {
+	p := &mirrored{files: map[string][]byte{"readme.html": []byte("hello"), "../../evil": []byte("no")}}
 	for i, name := range cifarFiles() {
-		files[name] = cifarBytes(uint8(i), 1)
+		p.files[name] = cifarBytes(uint8(i), 1)
 	}
-	archive, packed := archiveOf(t, files)
-	asked := 0
+	p.archive, p.packed = archiveOf(t, p.files)
 	mirror := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked++
-		w.Write(packed)
+		p.asked++
+		w.Write(p.packed)
 	}))
-	set := Known{Name: "cifar10", Mirrors: []string{mirror}}
+	p.set = Known{Name: "cifar10", Mirrors: []string{mirror}}
+	return p
+}
+
+func TestFetchArchive(t *testing.T) {
+	p := mirrorArchive(t)
 	dir := t.TempDir()
 	for range 2 { // the second finds them there
-		if err := fetchArchive(t.Context(), set, archive, 2*cifarRecord, dir, nil, nil); err != nil {
+		if err := fetchArchive(t.Context(), p.set, p.archive, 2*cifarRecord, dir, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := names(t, filepath.Join(dir, "cifar10")); !slices.Equal(got, append([]string{cifarSums}, cifarFiles()...)) || asked != 1 {
-		t.Errorf("the folder has %v after %d downloads", got, asked)
+	if got := names(t, filepath.Join(dir, "cifar10")); !slices.Equal(got, append([]string{cifarSums}, cifarFiles()...)) || p.asked != 1 {
+		t.Errorf("the folder has %v after %d downloads", got, p.asked)
 	}
 	found, err := FindCIFAR10([]string{dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := os.ReadFile(found.Test); err != nil || !bytes.Equal(got, files["test_batch.bin"]) {
+	if got, err := os.ReadFile(found.Test); err != nil || !bytes.Equal(got, p.files["test_batch.bin"]) {
 		t.Errorf("the test batch is not as published (%v)", err)
 	}
+	checksOf(t, found.Test, sha256.Sum256(p.files["test_batch.bin"]))
+	write(t, found.Test, cifarBytes(5, 2))
+	if err := fetchArchive(t.Context(), p.set, p.archive, 2*cifarRecord, dir, nil, nil); err != nil || p.asked != 2 {
+		t.Errorf("a changed file was not mended: %d downloads, %v", p.asked, err)
+	}
+	if got := names(t, dir); !slices.Equal(got, []string{"cifar10"}) {
+		t.Errorf("besides, there are %v", got)
+	}
+}
+
+func TestFetchArchiveRefuses(t *testing.T) {
+	p := mirrorArchive(t)
+	// An archive that lacks a file, or has it in another size, is refused.
+	for want, spoil := range map[string]func(map[string][]byte){
+		"what it lacks is [data_batch_3.bin]":                           func(f map[string][]byte) { delete(f, "data_batch_3.bin") },
+		"the size of cifar-10-batches-bin/test_batch.bin is 1; allowed": func(f map[string][]byte) { f["test_batch.bin"] = []byte{1} },
+	} {
+		spoilt := map[string][]byte{}
+		for name, content := range p.files {
+			spoilt[name] = content
+		}
+		spoil(spoilt)
+		p.archive, p.packed = archiveOf(t, spoilt)
+		if err := fetchArchive(t.Context(), p.set, p.archive, 2*cifarRecord, t.TempDir(), nil, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+	// A wrong checksum leaves nothing behind.
+	p.archive.SHA256 = strings.Repeat("0", 64)
+	empty := t.TempDir()
+	var wrong *ChecksumError
+	if err := fetchArchive(t.Context(), p.set, p.archive, 2*cifarRecord, empty, nil, nil); !errors.As(err, &wrong) {
+		t.Errorf("got %v, want a ChecksumError", err)
+	}
+	if got := names(t, filepath.Join(empty, "cifar10")); len(got) != 0 {
+		t.Errorf("left behind: %v", got)
+	}
+}
+
+// checksOf reads the checksum that was kept of an unpacked file.
+func checksOf(t *testing.T, path string, sum [sha256.Size]byte) {
+	t.Helper()
 	// A file that is no more what was in the archive is told from one that is.
-	sum := sha256.Sum256(files["test_batch.bin"])
 	// Checksums beyond what six lines take are none.
-	sums := filepath.Join(filepath.Dir(found.Test), cifarSums)
+	sums := filepath.Join(filepath.Dir(path), cifarSums)
 	text, err := os.ReadFile(sums)
 	if err != nil {
 		t.Fatal(err)
@@ -260,47 +314,14 @@ func TestFetchArchive(t *testing.T) {
 	if err := os.WriteFile(sums, append(text, make([]byte, maxSums)...), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := unpackedSum(found.Test); got != "" {
+	if got := unpackedSum(path); got != "" {
 		t.Errorf("of a long file of checksums %q is taken", got)
 	}
 	if err := os.WriteFile(sums, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := unpackedSum(found.Test); got != hex.EncodeToString(sum[:]) {
+	if got := unpackedSum(path); got != hex.EncodeToString(sum[:]) {
 		t.Errorf("the test batch was unpacked with SHA-256 %q, want %x", got, sum)
-	}
-	write(t, found.Test, cifarBytes(5, 2))
-	if err := fetchArchive(t.Context(), set, archive, 2*cifarRecord, dir, nil, nil); err != nil || asked != 2 {
-		t.Errorf("a changed file was not mended: %d downloads, %v", asked, err)
-	}
-	if got := names(t, dir); !slices.Equal(got, []string{"cifar10"}) {
-		t.Errorf("besides, there are %v", got)
-	}
-
-	// An archive that lacks a file, or has it in another size, is refused.
-	for want, spoil := range map[string]func(map[string][]byte){
-		"what it lacks is [data_batch_3.bin]":                           func(f map[string][]byte) { delete(f, "data_batch_3.bin") },
-		"the size of cifar-10-batches-bin/test_batch.bin is 1; allowed": func(f map[string][]byte) { f["test_batch.bin"] = []byte{1} },
-	} {
-		spoilt := map[string][]byte{}
-		for name, content := range files {
-			spoilt[name] = content
-		}
-		spoil(spoilt)
-		archive, packed = archiveOf(t, spoilt)
-		if err := fetchArchive(t.Context(), set, archive, 2*cifarRecord, t.TempDir(), nil, nil); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q in it", err, want)
-		}
-	}
-	// A wrong checksum leaves nothing behind.
-	archive.SHA256 = strings.Repeat("0", 64)
-	empty := t.TempDir()
-	var wrong *ChecksumError
-	if err := fetchArchive(t.Context(), set, archive, 2*cifarRecord, empty, nil, nil); !errors.As(err, &wrong) {
-		t.Errorf("got %v, want a ChecksumError", err)
-	}
-	if got := names(t, filepath.Join(empty, "cifar10")); len(got) != 0 {
-		t.Errorf("left behind: %v", got)
 	}
 }
 

@@ -18,67 +18,78 @@ func TestPayload(t *testing.T) {
 	for _, primes := range [][]uint64{{0x7fff801}, {0x3ffffffffd6001, 0x7ffffffffb4001}} {
 		m := testModulus(t, primes...)
 		for trial, base := range []int{3, 7, 3, 7} {
-			again := trial > 1
-			codec, err := digit.New(m, base)
-			if err != nil {
-				t.Fatal(err)
-			}
-			const n, devices = 130, 3
-			p, err := NewPayload(m, codec, n, 50, patternWord)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if p.Blocks() != 3 || p.Len() != n {
-				t.Fatalf("%d blocks of %d coefficients", p.Blocks(), p.Len())
-			}
-			stream := keystream.FromInteger(9).Stream()
-			p.Draw(NewWeights(keystream.FromInteger(4), 0).Of(Header{Round: 7, Attempt: 1}), again)
-			y, want := make([]int32, p.Symbols()), m.NewVector(n)
-			patterns, gains, pattern := NewPatterns(devices, keystream.FromInteger(5)), make([]int64, devices), make([]int64, patternWord)
-			for i, own := range patterns.Residues(m) {
-				x, symbols, scratch := randomVector(m, n, stream), make([]int8, p.Symbols()), p.NewScratch()
-				p.Encode(symbols, x, scratch)
-				plain := slices.Clone(symbols)
-				p.EncodeChecks(symbols, own, scratch)
-				if from, _ := p.CheckSymbols(0); slices.Equal(plain[:from], symbols[:from]) == again {
-					t.Errorf("sent again: %v: the payload's digits are not what they should be", again)
-				}
-				h := rnd.Int64N(41) - 20
-				gains[i] = h
-				for s, d := range symbols {
-					y[s] += int32(h) * int32(d)
-				}
-				m.AddScaled(want, h, x)
-			}
-			patterns.Superpose(pattern, gains)
-			got := m.NewVector(n)
-			decode := func() (passed []bool) {
-				for i := range p.Blocks() {
-					from, to := p.BlockSymbols(i)
-					passed = append(passed, p.DecodeBlock(got, i, y[from:to], pattern))
-				}
-				return passed
-			}
-			for i, ok := range decode() {
-				if !ok {
-					t.Fatalf("block %d of a good payload failed", i)
-				}
-			}
-			if !got.Equal(want) {
-				t.Fatal("the payload is not the superposition")
-			}
-			for range 200 {
-				at := rnd.IntN(len(y))
-				y[at]++
-				for i, ok := range decode() {
-					from, to := p.BlockSymbols(i)
-					if ok == (at >= from && at < to) {
-						t.Fatalf("a wrong digit at %d: block %d (%d to %d) passed: %v", at, i, from, to, ok)
-					}
-				}
-				y[at]--
+			payload(t, m, base, trial > 1, rnd)
+		}
+	}
+}
+
+// payload sends one payload of each of several devices, again or for the first time.
+func payload(t *testing.T, m *zq.Modulus, base int, again bool, rnd *rand.Rand) {
+	t.Helper()
+	codec, err := digit.New(m, base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n, devices = 130, 3
+	p, err := NewPayload(m, codec, n, 50, patternWord)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Blocks() != 3 || p.Len() != n {
+		t.Fatalf("%d blocks of %d coefficients", p.Blocks(), p.Len())
+	}
+	stream := keystream.FromInteger(9).Stream()
+	p.Draw(NewWeights(keystream.FromInteger(4), 0).Of(Header{Round: 7, Attempt: 1}), again)
+	y, want := make([]int32, p.Symbols()), m.NewVector(n)
+	patterns, gains, pattern := NewPatterns(devices, keystream.FromInteger(5)), make([]int64, devices), make([]int64, patternWord)
+	for i, own := range patterns.Residues(m) {
+		x, symbols, scratch := randomVector(m, n, stream), make([]int8, p.Symbols()), p.NewScratch()
+		p.Encode(symbols, x, scratch)
+		plain := slices.Clone(symbols)
+		p.EncodeChecks(symbols, own, scratch)
+		if from, _ := p.CheckSymbols(0); slices.Equal(plain[:from], symbols[:from]) == again {
+			t.Errorf("sent again: %v: the payload's digits are not what they should be", again)
+		}
+		h := rnd.Int64N(41) - 20
+		gains[i] = h
+		for s, d := range symbols {
+			y[s] += int32(h) * int32(d)
+		}
+		m.AddScaled(want, h, x)
+	}
+	patterns.Superpose(pattern, gains)
+	decodePayload(t, m, p, y, pattern, want, rnd)
+}
+
+// decodePayload decodes what was received, and again with one wrong digit.
+func decodePayload(t *testing.T, m *zq.Modulus, p *Payload, y []int32, pattern []int64, want zq.Vector, rnd *rand.Rand) {
+	t.Helper()
+	got := m.NewVector(want.Len())
+	decode := func() (passed []bool) {
+		for i := range p.Blocks() {
+			from, to := p.BlockSymbols(i)
+			passed = append(passed, p.DecodeBlock(got, i, y[from:to], pattern))
+		}
+		return passed
+	}
+	for i, ok := range decode() {
+		if !ok {
+			t.Fatalf("block %d of a good payload failed", i)
+		}
+	}
+	if !got.Equal(want) {
+		t.Fatal("the payload is not the superposition")
+	}
+	for range 200 {
+		at := rnd.IntN(len(y))
+		y[at]++
+		for i, ok := range decode() {
+			from, to := p.BlockSymbols(i)
+			if ok == (at >= from && at < to) {
+				t.Fatalf("a wrong digit at %d: block %d (%d to %d) passed: %v", at, i, from, to, ok)
 			}
 		}
+		y[at]--
 	}
 }
 
