@@ -282,18 +282,87 @@ func TestRoundingIsAllowedFor(t *testing.T) {
 	}
 }
 
-// Rounding that follows the signal is the same in all periods and looks: what they
-// average to has four times the error of one, and dithered rounding adds none.
+// Rounding that follows the signal is the same in all periods and looks, of
+// which there are four: what they average to has four times the error. Of rounding that
+// noise dithers only the harmonic counts that is left.
 func TestRoundingWidens(t *testing.T) {
 	for _, k := range []struct {
 		full, wider float64
-	}{{1, 1}, {51.2, 4}} { // steps of a sixteenth of the noise's deviation, and of three
+	}{{1, 1}, {35.84, 2.30757909163591}, {51.2, 4}} { // steps of a sixteenth of the noise's deviation, of two and of three
 		c, blocks := found(t, 120)
 		c.Converters.Receiver = campaign.Receiver{Bits: 10, FullScale: k.full}
 		r := analysed(t, c, blocks)
 		if got := r.Series.Devices[0].GainVar[0] / 1e-6; math.Abs(got-k.wider) > 1e-9 {
 			t.Errorf("full scale %v: errors are %v times as large, want %v", k.full, got, k.wider)
 		}
+	}
+}
+
+// What grows with the gain is distortion, but for as much as converters explain.
+func TestDistortionIsAllowedFor(t *testing.T) {
+	for _, k := range []struct {
+		name       string
+		converters campaign.Converters
+		says       bool
+	}{
+		{"none", campaign.Converters{}, true},
+		{"of one transmitter", campaign.Converters{TransmitterBits: []int{0, 6}}, false},     // 1.6e-4 of what is sent
+		{"of a fine transmitter", campaign.Converters{TransmitterBits: []int{12, 12}}, true}, // 4e-8
+		{"of a coarse receiver", campaign.Converters{Receiver: campaign.Receiver{Bits: 10, FullScale: 51.2}}, false},
+	} {
+		c, blocks := found(t, 400)
+		c.Converters = k.converters
+		for _, b := range blocks {
+			for _, r := range b.Records {
+				if e := r.Estimate; e != nil {
+					e.Noise += modem.Power(2e-4 * real(e.Gain*cmplx.Conj(e.Gain)))
+				}
+			}
+		}
+		all := strings.Join(analysed(t, c, blocks).Links.Violations(), "\n")
+		if says := strings.Contains(all, "grow"); says != k.says {
+			t.Errorf("with converters %s, distortion is named: %t\n%s", k.name, says, all)
+		}
+	}
+}
+
+// Gains that lie on a grid fit their law where the grid is told, and not elsewhere.
+func TestLattice(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		c, blocks := found(t, 400)
+		c.OnLattice, c.LatticeBits = told, 4
+		for _, b := range blocks {
+			for n, r := range b.Records {
+				if e := r.Estimate; e != nil {
+					turn := cmplx.Rect(1, 0.5+float64(n%2))
+					h := e.Gain / turn
+					e.Gain = complex(math.Round(real(h)*16)/16, imag(h)) * turn
+				}
+			}
+		}
+		v := analysed(t, c, blocks).Links.Violations()
+		if says := slices.ContainsFunc(v, func(s string) bool { return strings.Contains(s, "neither Gaussian nor Rician") }); says == told {
+			t.Errorf("told of the grid: %t: %q", told, v)
+		}
+	}
+}
+
+// Series have the figures of each burst in hertz and samples, and NaN where it was missed.
+func TestSeries(t *testing.T) {
+	c, blocks := found(t, 120)
+	e := blocks[7].Records[1].Estimate
+	e.DDelay, e.DOffset = 0.25, 2e-6
+	s := analysed(t, c, blocks).Series
+	if d := s.Devices[1]; len(d.Gain) != 240 || d.Gain[14] != e.Gain || d.Delay[14] != 1.5 || math.Abs(d.Offset[14]-3) > 1e-9 || d.DelayVar[14] != 1e-4 || math.Abs(d.OffsetVar[14]/1e-2-1) > 1e-9 || d.NoiseDoF != 200 {
+		t.Errorf("gain %v, delay %v (%v), offset %v (%v), %v degrees of freedom", d.Gain[14], d.Delay[14], d.DelayVar[14], d.Offset[14], d.OffsetVar[14], d.NoiseDoF)
+	}
+	for _, v := range []float64{real(s.Devices[1].Gain[10]), s.Devices[1].GainVar[10], s.Devices[1].Noise[10], s.Devices[1].Delay[10], s.Devices[1].OffsetVar[10]} {
+		if !math.IsNaN(v) {
+			t.Errorf("a burst that was missed has %v", v)
+		}
+	}
+	if s.Looks != 2 || len(s.Session) != 120 || s.Session[59] != 0 || s.Session[60] != 1 || math.Abs(s.LookSeconds*1e6-float64(c.Soundings.LookSamples())) > 1e-6 {
+		t.Errorf("%d looks, %v s apart, sessions %v", s.Looks, s.LookSeconds, s.Session)
 	}
 }
 
@@ -369,10 +438,36 @@ func TestBench(t *testing.T) {
 			if math.Abs(d.Gain.Mean()*unit/mu.Value-1) > 1e-9 || math.Abs(d.MeanStd*unit-(mu.High-mu.Low)/(2*1.96)) > 1e-4*mu.Value || d.ConverterBits != 5*i {
 				t.Errorf("device %d: mean %v with error %v, mu %+v; %d bits", i+1, d.Gain.Mean(), d.MeanStd, mu, d.ConverterBits)
 			}
+			for _, std := range []struct {
+				name     string
+				got      float64
+				interval calibration.Value
+			}{
+				{"deviation", d.StdStd * unit, r.File.Devices[i].Sigma}, {"phase", float64(d.PhaseStd), r.File.Devices[i].PhaseRad},
+				{"delay", float64(d.DelayStd), r.File.Devices[i].DelaySamples},
+			} {
+				if want := (std.interval.High - std.interval.Low) / (2 * 1.96); math.Abs(std.got-want) > 1e-4*want {
+					t.Errorf("device %d: the standard error of the %s is %v, want %v", i+1, std.name, std.got, want)
+				}
+			}
 			if want := foundDelay[i] - foundDelay[1]; math.Abs(float64(d.Delay-want)) > 1e-9 {
 				t.Errorf("device %d: delay %v, want %v", i+1, d.Delay, want)
 			}
 		}
+	}
+	// Of coherence times, the shortest that is known to be shorter than a round counts.
+	for _, k := range []struct{ lasts, want float64 }{{1, 1}, {3, 2}} {
+		r.Links.Devices[0].Coherence = moments.Coherence{High: k.lasts, LongEnough: moments.No}
+		r.Links.Devices[1].Coherence = moments.Coherence{High: 2, LongEnough: moments.No}
+		if b, err := r.Bench(campaign.Use{}); err != nil || b.CoherenceSeconds != k.want {
+			t.Errorf("gains last %v s and 2 s, the bench's %v: %v", k.lasts, b.CoherenceSeconds, err)
+		}
+	}
+	for i, v := range []moments.Verdict{moments.Yes, moments.Unresolved} {
+		r.Links.Devices[i].Coherence.LongEnough = v
+	}
+	if b, err := r.Bench(campaign.Use{}); err != nil || b.CoherenceSeconds != 0 {
+		t.Errorf("gains last long enough, the bench's %v s: %v", b.CoherenceSeconds, err)
 	}
 	if _, err := r.Bench(campaign.Use{Converters: campaign.Converters{TransmitterBits: []int{8}}}); err == nil {
 		t.Error("one converter for two devices was taken")
@@ -384,14 +479,14 @@ func TestBench(t *testing.T) {
 func TestSuitingConverter(t *testing.T) {
 	c, blocks := found(t, 120)
 	r := analysed(t, c, blocks)
-	links := bench.Links{Mu: []float64{1, 1}, Omega: []float64{1.01, 1.01}}
-	receiver := campaign.Receiver{Bits: 5, Links: links, Regime: bench.Blind, Group: 2}
+	links := bench.Links{Mu: []float64{0.01, 0.01}, Omega: []float64{1.01e-4, 1.01e-4}} // so that noise counts
+	receiver := campaign.Receiver{Bits: 3, Links: links, Regime: bench.Blind, Group: 2}
 	b, err := r.Bench(campaign.Use{Converters: campaign.Converters{Receiver: receiver}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	step := links.FullScale(bench.Blind, 2, math.Sqrt(foundNoise/2)) / 16
-	if want := max(foundNoise-step*step/6, foundNoise/100); math.Abs(float64(b.Noise)/want-1) > 0.01 || b.ReceiverFullScale != 0 {
+	step := links.FullScale(bench.Blind, 2, math.Sqrt(foundNoise/2)) / 4
+	if want := (r.Links.Devices[0].Noise+r.Links.Devices[1].Noise)/2 - step*step/6; !(want > 0) || math.Abs(float64(b.Noise)/want-1) > 1e-9 || b.ReceiverFullScale != 0 {
 		t.Errorf("noise %v, want %v; full scale %v, want 0 for what suits", b.Noise, want, b.ReceiverFullScale)
 	}
 	receiver.Bits, receiver.FullScale = 0, 3
@@ -509,6 +604,16 @@ func TestSummary(t *testing.T) {
 	} {
 		if !strings.Contains(string(text), part) {
 			t.Errorf("there is no %s in\n%s", part, text)
+		}
+	}
+	for i, d := range r.File.Devices {
+		s := r.Summary(nil).Devices[i]
+		for k, v := range map[calibration.Value]campaign.ValueSummary{
+			d.Mu: s.Mu, d.Omega: s.Omega, d.Sigma: s.Sigma, d.SNRdB: s.SNRdB, d.PhaseRad: s.Phase, d.DelaySamples: s.Delay, d.OffsetHz: s.Offset,
+		} {
+			if float64(v.Value) != k.Value || float64(v.Low) != k.Low || float64(v.High) != k.High {
+				t.Errorf("device %d: %+v of the file is %+v", i+1, k, v)
+			}
 		}
 	}
 	r.File.Devices[0].Violations, r.Links.Tests = nil, nil
