@@ -380,8 +380,8 @@ func TestHiddenNoise(t *testing.T) {
 // What cannot be analysed is refused in a sentence.
 func TestRefusals(t *testing.T) {
 	for want, change := range map[string]func(c *campaign.Config, b *[]sounder.Block, w *calibration.Want){
-		"needs a sounding": func(c *campaign.Config, _ *[]sounder.Block, _ *calibration.Want) { c.Soundings.Sounding = nil },
-		"0 devices":        func(c *campaign.Config, _ *[]sounder.Block, _ *calibration.Want) { c.Soundings.Devices = 0 },
+		"needs a sounding":        func(c *campaign.Config, _ *[]sounder.Block, _ *calibration.Want) { c.Soundings.Sounding = nil },
+		"a campaign of 0 devices": func(c *campaign.Config, _ *[]sounder.Block, _ *calibration.Want) { c.Soundings.Devices = 0 },
 		"the sample rate": func(c *campaign.Config, _ *[]sounder.Block, _ *calibration.Want) {
 			c.SampleRate = radio.Hertz(math.NaN())
 		},
@@ -392,7 +392,21 @@ func TestRefusals(t *testing.T) {
 		"converters of 3 transmitters": func(c *campaign.Config, _ *[]sounder.Block, _ *calibration.Want) {
 			c.Converters.TransmitterBits = []int{8, 8, 8}
 		},
-		"a converter of 25 bits": func(c *campaign.Config, _ *[]sounder.Block, _ *calibration.Want) { c.Converters.Receiver.Bits = 25 },
+		"a converter of 25 bits": func(c *campaign.Config, _ *[]sounder.Block, _ *calibration.Want) {
+			c.Converters.Receiver = campaign.Receiver{Bits: 25, FullScale: 1}
+		},
+		"that clips at NaN": func(c *campaign.Config, _ *[]sounder.Block, _ *calibration.Want) {
+			c.Converters.Receiver = campaign.Receiver{Bits: 8, FullScale: math.NaN()}
+		},
+		"that clips at +Inf": func(c *campaign.Config, _ *[]sounder.Block, _ *calibration.Want) {
+			c.Converters.Receiver = campaign.Receiver{Bits: 8, FullScale: math.Inf(1)}
+		},
+		"groups of 0": func(c *campaign.Config, _ *[]sounder.Block, _ *calibration.Want) {
+			c.Converters.Receiver = campaign.Receiver{Bits: 8, Links: bench.Links{Mu: []float64{1, 1}, Omega: []float64{1, 1}}}
+		},
+		"1 second moments": func(c *campaign.Config, _ *[]sounder.Block, _ *calibration.Want) {
+			c.Converters.Receiver = campaign.Receiver{Bits: 8, Group: 1, Links: bench.Links{Mu: []float64{1, 1}, Omega: []float64{1}}}
+		},
 		"a converter of -1 bits": func(c *campaign.Config, _ *[]sounder.Block, _ *calibration.Want) {
 			c.Converters.TransmitterBits = []int{8, -1}
 		},
@@ -455,7 +469,15 @@ func TestBench(t *testing.T) {
 			}
 		}
 	}
-	// Of coherence times, the shortest that is known to be shorter than a round counts.
+	if _, err := r.Bench(campaign.Use{Converters: campaign.Converters{TransmitterBits: []int{8}}}); err == nil {
+		t.Error("one converter for two devices was taken")
+	}
+}
+
+// Of coherence times, the shortest that is known to be shorter than a round counts.
+func TestCoherence(t *testing.T) {
+	c, blocks := found(t, 40)
+	r := analysed(t, c, blocks)
 	for _, k := range []struct{ lasts, want float64 }{{1, 1}, {3, 2}} {
 		r.Links.Devices[0].Coherence = moments.Coherence{High: k.lasts, LongEnough: moments.No}
 		r.Links.Devices[1].Coherence = moments.Coherence{High: 2, LongEnough: moments.No}
@@ -468,9 +490,6 @@ func TestBench(t *testing.T) {
 	}
 	if b, err := r.Bench(campaign.Use{}); err != nil || b.CoherenceSeconds != 0 {
 		t.Errorf("gains last long enough, the bench's %v s: %v", b.CoherenceSeconds, err)
-	}
-	if _, err := r.Bench(campaign.Use{Converters: campaign.Converters{TransmitterBits: []int{8}}}); err == nil {
-		t.Error("one converter for two devices was taken")
 	}
 }
 

@@ -35,10 +35,26 @@ func (c *Converters) validate(devices int) error {
 	if n := len(c.TransmitterBits); n != 0 && n != devices {
 		return fmt.Errorf("converters of %d transmitters for %d devices: there must be one a device, or none", n, devices)
 	}
-	for _, bits := range append(c.TransmitterBits[:len(c.TransmitterBits):len(c.TransmitterBits)], c.Receiver.Bits) {
-		if bits < 0 || bits > maxBits {
-			return fmt.Errorf("a converter of %d bits: allowed are 0 to %d", bits, maxBits)
+	for _, bits := range c.TransmitterBits {
+		if err := validateBits(bits); err != nil {
+			return err
 		}
+	}
+	r := &c.Receiver
+	switch {
+	case r.Bits == 0:
+		return nil
+	case !(r.FullScale >= 0) || math.IsInf(r.FullScale, 0):
+		return fmt.Errorf("a receiver's converter that clips at %v: it must be positive, or 0 for what suits the gains", r.FullScale)
+	case r.FullScale == 0 && (r.Group < 1 || len(r.Links.Mu) != devices || len(r.Links.Omega) != devices):
+		return fmt.Errorf("a receiver's converter that suits groups of %d, of %d means and %d second moments: groups must be of at least 1, and there must be %d of each moment, one a device", r.Group, len(r.Links.Mu), len(r.Links.Omega), devices)
+	}
+	return validateBits(r.Bits)
+}
+
+func validateBits(bits int) error {
+	if bits < 0 || bits > maxBits {
+		return fmt.Errorf("a converter of %d bits: allowed are 0 to %d", bits, maxBits)
 	}
 	return nil
 }
