@@ -42,7 +42,7 @@ type soundedBench struct {
 	guarded  func() error // says why the radios' guard is lost, once it is; nil without radios
 }
 
-// roundSeconds gives the time from the first transmission of a round to behind its last
+// roundSeconds returns the time from the first transmission of a round to behind its last
 // over the radios of a configuration: each frame on the air, and the lead by which it
 // is put off. 0 stands for a link without frames.
 func roundSeconds(c config.Config, root keystream.Seed) (float64, error) {

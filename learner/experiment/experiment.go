@@ -132,7 +132,7 @@ func (s *Experiment) encrypted(guard xmkckks.Guard, baseEpoch uint32, firstRound
 	if err != nil {
 		return nil, err
 	}
-	p, err := newProtocol(s.Config, s.Root, secret, s.Channel, s.Known, *s.Design, guard, baseEpoch, firstRound)
+	p, err := newProtocol(s.Config, s.Root, secret, s.Channel, s.Known, s.lab.Links, *s.Design, guard, baseEpoch, firstRound)
 	if err != nil {
 		return nil, err
 	}
@@ -231,8 +231,10 @@ func (s *Experiment) open(ctx context.Context, from *runfolder.Checkpoint) (err 
 		if err := s.connect(ctx); err != nil {
 			return err
 		}
-		if err := s.Protocol.Link.Record(s.folder.Path()); err != nil {
-			return intake.PathError(err)
+		if w := s.Protocol.waveform; w != nil {
+			if err := w.Record(s.folder.Path()); err != nil {
+				return intake.PathError(err)
+			}
 		}
 		what := "attempt void"
 		if s.Config.System().Unchecked {
@@ -436,9 +438,9 @@ func (s *Experiment) Train(ctx context.Context, report func(r learner.Record)) (
 			s.log.Warn("losses overflowed", "round", record.Round, "devices", record.Overflowed)
 		}
 		line := row(record)
-		if s.Protocol != nil && record.Attempts > 0 {
-			line.Link = s.Protocol.Link.Row()
-			if n := s.Protocol.Link.ClippedSamples(); n > 0 {
+		if w := s.waveform(); w != nil && record.Attempts > 0 {
+			line.Link = w.Row()
+			if n := w.ClippedSamples(); n > 0 {
 				s.log.Warn("the receiver clipped", "round", record.Round, "samples", n)
 			}
 		}
@@ -498,8 +500,8 @@ func (s *Experiment) finish(spoilt string) (runfolder.Summary, []string, error) 
 	if err != nil {
 		return summary, nil, fmt.Errorf("drawing the plots: %w", err)
 	}
-	if s.Protocol != nil {
-		more, err := s.Protocol.Link.Plot(s.folder.Path(), rows)
+	if w := s.waveform(); w != nil {
+		more, err := w.Plot(s.folder.Path(), rows)
 		if err != nil {
 			return summary, nil, fmt.Errorf("drawing the link's plots: %w", err)
 		}
@@ -511,6 +513,14 @@ func (s *Experiment) finish(spoilt string) (runfolder.Summary, []string, error) 
 	}
 	s.log.Info("finished", "test_accuracy", result.TestAccuracy, "train_loss", runfolder.Float(result.TrainLoss))
 	return summary, plots, s.folder.WriteSummary(summary)
+}
+
+// waveform returns the link of a run over one; nil elsewhere, and before there is a link.
+func (s *Experiment) waveform() *uplink.Waveform {
+	if s.Protocol == nil {
+		return nil
+	}
+	return s.Protocol.waveform
 }
 
 func (s *Experiment) summary(result learner.Result) runfolder.Summary {

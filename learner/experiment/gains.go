@@ -12,7 +12,7 @@ import (
 // Gains returns the watch of the link's gains; nil for a link without patterns that are
 // solved, and before there is a link.
 func (p *protocol) Gains() *uplink.GainWatch {
-	if l, ok := p.Link.(*uplink.Waveform); ok {
+	if l := p.waveform; l != nil {
 		return l.Watch
 	}
 	return nil
@@ -21,7 +21,7 @@ func (p *protocol) Gains() *uplink.GainWatch {
 // countGains adds up what rounds had of gains of 0 and of wrong signs; NaN where
 // nothing tells.
 func (p *protocol) countGains(rows []runfolder.Row) (zeros, wrong float64) {
-	if _, ring := p.Link.(*uplink.Ring); ring {
+	if p.waveform == nil {
 		return p.countRingZeros(rows), math.NaN()
 	}
 	for _, r := range rows {

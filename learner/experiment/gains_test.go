@@ -180,7 +180,7 @@ func TestKnownGains(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { s.Protocol.Close() })
-		return c, s.Protocol.Link.(*uplink.Waveform)
+		return c, s.Protocol.waveform
 	}
 	check := func(name string, got, want gains.Link) {
 		t.Helper()

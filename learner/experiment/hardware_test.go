@@ -103,7 +103,7 @@ func rowsOf(t *testing.T, name string, rounds int, more ...string) (*Experiment,
 			t.Fatal(err)
 		}
 		line := row(record)
-		line.Link = s.Protocol.Link.Row()
+		line.Link = s.Protocol.waveform.Row()
 		rows = append(rows, line)
 	}
 	return s, rows

@@ -16,6 +16,7 @@ import (
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/experiment/setup"
+	"ringwave/learner/experiment/uplink"
 	"ringwave/learner/model"
 	"ringwave/radio/intake"
 )
@@ -28,10 +29,12 @@ type Config = config.Config
 type Lab struct {
 	// Data is the folder of data sets; "" stands for RINGWAVE_DATA and the user's cache.
 	Data string
-	// Systems, Models and DataSets are known beside the module's, under names of their own.
+	// Systems, Models, DataSets and Links are known beside the module's, under names of
+	// their own.
 	Systems  []System
 	Models   []Model
 	DataSets []DataSet
+	Links    []uplink.Kind
 	// Radios are where the devices of [radio] come from.
 	Radios setup.Radios
 }
@@ -86,6 +89,9 @@ func (l Lab) names() (n config.Names) {
 	}
 	for _, d := range l.DataSets {
 		n.DataSets = append(n.DataSets, d.Name)
+	}
+	for _, k := range l.Links {
+		n.Links = append(n.Links, k.Name)
 	}
 	return n
 }

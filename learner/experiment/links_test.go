@@ -105,12 +105,12 @@ func compareLinks(t *testing.T, c config.Config, rounds int) {
 	if err := setup.CheckWaveform(c, ch, design); err != nil {
 		t.Fatal(err)
 	}
-	p, err := newProtocol(c, root, uplink.SeedLinkSecret(root), ch, nil, design, xmkckks.NewLedger(setup.SharesPerKey(c)), 0, 1)
+	p, err := newProtocol(c, root, uplink.SeedLinkSecret(root), ch, nil, nil, design, xmkckks.NewLedger(setup.SharesPerKey(c)), 0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	b := &bothLinks{Waveform: p.Link.(*uplink.Waveform), t: t, ctx: p.ctx}
+	b := &bothLinks{Waveform: p.waveform, t: t, ctx: p.ctx}
 	if b.ring, err = uplink.NewRing(root, uplink.SeedLinkSecret(root), ch, p.ctx, design); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/setup"
-	"ringwave/learner/experiment/uplink"
 	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
@@ -50,7 +49,7 @@ const planTrials = 300
 
 // planWaveform computes the outlook.
 func planWaveform(ctx context.Context, s *Experiment) (*WaveformPlan, float64, error) {
-	c, link := s.Config, s.Protocol.Link.(*uplink.Waveform)
+	c, link := s.Config, s.Protocol.waveform
 	layout, err := roundLayout(s)
 	if err != nil {
 		return nil, 0, err
@@ -82,7 +81,7 @@ func planWaveform(ctx context.Context, s *Experiment) (*WaveformPlan, float64, e
 // roundLayout returns the frames of a round.
 func roundLayout(s *Experiment) (rounds.Layout, error) {
 	p := s.Protocol
-	return rounds.LayoutOf(p.Link.(*uplink.Waveform), p.ctx.Modulus(), s.Config.Link.Base, p.ctx.PayloadLength)
+	return rounds.LayoutOf(p.waveform, p.ctx.Modulus(), s.Config.Link.Base, p.ctx.PayloadLength)
 }
 
 // plannedSizes gives the group sizes to look at: up to 5, and the one in use.
@@ -99,7 +98,7 @@ func plannedSizes(c config.Config) []int {
 
 // groupRounds describes rounds of one group of the first devices.
 func groupRounds(s *Experiment, size int, layout rounds.Layout) (rounds.Config, error) {
-	c, link := s.Config, s.Protocol.Link.(*uplink.Waveform)
+	c, link := s.Config, s.Protocol.waveform
 	b, err := plannedBench(s)
 	if err != nil {
 		return rounds.Config{}, err
@@ -120,7 +119,7 @@ func groupRounds(s *Experiment, size int, layout rounds.Layout) (rounds.Config, 
 
 // plannedBench returns the bench as far as the run knows it.
 func plannedBench(s *Experiment) (rounds.Bench, error) {
-	c, link := s.Config, s.Protocol.Link.(*uplink.Waveform)
+	c, link := s.Config, s.Protocol.waveform
 	b := rounds.Bench{Noise: modem.Power(2 * link.NoiseStd * link.NoiseStd), FreshOnRetry: c.Channel.FreshBlockOnRetry}
 	b.ReceiverBits, b.ReceiverFullScale = setup.ConfiguredConverter(c)
 	if c.OverRadios() && b.ReceiverBits > 0 && b.ReceiverFullScale == 0 {

@@ -22,9 +22,11 @@ type protocol struct {
 	design  xmkckks.Design
 	ctx     *xmkckks.Context
 	Link    uplink.Link
-	mu      []float64
-	scaled  []float64
-	known   aggregate.Truth // of the last round
+	// waveform is the link where it is one; nil elsewhere.
+	waveform *uplink.Waveform
+	mu       []float64
+	scaled   []float64
+	known    aggregate.Truth // of the last round
 
 	epochRounds int
 	baseEpoch   uint32 // of the round firstRound
@@ -36,12 +38,12 @@ type protocol struct {
 
 // newProtocol makes devices, server and link, whose secret is given. The guard keeps the decryption
 // shares; the first round of this process is firstRound, with baseEpoch's keys.
-func newProtocol(c config.Config, root, secret keystream.Seed, ch *channel.Channel, k *uplink.LinkStats, design xmkckks.Design, guard xmkckks.Guard, baseEpoch uint32, firstRound int) (*protocol, error) {
+func newProtocol(c config.Config, root, secret keystream.Seed, ch *channel.Channel, k *uplink.LinkStats, links []uplink.Kind, design xmkckks.Design, guard xmkckks.Guard, baseEpoch uint32, firstRound int) (*protocol, error) {
 	ctx, err := xmkckks.NewContext(design.Params, design.Form, design.Link.Messages, design.Witnesses, root.Derive("public"))
 	if err != nil {
 		return nil, err
 	}
-	link, err := uplink.New(c, root, secret, ch, k, ctx, design)
+	link, err := uplink.New(uplink.Setting{Config: c, Seed: root, Secret: secret, Channel: ch, Stats: k, Context: ctx, Design: design}, links...)
 	if err != nil {
 		return nil, err
 	}
@@ -55,6 +57,7 @@ func newProtocol(c config.Config, root, secret keystream.Seed, ch *channel.Chann
 		scaled: make([]float64, ch.Devices()), epochRounds: c.Encryption.KeyEpochRounds,
 		baseEpoch: baseEpoch, firstRound: firstRound, failed: func(int, round.Failure) {},
 	}
+	p.waveform, _ = link.(*uplink.Waveform)
 	for i := range ch.Devices() {
 		seed := secrets.DeriveSecret("device", uint64(i))
 		d, err := ctx.NewDevice(xmkckks.DeviceConfig{
@@ -151,8 +154,10 @@ func (p *protocol) Aggregate(ctx context.Context, k int, delta [][]float64) (agg
 	if err != nil {
 		return aggregate.Outcome{}, err
 	}
-	if err := p.Link.EndRound(); err != nil {
-		return aggregate.Outcome{}, err
+	if p.waveform != nil {
+		if err := p.waveform.EndRound(); err != nil {
+			return aggregate.Outcome{}, err
+		}
 	}
 	for _, f := range out.Failures {
 		p.failed(k, f)

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"ringwave/learner/experiment/setup"
-	"ringwave/learner/experiment/uplink"
 	"ringwave/radio"
 	"ringwave/radio/intake"
 )
@@ -29,11 +28,8 @@ func (s *Experiment) stoodStill(err error) error {
 // connect opens the radios of a session that goes over some, once. They live until
 // ctx ends, training fails or the session is closed.
 func (s *Experiment) connect(ctx context.Context) error {
-	if !s.Config.OverRadios() || s.Protocol == nil {
-		return nil
-	}
-	link, ok := s.Protocol.Link.(*uplink.Waveform)
-	if !ok || link.Radios != nil {
+	link := s.waveform()
+	if !s.Config.OverRadios() || link == nil || link.Radios != nil {
 		return nil
 	}
 	ctx, s.carriersOff = context.WithCancelCause(ctx)
@@ -66,8 +62,8 @@ func (s *Experiment) radioNotes() []string {
 		return nil // connect says so
 	}
 	notes := []string{fmt.Sprintf("over radios: %d transmitters at %v; allowed are %v", s.Config.Devices.Count, radio.Hertz(s.Config.Radio.FrequencyHz), permit)}
-	link, ok := s.protocolLink()
-	if !ok || link.Radios == nil {
+	link := s.waveform()
+	if link == nil || link.Radios == nil {
 		return append(notes, "the radios were not opened: this was computed with the simulated channel of [channel]")
 	}
 	for _, info := range link.Radios.Infos() {
@@ -78,12 +74,4 @@ func (s *Experiment) radioNotes() []string {
 		}
 	}
 	return notes
-}
-
-func (s *Experiment) protocolLink() (*uplink.Waveform, bool) {
-	if s.Protocol == nil {
-		return nil, false
-	}
-	l, ok := s.Protocol.Link.(*uplink.Waveform)
-	return l, ok
 }

@@ -27,7 +27,7 @@ func RoundTimes(ctx context.Context, parameterSet string, devices, rounds int) (
 	if err != nil {
 		return nil, err
 	}
-	p, err := newProtocol(c, root, uplink.SeedLinkSecret(root), ch, nil, design, xmkckks.NewLedger(setup.SharesPerKey(c)), 0, 1)
+	p, err := newProtocol(c, root, uplink.SeedLinkSecret(root), ch, nil, nil, design, xmkckks.NewLedger(setup.SharesPerKey(c)), 0, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -139,7 +139,7 @@ func newAirRun(t testing.TB, ctx context.Context, c config.Config, noise *slotNo
 	if err := s.connect(ctx); err != nil {
 		t.Fatal(err)
 	}
-	r.link = s.Protocol.Link.(*uplink.Waveform)
+	r.link = s.Protocol.waveform
 	r.link.OnAir, r.link.OnReception = r.begin, r.received
 	return r
 }

@@ -35,7 +35,7 @@ func TestRunLeavesNoSeeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := newProtocol(c, root, uplink.SeedLinkSecret(root), ch, nil, design, xmkckks.NewLedger(setup.SharesPerKey(c)), 0, 1)
+	p, err := newProtocol(c, root, uplink.SeedLinkSecret(root), ch, nil, nil, design, xmkckks.NewLedger(setup.SharesPerKey(c)), 0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,6 +63,7 @@ type Names struct {
 	Systems  []System // of experiment.aggregator
 	Models   []string // of task.model
 	DataSets []string // of task.dataset
+	Links    []string // of link.kind
 }
 
 // names returns what the configuration may name beside what every program has.
@@ -76,7 +77,7 @@ func (c *Config) names() Names {
 // With returns the configuration as that of a program which knows more names.
 func (c Config) With(more Names) Config {
 	c.beside = &more
-	if len(more.Systems)+len(more.Models)+len(more.DataSets) == 0 {
+	if len(more.Systems)+len(more.Models)+len(more.DataSets)+len(more.Links) == 0 {
 		c.beside = nil
 	}
 	return c

@@ -305,7 +305,7 @@ func (c *Config) checkEncryption() error {
 func (c *Config) checkLink() error {
 	l := c.Link
 	err := first(
-		oneOf("link.kind", l.Kind, "ring", "waveform"),
+		oneOf("link.kind", l.Kind, append([]string{"ring", "waveform"}, c.names().Links...)...),
 		inRange("link.noise_std", l.NoiseStd, 0, 1<<52),
 		positive("link.bandwidth_hz", l.BandwidthHz),
 		between("link.base", l.Base, 3, 15),

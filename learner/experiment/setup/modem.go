@@ -42,6 +42,9 @@ func LargestCode(t sigmf.Datatype) float64 {
 // KindWaveform is the value of link.kind for symbols that really superpose.
 const KindWaveform = "waveform"
 
+// KindRing is the value of link.kind for sums in the ring itself.
+const KindRing = "ring"
+
 // GroupSize gives G.
 func GroupSize(c config.Config) int {
 	if g := c.Link.GroupSize; g > 0 {

@@ -19,7 +19,7 @@ import (
 	"ringwave/radio/intake"
 )
 
-// SoundingConfig gives the soundings of a configuration, without streams.
+// SoundingConfig returns the soundings of a configuration, without streams.
 func SoundingConfig(c config.Config) (sounder.Config, error) {
 	k, rate := c.Calibration, c.Link.SampleRateHz
 	kind, err := sounding.ParseKind(k.Sequence)

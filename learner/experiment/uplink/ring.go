@@ -1,10 +1,12 @@
 package uplink
 
 import (
+	"fmt"
+	"slices"
+
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner/experiment/config"
-	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/experiment/setup"
 	"ringwave/phy"
 	"ringwave/phy/channel"
@@ -28,24 +30,56 @@ func checkBits(r *phy.Ring, ctx *xmkckks.Context) (int, error) {
 // Link is an uplink and what only its simulation knows.
 type Link interface {
 	phy.Uplink
-	// truth writes the scaled gains H_i of an attempt that succeeded, the last one
-	// made, to dst.
+	// Truth writes the scaled gains H_i of an attempt that succeeded, the last one made,
+	// to dst.
 	Truth(dst []float64, k, attempt uint32)
-	// overheadBits is what a device sends in a round besides its payload.
+	// OverheadBits returns what a device sends in a round besides its payload.
 	OverheadBits() int
-	// report tells how the link did in a round, nil if it has no frames.
-	Row() *runfolder.LinkRow
-	// clippedSamples is how many samples the receiver clipped in a round.
-	ClippedSamples() int64
-	// record begins to keep what is received in a run folder, if the configuration
-	// wants it; endRound says that a round is over.
-	Record(dir string) error
-	EndRound() error
-	// plots draws what a radio engineer wants to see of the last round into a
-	// folder, and gives the files.
-	Plot(dir string, rows []runfolder.Row) ([]string, error)
-	// close lets go of what the link holds.
+	// Close lets go of what the link holds.
 	Close() error
+}
+
+// Kind is what link.kind names.
+type Kind struct {
+	Name string
+	New  func(s Setting) (Link, error)
+}
+
+// Setting is what a link is made of.
+type Setting struct {
+	Config config.Config
+	// Seed is the root of every random stream, which are derived by name; devices and
+	// server share Secret, which patterns and check weights come from.
+	Seed, Secret keystream.Seed
+	Channel      *channel.Channel
+	Stats        *LinkStats // nil for all that the channel's simulation knows
+	Context      *xmkckks.Context
+	Design       xmkckks.Design
+}
+
+// kinds returns those that every program has.
+func kinds() []Kind {
+	return []Kind{
+		{setup.KindRing, newRing},
+		{setup.KindWaveform, func(s Setting) (Link, error) {
+			return NewWaveform(s.Config, s.Seed, s.Secret, s.Channel, s.Stats, s.Context)
+		}},
+	}
+}
+
+// New makes the link that the configuration names, of this package's kinds and more.
+// Systems that no waveform carries go over the ring.
+func New(s Setting, more ...Kind) (Link, error) {
+	name := s.Config.Link.Kind
+	if name == setup.KindWaveform && !s.Config.OverWaveform() {
+		name = setup.KindRing
+	}
+	for _, k := range slices.Concat(kinds(), more) {
+		if k.Name == name {
+			return k.New(s)
+		}
+	}
+	return nil, intake.UserError(fmt.Errorf("link.kind = %q: no such link is known here", name))
 }
 
 // Ring is the ring link over a simulated channel.
@@ -55,26 +89,18 @@ type Ring struct {
 	overhead int
 }
 
+// Truth implements Link.
 func (l *Ring) Truth(dst []float64, k, attempt uint32) {
 	l.gains.Scaled(dst, k, attempt, int(phy.TxC0))
 }
 
+// OverheadBits implements Link.
 func (l *Ring) OverheadBits() int { return l.overhead }
 
-func (l *Ring) Row() *runfolder.LinkRow { return nil }
-
-func (l *Ring) ClippedSamples() int64 { return 0 }
-
-func (l *Ring) Record(string) error { return nil }
-
-func (l *Ring) EndRound() error { return nil }
-
-func (l *Ring) Plot(string, []runfolder.Row) ([]string, error) {
-	return nil, nil
-}
-
+// Close implements Link.
 func (l *Ring) Close() error { return nil }
 
+// NewRing makes the ring link over given gains.
 func NewRing(root, secret keystream.Seed, gains phy.Gains, ctx *xmkckks.Context, design xmkckks.Design) (*Ring, error) {
 	ring, err := phy.NewRing(phy.RingConfig{
 		Modulus: ctx.Modulus(), Gains: gains, NoiseStd: design.Link.NoiseStd,
@@ -87,19 +113,18 @@ func NewRing(root, secret keystream.Seed, gains phy.Gains, ctx *xmkckks.Context,
 	return &Ring{ring, gains, bits}, intake.UserError(err)
 }
 
-// New makes the link that the configuration names, over a channel of which k is
-// known, or all if that is nil. Devices and server share the secret.
-func New(c config.Config, root, secret keystream.Seed, ch *channel.Channel, k *LinkStats, ctx *xmkckks.Context, design xmkckks.Design) (Link, error) {
-	if c.OverWaveform() {
-		return NewWaveform(c, root, secret, ch, k, ctx)
-	}
-	gains, err := setup.RingGains(c, root, ch)
+// newRing is the Kind's.
+func newRing(s Setting) (Link, error) {
+	gains, err := setup.RingGains(s.Config, s.Seed, s.Channel)
 	if err != nil {
 		return nil, err
 	}
-	l, err := NewRing(root, secret, gains, ctx, design)
-	if err == nil && c.System().Unchecked {
+	l, err := NewRing(s.Seed, s.Secret, gains, s.Context, s.Design)
+	if err != nil {
+		return nil, err
+	}
+	if s.Config.System().Unchecked {
 		l.overhead = 0 // what nobody checks is not sent
 	}
-	return l, err
+	return l, nil
 }

@@ -255,7 +255,7 @@ func (l *Waveform) Record(dir string) error {
 	return l.recorder.Start(dir)
 }
 
-// EndRound is called when a round is over.
+// EndRound says that a round is over.
 func (l *Waveform) EndRound() error {
 	if l.recorder == nil {
 		return nil
@@ -329,9 +329,11 @@ func (l *Waveform) Truth(dst []float64, _, _ uint32) {
 
 func (l *Waveform) OverheadBits() int { return l.bits }
 
-// ClippedSamples is called after report.
+// ClippedSamples returns how many samples the receiver clipped in the round. It is called
+// after Row.
 func (l *Waveform) ClippedSamples() int64 { return int64(l.clipped) }
 
+// Row returns how the link did in the round, for metrics.csv.
 func (l *Waveform) Row() *runfolder.LinkRow {
 	l.keep()
 	row := l.row
