@@ -38,7 +38,9 @@ type Calibration struct {
 	table   *os.File
 	blocks  []sounder.Block
 	bench   *soundedBench
-	radios  setup.Radios
+	// recording is what is measured in place of the bench; "" for none.
+	recording string
+	radios    setup.Radios
 	// patience is how long radios may stand still; 0 for the usual.
 	patience time.Duration
 }
@@ -73,7 +75,8 @@ func (l Lab) NewCalibration(c config.Config, recording string) (*Calibration, er
 	if err != nil || recording == "" {
 		return k, err
 	}
-	k.bench, err = recordedBench(c, k.root, recording)
+	k.recording = recording
+	_, err = soundingRecordings(recording)
 	return k, err
 }
 

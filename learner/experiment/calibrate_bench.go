@@ -97,6 +97,9 @@ func spread(c *config.Config, root keystream.Seed) error {
 
 // openBench opens the bench of the configuration.
 func (k *Calibration) openBench(ctx context.Context) (*soundedBench, error) {
+	if k.recording != "" {
+		return recordedBench(ctx, k.Config, k.root, k.recording)
+	}
 	cfg, err := setup.SoundingConfig(k.Config)
 	if err != nil {
 		return nil, err
@@ -258,7 +261,7 @@ func (b *soundedBench) explain(e *sounder.NotHeardError, k config.Calibration) e
 }
 
 // recordedBench opens the recordings of an earlier calibration.
-func recordedBench(c config.Config, root keystream.Seed, path string) (*soundedBench, error) {
+func recordedBench(ctx context.Context, c config.Config, root keystream.Seed, path string) (*soundedBench, error) {
 	cfg, err := setup.SoundingConfig(c)
 	if err != nil {
 		return nil, err
@@ -268,7 +271,7 @@ func recordedBench(c config.Config, root keystream.Seed, path string) (*soundedB
 		return nil, err
 	}
 	b := &soundedBench{cfg: cfg}
-	if err := b.play(metas, radio.Hertz(c.Link.SampleRateHz)); err != nil {
+	if err := b.play(ctx, metas, radio.Hertz(c.Link.SampleRateHz)); err != nil {
 		return nil, intake.UserError(errors.Join(err, b.close()))
 	}
 	b.want = setup.SimulatedBench(c, root)
@@ -308,12 +311,12 @@ type soundedBlock struct {
 }
 
 // play makes the receiver of recordings: of several sittings, one after the other.
-func (b *soundedBench) play(metas []string, want radio.Hertz) error {
+func (b *soundedBench) play(ctx context.Context, metas []string, want radio.Hertz) error {
 	if len(metas) != 1 {
 		return fmt.Errorf("there are %d recordings, of as many sittings: give one of them", len(metas))
 	}
 	u := radio.URI{Scheme: uplink.FileScheme, Name: strings.TrimPrefix(metas[0], uplink.FileScheme+":")}
-	d, err := sigmf.Opener{}.Open(context.Background(), u)
+	d, err := sigmf.Opener{}.Open(ctx, u)
 	if err != nil {
 		return err
 	}
@@ -339,11 +342,11 @@ func (b *soundedBench) play(metas []string, want radio.Hertz) error {
 			return fmt.Errorf("%s: block %d of %d is not annotated: the recording is of another calibration, or of a part of one", metas[0], n+1, b.cfg.Blocks)
 		}
 	}
-	rx, err := rec.OpenReceiver(context.Background())
+	rx, err := rec.OpenReceiver(ctx)
 	if err != nil {
 		return err
 	}
 	b.cfg.Receiver, b.cfg.Session = rx, blocks[0].session
 	b.cfg.BlockAt = func(n int) (radio.SampleIndex, int, error) { return blocks[n].at, blocks[n].session, nil }
-	return rx.Start(context.Background())
+	return rx.Start(ctx)
 }

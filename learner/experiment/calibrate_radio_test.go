@@ -218,11 +218,8 @@ func (b *airBench) calibrated(t testing.TB, dir string, more ...string) calibrat
 // ofRecording measures a recorded calibration.
 func ofRecording(t testing.TB, c config.Config, recorded, dir string) calibration.File {
 	t.Helper()
-	k, err := Lab{}.NewCalibration(c, "")
+	k, err := Lab{}.NewCalibration(c, recorded)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if k.bench, err = recordedBench(c, k.root, recorded); err != nil {
 		t.Fatal(err)
 	}
 	s := &sitting{Calibration: k}
