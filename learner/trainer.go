@@ -285,8 +285,11 @@ func (t *Trainer) Step(ctx context.Context) (Record, error) {
 	if err := t.scalars(&record); err != nil {
 		return Record{}, fmt.Errorf("round %d: %w", k, err)
 	}
-	out, err := t.aggregate(ctx, k)
+	out, err := t.task.Aggregator.Aggregate(ctx, k, t.delta)
 	if err != nil {
+		return Record{}, fmt.Errorf("round %d: aggregating: %w", k, err)
+	}
+	if err := t.accept(out); err != nil {
 		return Record{}, fmt.Errorf("round %d: %w", k, err)
 	}
 	out.Clipped += record.Clipped
@@ -335,24 +338,20 @@ func (t *Trainer) scalars(r *Record) error {
 	return nil
 }
 
-// aggregate carries t.delta to the server and M_k, one a direction, back.
-func (t *Trainer) aggregate(ctx context.Context, k int) (aggregate.Outcome, error) {
-	out, err := t.task.Aggregator.Aggregate(ctx, k, t.delta)
-	if err != nil {
-		return out, fmt.Errorf("aggregating: %w", err)
-	}
+// accept refuses M_k that are not one finite number a direction.
+func (t *Trainer) accept(out aggregate.Outcome) error {
 	if out.Skipped {
-		return out, nil
+		return nil
 	}
 	if len(out.M) != len(t.phi) {
-		return out, fmt.Errorf("aggregating: %d values of M for %d directions", len(out.M), len(t.phi))
+		return fmt.Errorf("aggregating: %d values of M for %d directions", len(out.M), len(t.phi))
 	}
 	for _, m := range out.M {
 		if !isFinite(m) {
-			return out, fmt.Errorf("the aggregated M is %v: %w", m, ErrDiverged)
+			return fmt.Errorf("the aggregated M is %v: %w", m, ErrDiverged)
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // overflowed gives x within the finite numbers, and what stands for one that is none.

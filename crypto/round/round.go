@@ -274,8 +274,13 @@ func (e *Engine) encrypt(ctx context.Context) (f Failure, err error) {
 	if err := e.each(e.prepare); err != nil {
 		return f, err
 	}
-	if f, err = e.aggregateKey(ctx); err != nil || f.Check != 0 {
-		return f, err
+	// Phase 1: b~ = sum H_i b_i + w_b (Eq. 9).
+	if s, due := e.keySlot(); due {
+		if f, err = e.transmit(ctx, s, e.sendKey); err != nil || f.Check != 0 {
+			return f, err
+		}
+		e.cfg.Context.SetKey(e.key, e.rx[slot.TxKey].Y)
+		e.hasKey, e.keyEpoch = true, e.cfg.Devices[0].Epoch()
 	}
 	// Phase 2: c~0 and c~1 (Eqs. 11 and 12).
 	if f, err = e.transmit(ctx, e.at(slot.TxC0), e.sendC0); err != nil || f.Check != 0 {
@@ -288,22 +293,15 @@ func (e *Engine) encrypt(ctx context.Context) (f Failure, err error) {
 	return f, nil
 }
 
-// aggregateKey goes through phase 1, b~ = sum H_i b_i + w_b (Eq. 9), unless there is a
-// b~ to use again. A new key epoch makes every b_i another.
-func (e *Engine) aggregateKey(ctx context.Context) (f Failure, err error) {
-	s, epoch := e.at(slot.TxKey), e.cfg.Devices[0].Epoch()
-	if e.cfg.KeyRound != 0 {
-		if e.hasKey && epoch == e.keyEpoch {
-			return f, nil
-		}
-		s.Round = e.cfg.KeyRound
+// keySlot returns the slot of phase 1, and whether it is due: not where there is a b~ to
+// use again. A new key epoch makes every b_i another.
+func (e *Engine) keySlot() (s slot.Slot, due bool) {
+	s = e.at(slot.TxKey)
+	if e.cfg.KeyRound == 0 {
+		return s, true
 	}
-	if f, err = e.transmit(ctx, s, e.sendKey); err != nil || f.Check != 0 {
-		return f, err
-	}
-	e.cfg.Context.SetKey(e.key, e.rx[slot.TxKey].Y)
-	e.hasKey, e.keyEpoch = true, epoch
-	return f, nil
+	s.Round = e.cfg.KeyRound
+	return s, !e.hasKey || e.cfg.Devices[0].Epoch() != e.keyEpoch
 }
 
 // finish goes through phases 3 and 4 with what send gives.
