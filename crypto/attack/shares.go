@@ -97,19 +97,29 @@ func someC1(w *workbench, seed keystream.Seed) zq.Vector {
 	return c1
 }
 
+// victim gives the workbench of a set, and the key of who is to answer.
+func victim(name string, seed keystream.Seed) (*workbench, []int8, error) {
+	p, err := set(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	w, err := newWorkbench(p, seed.Derive("public"))
+	if err != nil {
+		return nil, nil, err
+	}
+	s, _ := w.ownKey(seed.Derive("victim"))
+	return w, s, nil
+}
+
 // smallShareNoise: with sigma* = 3.2, 1,600 answers to one c~1 average e* away, and
 // s c~1 divided by c~1 is s. The control has one answer.
 func smallShareNoise(ctx context.Context, seed keystream.Seed) ([]Result, error) {
 	const times = 1600
-	p, err := set("paper-4096")
+	w, s, err := victim("paper-4096", seed)
 	if err != nil {
 		return nil, err
 	}
-	w, err := newWorkbench(p, seed.Derive("public"))
-	if err != nil {
-		return nil, err
-	}
-	s, _ := w.ownKey(seed.Derive("victim"))
+	p := w.params
 	c1 := someC1(w, seed)
 	a := newAnswers(w, s, c1, []int64{1}, seed)
 	estimate, e, err := a.asked(ctx, times)
@@ -161,15 +171,11 @@ func refusal(err, want error) (words string, refused bool, none error) {
 // s c~1 are exact. The control takes the one answer for s c~1.
 func manyAnswers(ctx context.Context, seed keystream.Seed) ([]Result, error) {
 	const times = 4097
-	p, err := set("ringwave-4096-100")
+	w, s, err := victim("ringwave-4096-100", seed)
 	if err != nil {
 		return nil, err
 	}
-	w, err := newWorkbench(p, seed.Derive("public"))
-	if err != nil {
-		return nil, err
-	}
-	s, _ := w.ownKey(seed.Derive("victim"))
+	p := w.params
 	// 3 x + 4 x' has sigma = 5 * 3.2 = 16.
 	a := newAnswers(w, s, someC1(w, seed), []int64{3, 4}, seed)
 	estimate, e, err := a.asked(ctx, times)

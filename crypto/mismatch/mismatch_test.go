@@ -95,6 +95,21 @@ func refusal(out round.Outcome) (f round.Failure) {
 	return f
 }
 
+// fresh runs a round with new keys.
+func (b *bench) fresh(t *testing.T, k uint32, delta [][]float64) round.Outcome {
+	t.Helper()
+	for _, d := range b.devices {
+		if err := d.NewEpoch(k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := b.engine.Run(t.Context(), k, delta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 // deltas draws Delta f of every device along every direction.
 func (b *bench) deltas() [][]float64 {
 	d := make([][]float64, len(b.devices))
@@ -171,16 +186,8 @@ func TestResidualOfRealGains(t *testing.T) {
 		r := Equalised(p, g)
 		var square float64
 		for k := range uint32(rounds) {
-			for _, d := range b.devices {
-				if err := d.NewEpoch(k + 1); err != nil {
-					t.Fatal(err)
-				}
-			}
 			delta := b.deltas()
-			out, err := b.engine.Run(t.Context(), k+1, delta)
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := b.fresh(t, k+1, delta)
 			if f := refusal(out); f.Check != round.LinearCheck || f.Transmission != slot.TxKey {
 				t.Fatalf("crypto/round would have said %v of round %d", f, k+1)
 			}

@@ -104,16 +104,8 @@ func TestPackedResidual(t *testing.T) {
 		b := packedBench(t, g, 4)
 		square := make([]float64, 4)
 		for k := range uint32(rounds) {
-			for _, d := range b.devices {
-				if err := d.NewEpoch(k + 1); err != nil {
-					t.Fatal(err)
-				}
-			}
 			delta := b.deltas()
-			out, err := b.engine.Run(t.Context(), k+1, delta)
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := b.fresh(t, k+1, delta)
 			for p, m := range out.M {
 				eps := m - ideal(g, delta, p)
 				square[p] += eps * eps / rounds

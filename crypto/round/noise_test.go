@@ -80,11 +80,10 @@ func (r *ratio) judge(t *testing.T, bound float64) {
 	}
 }
 
-// measure runs rounds and averages what eps gives of each, with new keys every
-// n.keyRounds rounds.
-func measure(t *testing.T, b *bench, n trials, eps func(out Outcome, h []float64, delta [][]float64) float64) {
+// rounds runs rounds with new keys every n.keyRounds of them, which last is called behind; in
+// each that is not skipped, look is called with the gains.
+func (b *bench) rounds(t *testing.T, n trials, look func(out Outcome, h []float64, delta [][]float64), last func()) {
 	t.Helper()
-	var r ratio
 	k := uint32(0)
 	for epoch := range uint32(n.rounds / n.keyRounds) {
 		if epoch > 0 {
@@ -94,7 +93,6 @@ func measure(t *testing.T, b *bench, n trials, eps func(out Outcome, h []float64
 				}
 			}
 		}
-		sum := 0.0
 		for done := 0; done < n.keyRounds; k++ {
 			delta := b.deltas()
 			out, err := b.engine.Run(t.Context(), k, delta)
@@ -108,11 +106,25 @@ func measure(t *testing.T, b *bench, n trials, eps func(out Outcome, h []float64
 				}
 				continue
 			}
-			sum += eps(out, b.gains(k), delta)
+			look(out, b.gains(k), delta)
 			done++
 		}
-		r.add(sum / float64(n.keyRounds))
+		last()
 	}
+}
+
+// measure runs rounds and averages what eps gives of each, with new keys every
+// n.keyRounds rounds.
+func measure(t *testing.T, b *bench, n trials, eps func(out Outcome, h []float64, delta [][]float64) float64) {
+	t.Helper()
+	var r ratio
+	sum := 0.0
+	b.rounds(t, n, func(out Outcome, h []float64, delta [][]float64) {
+		sum += eps(out, h, delta)
+	}, func() {
+		r.add(sum / float64(n.keyRounds))
+		sum = 0
+	})
 	r.judge(t, n.bound)
 }
 

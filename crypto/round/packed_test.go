@@ -28,46 +28,25 @@ func mostMessages(t *testing.T, s setup) int {
 func packedRatios(t *testing.T, b *bench, n trials) (each []ratio, products ratio) {
 	t.Helper()
 	each = make([]ratio, b.ctx.Messages)
-	k := uint32(0)
-	for epoch := range uint32(n.rounds / n.keyRounds) {
-		if epoch > 0 {
-			for _, d := range b.devices {
-				if err := d.NewEpoch(epoch); err != nil {
-					t.Fatal(err)
-				}
+	squares, product := make([]float64, len(each)), 0.0
+	b.rounds(t, n, func(out Outcome, h []float64, delta [][]float64) {
+		before, std := 0.0, b.design.ConditionalStd(b.ctx, h)
+		for p, m := range out.M {
+			eps := (m - b.ideal(h, delta, p)) / std
+			squares[p] += eps * eps
+			if p > 0 {
+				product += eps * before / float64(len(out.M)-1)
 			}
+			before = eps
 		}
-		squares, product := make([]float64, len(each)), 0.0
-		for done := 0; done < n.keyRounds; k++ {
-			delta := b.deltas()
-			out, err := b.engine.Run(t.Context(), k, delta)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if out.Skipped {
-				// All gains rounded to 0: there is no round to measure.
-				if out.Failures[0].Check != NoSignal {
-					t.Fatalf("round %d: %v", k, out.Failures)
-				}
-				continue
-			}
-			h, before := b.gains(k), 0.0
-			std := b.design.ConditionalStd(b.ctx, h)
-			for p, m := range out.M {
-				eps := (m - b.ideal(h, delta, p)) / std
-				squares[p] += eps * eps
-				if p > 0 {
-					product += eps * before / float64(len(out.M)-1)
-				}
-				before = eps
-			}
-			done++
-		}
+	}, func() {
 		for p := range each {
 			each[p].add(squares[p] / float64(n.keyRounds))
 		}
 		products.add(product / float64(n.keyRounds))
-	}
+		clear(squares)
+		product = 0
+	})
 	return each, products
 }
 

@@ -84,11 +84,21 @@ func (p *party) superpose(tx slot.Transmission, x []zq.Vector) zq.Vector {
 	return p.sum[tx]
 }
 
-// attempt goes through the phases 1 to 3.
+// attempt is attemptPacked for one message a device.
 func (p *party) attempt(t testing.TB, round, attempt uint32, delta []float64) {
 	t.Helper()
+	one := make([][]float64, len(delta))
+	for i := range delta {
+		one[i] = delta[i : i+1]
+	}
+	p.attemptPacked(t, round, attempt, one)
+}
+
+// attemptPacked goes through the phases 1 to 3, for delta[i][p], device by device.
+func (p *party) attemptPacked(t testing.TB, round, attempt uint32, delta [][]float64) {
+	t.Helper()
 	n := len(p.devices)
-	b, c0, c1, share := make([]zq.Vector, n), make([]zq.Vector, n), make([]zq.Vector, n), make([]zq.Vector, n)
+	b, c0, c1, share := vectors(n), vectors(n), vectors(n), vectors(n)
 	for i, d := range p.devices {
 		b[i] = d.PublicKey()
 	}
@@ -97,7 +107,7 @@ func (p *party) attempt(t testing.TB, round, attempt uint32, delta []float64) {
 		if err := d.Prepare(round, attempt); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.Encrypt(p.key, []float64{delta[i]}); err != nil {
+		if _, err := d.Encrypt(p.key, delta[i]); err != nil {
 			t.Fatal(err)
 		}
 		c0[i], c1[i] = d.Ciphertext()

@@ -25,33 +25,6 @@ func packedContext(t testing.TB, p Params, form Form, messages, witnesses int) *
 	return c
 }
 
-// attemptPacked is party.attempt for delta[i][p], device by device.
-func (p *party) attemptPacked(t *testing.T, round, attempt uint32, delta [][]float64) {
-	t.Helper()
-	n := len(p.devices)
-	b, c0, c1, share := vectors(n), vectors(n), vectors(n), vectors(n)
-	for i, d := range p.devices {
-		b[i] = d.PublicKey()
-	}
-	p.ctx.SetKey(p.key, p.superpose(slot.TxKey, b))
-	for i, d := range p.devices {
-		allowed(t, d.Prepare(round, attempt))
-		if _, err := d.Encrypt(p.key, delta[i]); err != nil {
-			t.Fatal(err)
-		}
-		c0[i], c1[i] = d.Ciphertext()
-	}
-	p.superpose(slot.TxC0, c0)
-	p.ctx.SetC1(p.c1, p.superpose(slot.TxC1, c1))
-	for i, d := range p.devices {
-		var err error
-		if share[i], err = d.Share(p.c1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p.superpose(slot.TxShare, share)
-}
-
 // packedDeltas draws messages in (-1, 1), device by device.
 func packedDeltas(rnd *rand.Rand, devices, messages int) [][]float64 {
 	delta := make([][]float64, devices)

@@ -214,7 +214,7 @@ func TestGuard(t *testing.T) {
 func neverOn(t *testing.T, board *virtual.HackRF, what string) {
 	t.Helper()
 	for _, q := range board.Transcript() {
-		if q.Setup.Request == 1 && q.Setup.Value == 2 {
+		if isMode(q.Setup, 2) {
 			t.Errorf("%s: the board was switched to transmit", what)
 		}
 	}
@@ -235,7 +235,12 @@ func TestGuardLostWhileStarting(t *testing.T) {
 	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
 	var stood atomic.Bool
-	r.opener = hackrf.NewOpener(context.Background(), standing{r.host, &stood}, anything(t), radiotest.StandingGuard{Stood: &stood})
+	r.opener = hackrf.NewOpener(context.Background(), meddled{r.host, func(s usb.Setup) error {
+		if isMode(s, 2) { // a program stands still when its board is to transmit
+			stood.Store(true)
+		}
+		return nil
+	}}, anything(t), radiotest.StandingGuard{Stood: &stood})
 	tx := transmitter(t, r.open(0, "rate_hz=2e6"))
 	if err := tx.Start(limited(t)); !errors.Is(err, radio.ErrGuard) {
 		t.Error(err)
@@ -246,28 +251,31 @@ func TestGuardLostWhileStarting(t *testing.T) {
 	ok(t, tx.Close())
 }
 
-// standing is a host on which a program stands still when a board is to transmit.
-type standing struct {
+// meddled is a host whose boards' requests are seen first, and fail where that fails.
+type meddled struct {
 	usb.Host
-	stood *atomic.Bool
+	see func(usb.Setup) error
 }
 
-func (s standing) Open(ctx context.Context, at usb.Address) (usb.Transport, error) {
-	t, err := s.Host.Open(ctx, at)
-	return standingBoard{t, s.stood}, err
+func (m meddled) Open(ctx context.Context, at usb.Address) (usb.Transport, error) {
+	t, err := m.Host.Open(ctx, at)
+	return meddledBoard{t, m.see}, err
 }
 
-type standingBoard struct {
+type meddledBoard struct {
 	usb.Transport
-	stood *atomic.Bool
+	see func(usb.Setup) error
 }
 
-func (b standingBoard) Control(s usb.Setup, data []byte, timeout time.Duration) (int, error) {
-	if s.Request == 1 && s.Value == 2 {
-		b.stood.Store(true)
+func (b meddledBoard) Control(s usb.Setup, data []byte, timeout time.Duration) (int, error) {
+	if err := b.see(s); err != nil {
+		return 0, err
 	}
 	return b.Transport.Control(s, data, timeout)
 }
+
+// isMode tells whether a request sets a mode of the board.
+func isMode(s usb.Setup, mode uint16) bool { return s.Request == 1 && s.Value == mode }
 
 // A guard's way to a board works beside the program that has it open, in each of a
 // transmission's states, and touches nothing but the carrier and the amplifier.
@@ -367,35 +375,17 @@ func TestUnderrunLimitWhileWriting(t *testing.T) {
 	ok(t, tx.Close())
 }
 
-// stubborn is a host whose boards refuse to be switched off while on is set.
-type stubborn struct {
-	usb.Host
-	on *atomic.Bool
-}
-
-func (s stubborn) Open(ctx context.Context, at usb.Address) (usb.Transport, error) {
-	t, err := s.Host.Open(ctx, at)
-	return stubbornBoard{t, s.on}, err
-}
-
-type stubbornBoard struct {
-	usb.Transport
-	on *atomic.Bool
-}
-
-func (b stubbornBoard) Control(s usb.Setup, data []byte, timeout time.Duration) (int, error) {
-	if s.Request == 1 && s.Value == 0 && b.on.Load() {
-		return 0, usb.ErrStall
-	}
-	return b.Transport.Control(s, data, timeout)
-}
-
 // A board that cannot be switched off is named so: somebody must pull its plug.
 func TestCarrierStays(t *testing.T) {
 	radiotest.Leaks(t)
 	r := newRig(t, rigConfig{boards: 1, clock: loopback.WallClock()})
 	var on atomic.Bool
-	r.opener = hackrf.NewOpener(context.Background(), stubborn{r.host, &on}, anything(t), r.guard)
+	r.opener = hackrf.NewOpener(context.Background(), meddled{r.host, func(s usb.Setup) error {
+		if isMode(s, 0) && on.Load() { // the board refuses to be switched off
+			return usb.ErrStall
+		}
+		return nil
+	}}, anything(t), r.guard)
 	d := r.open(0, "rate_hz=2e6"+brief)
 	tx := transmitter(t, d)
 	start(t, tx)

@@ -107,21 +107,9 @@ func TestKernel(t *testing.T) {
 	front = throughKernel
 	t.Cleanup(func() { front = inProcess })
 	warmUp(t)
-	for _, c := range []struct {
-		name string
-		test func(*testing.T)
-	}{
-		{"Lockstep", TestLockstep}, {"CloseFlushes", TestCloseFlushes}, {"Fill", TestFill},
-		{"BoardLosesReceived", TestBoardLosesReceived}, {"BoardLosesSent", TestBoardLosesSent},
-		{"HostDrops", TestHostDrops}, {"Retune", TestRetune}, {"Trigger", TestTrigger}, {"TriggerNever", TestTriggerNever},
-		{"ClockLost", TestClockLost}, {"StreamsInTurn", TestStreamsInTurn}, {"ShortReads", TestShortReads},
-		{"Settings", TestSettings}, {"Permit", TestPermit}, {"OldFirmware", TestOldFirmware},
-		{"OpenFaults", TestOpenFaults}, {"PipeFaults", TestPipeFaults}, {"SessionEnds", TestSessionEnds},
-		{"UnderrunLimit", TestUnderrunLimit}, {"UnderrunLimitWhileWriting", TestUnderrunLimitWhileWriting},
-		{"CarrierStays", TestCarrierStays}, {"Switch", TestSwitch}, {"PluggedIn", testPluggedIn}, {"RandomFaults", testSlowFaults},
-	} {
-		t.Run(c.name, c.test)
-	}
+	alike(t)
+	t.Run("PluggedIn", testPluggedIn)
+	t.Run("RandomFaults", testSlowFaults)
 }
 
 // warmUp plugs in a first board: from then on the runtime keeps two file handles for

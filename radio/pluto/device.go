@@ -427,9 +427,14 @@ func (d *Device) SetFrequency(ctx context.Context, dir radio.Direction, f radio.
 			return 0, err
 		}
 	}
+	return d.setHertz(ctx, dir, d.board.local[dir], "frequency", f, &d.now[dir].frequency)
+}
+
+// setHertz sets what turns the phase of a direction, and notes what the board took.
+func (d *Device) setHertz(ctx context.Context, dir radio.Direction, of channel, name string, f radio.Hertz, now *radio.Hertz) (radio.Hertz, error) {
 	var got float64
-	err = d.disturb(dir, func() error {
-		got, err = d.set(ctx, d.board.local[dir], "frequency", whole(f))
+	err := d.disturb(dir, func() (err error) {
+		got, err = d.set(ctx, of, name, whole(f))
 		return err
 	})
 	if err != nil {
@@ -437,8 +442,8 @@ func (d *Device) SetFrequency(ctx context.Context, dir radio.Direction, f radio.
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.now[dir].frequency = radio.Hertz(got)
-	return radio.Hertz(got), nil
+	*now = radio.Hertz(got)
+	return *now, nil
 }
 
 // whole writes a number of hertz.
@@ -546,18 +551,7 @@ func (d *Device) SetFilter(ctx context.Context, dir radio.Direction, bandwidth r
 func (d *Device) setFilter(ctx context.Context, dir radio.Direction, bandwidth radio.Hertz) (radio.Hertz, error) {
 	span := d.limits[dir].bandwidth
 	bandwidth = max(span.Min, min(span.Max, bandwidth))
-	var got float64
-	err := d.disturb(dir, func() (err error) {
-		got, err = d.set(ctx, d.board.path[dir], "rf_bandwidth", whole(bandwidth))
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.now[dir].bandwidth = radio.Hertz(got)
-	return radio.Hertz(got), nil
+	return d.setHertz(ctx, dir, d.board.path[dir], "rf_bandwidth", bandwidth, &d.now[dir].bandwidth)
 }
 
 // GainStages gives hardwaregain, an amplification to receive and an attenuation to

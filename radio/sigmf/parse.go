@@ -176,16 +176,8 @@ func (o object) conforming() error {
 // extensions checks the declarations. Each has name, version and optional, and
 // nothing else (SigMF 1.2.5 section "Global Object", core:extensions).
 func (o object) extensions() error {
-	list, err := o.list("core:extensions", false)
-	if err != nil {
-		return err
-	}
 	ours := false
-	for k := range list.raws {
-		e, err := list.at(k)
-		if err != nil {
-			return err
-		}
+	err := o.each("core:extensions", false, func(_ int, e object) error {
 		name, err := e.text("name", true)
 		if err != nil {
 			return err
@@ -204,15 +196,16 @@ func (o object) extensions() error {
 		if !optional && name != ExtensionName {
 			return e.wrong("name", name, "%s, or any that is optional", ExtensionName)
 		}
-	}
-	if !ours {
+		return nil
+	})
+	if err == nil && !ours {
 		for _, key := range []string{"scale", "clip_level", "modulus", "primes", "frame_format", "samples", "clipped"} {
 			if _, ok := o.fields[ExtensionName+":"+key]; ok {
 				return o.wrong(ExtensionName+":"+key, "there", "none where the extension %s is not declared", ExtensionName)
 			}
 		}
 	}
-	return nil
+	return err
 }
 
 func (m *Metadata) parseTexts(g object) error {
@@ -281,15 +274,7 @@ func (m *Metadata) parseNumbers(g object) error {
 }
 
 func (m *Metadata) parseCaptures(top object) error {
-	list, err := top.list("captures", true)
-	if err != nil {
-		return err
-	}
-	for k := range list.raws {
-		o, err := list.at(k)
-		if err != nil {
-			return err
-		}
+	err := top.each("captures", true, func(k int, o object) error {
 		c, err := parseCapture(o)
 		if err != nil {
 			return err
@@ -303,11 +288,12 @@ func (m *Metadata) parseCaptures(top object) error {
 			return o.wrong("core:sample_start", c.Start, "0 in the first capture")
 		}
 		m.Captures = append(m.Captures, c)
-	}
-	if len(m.Captures) == 0 {
+		return nil
+	})
+	if err == nil && len(m.Captures) == 0 {
 		m.Captures = []Capture{{}}
 	}
-	return nil
+	return err
 }
 
 // follows checks c, which o describes, against the capture before it.
@@ -374,15 +360,7 @@ func parseCapture(o object) (c Capture, err error) {
 }
 
 func (m *Metadata) parseAnnotations(top object) error {
-	list, err := top.list("annotations", true)
-	if err != nil {
-		return err
-	}
-	for k := range list.raws {
-		o, err := list.at(k)
-		if err != nil {
-			return err
-		}
+	return top.each("annotations", true, func(k int, o object) error {
 		a, err := parseAnnotation(o)
 		if err != nil {
 			return err
@@ -391,8 +369,8 @@ func (m *Metadata) parseAnnotations(top object) error {
 			return o.wrong("core:sample_start", a.Start, "%d or more, that of the annotation before", m.Annotations[k-1].Start)
 		}
 		m.Annotations = append(m.Annotations, a)
-	}
-	return nil
+		return nil
+	})
 }
 
 func parseAnnotation(o object) (a DatasetAnnotation, err error) {
@@ -576,6 +554,24 @@ func (o object) list(key string, required bool) (objects, error) {
 	}
 	o.fields[key] = nil // a copy of all of them
 	return l, nil
+}
+
+// each calls do with each element of a list, until that fails.
+func (o object) each(key string, required bool, do func(k int, element object) error) error {
+	list, err := o.list(key, required)
+	if err != nil {
+		return err
+	}
+	for k := range list.raws {
+		element, err := list.at(k)
+		if err != nil {
+			return err
+		}
+		if err := do(k, element); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l objects) at(k int) (object, error) {

@@ -106,23 +106,15 @@ func openAt(c *gousb.Context, at Address) (*gousb.Device, error) {
 
 // Open opens the board at an address.
 func (libusb) Open(ctx context.Context, at Address) (Transport, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	c, err := start()
+	b, err := reach(ctx, at, func(b *board) error { return b.open(at) })
 	if err != nil {
 		return nil, err
 	}
-	t := &board{context: c}
-	if err := t.open(at); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the board at %v: %w", at, err), t.Close())
-	}
-	return t, nil
+	return b, nil
 }
 
-// OpenBeside opens the board at an address without its interface. Linux lets any program
-// that may open a board make control requests to it as a whole.
-func (libusb) OpenBeside(ctx context.Context, at Address, want func(Identity) bool) (Controller, error) {
+// reach makes a board by a way of opening it, of which nothing is left where it fails.
+func reach(ctx context.Context, at Address, open func(*board) error) (*board, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -131,11 +123,23 @@ func (libusb) OpenBeside(ctx context.Context, at Address, want func(Identity) bo
 		return nil, err
 	}
 	b := &board{context: c}
-	if b.device, err = openAt(c, at); err == nil && !want(identity(b.device.Desc)) {
-		err = ErrUnplugged
-	}
-	if err != nil {
+	if err := open(b); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the board at %v: %w", at, err), b.Close())
+	}
+	return b, nil
+}
+
+// OpenBeside opens the board at an address without its interface. Linux lets any program
+// that may open a board make control requests to it as a whole.
+func (libusb) OpenBeside(ctx context.Context, at Address, want func(Identity) bool) (Controller, error) {
+	b, err := reach(ctx, at, func(b *board) (err error) {
+		if b.device, err = openAt(b.context, at); err == nil && !want(identity(b.device.Desc)) {
+			err = ErrUnplugged
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return b, nil
 }
