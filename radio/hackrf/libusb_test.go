@@ -5,10 +5,8 @@ package hackrf_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"os"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,21 +20,7 @@ import (
 	"ringwave/radio/virtual/usbfs"
 )
 
-// TestMain starts the tests again under umockdev's preload library, which must be
-// there before libusb is. Without it, those that need it say so.
-func TestMain(m *testing.M) {
-	const again = "RINGWAVE_TEST_PRELOADED"
-	preload, err := usbfs.Preload()
-	if err == nil && os.Getenv(again) == "" {
-		program, err := os.Executable()
-		if err == nil {
-			err = syscall.Exec(program, os.Args, append(os.Environ(), again+"=1", "LD_PRELOAD="+preload))
-		}
-		fmt.Fprintln(os.Stderr, "starting the tests again under the preload library:", err)
-		os.Exit(2)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { radiotest.Main(m) }
 
 // throughLibusb plugs boards into an emulated bus that the machine's libusb, in
 // this process, takes for its own.

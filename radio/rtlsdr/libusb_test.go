@@ -3,26 +3,14 @@
 package rtlsdr_test
 
 import (
-	"errors"
-	"fmt"
-	"os"
 	"testing"
 
 	"ringwave/radio/radiotest"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
-	"ringwave/radio/virtual/usbfs"
 )
 
-// TestMain starts the tests again under umockdev's preload library, which must be
-// there before libusb is.
-func TestMain(m *testing.M) {
-	if err := usbfs.Enter(); err != nil && !errors.Is(err, usbfs.ErrNoPreload) {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { radiotest.Main(m) }
 
 // throughLibusb plugs boards into an emulated bus that the machine's libusb, in
 // this process, takes for its own.

@@ -6,24 +6,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"ringwave/radio/radiotest"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
-	"ringwave/radio/virtual/usbfs"
 )
 
-func TestMain(m *testing.M) {
-	if err := usbfs.Enter(); err != nil && !errors.Is(err, usbfs.ErrNoPreload) {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { radiotest.Main(m) }
 
 // TestLibusb: boards, libusb and this test in one process: what one board sends,
 // another receives.
