@@ -275,38 +275,57 @@ func TestStoodStillWhileStarting(t *testing.T) {
 	ok(t, d.Close())
 }
 
+// countdown does something at one of the commands that a board hears once it is armed.
+type countdown struct {
+	do func()
+
+	mu   sync.Mutex
+	left int // commands until then
+}
+
+// hear counts what a board that is served with c hears.
+func (d *countdown) hear(c *iiod.Config) {
+	log := c.Log
+	c.Log = func(connection int, line string) {
+		log(connection, line)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.left--; d.left == 0 {
+			d.do()
+		}
+	}
+}
+
+// arm counts so many commands from now on.
+func (d *countdown) arm(commands int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.left = commands
+}
+
+// over tells whether it has come to that.
+func (d *countdown) over() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.left <= 0
+}
+
 // A guard that is lost while the carrier is being switched on, at each command: it is off
 // afterwards.
 func TestGuardLostWhileStarting(t *testing.T) {
 	for k := range 30 {
 		g := virtual.NewGuard()
-		left := -1 // commands until the loss; counted once the transmitter is open
-		var mu sync.Mutex
-		b := newBench(t, loopback.Config{}, func(c *iiod.Config) {
-			log := c.Log
-			c.Log = func(connection int, line string) {
-				log(connection, line)
-				mu.Lock()
-				defer mu.Unlock()
-				if left--; left == 0 {
-					g.Lose("stopped here")
-				}
-			}
-		})
+		c := &countdown{do: func() { g.Lose("stopped here") }}
+		b := newBench(t, loopback.Config{}, c.hear)
 		u, err := radio.ParseURI("pluto:" + b.address + "?" + ideal + "&block=256")
 		ok(t, err)
 		d, err := pluto.NewOpener(t.Context(), everything(t), g).Open(t.Context(), u)
 		ok(t, err)
 		tx, err := d.(radio.TransmitOpener).OpenTransmitter(t.Context())
 		ok(t, err)
-		mu.Lock()
-		left = k + 1
-		mu.Unlock()
+		c.arm(k + 1)
 		_ = tx.Start(t.Context()) // it may fail or not
-		mu.Lock()
-		lost := left <= 0
-		mu.Unlock()
-		if lost {
+		if c.over() {
 			_, err = tx.Write(t.Context(), make([]complex64, 8), radio.TxMeta{})
 			for err == nil {
 				_, err = tx.Write(t.Context(), make([]complex64, 8), radio.TxMeta{})
@@ -342,25 +361,12 @@ func TestSessionEndsBeforeClose(t *testing.T) {
 func TestSessionEndsWhileStarting(t *testing.T) {
 	for k := range 60 {
 		session, end := context.WithCancel(t.Context())
-		left := -1 // commands until the end; counted once the transmitter is open
-		var mu sync.Mutex
-		b := newBench(t, loopback.Config{}, func(c *iiod.Config) {
-			log := c.Log
-			c.Log = func(connection int, line string) {
-				log(connection, line)
-				mu.Lock()
-				defer mu.Unlock()
-				if left--; left == 0 {
-					end()
-				}
-			}
-		})
+		c := &countdown{do: end}
+		b := newBench(t, loopback.Config{}, c.hear)
 		d := open(t, session, everything(t), b.address, ideal+"&block=256")
 		tx, err := d.OpenTransmitter(t.Context())
 		ok(t, err)
-		mu.Lock()
-		left = 1 + k%30
-		mu.Unlock()
+		c.arm(1 + k%30)
 		if err := tx.Start(t.Context()); err != nil && !errors.Is(err, pluto.ErrSessionOver) {
 			t.Errorf("after %d commands: %v", 1+k%30, err)
 		}
