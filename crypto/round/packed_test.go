@@ -123,19 +123,8 @@ func TestPackedFormsAgree(t *testing.T) {
 		c := noiseCase{"lean-2048", 3, 2}
 		s := c.setup(t, c.evenNoise(t))
 		s.messages = messages
-		whole := newBench(t, s)
-		s.form = xmkckks.Short
-		short := newBench(t, s)
-		for k := range uint32(20) {
-			delta := whole.deltas()
-			a, err := whole.engine.Run(t.Context(), k, delta)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := short.engine.Run(t.Context(), k, delta)
-			if err != nil {
-				t.Fatal(err)
-			}
+		for k, forms := range inBothForms(t, s, 20) {
+			a, b := forms[0], forms[1]
 			if a.Skipped || len(a.M) != messages || !slices.Equal(a.M, b.M) {
 				t.Errorf("P = %d, round %d: M = %v in the whole form, %v in the short one", messages, k, a.M, b.M)
 			}
