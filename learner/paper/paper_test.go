@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
@@ -70,17 +69,7 @@ func (c *countdown) Err() error {
 func TestReproduceGoesOn(t *testing.T) {
 	data := experimenttest.FewImages(t)
 	sitting := func(ctx context.Context, dir string) error {
-		for _, sub := range []string{"cache", "plots"} {
-			if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}
-		r := &Reproduction{opt: Options{Out: dir, Data: data, Seeds: 1, CIFARSeeds: 1, Rounds: 3}, dir: dir, stderr: io.Discard, began: time.Now()}
-		todo, err := Chosen([]string{"cifar"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = r.write(ctx, todo)
+		_, err := Reproduce(ctx, Options{Out: dir, Data: data, Seeds: 1, CIFARSeeds: 1, Rounds: 3, Only: []string{"cifar"}}, io.Discard)
 		return err
 	}
 	whole, parts := t.TempDir(), t.TempDir()

@@ -30,12 +30,12 @@ func FewImages(t *testing.T) string {
 	return dir
 }
 
-// WantAll wants each of some pieces in a text.
+// WantAll wants each of some pieces in a text, of which a failure shows the beginning.
 func WantAll(t *testing.T, text string, pieces ...string) {
 	t.Helper()
 	for _, p := range pieces {
 		if !strings.Contains(text, p) {
-			t.Errorf("no %q in\n%s", p, text)
+			t.Errorf("no %q in\n%.10000s", p, text)
 		}
 	}
 }
