@@ -70,10 +70,10 @@ func (c cellResult) accuracyAfter(round int) float64 {
 // rounds gives the number of rounds run.
 func (c cellResult) rounds() int { return len(c.Loss) }
 
-// Job is one run of a chapter: a configuration and, where that is not 0, the test
+// job is one run of a chapter: a configuration and, where that is not 0, the test
 // accuracy at which it may end.
-type Job struct {
-	Cfg  config.Config
+type job struct {
+	cfg  config.Config
 	goal float64
 	// validate says that accuracies are those on samples held out of the training set,
 	// and that the test set is not used.
@@ -82,18 +82,18 @@ type Job struct {
 }
 
 // cell runs a job, or gives what an earlier run of it gave.
-func (r *Reproduction) cell(ctx context.Context, j Job) (out cellResult, err error) {
-	j.Cfg = r.shortened(j.Cfg)
-	data, err := r.DataOf(j.Cfg)
+func (r *reproduction) cell(ctx context.Context, j job) (out cellResult, err error) {
+	j.cfg = r.shortened(j.cfg)
+	data, err := r.dataOf(j.cfg)
 	if err != nil {
 		return out, err
 	}
-	key, err := j.Key(data)
+	key, err := j.key(data)
 	if err != nil {
 		return out, err
 	}
 	path := filepath.Join(r.dir, "cache", key+".json")
-	kept, err := intake.ReadFile(path, mostKept(j.Cfg.Optimizer.Rounds))
+	kept, err := intake.ReadFile(path, mostKept(j.cfg.Optimizer.Rounds))
 	if err == nil && json.Unmarshal(kept, &out) == nil && len(out.Evaluated) == len(out.Accuracies) {
 		r.progress.finished(j, nil, true)
 		return out, nil
@@ -118,7 +118,7 @@ func (r *Reproduction) cell(ctx context.Context, j Job) (out cellResult, err err
 }
 
 // shortened is a configuration for a look at the whole, if that is all that is wanted.
-func (r *Reproduction) shortened(c config.Config) config.Config {
+func (r *reproduction) shortened(c config.Config) config.Config {
 	if most := r.opt.Rounds; most > 0 {
 		c.Optimizer.Rounds = min(c.Optimizer.Rounds, most)
 		c.Task.StrokesTrain, c.Task.StrokesTest = 800, 200
@@ -126,18 +126,18 @@ func (r *Reproduction) shortened(c config.Config) config.Config {
 	return c
 }
 
-// DataInUse says what a configuration's data are on this machine: the set, which may be
+// dataInUse says what a configuration's data are on this machine: the set, which may be
 // the fallback, and the checksums of its files.
-type DataInUse struct {
-	Name     string
-	Fallback bool
+type dataInUse struct {
+	name     string
+	fallback bool
 	warning  string // the files are not the published ones
 	tests    int    // images of the test set
-	Sums     string
+	sums     string
 }
 
-// DataOf looks a configuration's data up, once a sitting.
-func (r *Reproduction) DataOf(c config.Config) (DataInUse, error) {
+// dataOf looks a configuration's data up, once a sitting.
+func (r *reproduction) dataOf(c config.Config) (dataInUse, error) {
 	r.dataLock.Lock()
 	defer r.dataLock.Unlock()
 	if d, ok := r.data[c.Task.Dataset]; ok {
@@ -145,27 +145,27 @@ func (r *Reproduction) DataOf(c config.Config) (DataInUse, error) {
 	}
 	t, err := r.lab().LoadTask(c, r.seedOf("task"), nil)
 	if err != nil {
-		return DataInUse{}, err
+		return dataInUse{}, err
 	}
-	d := DataInUse{Name: t.Name, Fallback: t.FallbackUsed, warning: t.Unpublished(), tests: t.Test.Len()}
+	d := dataInUse{name: t.Name, fallback: t.FallbackUsed, warning: t.Unpublished(), tests: t.Test.Len()}
 	for _, f := range t.Files {
-		d.Sums += f.SHA256
+		d.sums += f.SHA256
 	}
 	if r.data == nil {
-		r.data = map[string]DataInUse{}
+		r.data = map[string]dataInUse{}
 	}
 	r.data[c.Task.Dataset] = d
 	return d, nil
 }
 
-// Key names what a job is computed from.
-func (j Job) Key(data DataInUse) (string, error) {
-	j.Cfg.Experiment.Name = "" // it changes nothing
-	encoded, err := j.Cfg.Encode()
+// key names what a job is computed from.
+func (j job) key(data dataInUse) (string, error) {
+	j.cfg.Experiment.Name = "" // it changes nothing
+	encoded, err := j.cfg.Encode()
 	if err != nil {
 		return "", err
 	}
-	encoded = fmt.Appendf(encoded, "\nversion %d\ndata %s %s", cellVersion, data.Name, data.Sums)
+	encoded = fmt.Appendf(encoded, "\nversion %d\ndata %s %s", cellVersion, data.name, data.sums)
 	if j.goal > 0 {
 		encoded = fmt.Appendf(encoded, "\nuntil accuracy %v", j.goal)
 	}
@@ -234,9 +234,9 @@ func (t *tally) add(record learner.Record) {
 
 // runCell trains without a folder. What it has when it is interrupted, and after every
 // so many seconds, is kept in the file named part, from which it goes on.
-func (r *Reproduction) runCell(ctx context.Context, j Job, part string) (out cellResult, err error) {
+func (r *reproduction) runCell(ctx context.Context, j job, part string) (out cellResult, err error) {
 	began := time.Now()
-	s, err := r.lab().New(j.Cfg)
+	s, err := r.lab().New(j.cfg)
 	if err != nil {
 		return out, err
 	}
@@ -246,7 +246,7 @@ func (r *Reproduction) runCell(ctx context.Context, j Job, part string) (out cel
 			return out, err
 		}
 	}
-	t := loadTally(part, j.Cfg.Optimizer.Rounds)
+	t := loadTally(part, j.cfg.Optimizer.Rounds)
 	if err := s.StartInMemory(t.State); err != nil {
 		return out, err
 	}
@@ -320,7 +320,7 @@ func seedsText(n int) string {
 }
 
 // fewSeeds is how many seeds serve where the paper states no accuracy.
-func (r *Reproduction) fewSeeds() int {
+func (r *reproduction) fewSeeds() int {
 	if r.opt.Quick {
 		return 1
 	}
@@ -328,27 +328,27 @@ func (r *Reproduction) fewSeeds() int {
 }
 
 // ofSeeds gives a configuration's jobs, with seeds 1 to n.
-func ofSeeds(c config.Config, n int) []Job {
-	var jobs []Job
+func ofSeeds(c config.Config, n int) []job {
+	var jobs []job
 	for seed := 1; seed <= n; seed++ {
 		c.Experiment.Seed = int64(seed)
-		jobs = append(jobs, Job{Cfg: c})
+		jobs = append(jobs, job{cfg: c})
 	}
 	return jobs
 }
 
 // seeds runs a configuration with seeds 1 to n.
-func (r *Reproduction) seeds(ctx context.Context, what string, c config.Config, n int) ([]cellResult, error) {
+func (r *reproduction) seeds(ctx context.Context, what string, c config.Config, n int) ([]cellResult, error) {
 	return r.cells(ctx, jobsOf([]series{{what, c, n}}))
 }
 
 // cells runs jobs side by side. No job may be there twice. The results are in the jobs'
 // order.
-func (r *Reproduction) cells(ctx context.Context, jobs []Job) ([]cellResult, error) {
+func (r *reproduction) cells(ctx context.Context, jobs []job) ([]cellResult, error) {
 	out := make([]cellResult, len(jobs))
 	err := sideBySide(len(jobs), func(k int) (err error) {
 		if out[k], err = r.cell(ctx, jobs[k]); err != nil {
-			err = fmt.Errorf("%s, seed %d: %w", jobs[k].what, jobs[k].Cfg.Experiment.Seed, err)
+			err = fmt.Errorf("%s, seed %d: %w", jobs[k].what, jobs[k].cfg.Experiment.Seed, err)
 		}
 		return err
 	})
@@ -395,8 +395,8 @@ type series struct {
 }
 
 // jobsOf gives the runs of several series.
-func jobsOf(list []series) []Job {
-	var jobs []Job
+func jobsOf(list []series) []job {
+	var jobs []job
 	for _, s := range list {
 		for _, j := range ofSeeds(s.cfg, s.seeds) {
 			j.what = s.what
@@ -407,7 +407,7 @@ func jobsOf(list []series) []Job {
 }
 
 // all runs several series and gives the results of each.
-func (r *Reproduction) all(ctx context.Context, list []series) ([][]cellResult, error) {
+func (r *reproduction) all(ctx context.Context, list []series) ([][]cellResult, error) {
 	results, err := r.cells(ctx, jobsOf(list))
 	if err != nil {
 		return nil, err

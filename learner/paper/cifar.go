@@ -46,7 +46,7 @@ type cifarSetting struct {
 	sigma              float64
 	eta0, etaPower     float64
 	gamma0, gammaPower float64
-	batch, Rounds      int
+	batch, rounds      int
 	packed             int     // directions of a round
 	clip               float64 // of a device's scalar; 0 for none
 	set, form          string
@@ -54,9 +54,9 @@ type cifarSetting struct {
 	seeds int
 }
 
-// CifarStated are the paper's steps. The first is the paper's experiment, as far as it
+// cifarStated are the paper's steps. The first is the paper's experiment, as far as it
 // says.
-func CifarStated() []cifarSetting {
+func cifarStated() []cifarSetting {
 	var out []cifarSetting
 	for _, sigma := range []float64{10, 1} {
 		for _, loss := range []string{"mean", "sum"} {
@@ -67,7 +67,7 @@ func CifarStated() []cifarSetting {
 			out = append(out, cifarSetting{
 				name: "stated steps", loss: loss, sigma: sigma,
 				eta0: 0.005, etaPower: 0.5, gamma0: 0.01, gammaPower: 0.25,
-				batch: 128, Rounds: 7500, packed: 1, set: "paper-4096", form: "whole",
+				batch: 128, rounds: 7500, packed: 1, set: "paper-4096", form: "whole",
 				seeds: seeds,
 			})
 		}
@@ -80,26 +80,26 @@ func CifarStated() []cifarSetting {
 // paper's own estimate. Without fading it shows what those steps were meant to do, if
 // they were.
 func cifarDivided() cifarSetting {
-	s := CifarStated()[0]
+	s := cifarStated()[0]
 	s.name, s.sigma, s.seeds = "stated steps, divided by 2 gamma_k N", 0, 1
 	s.eta0 /= 2 * s.gamma0 * float64(paperCIFAR().Devices.Count)
 	s.etaPower -= s.gammaPower
 	return s
 }
 
-// CifarLearns are settings that learn, the first of them those of
+// cifarLearns are settings that learn, the first of them those of
 // hw-configs/cifar10-learns.toml: of what cifarTried has, those that searchCommand chooses
 // with one seed by images held out of the training set. Its report says of each whether
 // that is still so.
-func CifarLearns() []cifarSetting {
+func cifarLearns() []cifarSetting {
 	few := cifarSetting{
 		loss: "mean", etaPower: 0, gamma0: 0.01, gammaPower: 0, batch: 64, packed: 1,
 		set: "paper-4096", form: "short",
 	}
 	calm, wild, packed := few, few, few
-	calm.name, calm.sigma, calm.eta0, calm.Rounds = "constant steps", 1, 0.005, 4000
-	wild.name, wild.sigma, wild.eta0, wild.Rounds, wild.clip = "constant steps", 10, 0.0005, 7500, 0.1
-	packed.name, packed.sigma, packed.eta0, packed.Rounds, packed.clip = "16 packed directions", 10, 0.005, 1000, 0.1
+	calm.name, calm.sigma, calm.eta0, calm.rounds = "constant steps", 1, 0.005, 4000
+	wild.name, wild.sigma, wild.eta0, wild.rounds, wild.clip = "constant steps", 10, 0.0005, 7500, 0.1
+	packed.name, packed.sigma, packed.eta0, packed.rounds, packed.clip = "16 packed directions", 10, 0.005, 1000, 0.1
 	packed.packed, packed.batch = 16, 32
 	return []cifarSetting{calm, wild, packed}
 }
@@ -110,7 +110,7 @@ const cifarQuickRounds = 45
 
 // quickened is a setting cut for the quick form: each run costs about the same.
 func (s cifarSetting) quickened() cifarSetting {
-	s.Rounds = min(s.Rounds, max(15, cifarQuickRounds*128/(s.batch*s.packed)))
+	s.rounds = min(s.rounds, max(15, cifarQuickRounds*128/(s.batch*s.packed)))
 	return s
 }
 
@@ -120,19 +120,19 @@ func (s cifarSetting) evaluateEvery(quick bool) int {
 	if quick {
 		points = 15
 	}
-	return max(1, s.Rounds/points)
+	return max(1, s.rounds/points)
 }
 
 // controlRounds is after how many rounds an encrypted run may end that is there to be
 // compared with the unencrypted one: a multiple of evaluateEvery.
 func (s cifarSetting) controlRounds(quick bool) int {
 	every := s.evaluateEvery(quick)
-	return max(1, s.Rounds*2/15/every) * every
+	return max(1, s.rounds*2/15/every) * every
 }
 
-// Steps writes the laws.
-func (s cifarSetting) Steps() string {
-	text := fmt.Sprintf("eta = %v (1+k)^-%v, gamma = %v (1+k)^-%v, batch %d, K = %d", s.eta0, s.etaPower, s.gamma0, s.gammaPower, s.batch, s.Rounds)
+// steps writes the laws.
+func (s cifarSetting) steps() string {
+	text := fmt.Sprintf("eta = %v (1+k)^-%v, gamma = %v (1+k)^-%v, batch %d, K = %d", s.eta0, s.etaPower, s.gamma0, s.gammaPower, s.batch, s.rounds)
 	if s.packed > 1 {
 		text += fmt.Sprintf(", P = %d", s.packed)
 	}
@@ -144,7 +144,7 @@ func (s cifarSetting) Steps() string {
 
 // title names a setting in a table.
 func (s cifarSetting) title() string {
-	return fmt.Sprintf("%s, loss as batch %s: %s", s.name, s.loss, s.Steps())
+	return fmt.Sprintf("%s, loss as batch %s: %s", s.name, s.loss, s.steps())
 }
 
 // configure gives the setting's configuration, encrypted.
@@ -152,7 +152,7 @@ func (s cifarSetting) configure(quick bool) config.Config {
 	c := paperCIFAR()
 	c.Task.Loss, c.Channel.Std = s.loss, s.sigma
 	o := &c.Optimizer
-	o.Rounds, o.BatchSize, o.PackedDirections, o.EvaluateEvery = s.Rounds, s.batch, s.packed, s.evaluateEvery(quick)
+	o.Rounds, o.BatchSize, o.PackedDirections, o.EvaluateEvery = s.rounds, s.batch, s.packed, s.evaluateEvery(quick)
 	o.Eta0, o.EtaPower, o.Gamma0, o.GammaPower, o.Clip = s.eta0, s.etaPower, s.gamma0, s.gammaPower, s.clip
 	c.Encryption.ParameterSet, c.Encryption.Form = s.set, s.form
 	if s.loss == "sum" {
@@ -182,7 +182,7 @@ type cifarRun struct {
 	seeds int
 	// full is K where nothing was cut.
 	full int
-	data DataInUse
+	data dataInUse
 	// plain are the runs without encryption, sigma_n = 0; noisy those with sigma_n = 1,
 	// where there are any. Encrypted are the whole runs; control has encrypted first
 	// rounds, to be compared, where there are no whole ones.
@@ -192,13 +192,13 @@ type cifarRun struct {
 // runCIFAR runs all settings. At the stated steps the paper's own experiment is
 // encrypted throughout with the first seed; the others are encrypted for their first
 // rounds.
-func (r *Reproduction) runCIFAR(ctx context.Context) (stated, learns []cifarRun, divided cifarRun, err error) {
-	settings := slices.Concat(CifarStated(), CifarLearns(), []cifarSetting{cifarDivided()})
-	data, err := r.DataOf(paperCIFAR())
+func (r *reproduction) runCIFAR(ctx context.Context) (stated, learns []cifarRun, divided cifarRun, err error) {
+	settings := slices.Concat(cifarStated(), cifarLearns(), []cifarSetting{cifarDivided()})
+	data, err := r.dataOf(paperCIFAR())
 	if err != nil {
 		return nil, nil, divided, err
 	}
-	few, last := len(CifarStated()), len(settings)-1
+	few, last := len(cifarStated()), len(settings)-1
 	runs := make([]cifarRun, len(settings))
 	var list []series
 	var to []*[]cellResult
@@ -208,7 +208,7 @@ func (r *Reproduction) runCIFAR(ctx context.Context) (stated, learns []cifarRun,
 	}
 	for k, s := range settings {
 		run := &runs[k]
-		run.cifarSetting, run.full, run.seeds, run.data = s, s.Rounds, r.opt.CIFARSeeds, data
+		run.cifarSetting, run.full, run.seeds, run.data = s, s.rounds, r.opt.CIFARSeeds, data
 		if r.opt.Quick {
 			run.cifarSetting = s.quickened()
 		}
@@ -255,7 +255,7 @@ func (run cifarRun) accuracyText(results []cellResult) string {
 }
 
 // cifar makes Fig. 3 and the CIFAR-10 column of Table III.
-func (r *Reproduction) cifar(ctx context.Context) (report.Section, error) {
+func (r *reproduction) cifar(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "CIFAR-10 0 against 1, LeNet: Fig. 3 and Table III"}
 	missing, err := r.cifarAbsent()
 	if err != nil {
@@ -285,7 +285,7 @@ func (r *Reproduction) cifar(ctx context.Context) (report.Section, error) {
 }
 
 // cifarAbsent tells whether the data are not on the machine.
-func (r *Reproduction) cifarAbsent() (bool, error) {
+func (r *reproduction) cifarAbsent() (bool, error) {
 	roots, _ := experiment.DataRoots(r.opt.Data)
 	_, err := dataset.FindCIFAR10(roots)
 	var missing *dataset.MissingError
@@ -318,7 +318,7 @@ func cifarMissing(s report.Section) report.Section {
 func cifarLead(stated []cifarRun) string {
 	paper := stated[0]
 	spread := quartilesOf(accuracies(paper.plain))
-	steps := fmt.Sprintf("At the steps that the paper states (%s; sigma = 10, loss as batch mean)", CifarStated()[0].Steps())
+	steps := fmt.Sprintf("At the steps that the paper states (%s; sigma = 10, loss as batch mean)", cifarStated()[0].steps())
 	text := fmt.Sprintf("%s the test accuracy is %s, where the paper has %s; guessing gives 50 %%.", steps, accuracyText(paper.plain), percent(cifarPaperB))
 	switch {
 	case paper.cut(paper.plain):
@@ -412,11 +412,11 @@ func stepsTable(divided cifarRun) report.Table {
 	for _, e := range []struct {
 		name string
 		cfg  config.Config
-	}{{"MNIST, stated steps", PaperMNIST()}, {"CIFAR-10, stated steps", paperCIFAR()}} {
+	}{{"MNIST, stated steps", paperMNIST()}, {"CIFAR-10, stated steps", paperCIFAR()}} {
 		t.Rows = append(t.Rows, report.Row{Cells: append(stepsCells(e.name, e.cfg), "–", "–")})
 	}
 	c := divided.cifarSetting
-	c.Rounds = divided.full
+	c.rounds = divided.full
 	cells := append(stepsCells("CIFAR-10, "+divided.name+", sigma = 0", c.configure(false)), fmt.Sprint(len(divided.plain)), divided.accuracyText(divided.plain))
 	row := report.Row{Cells: cells}
 	if _, why := unjudged(divided.plain, divided.full, divided.data); why != "" {

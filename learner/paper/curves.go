@@ -9,7 +9,7 @@ import (
 )
 
 // cifarFigures draws, for each sigma, smoothed training loss and test accuracy.
-func (r *Reproduction) cifarFigures(s *report.Section, runs []cifarRun, base, caption string) error {
+func (r *reproduction) cifarFigures(s *report.Section, runs []cifarRun, base, caption string) error {
 	for _, sigma := range []float64{10, 1} {
 		var losses, accuracy []chart.Series
 		window, color := 1, chart.Blue
@@ -54,7 +54,7 @@ type curve struct {
 // unencrypted ones.
 func (run cifarRun) curves() []curve {
 	label := fmt.Sprintf("%s, eta0 = %v", run.name, run.eta0)
-	if run.full == CifarStated()[0].Rounds && run.eta0 == CifarStated()[0].eta0 {
+	if run.full == cifarStated()[0].rounds && run.eta0 == cifarStated()[0].eta0 {
 		label = "batch " + run.loss
 	}
 	out := []curve{{label + ", no encryption", run.plain, false}}

@@ -52,8 +52,8 @@ func (s paperSystem) configure(c config.Config, sigma float64) config.Config {
 	return c
 }
 
-// PaperMNIST is the experiment of Section VI.
-func PaperMNIST() config.Config {
+// paperMNIST is the experiment of Section VI.
+func paperMNIST() config.Config {
 	c := config.Default()
 	c.Task.Fallback = "strokes"
 	return c
@@ -67,13 +67,13 @@ var table3MNIST = map[string]map[float64]float64{
 }
 
 // mnist makes Fig. 2 and the MNIST columns of Table III.
-func (r *Reproduction) mnist(ctx context.Context) (report.Section, error) {
+func (r *reproduction) mnist(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "MNIST 0 against 1: Fig. 2 and Table III"}
 	t := report.Table{Caption: fmt.Sprintf("Test accuracy, median and quartiles over %s; the paper gives one number without its spread. %s", seedsText(r.opt.Seeds), verdictRule),
 		Head: []string{"system", "sigma", "paper", "here", "repeated rounds"}}
 	pairs := report.Table{Caption: "Encrypted against unencrypted without receiver noise, on the same seeds and gains.",
 		Head: []string{"system", "sigma", "largest difference in any seed, points", "largest |eps| in predicted deviations", "mean square of eps in predicted deviations"}}
-	data, err := r.DataOf(r.shortened(PaperMNIST()))
+	data, err := r.dataOf(r.shortened(paperMNIST()))
 	if err != nil {
 		return s, err
 	}
@@ -83,7 +83,7 @@ func (r *Reproduction) mnist(ctx context.Context) (report.Section, error) {
 	var list []series
 	for _, sigma := range sigmas {
 		for _, system := range paperSystems() {
-			list = append(list, series{fmt.Sprintf("MNIST, sigma = %v, %s", sigma, system.name), system.configure(PaperMNIST(), sigma), r.opt.Seeds})
+			list = append(list, series{fmt.Sprintf("MNIST, sigma = %v, %s", sigma, system.name), system.configure(paperMNIST(), sigma), r.opt.Seeds})
 		}
 	}
 	r.begin("mnist", jobsOf(list), false)
@@ -130,12 +130,12 @@ func (r *Reproduction) mnist(ctx context.Context) (report.Section, error) {
 }
 
 // accuracyRow compares with the paper's accuracy, where it has one.
-func accuracyRow(name string, sigma float64, results []cellResult, paper map[float64]float64, data DataInUse) report.Row {
+func accuracyRow(name string, sigma float64, results []cellResult, paper map[float64]float64, data dataInUse) report.Row {
 	repeated := 0
 	for _, c := range results {
 		repeated += c.Repeated
 	}
-	full := PaperMNIST().Optimizer.Rounds
+	full := paperMNIST().Optimizer.Rounds
 	row := report.Row{Cells: []string{name, fmt.Sprint(sigma), "–", "–", fmt.Sprint(repeated)}}
 	p, ok := paper[sigma]
 	if !ok {
@@ -178,7 +178,7 @@ func lossCurve(name string, results []cellResult, color chart.Color) []chart.Ser
 }
 
 // parameters makes Table II.
-func (r *Reproduction) parameters(ctx context.Context) (report.Section, error) {
+func (r *reproduction) parameters(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "Parameter sets and overhead: Table II"}
 	t := report.Table{Caption: "Sizes of the paper's two parameter sets.", Head: []string{"figure", "n", "paper", "here"}}
 	for _, p := range []struct {
@@ -239,7 +239,7 @@ const mostRhoSeeds = 5
 // noiseFloors sets rho of Table II against Eq. 21: with the variance of Appendix B,
 // with that of this program's design, and with the one measured over the rounds of
 // encrypted runs.
-func (r *Reproduction) noiseFloors(ctx context.Context) (report.Table, report.List, error) {
+func (r *reproduction) noiseFloors(ctx context.Context) (report.Table, report.List, error) {
 	var why report.List
 	n := min(mostRhoSeeds, r.opt.Seeds)
 	t := report.Table{
@@ -247,7 +247,7 @@ func (r *Reproduction) noiseFloors(ctx context.Context) (report.Table, report.Li
 		Head:    []string{"figure", "n", "paper", "here"},
 	}
 	for _, system := range paperSystems()[:2] {
-		c := system.configure(PaperMNIST(), 1)
+		c := system.configure(paperMNIST(), 1)
 		results, err := r.seeds(ctx, "rho, "+system.name, c, n)
 		if err != nil {
 			return t, why, err

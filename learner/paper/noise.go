@@ -18,7 +18,7 @@ type drawsOf struct {
 
 // noiseOfPaper asks whether the paper's two encrypted accuracies look like runs without
 // receiver noise, as the encrypted uplink has none here, or like runs with it.
-func noiseOfPaper(draws []drawsOf, data DataInUse) (report.Table, []report.Finding, report.Paragraph) {
+func noiseOfPaper(draws []drawsOf, data dataInUse) (report.Table, []report.Finding, report.Paragraph) {
 	t := report.Table{
 		Caption: "The paper's two encrypted accuracies together, A and B, as two further draws of the seeds' distribution: the paper says that trajectories differ by independent channel realizations. Columns p: Student's t on log-odds, on the accuracies themselves, and the exact rank-sum test, all two-sided. Least is the smallest p by rank that so many seeds allow: a smaller p by t rests on the tails of a normal distribution, which so few seeds do not show.",
 		Head:    []string{"if they were", "sigma", "paper, A and B", "seeds", "here", "seeds at or below A", "p", "p of accuracies", "p by rank", "least"},
@@ -46,12 +46,12 @@ func noiseOfPaper(draws []drawsOf, data DataInUse) (report.Table, []report.Findi
 }
 
 // drawsRow sets two numbers of the paper against one system's seeds.
-func drawsRow(name string, sigma float64, paper []float64, results []cellResult, data DataInUse) (report.Row, surprise) {
+func drawsRow(name string, sigma float64, paper []float64, results []cellResult, data dataInUse) (report.Row, surprise) {
 	row := report.Row{
 		Cells:   []string{name, fmt.Sprint(sigma), percent(paper[0]) + ", " + percent(paper[1]), fmt.Sprint(len(results)), "–", "–", "–", "–", "–", "–"},
 		Against: report.PaperValue,
 	}
-	if row.Verdict, row.Why = unjudged(results, PaperMNIST().Optimizer.Rounds, data); row.Verdict != report.None {
+	if row.Verdict, row.Why = unjudged(results, paperMNIST().Optimizer.Rounds, data); row.Verdict != report.None {
 		return row, surprise{}
 	}
 	row.Cells[4] = accuracyText(results)

@@ -25,7 +25,7 @@ type packedSpeeds struct {
 	seeds  int
 }
 
-func (r *Reproduction) packedSpeeds() packedSpeeds {
+func (r *reproduction) packedSpeeds() packedSpeeds {
 	p := packedSpeeds{directions: []int{1, 4, 16, 64}, grid: []float64{0.16, 0.5, 0.05, 1.6, 0.016, 5}, rounds: 1000, seeds: 5}
 	if r.opt.Quick || r.opt.Rounds > 0 {
 		p.grid, p.rounds, p.seeds = p.grid[:3], 100, 3
@@ -40,7 +40,7 @@ func (r *Reproduction) packedSpeeds() packedSpeeds {
 // packedMNIST is the paper's MNIST experiment with P directions a round, without
 // encryption and receiver noise.
 func packedMNIST(sigma float64, directions int) config.Config {
-	c := plain(PaperMNIST(), 0)
+	c := plain(paperMNIST(), 0)
 	c.Channel.Std = sigma
 	c.Optimizer.PackedDirections, c.Optimizer.TrainLoss, c.Optimizer.EvaluateEvery = directions, "pairs", 1
 	return c
@@ -88,15 +88,15 @@ func rankOf(ascending []float64, share float64) float64 {
 }
 
 // packed shows what P scalars a round save.
-func (r *Reproduction) packed(ctx context.Context) (report.Section, error) {
+func (r *reproduction) packed(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "Packed directions: rounds and airtime against P"}
 	speeds := r.packedSpeeds()
-	var jobs []Job
+	var jobs []job
 	for _, sigma := range []float64{1, 10} {
 		for _, directions := range speeds.directions {
 			c := packedMNIST(sigma, directions)
 			c.Optimizer.Rounds = speeds.rounds
-			jobs = append(jobs, slices.Repeat([]Job{{Cfg: c, goal: packedGoal}}, speeds.seeds*(len(speeds.grid)+2))...)
+			jobs = append(jobs, slices.Repeat([]job{{cfg: c, goal: packedGoal}}, speeds.seeds*(len(speeds.grid)+2))...)
 		}
 	}
 	r.begin("packed", jobs, true)
@@ -129,7 +129,7 @@ func (r *Reproduction) packed(ctx context.Context) (report.Section, error) {
 
 // packedPoint finds the best step of the grid without encryption, and runs that one
 // with and without it.
-func (r *Reproduction) packedPoint(ctx context.Context, speeds packedSpeeds, sigma float64, directions int) (packedPoint, error) {
+func (r *reproduction) packedPoint(ctx context.Context, speeds packedSpeeds, sigma float64, directions int) (packedPoint, error) {
 	p := packedPoint{sigma: sigma, directions: directions}
 	best, accuracy := math.Inf(1), -1.0
 	for _, eta0 := range speeds.grid {
@@ -162,11 +162,11 @@ func (r *Reproduction) packedPoint(ctx context.Context, speeds packedSpeeds, sig
 }
 
 // until runs a configuration with seeds 1 to n, each until the goal.
-func (r *Reproduction) until(ctx context.Context, c config.Config, n int) ([]cellResult, error) {
+func (r *reproduction) until(ctx context.Context, c config.Config, n int) ([]cellResult, error) {
 	var out []cellResult
 	for seed := 1; seed <= n; seed++ {
 		c.Experiment.Seed = int64(seed)
-		res, err := r.cell(ctx, Job{Cfg: c, goal: packedGoal})
+		res, err := r.cell(ctx, job{cfg: c, goal: packedGoal})
 		if err != nil {
 			return out, err
 		}
@@ -177,11 +177,11 @@ func (r *Reproduction) until(ctx context.Context, c config.Config, n int) ([]cel
 
 // hopeful is until, given up, with an infinite median, once half of the seeds can no
 // longer get to the goal.
-func (r *Reproduction) hopeful(ctx context.Context, c config.Config, n int) ([]cellResult, float64, error) {
+func (r *reproduction) hopeful(ctx context.Context, c config.Config, n int) ([]cellResult, float64, error) {
 	var out []cellResult
 	for failed := 0; len(out) < n; {
 		c.Experiment.Seed = int64(len(out) + 1)
-		res, err := r.cell(ctx, Job{Cfg: c, goal: packedGoal})
+		res, err := r.cell(ctx, job{cfg: c, goal: packedGoal})
 		if err != nil {
 			return out, 0, err
 		}
@@ -198,7 +198,7 @@ func (r *Reproduction) hopeful(ctx context.Context, c config.Config, n int) ([]c
 
 // uplinkOf gives the bits that a device sends in a round, and the seconds that they
 // take: what plan prints.
-func (r *Reproduction) uplinkOf(c config.Config) (bits int, seconds float64, err error) {
+func (r *reproduction) uplinkOf(c config.Config) (bits int, seconds float64, err error) {
 	s, err := r.lab().New(r.shortened(c))
 	if err != nil {
 		return 0, 0, err
@@ -265,7 +265,7 @@ func gainText(airtime, one float64) string {
 }
 
 // packedFigure draws rounds and airtime against P.
-func (r *Reproduction) packedFigure(points []packedPoint) (report.Figure, error) {
+func (r *reproduction) packedFigure(points []packedPoint) (report.Figure, error) {
 	var series []chart.Series
 	for k, sigma := range []float64{1, 10} {
 		rounds := chart.Series{Name: fmt.Sprintf("rounds, sigma = %v", sigma), Style: chart.LinePoints, Color: chart.Blue + chart.Color(k)}

@@ -35,7 +35,7 @@ func (o Options) Complete() (Options, error) {
 	if o.Seeds < 0 || o.CIFARSeeds < 1 || o.Rounds < 0 || max(o.Seeds, o.CIFARSeeds) > 1000 {
 		return o, intake.UserError(fmt.Errorf("--seeds %d, --cifar-seeds %d, --rounds %d: allowed are up to 1000 seeds, and no negative number", o.Seeds, o.CIFARSeeds, o.Rounds))
 	}
-	if _, err := Chosen(o.Only); err != nil {
+	if _, err := chosen(o.Only); err != nil {
 		return o, err
 	}
 	if o.Seeds == 0 {
@@ -54,37 +54,37 @@ func (o Options) Complete() (Options, error) {
 func Chapters() []string {
 	var names []string
 	for _, c := range chapters() {
-		names = append(names, c.Name)
+		names = append(names, c.name)
 	}
 	return names
 }
 
-// Chapter is one part of the report.
-type Chapter struct {
-	Name string
-	make func(*Reproduction, context.Context) (report.Section, error)
+// chapter is one part of the report.
+type chapter struct {
+	name string
+	make func(*reproduction, context.Context) (report.Section, error)
 	// asked says that it is made only where --only names it.
 	asked bool
 }
 
 // chapters gives all, in the report's order.
-func chapters() []Chapter {
-	return []Chapter{
-		{Name: "parameters", make: (*Reproduction).parameters},
-		{Name: "mnist", make: (*Reproduction).mnist},
-		{Name: "cifar", make: (*Reproduction).cifar},
-		{Name: "cifar-search", make: (*Reproduction).cifarSearch, asked: true},
-		{Name: "equalisation", make: (*Reproduction).equalisation},
-		{Name: "systems", make: (*Reproduction).systems},
-		{Name: "packed", make: (*Reproduction).packed},
-		{Name: "attacks", make: (*Reproduction).attacks},
-		{Name: "theory", make: (*Reproduction).theory},
-		{Name: "disagreements", make: (*Reproduction).disagreements},
+func chapters() []chapter {
+	return []chapter{
+		{name: "parameters", make: (*reproduction).parameters},
+		{name: "mnist", make: (*reproduction).mnist},
+		{name: "cifar", make: (*reproduction).cifar},
+		{name: "cifar-search", make: (*reproduction).cifarSearch, asked: true},
+		{name: "equalisation", make: (*reproduction).equalisation},
+		{name: "systems", make: (*reproduction).systems},
+		{name: "packed", make: (*reproduction).packed},
+		{name: "attacks", make: (*reproduction).attacks},
+		{name: "theory", make: (*reproduction).theory},
+		{name: "disagreements", make: (*reproduction).disagreements},
 	}
 }
 
-// Reproduction is one sitting at a report.
-type Reproduction struct {
+// reproduction is one sitting at a report.
+type reproduction struct {
 	opt    Options
 	dir    string
 	stderr io.Writer
@@ -94,21 +94,21 @@ type Reproduction struct {
 	progress *chapterProgress // of the chapter that is made
 
 	dataLock sync.Mutex
-	data     map[string]DataInUse // by task.dataset
+	data     map[string]dataInUse // by task.dataset
 }
 
 // lab returns what the report's experiments are made with.
-func (r *Reproduction) lab() experiment.Lab { return experiment.Lab{Data: r.opt.Data} }
+func (r *reproduction) lab() experiment.Lab { return experiment.Lab{Data: r.opt.Data} }
 
 // Reproduce makes the report that opt.Complete gave, says on progress how far it is, and
 // returns the tally of its verdicts. It ends with ErrInterrupted where ctx did, and goes
 // on from there with the same options.
 func Reproduce(ctx context.Context, opt Options, progress io.Writer) (tally []string, err error) {
-	todo, err := Chosen(opt.Only)
+	todo, err := chosen(opt.Only)
 	if err != nil {
 		return nil, err
 	}
-	r := &Reproduction{opt: opt, dir: opt.Out, stderr: progress, began: time.Now()}
+	r := &reproduction{opt: opt, dir: opt.Out, stderr: progress, began: time.Now()}
 	for _, sub := range []string{"cache", "plots"} {
 		if err := os.MkdirAll(filepath.Join(r.dir, sub), 0o755); err != nil {
 			return nil, intake.PathError(fmt.Errorf("making the report's folder: %w", err))
@@ -118,15 +118,15 @@ func Reproduce(ctx context.Context, opt Options, progress io.Writer) (tally []st
 	return rep.Tally(), err
 }
 
-// Chosen gives the chapters asked for; all where none is.
-func Chosen(only []string) ([]Chapter, error) {
+// chosen gives the chapters asked for; all where none is.
+func chosen(only []string) ([]chapter, error) {
 	all := chapters()
 	if len(only) == 0 {
-		return slices.DeleteFunc(all, func(c Chapter) bool { return c.asked }), nil
+		return slices.DeleteFunc(all, func(c chapter) bool { return c.asked }), nil
 	}
-	var todo []Chapter
+	var todo []chapter
 	for _, name := range only {
-		k := slices.IndexFunc(all, func(c Chapter) bool { return c.Name == name })
+		k := slices.IndexFunc(all, func(c chapter) bool { return c.name == name })
 		if k < 0 {
 			return nil, intake.UserError(fmt.Errorf("--only %s: there is no such chapter; reproduce --help names them", name))
 		}
@@ -136,7 +136,7 @@ func Chosen(only []string) ([]Chapter, error) {
 }
 
 // write makes all chapters and the files.
-func (r *Reproduction) write(ctx context.Context, todo []Chapter) (report.Report, error) {
+func (r *reproduction) write(ctx context.Context, todo []chapter) (report.Report, error) {
 	rep := report.Report{
 		Title: "Encrypted over-the-air zero-order learning: the paper, and what came of it here",
 		Lead: []string{
@@ -156,15 +156,15 @@ func (r *Reproduction) write(ctx context.Context, todo []Chapter) (report.Report
 			return rep, experiment.ErrInterrupted
 		}
 		if err != nil {
-			return rep, fmt.Errorf("%s: %w", c.Name, err)
+			return rep, fmt.Errorf("%s: %w", c.name, err)
 		}
 		rep.Sections = append(rep.Sections, s)
 		took := time.Since(began).Round(time.Second)
-		fmt.Fprintf(r.stderr, "%s: done in %v\n", c.Name, took)
-		r.timing = append(r.timing, report.Paragraph(fmt.Sprintf("Chapter %s: %v in this sitting.", c.Name, took)))
+		fmt.Fprintf(r.stderr, "%s: done in %v\n", c.name, took)
+		r.timing = append(r.timing, report.Paragraph(fmt.Sprintf("Chapter %s: %v in this sitting.", c.name, took)))
 	}
-	if mnist := r.data[PaperMNIST().Task.Dataset]; mnist.Fallback {
-		rep.Lead = append(rep.Lead, fmt.Sprintf("MNIST was not found: what is called MNIST here was run on the built-in set of %s, and its accuracies say nothing of the paper's. \"ringwave data fetch mnist\" gets it.", mnist.Name))
+	if mnist := r.data[paperMNIST().Task.Dataset]; mnist.fallback {
+		rep.Lead = append(rep.Lead, fmt.Sprintf("MNIST was not found: what is called MNIST here was run on the built-in set of %s, and its accuracies say nothing of the paper's. \"ringwave data fetch mnist\" gets it.", mnist.name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.data)) {
 		if why := r.data[name].warning; why != "" {
@@ -175,7 +175,7 @@ func (r *Reproduction) write(ctx context.Context, todo []Chapter) (report.Report
 }
 
 // extent says how much was run.
-func (r *Reproduction) extent() string {
+func (r *reproduction) extent() string {
 	text := fmt.Sprintf("MNIST experiments have %d seeds and CIFAR-10 ones %d.", r.opt.Seeds, r.opt.CIFARSeeds)
 	if r.opt.Quick {
 		text += " This is the quick form: fewer seeds, and CIFAR-10 with fewer rounds."
@@ -187,7 +187,7 @@ func (r *Reproduction) extent() string {
 }
 
 // save writes the files.
-func (r *Reproduction) save(rep report.Report) error {
+func (r *reproduction) save(rep report.Report) error {
 	page, err := rep.HTML(r.dir)
 	if err != nil {
 		return err
@@ -217,7 +217,7 @@ func machine() string {
 }
 
 // figure draws a figure into plots/ and gives its block.
-func (r *Reproduction) figure(name, caption string, f chart.Figure) (report.Figure, error) {
+func (r *reproduction) figure(name, caption string, f chart.Figure) (report.Figure, error) {
 	base := filepath.Join("plots", name)
 	return report.Figure{Base: base, Caption: caption}, f.Save(filepath.Join(r.dir, base))
 }

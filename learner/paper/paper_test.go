@@ -23,7 +23,7 @@ import (
 // one that a user can repeat.
 func TestStepsTable(t *testing.T) {
 	divided := cifarDivided()
-	table := stepsTable(cifarRun{cifarSetting: divided, full: divided.Rounds, plain: runsOf(divided.Rounds, []float64{0.7})})
+	table := stepsTable(cifarRun{cifarSetting: divided, full: divided.rounds, plain: runsOf(divided.rounds, []float64{0.7})})
 	for k, want := range []string{"0.67", "0.033", "0.85"} {
 		if got := table.Rows[k].Cells[4]; got != want {
 			t.Errorf("%s: the sum is %s, want %s", table.Rows[k].Cells[0], got, want)
@@ -117,7 +117,7 @@ func TestTallyIsChecked(t *testing.T) {
 
 // Table I comes out of the programs as the paper has it, all of it.
 func TestReproduceTable1(t *testing.T) {
-	r := &Reproduction{opt: Options{Seeds: 1, Rounds: 3}, dir: t.TempDir(), stderr: io.Discard}
+	r := &reproduction{opt: Options{Seeds: 1, Rounds: 3}, dir: t.TempDir(), stderr: io.Discard}
 	table, err := r.table1(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestReproduceTable1(t *testing.T) {
 
 // The configurations of the report are those which users are given.
 func TestPaperCIFARIsTheFile(t *testing.T) {
-	for file, settings := range map[string]cifarSetting{experimenttest.CIFARConfig: CifarStated()[0], "../../hw-configs/cifar10-learns.toml": CifarLearns()[0]} {
+	for file, settings := range map[string]cifarSetting{experimenttest.CIFARConfig: cifarStated()[0], "../../hw-configs/cifar10-learns.toml": cifarLearns()[0]} {
 		want, err := config.Load(file, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -172,7 +172,7 @@ func TestPaperCIFARIsTheFile(t *testing.T) {
 func TestControlRounds(t *testing.T) {
 	for rounds := 1; rounds < 8000; rounds += 7 {
 		for _, quick := range []bool{false, true} {
-			s := cifarSetting{Rounds: rounds}
+			s := cifarSetting{rounds: rounds}
 			every, n := s.evaluateEvery(quick), s.controlRounds(quick)
 			if n < 1 || n > rounds || n%every != 0 {
 				t.Fatalf("K = %d: control after %d rounds, evaluated every %d", rounds, n, every)

@@ -33,10 +33,10 @@ const sayEvery = 10 * time.Second
 
 // begin plans a chapter's runs and says what it expects of them. With most set, they
 // are the most that there may be.
-func (r *Reproduction) begin(name string, jobs []Job, most bool) {
+func (r *reproduction) begin(name string, jobs []job, most bool) {
 	p := &chapterProgress{w: r.stderr, name: name, runs: len(jobs), began: time.Now(), said: time.Now(), running: map[*cellResult]float64{}}
 	for _, j := range jobs {
-		j.Cfg = r.shortened(j.Cfg)
+		j.cfg = r.shortened(j.cfg)
 		p.plan += j.expectedSeconds()
 	}
 	r.progress = p
@@ -48,7 +48,7 @@ func (r *Reproduction) begin(name string, jobs []Job, most bool) {
 }
 
 // finished counts a run, of this sitting or of an earlier one.
-func (p *chapterProgress) finished(j Job, run *cellResult, cached bool) {
+func (p *chapterProgress) finished(j job, run *cellResult, cached bool) {
 	if p == nil {
 		return
 	}
@@ -65,13 +65,13 @@ func (p *chapterProgress) finished(j Job, run *cellResult, cached bool) {
 }
 
 // within hears that a run is at some round.
-func (p *chapterProgress) within(j Job, run *cellResult, round int) {
+func (p *chapterProgress) within(j job, run *cellResult, round int) {
 	if p == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.running[run] = j.expectedSeconds() * float64(round) / float64(j.Cfg.Optimizer.Rounds)
+	p.running[run] = j.expectedSeconds() * float64(round) / float64(j.cfg.Optimizer.Rounds)
 	p.say()
 }
 
@@ -99,7 +99,7 @@ func inWords(seconds float64) time.Duration {
 
 // expectedSeconds is what a run takes on two cores, roughly: estimates are corrected by
 // what the runs before took.
-func (j Job) expectedSeconds() float64 {
+func (j job) expectedSeconds() float64 {
 	const (
 		overhead        = 0.3  // of loading data
 		lenetSample     = 1e-5 // a forward pass
@@ -107,7 +107,7 @@ func (j Job) expectedSeconds() float64 {
 		gradientSamples = 4 // forward passes to a gradient
 		tests           = 2000
 	)
-	c := j.Cfg
+	c := j.cfg
 	losses := 2
 	if c.Optimizer.TrainLoss == "exact" {
 		losses = 3

@@ -67,7 +67,7 @@ func TestReproduceCIFAR(t *testing.T) {
 			t.Errorf("encrypted and unencrypted runs differ: %s", line)
 		}
 	}
-	stated, learns := len(CifarStated()), len(CifarLearns())
+	stated, learns := len(cifarStated()), len(cifarLearns())
 	if files := experimenttest.CacheFiles(t, dir, "*.json"); len(files) != 2*stated+1+2*learns+1 {
 		t.Errorf("%d results are kept", len(files))
 	}
@@ -88,13 +88,13 @@ func TestReproduceCIFAR(t *testing.T) {
 // What is kept of a report on the built-in data is not taken for another set's.
 func TestReproduceSaysWhichData(t *testing.T) {
 	experimenttest.NoData(t)
-	c, r := PaperMNIST(), &Reproduction{}
-	strokes, err := r.DataOf(c)
-	if err != nil || !strokes.Fallback {
+	c, r := paperMNIST(), &reproduction{}
+	strokes, err := r.dataOf(c)
+	if err != nil || !strokes.fallback {
 		t.Fatalf("%+v, %v", strokes, err)
 	}
-	mine, errA := Job{Cfg: c}.Key(strokes)
-	other, errB := Job{Cfg: c}.Key(DataInUse{Name: "mnist", Sums: "00"})
+	mine, errA := job{cfg: c}.key(strokes)
+	other, errB := job{cfg: c}.key(dataInUse{name: "mnist", sums: "00"})
 	if errA != nil || errB != nil || mine == other {
 		t.Errorf("one key for two data sets: %s, %v, %v", mine, errA, errB)
 	}
@@ -114,20 +114,20 @@ func TestReproduceSearch(t *testing.T) {
 	dir := t.TempDir()
 	page := reproduced(t, dir, experimenttest.FewImages(t), "cifar-search")
 	experimenttest.WantAll(t, page, "held out", "16 packed directions", "– cut short", "rounds run")
-	for _, tried := range CifarTried() {
+	for _, tried := range cifarTried() {
 		for _, s := range tried {
-			s.Rounds = 3
-			experimenttest.WantAll(t, string(experimenttest.ReadFile(t, dir, "report.md")), escaped(s.Steps()))
+			s.rounds = 3
+			experimenttest.WantAll(t, string(experimenttest.ReadFile(t, dir, "report.md")), escaped(s.steps()))
 		}
 	}
 	if strings.Contains(page, ">chosen</td>") || strings.Contains(page, " %</td>") {
 		t.Error("a search that was cut short has a result")
 	}
-	all, err := Chosen(nil)
-	if err != nil || slices.ContainsFunc(all, func(c Chapter) bool { return c.Name == "cifar-search" }) {
+	all, err := chosen(nil)
+	if err != nil || slices.ContainsFunc(all, func(c chapter) bool { return c.name == "cifar-search" }) {
 		t.Errorf("a report of all has the search: %v", err)
 	}
-	if one, err := Chosen([]string{"cifar-search"}); err != nil || len(one) != 1 {
+	if one, err := chosen([]string{"cifar-search"}); err != nil || len(one) != 1 {
 		t.Errorf("%v, %v", one, err)
 	}
 }

@@ -15,10 +15,10 @@ const searchCommand = "ringwave reproduce --only cifar-search"
 // chosen is measured.
 const searchSeed = 1001
 
-// CifarTried gives, for each setting of cifarLearns, what is tried in its place: the
+// cifarTried gives, for each setting of cifarLearns, what is tried in its place: the
 // same rounds, batches and directions with other laws of the steps and other bounds.
 // Settings are tried without encryption and receiver noise, which change no decision.
-func CifarTried() [][]cifarSetting {
+func cifarTried() [][]cifarSetting {
 	type law struct{ eta0, etaPower, gammaPower, clip float64 }
 	grids := [][]law{
 		{{0.01, 0.25, 0, 0}, {0.02, 0.25, 0, 0}, {0.04, 0.25, 0, 0}, {0.0025, 0, 0, 0}, {0.005, 0, 0, 0}, {0.1, 0.25, 0.25, 0}, {0.1, 0.5, 0.25, 0}, {0.5, 0.5, 0.25, 0}},
@@ -26,7 +26,7 @@ func CifarTried() [][]cifarSetting {
 		{{0.01, 0.25, 0, 0.1}, {0.02, 0.25, 0, 0.1}, {0.04, 0.25, 0, 0.1}, {0.005, 0, 0, 0.1}, {0.02, 0.25, 0, 0}},
 	}
 	var out [][]cifarSetting
-	for k, s := range CifarLearns() {
+	for k, s := range cifarLearns() {
 		var tried []cifarSetting
 		for _, l := range grids[k] {
 			s.eta0, s.etaPower, s.gammaPower, s.clip = l.eta0, l.etaPower, l.gammaPower, l.clip
@@ -38,13 +38,13 @@ func CifarTried() [][]cifarSetting {
 }
 
 // searchJobs gives the runs of one setting.
-func (r *Reproduction) searchJobs(s cifarSetting) []Job {
+func (r *reproduction) searchJobs(s cifarSetting) []job {
 	c := plain(s.configure(r.opt.Quick), 0)
-	c.Optimizer.EvaluateEvery = s.Rounds // the choice is made at the end
-	var jobs []Job
+	c.Optimizer.EvaluateEvery = s.rounds // the choice is made at the end
+	var jobs []job
 	for seed := range r.opt.CIFARSeeds {
 		c.Experiment.Seed = int64(searchSeed + seed)
-		jobs = append(jobs, Job{Cfg: c, validate: true, what: "search, " + s.title()})
+		jobs = append(jobs, job{cfg: c, validate: true, what: "search, " + s.title()})
 	}
 	return jobs
 }
@@ -79,9 +79,9 @@ func best(tried []searched) searched {
 }
 
 // search runs everything that is tried.
-func (r *Reproduction) search(ctx context.Context) ([][]searched, error) {
-	var jobs []Job
-	for _, tried := range CifarTried() {
+func (r *reproduction) search(ctx context.Context) ([][]searched, error) {
+	var jobs []job
+	for _, tried := range cifarTried() {
 		for _, s := range tried {
 			jobs = append(jobs, r.searchJobs(r.cut(s))...)
 		}
@@ -92,7 +92,7 @@ func (r *Reproduction) search(ctx context.Context) ([][]searched, error) {
 		return nil, err
 	}
 	var out [][]searched
-	for _, tried := range CifarTried() {
+	for _, tried := range cifarTried() {
 		var of []searched
 		for _, s := range tried {
 			n := r.opt.CIFARSeeds
@@ -104,18 +104,18 @@ func (r *Reproduction) search(ctx context.Context) ([][]searched, error) {
 }
 
 // cut is a setting with as many rounds as are wanted of it.
-func (r *Reproduction) cut(s cifarSetting) cifarSetting {
+func (r *reproduction) cut(s cifarSetting) cifarSetting {
 	if r.opt.Quick {
 		s = s.quickened()
 	}
 	if most := r.opt.Rounds; most > 0 {
-		s.Rounds = min(s.Rounds, most)
+		s.rounds = min(s.rounds, most)
 	}
 	return s
 }
 
 // cifarSearch makes the chapter on how the settings of cifarLearns were chosen.
-func (r *Reproduction) cifarSearch(ctx context.Context) (report.Section, error) {
+func (r *reproduction) cifarSearch(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "CIFAR-10: the search for settings that learn"}
 	missing, err := r.cifarAbsent()
 	if err != nil {
@@ -134,7 +134,7 @@ func (r *Reproduction) cifarSearch(ctx context.Context) (report.Section, error) 
 		"Every setting was run without encryption and receiver noise on four fifths of the training images, the same for all, with %s from %d on; its accuracy is that on the fifth that was held out, after all rounds. The one with the highest is chosen, in the median where there are several seeds; a run that diverged counts for nothing. The test set has no part in it. The model, the data, N = 10 and the channel are the paper's; of gamma0, rounds, batches and directions one value each was tried.",
 		seedsText(r.opt.CIFARSeeds), searchSeed)))
 	for k, tried := range found {
-		table, finding := r.searchTable(CifarLearns()[k], tried)
+		table, finding := r.searchTable(cifarLearns()[k], tried)
 		s.Blocks, s.Findings = append(s.Blocks, table), append(s.Findings, finding)
 	}
 	return s, nil
@@ -142,19 +142,19 @@ func (r *Reproduction) cifarSearch(ctx context.Context) (report.Section, error) 
 
 // searchTable says what was tried for one setting of cifarLearns, and whether that one
 // came out.
-func (r *Reproduction) searchTable(used cifarSetting, tried []searched) (report.Table, report.Finding) {
+func (r *reproduction) searchTable(used cifarSetting, tried []searched) (report.Table, report.Finding) {
 	t := report.Table{
 		Caption: fmt.Sprintf("%s, sigma = %v: what was tried. The same means: the setting that this program uses is the one chosen.", used.name, used.sigma),
 		Head:    []string{"setting", "rounds run", "accuracy on validation images", "chosen"},
 	}
-	whole := r.cut(used).Rounds == used.Rounds
+	whole := r.cut(used).rounds == used.rounds
 	chosen := best(tried)
 	for _, s := range tried {
 		rounds := 0
 		for _, c := range s.results {
 			rounds = max(rounds, c.rounds())
 		}
-		row := report.Row{Cells: []string{s.Steps(), fmt.Sprint(rounds), "–", ""}}
+		row := report.Row{Cells: []string{s.steps(), fmt.Sprint(rounds), "–", ""}}
 		switch {
 		case s.score() == 0:
 			row.Why = "diverged"
@@ -167,7 +167,7 @@ func (r *Reproduction) searchTable(used cifarSetting, tried []searched) (report.
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	f := report.Finding{What: fmt.Sprintf("setting chosen, %s, sigma = %v", used.name, used.sigma), Paper: "–", Here: chosen.Steps(), Verdict: same(chosen.cifarSetting == used)}
+	f := report.Finding{What: fmt.Sprintf("setting chosen, %s, sigma = %v", used.name, used.sigma), Paper: "–", Here: chosen.steps(), Verdict: same(chosen.cifarSetting == used)}
 	if !whole {
 		f.Here, f.Verdict = "–", report.CutShort
 	}

@@ -13,7 +13,7 @@ import (
 // and the test set is gone.
 func TestValidationIsOfTheTrainingSet(t *testing.T) {
 	experimenttest.NoData(t)
-	c := PaperMNIST()
+	c := paperMNIST()
 	c.Task.StrokesTrain, c.Task.StrokesTest = 1000, 100
 	root := keystream.FromInteger(1)
 	task, err := experiment.Lab{}.LoadTask(c, root, nil)
@@ -52,9 +52,9 @@ func TestValidationIsOfTheTrainingSet(t *testing.T) {
 
 // A run on validation samples is not taken for one on the test set.
 func TestValidationHasItsKey(t *testing.T) {
-	c := PaperMNIST()
-	one, errA := Job{Cfg: c}.Key(DataInUse{})
-	other, errB := Job{Cfg: c, validate: true}.Key(DataInUse{})
+	c := paperMNIST()
+	one, errA := job{cfg: c}.key(dataInUse{})
+	other, errB := job{cfg: c, validate: true}.key(dataInUse{})
 	if errA != nil || errB != nil || one == other {
 		t.Errorf("%s, %s: %v, %v", one, other, errA, errB)
 	}
@@ -62,8 +62,8 @@ func TestValidationHasItsKey(t *testing.T) {
 
 // What is used is among what is tried, each once, and nothing else differs between them.
 func TestCIFARTried(t *testing.T) {
-	for k, used := range CifarLearns() {
-		tried := CifarTried()[k]
+	for k, used := range cifarLearns() {
+		tried := cifarTried()[k]
 		if n := len(slices.DeleteFunc(slices.Clone(tried), func(s cifarSetting) bool { return s != used })); n != 1 {
 			t.Errorf("%s is tried %d times", used.title(), n)
 		}

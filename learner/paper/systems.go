@@ -19,7 +19,7 @@ import (
 func residualSize(p xmkckks.Params) float64 { return math.Exp2(p.LogQ() - float64(p.LogLambda)) }
 
 // equalisation makes Fig. 4.
-func (r *Reproduction) equalisation(ctx context.Context) (report.Section, error) {
+func (r *reproduction) equalisation(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "Pre-equalisation from a pilot: Fig. 4"}
 	set, ok := xmkckks.Lookup("paper-4096")
 	if !ok {
@@ -34,7 +34,7 @@ func (r *Reproduction) equalisation(ctx context.Context) (report.Section, error)
 	if err != nil {
 		return s, err
 	}
-	data, err := r.DataOf(r.shortened(PaperMNIST()))
+	data, err := r.dataOf(r.shortened(paperMNIST()))
 	if err != nil {
 		return s, err
 	}
@@ -43,7 +43,7 @@ func (r *Reproduction) equalisation(ctx context.Context) (report.Section, error)
 	var list []series
 	for _, name := range systems {
 		for _, sigma := range sigmas {
-			c := PaperMNIST()
+			c := paperMNIST()
 			c.Experiment.Aggregator, c.Channel.Std = name, sigma
 			c.Encryption.ParameterSet, c.Encryption.Form = "paper-4096", "whole"
 			list = append(list, series{fmt.Sprintf("Fig. 4, %s, sigma = %v", name, sigma), c, r.fewSeeds()})
@@ -76,8 +76,8 @@ func (r *Reproduction) equalisation(ctx context.Context) (report.Section, error)
 
 // predictedLoss gives the mean loss of MNIST after all rounds if eps, of deviation std,
 // were all that moves the model.
-func (r *Reproduction) predictedLoss(std float64) (float64, error) {
-	c := r.shortened(PaperMNIST())
+func (r *reproduction) predictedLoss(std float64) (float64, error) {
+	c := r.shortened(paperMNIST())
 	task, err := r.lab().LoadTask(c, r.seedOf("task"), nil)
 	if err != nil {
 		return 0, err
@@ -88,7 +88,7 @@ func (r *Reproduction) predictedLoss(std float64) (float64, error) {
 
 // equalisedRow says whether a system failed as predicted: from the first round, with a
 // loss within a factor of ten of the predicted one.
-func equalisedRow(name string, sigma float64, results []cellResult, predicted float64, data DataInUse) report.Row {
+func equalisedRow(name string, sigma float64, results []cellResult, predicted float64, data dataInUse) report.Row {
 	second, largest, squares := 0.0, 0.0, 0.0
 	for _, c := range results {
 		if len(c.Loss) > 1 {
@@ -104,7 +104,7 @@ func equalisedRow(name string, sigma float64, results []cellResult, predicted fl
 	if name == config.XMKCKKS {
 		row.Against = report.Statement
 	}
-	if row.Verdict, row.Why = unjudged(results, PaperMNIST().Optimizer.Rounds, data); row.Verdict != report.None {
+	if row.Verdict, row.Why = unjudged(results, paperMNIST().Optimizer.Rounds, data); row.Verdict != report.None {
 		row.Cells[4], row.Cells[5] = "–", "–"
 		return row
 	}
@@ -126,7 +126,7 @@ func equalisedRow(name string, sigma float64, results []cellResult, predicted fl
 }
 
 // systems makes Table I, and runs every system on the same data.
-func (r *Reproduction) systems(ctx context.Context) (report.Section, error) {
+func (r *reproduction) systems(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "The systems that it is compared with: Table I"}
 	n := r.fewSeeds()
 	runs := report.Table{Caption: fmt.Sprintf("Every aggregator on MNIST 0 against 1, the same gains, data and seeds, sigma = 1, %s.", seedsText(n)),
@@ -169,7 +169,7 @@ type comparedSystem struct {
 
 func comparedSystems() []comparedSystem {
 	of := func(aggregator, setting string, change func(*config.Config)) comparedSystem {
-		c := PaperMNIST()
+		c := paperMNIST()
 		c.Experiment.Aggregator = aggregator
 		if c.System().Encrypts {
 			c.Encryption.ParameterSet, c.Encryption.Form = "paper-4096", "whole"
@@ -203,7 +203,7 @@ func comparedSystems() []comparedSystem {
 }
 
 // attacks makes the section of attacks.
-func (r *Reproduction) attacks(ctx context.Context) (report.Section, error) {
+func (r *reproduction) attacks(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "Attacks, each with its control"}
 	results, err := attack.Run(ctx, attack.All(), keystream.FromInteger(1), attack.ProgressTo(r.stderr))
 	if err != nil {
@@ -229,6 +229,6 @@ func (r *Reproduction) attacks(ctx context.Context) (report.Section, error) {
 }
 
 // seedOf is the root of what a chapter draws.
-func (r *Reproduction) seedOf(name string) keystream.Seed {
+func (r *reproduction) seedOf(name string) keystream.Seed {
 	return keystream.FromInteger(1).Derive("reproduce " + name)
 }

@@ -24,7 +24,7 @@ type systemFacts struct {
 
 // table1 fills Table I: scheme, dimensions and moduli are settings, and everything else
 // is what the programs did when they were tried.
-func (r *Reproduction) table1(ctx context.Context) (report.Table, error) {
+func (r *reproduction) table1(ctx context.Context) (report.Table, error) {
 	t := report.Table{
 		Caption: "Table I, the paper's words in the last column. Scheme, dimension and modulus are what the programs were set to be, read from the rings that they compute in: settings, and no results. Keys and the last row: a client tries its own key on another's ciphertext. Channel state: whether the sums of a round change when the pilots' error does. Pre-equalisation: whether the same values, sent over other gains, give the same sum. Payload: how many numbers each device hands to the uplink.",
 		Head:    []string{"", "airhe", "heairfed", "xmk-ckks", "paper"},
@@ -75,7 +75,7 @@ func table1Row(cells []string, equal, setting bool) report.Row {
 }
 
 // factsOf tries a system.
-func (r *Reproduction) factsOf(ctx context.Context, aggregator string) (f systemFacts, err error) {
+func (r *reproduction) factsOf(ctx context.Context, aggregator string) (f systemFacts, err error) {
 	if f.scheme, f.n, f.q, err = dimensionsOf(aggregator); err != nil {
 		return f, err
 	}
@@ -128,7 +128,7 @@ func dimensionsOf(aggregator string) (scheme, n, q string, err error) {
 func powerOfTwo(log float64) string { return "2" + report.Superscript(int(math.Round(log))) }
 
 // readByClient gives the share of another's values that a client with its own key reads.
-func (r *Reproduction) readByClient(ctx context.Context, name string) (float64, error) {
+func (r *reproduction) readByClient(ctx context.Context, name string) (float64, error) {
 	attacks, err := attack.Choose(name)
 	if err != nil {
 		return 0, err
@@ -153,8 +153,8 @@ const trialRounds = 8
 
 // trySystem sends the same values through a system for some rounds, over gains of sigma
 // = 1 and next to no receiver noise, with pilots of some error.
-func (r *Reproduction) trySystem(ctx context.Context, aggregator string, pilotStd float64) (out tryout, err error) {
-	c := r.shortened(PaperMNIST())
+func (r *reproduction) trySystem(ctx context.Context, aggregator string, pilotStd float64) (out tryout, err error) {
+	c := r.shortened(paperMNIST())
 	c.Experiment.Aggregator, c.Optimizer.Rounds = aggregator, trialRounds // the shares of a key
 	c.Channel.PilotStd, c.Link.SNRdB, c.Encryption.DeltaMax = pilotStd, 120, 0.5
 	s, err := r.lab().New(c)

@@ -20,7 +20,7 @@ import (
 )
 
 // theory makes the section on Theorems 1 and 2.
-func (r *Reproduction) theory(ctx context.Context) (report.Section, error) {
+func (r *reproduction) theory(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "Convergence: Lemma 1 and Theorem 2"}
 	options := theory.Whole(r.seedOf("theory"))
 	if r.opt.Quick || r.opt.Rounds > 0 {
@@ -107,7 +107,7 @@ func (p theoryPoint) ratio() float64 { return p.Bound / p.HeldOut }
 const theoryVersion = 3
 
 // verified runs theory.Verify, or gives what an earlier sitting's run of it gave.
-func (r *Reproduction) verified(ctx context.Context, o theory.Options) (theoryFound, error) {
+func (r *reproduction) verified(ctx context.Context, o theory.Options) (theoryFound, error) {
 	var out theoryFound
 	key := sha256.Sum256(fmt.Appendf(nil, "theory %d: %v %d %v %d %d %x", theoryVersion, o.Rounds, o.Seeds, o.RingRounds, o.RingSeeds, o.LemmaDraws, o.Seed))
 	path := filepath.Join(r.dir, "cache", fmt.Sprintf("theory-%x.json", key[:16]))
@@ -140,9 +140,9 @@ func (r *Reproduction) verified(ctx context.Context, o theory.Options) (theoryFo
 }
 
 // disagreements computes where the paper's numbers disagree with its formulas.
-func (r *Reproduction) disagreements(ctx context.Context) (report.Section, error) {
+func (r *reproduction) disagreements(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "Where the paper's own numbers disagree"}
-	c := r.shortened(PaperMNIST())
+	c := r.shortened(paperMNIST())
 	task, err := r.lab().LoadTask(c, r.seedOf("task"), nil)
 	if err != nil {
 		return s, err
@@ -196,13 +196,13 @@ func conditionList(conditions []theory.Condition) report.List {
 }
 
 // latticeTable shows that rounding recovers ring elements on a lattice of gains alone.
-func (r *Reproduction) latticeTable(ctx context.Context) (report.Table, error) {
+func (r *reproduction) latticeTable(ctx context.Context) (report.Table, error) {
 	t := report.Table{Caption: "Rounding the superposition recovers the ring element only if every gain is an integer multiple of 1/alpha: 20 rounds of MNIST at (4096, 109), sigma = 1.",
 		Head: []string{"gains", "largest |eps|"}}
 	for _, g := range []struct{ name, aggregator string }{
 		{"on a lattice of 2^-8", config.XMKCKKS}, {"real (pilot error 0.1)", config.ZF},
 	} {
-		c := PaperMNIST()
+		c := paperMNIST()
 		c.Experiment.Aggregator, c.Optimizer.Rounds = g.aggregator, 20
 		c.Encryption.ParameterSet, c.Encryption.Form = "paper-4096", "whole"
 		results, err := r.seeds(ctx, "lattice, "+g.name, c, 1)

@@ -18,7 +18,7 @@ const timedTurns = 60
 
 // timeEncryption makes the row of Table II that a clock gives, with lattigo's own
 // encryption beside it.
-func (r *Reproduction) timeEncryption() error {
+func (r *reproduction) timeEncryption() error {
 	t := report.Table{
 		Caption: fmt.Sprintf("One encryption, whole form, one thread: medians of %d, in turns with lattigo's rlwe encryptor in the same ring. The paper's times are of another machine, and seem to be of more than one encryption.", timedTurns),
 		Head:    []string{"n", "paper", "here", "lattigo", "here over lattigo"},
@@ -37,7 +37,7 @@ func (r *Reproduction) timeEncryption() error {
 func milliseconds(seconds float64) string { return fmt.Sprintf("%.3f ms", 1e3*seconds) }
 
 // encryptions gives the median seconds of an encryption here and of lattigo's.
-func (r *Reproduction) encryptions(name string) (ours, theirs float64, n int, err error) {
+func (r *reproduction) encryptions(name string) (ours, theirs float64, n int, err error) {
 	set, ok := xmkckks.Lookup(name)
 	if !ok {
 		return 0, 0, 0, fmt.Errorf("the set %s is not there", name)

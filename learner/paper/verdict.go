@@ -159,7 +159,7 @@ func pText(p float64) string { return report.Number(p, 2) }
 
 // unjudged says why nothing can be said of runs: they have fewer rounds than the paper's,
 // or were made on other data. It is None where something can.
-func unjudged(results []cellResult, full int, data DataInUse) (report.Verdict, string) {
+func unjudged(results []cellResult, full int, data dataInUse) (report.Verdict, string) {
 	rounds, diverged := 0, false
 	for _, c := range results {
 		rounds, diverged = max(rounds, c.rounds()), diverged || c.Diverged
@@ -167,7 +167,7 @@ func unjudged(results []cellResult, full int, data DataInUse) (report.Verdict, s
 	switch {
 	case rounds < full && !diverged:
 		return report.CutShort, fmt.Sprintf("cut to %d of %d rounds", rounds, full)
-	case data.Fallback:
+	case data.fallback:
 		return report.Missing, "the paper's data are not on this machine"
 	}
 	return report.None, ""
@@ -175,7 +175,7 @@ func unjudged(results []cellResult, full int, data DataInUse) (report.Verdict, s
 
 // judgedAccuracy compares runs with the paper's accuracy, and writes theirs: a dash where they
 // say nothing.
-func judgedAccuracy(results []cellResult, full int, paper float64, data DataInUse) (here string, verdict report.Verdict, why string) {
+func judgedAccuracy(results []cellResult, full int, paper float64, data dataInUse) (here string, verdict report.Verdict, why string) {
 	if verdict, why := unjudged(results, full, data); verdict != report.None {
 		return "–", verdict, why
 	}

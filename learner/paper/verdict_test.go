@@ -181,7 +181,7 @@ func TestNoiseOfPaper(t *testing.T) {
 	draws := func(rounds int, with []float64) []drawsOf {
 		return []drawsOf{{1, map[string][]cellResult{"B: (4096, 109)": runsOf(rounds, quiet), noisySystem: runsOf(rounds, with)}}}
 	}
-	data := DataInUse{tests: mnistTests}
+	data := dataInUse{tests: mnistTests}
 	table, findings, reading := noiseOfPaper(draws(rounds, noisy), data)
 	if table.Rows[0].Verdict != report.Differs || table.Rows[1].Verdict != report.Same || len(findings) != 2 {
 		t.Errorf("%+v", table.Rows)
@@ -198,9 +198,9 @@ func TestNoiseOfPaper(t *testing.T) {
 	}
 	for _, c := range []struct {
 		rounds  int
-		data    DataInUse
+		data    dataInUse
 		verdict report.Verdict
-	}{{3, data, report.CutShort}, {rounds, DataInUse{tests: mnistTests, Fallback: true}, report.Missing}} {
+	}{{3, data, report.CutShort}, {rounds, dataInUse{tests: mnistTests, fallback: true}, report.Missing}} {
 		table, _, reading := noiseOfPaper(draws(c.rounds, noisy), c.data)
 		if row := table.Rows[0]; row.Verdict != c.verdict || strings.Contains(strings.Join(row.Cells[4:], ""), "%") || strings.Contains(string(reading), "look as if") {
 			t.Errorf("%v: %v, %s", c, row, reading)
@@ -211,11 +211,11 @@ func TestNoiseOfPaper(t *testing.T) {
 // What was cut short has a verdict and no number; what diverged early was not cut.
 func TestCutShortHasNoNumber(t *testing.T) {
 	short, full := runsOf(45, []float64{0.529}), 7500
-	if here, verdict, _ := judgedAccuracy(short, full, cifarPaperB, DataInUse{tests: 2000}); here != "–" || verdict != report.CutShort {
+	if here, verdict, _ := judgedAccuracy(short, full, cifarPaperB, dataInUse{tests: 2000}); here != "–" || verdict != report.CutShort {
 		t.Errorf("%s, %v", here, verdict)
 	}
 	short[0].Diverged = true
-	if here, verdict, why := judgedAccuracy(short, full, cifarPaperB, DataInUse{tests: 2000}); here == "–" || verdict == report.CutShort || !strings.Contains(why, "1 of 1 diverged") {
+	if here, verdict, why := judgedAccuracy(short, full, cifarPaperB, dataInUse{tests: 2000}); here == "–" || verdict == report.CutShort || !strings.Contains(why, "1 of 1 diverged") {
 		t.Errorf("%s, %v, %s", here, verdict, why)
 	}
 }
