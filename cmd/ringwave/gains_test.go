@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"ringwave/crypto/keystream"
-	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/runfolder"
@@ -155,28 +154,5 @@ func TestRingCountsZeroGains(t *testing.T) {
 	}
 	if !math.IsNaN(float64(s.WrongSigns)) || len(s.DisagreeingDevices) != 0 {
 		t.Errorf("wrong signs %v, devices %v: the ring link knows of none", s.WrongSigns, s.DisagreeingDevices)
-	}
-}
-
-// A run that goes on goes on with what the patterns have shown, however often: where no
-// round is sent twice a resumed run writes a checkpoint before anything else.
-func TestGainsAreKept(t *testing.T) {
-	experimenttest.NoData(t)
-	for _, randomness := range []string{"seed", "system"} {
-		dir := filepath.Join(t.TempDir(), "run")
-		mustRun(t, append(quick("waveform-8bit.toml", dir, 9), "--set", "encryption.randomness="+randomness)...)
-		for range 2 {
-			s, err := experiment.ResumeSession(t.Context(), experiment.Lab{}, dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			state := s.Protocol.Gains().State()
-			if state.Draws != 9 || state.Looks < 7 || state.Devices[0].Sum == 0 {
-				t.Errorf("keys from the %s: after 9 rounds the patterns have shown %+v", randomness, state)
-			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-		}
 	}
 }

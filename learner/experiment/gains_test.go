@@ -1,25 +1,19 @@
 package experiment
 
 import (
-	"math"
-	"math/cmplx"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"ringwave/calibration"
-	"ringwave/crypto/keystream"
 	"ringwave/crypto/round"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/experiment/setup"
-	"ringwave/learner/experiment/uplink"
 	"ringwave/phy"
-	"ringwave/phy/channel"
-	"ringwave/phy/gains"
 	"ringwave/radio"
 )
 
@@ -161,65 +155,6 @@ func TestGainsOverRadios(t *testing.T) {
 	}
 }
 
-// What a run goes by of the links: exactly what a simulated bench is, but for what its
-// static phases take, and the intervals of a calibration, in the run's units. Delays
-// leave 2 % either way.
-func TestKnownGains(t *testing.T) {
-	experimenttest.NoData(t)
-	link := func(set ...string) (config.Config, *uplink.Waveform) {
-		c, err := config.Load("../../hw-configs/waveform-mnist.toml", append([]string{"task.dataset=strokes", "task.strokes_train=600", "task.strokes_test=300",
-			"devices.count=2", "link.phase_spread_rad=0", "channel.mean_per_device=[1, 0.5]", "channel.std=0.2"}, set...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := New(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.assemble(xmkckks.NewLedger(setup.SharesPerKey(c)), 0, 1); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Protocol.Close() })
-		return c, s.Protocol.waveform
-	}
-	check := func(name string, got, want gains.Link) {
-		t.Helper()
-		for k, x := range [][2]float64{{got.Mean, want.Mean}, {got.Std, want.Std}, {got.Low, want.Low}, {got.High, want.High}} {
-			if math.Abs(x[0]-x[1]) > 1e-9 {
-				t.Errorf("%s: %+v, want %+v (%d)", name, got, want, k)
-			}
-		}
-	}
-	c, l := link()
-	check("exactly", l.KnownGains(c)[1], gains.Link{Mean: 0.5, Std: 0.2, Low: 0.49, High: 0.51})
-
-	c, l = link("link.phase_spread_rad=3", "experiment.seed=3")
-	sum := cmplx.Rect(1, l.Phases[0]) + cmplx.Rect(0.5, l.Phases[1])
-	low := 0.5 * math.Max(0, math.Cos(l.Phases[1]-cmplx.Phase(sum)))
-	check("phases", l.KnownGains(c)[1], gains.Link{Mean: 0.5, Std: 0.2, Low: low - 0.01, High: 0.51})
-	if low > 0.49 {
-		t.Errorf("phases of %v show nothing", l.Phases)
-	}
-
-	c, l = link("calibration.assumed_mean=[1, 0.8]")
-	check("assumed", l.KnownGains(c)[1], gains.Link{Mean: 0.8, Std: 0.2, Low: 0.784, High: 0.816})
-
-	// As a calibration has it, in units of which a gain of 1 is 2.
-	nan := math.NaN()
-	l.Known.File = &calibration.File{Devices: []calibration.Device{
-		{Mu: calibration.Value{Value: 2, Low: nan, High: nan}, Sigma: calibration.Value{Value: 0.4, Low: nan, High: nan}},
-		{Mu: calibration.Value{Value: 1.6, Low: 1.4, High: 1.8}, Sigma: calibration.Value{Value: 0.4, Low: 0.3, High: 0.6}},
-	}}
-	check("calibrated", l.KnownGains(c)[1], gains.Link{Mean: 0.8, Std: 0.3, Low: 0.7 - 0.016, High: 0.9 + 0.016})
-	check("calibrated, no interval", l.KnownGains(c)[0], gains.Link{Mean: 1, Std: 0.2, Low: 0.98, High: 1.02})
-	// A mean that nobody turns may be negative.
-	l.Known.Fading[1] = channel.Gaussian{Mu: -0.8, Sigma: 0.2}
-	if err := l.Known.Draw(c, keystream.FromInteger(1)); err != nil {
-		t.Fatal(err)
-	}
-	check("negative", l.KnownGains(c)[1], gains.Link{Mean: -0.8, Std: 0.3, Low: -0.9 - 0.016, High: -0.7 + 0.016})
-}
-
 // A mean that the user assumes and the links do not have is named with where it is from.
 func TestWrongMeanIsNamed(t *testing.T) {
 	experimenttest.NoData(t)
@@ -227,5 +162,34 @@ func TestWrongMeanIsNamed(t *testing.T) {
 	devices, notes := s.Protocol.Gains().Devices()
 	if !slices.Equal(devices, []int{2}) || !strings.Contains(strings.Join(notes, ""), "device 2: the running mean of H_i/alpha is 1") || !strings.Contains(notes[0], "by calibration.assumed_mean it is from ") {
 		t.Errorf("named are %v: %q", devices, notes)
+	}
+}
+
+// A run that goes on goes on with what the patterns have shown, however often: where no
+// round is sent twice a resumed run writes a checkpoint before anything else.
+func TestGainsAreKept(t *testing.T) {
+	experimenttest.NoData(t)
+	for _, randomness := range []string{"seed", "system"} {
+		dir := filepath.Join(t.TempDir(), "run")
+		s, err := New(quickConfig(t, "waveform-8bit.toml", 9, "encryption.randomness="+randomness))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Run(t.Context(), dir, Observer{}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			s, err := ResumeSession(t.Context(), Lab{}, dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			state := s.Protocol.Gains().State()
+			if state.Draws != 9 || state.Looks < 7 || state.Devices[0].Sum == 0 {
+				t.Errorf("keys from the %s: after 9 rounds the patterns have shown %+v", randomness, state)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

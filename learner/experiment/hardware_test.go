@@ -79,8 +79,8 @@ func TestPlanPredictsWhatIsRead(t *testing.T) {
 	}
 }
 
-// rowsOf runs rounds of a quick config without a run folder.
-func rowsOf(t *testing.T, name string, rounds int, more ...string) (*Experiment, []runfolder.Row) {
+// quickConfig makes a waveform config a matter of moments.
+func quickConfig(t *testing.T, name string, rounds int, more ...string) Config {
 	t.Helper()
 	set := []string{"task.dataset=strokes", "task.strokes_train=600", "task.strokes_test=300",
 		"encryption.parameter_set=demo-1024", "encryption.delta_max=1", "link.max_alpha=16", fmt.Sprintf("optimizer.rounds=%d", rounds)}
@@ -88,6 +88,13 @@ func rowsOf(t *testing.T, name string, rounds int, more ...string) (*Experiment,
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+// rowsOf runs rounds of a quick config without a run folder.
+func rowsOf(t *testing.T, name string, rounds int, more ...string) (*Experiment, []runfolder.Row) {
+	t.Helper()
+	c := quickConfig(t, name, rounds, more...)
 	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)
