@@ -13,8 +13,6 @@ import (
 	"testing"
 
 	"ringwave/crypto/xmkckks"
-	"ringwave/learner"
-	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/replay"
@@ -97,87 +95,6 @@ func namesModulus(t *testing.T, dir string) {
 	meta, err := sigmf.ParseMeta(name, experimenttest.ReadFile(t, dir, uplink.IQFolder, name))
 	if err != nil || !slices.Equal(meta.Primes, set.Primes) {
 		t.Errorf("the recording has the primes %v, the set %s has %v: %v", meta.Primes, set.Name, set.Primes, err)
-	}
-}
-
-// A share that is sent again is a transmission of its own in the recording, which
-// replay decodes as such; a round that a resume has skipped has no recording.
-func TestReplaySharesSentAgain(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "run")
-	args := recorded("cf32_le", dir, "--set", "optimizer.rounds=6")
-	var set []string
-	for k, a := range args {
-		if a == "--set" {
-			set = append(set, args[k+1])
-		}
-	}
-	c, err := config.Load("../../hw-configs/waveform-mnist.toml", set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := experiment.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Create(t.Context(), dir); err != nil {
-		t.Fatal(err)
-	}
-	spoiled, sent := 0, 0
-	s.Protocol.Link.(*uplink.Waveform).OnReception = func(slot phy.Slot, rx *phy.Reception) {
-		if slot.Transmission != phy.TxShare {
-			return
-		}
-		if slot.Again < 2 && rx.CheckPassed {
-			rx.CheckPassed = false
-			spoiled++
-		}
-		if slot.Again > 0 {
-			sent++
-		}
-	}
-	if err := s.Train(t.Context(), func(learner.Record) {}); err != nil {
-		t.Fatal(err)
-	}
-	last := metricsOf(t, dir)[5]
-	last.Round, last.Attempts, last.Skipped = 7, 0, true
-	if err := s.Metrics.Add(last); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if spoiled < 4 || sent < spoiled {
-		t.Fatalf("%d shares were spoiled, %d sent again", spoiled, sent)
-	}
-	writeFile(t, bytes.Replace(experimenttest.ReadFile(t, dir, runfolder.ConfigName), []byte("rounds = 6\n"), []byte("rounds = 7\n"), 1), dir, runfolder.ConfigName)
-	// What was spoiled is read by replay; the rest is as it was.
-	status, out, _ := run(t, "replay", "--json", dir)
-	if status != exitFailure {
-		t.Errorf("status %d", status)
-	}
-	var result replay.Result
-	if err := json.Unmarshal([]byte(out), &result); err != nil {
-		t.Fatal(err)
-	}
-	if result.Rounds != 6 {
-		t.Errorf("%d rounds were replayed", result.Rounds)
-	}
-	for k, v := range result.Verdicts {
-		if v.Again > 0 {
-			sent--
-			if before := result.Verdicts[k-1]; before.Again != v.Again-1 || before.Round != v.Round || before.Attempt != v.Attempt || v.Transmission != "D" {
-				t.Errorf("%+v follows %+v", v, before)
-			}
-		}
-		if !v.Agrees {
-			spoiled--
-			if v.Transmission != "D" || v.Again > 1 || v.Then.Void == "" && v.Now.Elements == "" {
-				t.Errorf("%+v", v)
-			}
-		}
-	}
-	if sent != 0 || spoiled != 0 {
-		t.Errorf("%d transmissions sent again and %d spoiled ones are missing", sent, spoiled)
 	}
 }
 

@@ -111,9 +111,12 @@ func compareLinks(t *testing.T, c config.Config, rounds int) {
 	}
 	t.Cleanup(func() { p.Close() })
 	b := &bothLinks{Waveform: p.waveform, t: t, ctx: p.ctx}
-	if b.ring, err = uplink.NewRing(root, uplink.SeedLinkSecret(root), ch, p.ctx, design); err != nil {
+	c.Link.Kind = "ring"
+	ring, err := uplink.New(uplink.Setting{Config: c, Seed: root, Secret: uplink.SeedLinkSecret(root), Channel: ch, Context: p.ctx, Design: design})
+	if err != nil {
 		t.Fatal(err)
 	}
+	b.ring = ring.(*uplink.Ring)
 	p.engine.Close()
 	p.engine, err = round.New(round.Config{Context: p.ctx, Devices: p.devices, Server: p.ctx.NewServer(design), Uplink: b, Attempts: 1})
 	if err != nil {

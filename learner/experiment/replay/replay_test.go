@@ -48,11 +48,12 @@ func newReplayBench(t *testing.T, sets ...string) *replayBench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := uplink.NewWaveform(c, root, uplink.SeedLinkSecret(root), ch, nil, p.ctx)
+	link, err := uplink.New(uplink.Setting{Config: c, Seed: root, Secret: uplink.SeedLinkSecret(root), Channel: ch, Context: p.ctx})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.Close() })
+	t.Cleanup(func() { _ = link.Close() })
+	l := link.(*uplink.Waveform)
 	b := &replayBench{cfg: c, link: l, mod: p.ctx.Modulus(), dir: t.TempDir(), rnd: rand.New(rand.NewPCG(1, 1))}
 	b.length = func(t phy.Transmission) int { return p.ctx.PayloadLength(t) }
 	if err := l.Record(b.dir); err != nil {
