@@ -21,7 +21,7 @@ func TestCalibrationOfARecording(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			dir := t.TempDir()
 			in := func(name string) string { return filepath.Join(dir, name) }
-			args := []string{"calibrate", "../../hw-configs/waveform-mnist.toml", "--no-advice", "--set", "calibration.blocks=40", "--set", "calibration.looks=2",
+			args := []string{"calibrate", experimenttest.WaveformConfig, "--no-advice", "--set", "calibration.blocks=40", "--set", "calibration.looks=2",
 				"--set", "link.record=" + format}
 			mustRun(t, append(args, "--out", in("a"))...)
 			mustRun(t, append(args, "--out", in("b"), "--recording", in("a"))...)

@@ -23,8 +23,6 @@ import (
 	"ringwave/learner/experiment/runfolder"
 )
 
-const alignedConfig = "../../hw-configs/waveform-aligned.toml"
-
 const unequalConfig = "../../hw-configs/calibration-mnist.toml"
 
 // sets gives flags that change keys.
@@ -380,7 +378,7 @@ func TestNegativeMean(t *testing.T) {
 // has expired, and its recordings replay to the bit.
 func TestRunKeepsItsCalibration(t *testing.T) {
 	bench := []string{"devices.count=3", "channel.mean_per_device=[0.5, 0.6, 0.7]", "encryption.parameter_set=demo-1024", "encryption.delta_max=1", "link.record=cf32_le"}
-	found := calibrate(t, alignedConfig, bench...)
+	found := calibrate(t, experimenttest.AlignedConfig, bench...)
 	file := filepath.Join(t.TempDir(), "taken.toml")
 	if err := os.WriteFile(file, experimenttest.ReadFile(t, found, runfolder.CalibrationName), 0o644); err != nil {
 		t.Fatal(err)
@@ -391,16 +389,16 @@ func TestRunKeepsItsCalibration(t *testing.T) {
 	}
 	args := slices.Concat(small, sets(bench...), sets("optimizer.rounds=4", "optimizer.checkpoint_every_rounds=2", "calibration.file="+file))
 	whole, cut := filepath.Join(t.TempDir(), "whole"), filepath.Join(t.TempDir(), "cut")
-	mustRun(t, append([]string{"run", alignedConfig, "--out", whole}, args...)...)
+	mustRun(t, append([]string{"run", experimenttest.AlignedConfig, "--out", whole}, args...)...)
 	if s := summaryOf(t, whole); s.RoundsSkipped != 0 || !strings.Contains(strings.Join(s.Notes, "\n"), "of a calibration of ") {
 		t.Errorf("summary %+v", s)
 	}
-	stdout, _ := mustRun(t, append([]string{"plan", alignedConfig, "--json"}, args...)...)
+	stdout, _ := mustRun(t, append([]string{"plan", experimenttest.AlignedConfig, "--json"}, args...)...)
 	var p experiment.Plan
 	if err := json.Unmarshal([]byte(stdout), &p); err != nil || p.Waveform == nil || len(p.Waveform.Groups) == 0 {
 		t.Errorf("plan: %v\n%s", err, stdout)
 	}
-	killed(t, cut, int64(len(experimenttest.ReadFile(t, whole, runfolder.MetricsName))/2), append([]string{"run", alignedConfig, "--out", cut}, args...)...)
+	killed(t, cut, int64(len(experimenttest.ReadFile(t, whole, runfolder.MetricsName))/2), append([]string{"run", experimenttest.AlignedConfig, "--out", cut}, args...)...)
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}

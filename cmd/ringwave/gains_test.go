@@ -26,7 +26,7 @@ func turningRun(dir string, more ...string) []string {
 	if os.Getenv("RINGWAVE_LONG") == "" {
 		return quick("waveform-mnist.toml", dir, 30, append([]string{turning, "link.sample_rate_hz=2.5e6"}, more...)...)
 	}
-	args := append([]string{"run", "../../hw-configs/waveform-mnist.toml", "--out", dir}, small...)
+	args := append([]string{"run", experimenttest.WaveformConfig, "--out", dir}, small...)
 	for _, m := range append([]string{"optimizer.rounds=30", turning}, more...) {
 		args = append(args, "--set", m)
 	}

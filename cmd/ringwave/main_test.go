@@ -312,7 +312,7 @@ func TestSystemRandomness(t *testing.T) {
 // delays; eps stays within six deviations of what H_i = round(alpha h_i) says,
 // and a killed run resumes to the same bytes.
 func TestWaveform(t *testing.T) {
-	args := append([]string{"run", "../../hw-configs/waveform-mnist.toml"}, small...)
+	args := append([]string{"run", experimenttest.WaveformConfig}, small...)
 	args = append(args, "--set", "optimizer.rounds=12", "--set", "optimizer.checkpoint_every_rounds=5", "--set", "encryption.parameter_set=demo-1024",
 		"--set", "encryption.delta_max=1", "--set", "link.max_alpha=16")
 	dir := filepath.Join(t.TempDir(), "run")

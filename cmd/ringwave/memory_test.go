@@ -19,7 +19,7 @@ func TestMemoryIsRefused(t *testing.T) {
 	experimenttest.NoData(t)
 	const gib = 1 << 30
 	strokes := []string{"--set", "task.dataset=strokes"}
-	wave := append([]string{"../../hw-configs/waveform-mnist.toml"}, strokes...)
+	wave := append([]string{experimenttest.WaveformConfig}, strokes...)
 	for name, c := range map[string]struct {
 		limit int64
 		args  []string

@@ -15,7 +15,7 @@ func TestPlanLabelsTheBudget(t *testing.T) {
 		config string
 		want   string
 	}{
-		{"../../hw-configs/waveform-mnist.toml", "alpha = 40\n"},
+		{experimenttest.WaveformConfig, "alpha = 40\n"},
 		{experimenttest.LoopbackConfig, "alpha = 256\n"},
 	} {
 		stdout, _ := mustRun(t, append([]string{"plan", c.config}, small...)...)

@@ -25,7 +25,7 @@ import (
 
 // recorded gives the arguments of a short run over a waveform that is recorded.
 func recorded(format, dir string, more ...string) []string {
-	args := append([]string{"run", "../../hw-configs/waveform-mnist.toml", "--out", dir}, small...)
+	args := append([]string{"run", experimenttest.WaveformConfig, "--out", dir}, small...)
 	args = append(args, "--set", "optimizer.rounds=4", "--set", "optimizer.checkpoint_every_rounds=2", "--set", "encryption.parameter_set=demo-1024",
 		"--set", "encryption.delta_max=1", "--set", "link.max_alpha=16", "--set", "link.record="+format)
 	return append(args, more...)

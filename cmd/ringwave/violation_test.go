@@ -18,7 +18,7 @@ func TestNotHeard(t *testing.T) {
 		{"calibration.delay_search_samples=2", "no sounding of device 1 was found"},
 	} {
 		dir := filepath.Join(t.TempDir(), "calibration")
-		status, stdout, stderr := run(t, "calibrate", "../../hw-configs/waveform-mnist.toml", "--out", dir, "--no-advice", "--set", c.set, "--set", "channel.std=0")
+		status, stdout, stderr := run(t, "calibrate", experimenttest.WaveformConfig, "--out", dir, "--no-advice", "--set", c.set, "--set", "channel.std=0")
 		if status != exitBadInput || stdout != "" || strings.Count(stderr, "\n") != 1 || !experimenttest.ContainsAll(stderr, []string{c.want, "its carrier may be off by more than calibration.offset_search_hz, 2000", "calibration.delay_search_samples"}) {
 			t.Errorf("%s: status %d\n%s%s", c.set, status, stdout, stderr)
 		}

@@ -134,7 +134,7 @@ func TestAdviceAgainstRuns(t *testing.T) {
 			load := func(more ...string) config.Config {
 				set := []string{"task.dataset=strokes", "task.strokes_train=300", "task.strokes_test=100", "optimizer.batch_size=4", "optimizer.evaluate_every_rounds=1000000",
 					"encryption.parameter_set=demo-1024", "encryption.delta_max=1", "link.max_alpha=16", "encryption.attempts_per_round=1", fmt.Sprintf("optimizer.rounds=%d", rounds)}
-				c, err := config.Load("../../hw-configs/waveform-aligned.toml", append(append(set, b.set...), more...))
+				c, err := config.Load(experimenttest.AlignedConfig, append(append(set, b.set...), more...))
 				if err != nil {
 					t.Fatal(err)
 				}

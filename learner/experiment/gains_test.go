@@ -93,7 +93,7 @@ func TestMinimumOfDevices(t *testing.T) {
 // An attempt that drops a device ends after b, says why, and is answered by nobody.
 func TestDroppedDeviceIsNamed(t *testing.T) {
 	experimenttest.NoData(t)
-	c, err := config.Load("../../hw-configs/waveform-mnist.toml", []string{"task.dataset=strokes", "task.strokes_train=600", "task.strokes_test=300",
+	c, err := config.Load(experimenttest.WaveformConfig, []string{"task.dataset=strokes", "task.strokes_train=600", "task.strokes_test=300",
 		"encryption.parameter_set=demo-1024", "encryption.delta_max=1", "link.max_alpha=2", "optimizer.rounds=3",
 		"devices.count=2", "channel.mean_per_device=[1, 0.01]", "channel.std=0", "link.phase_spread_rad=0"})
 	if err != nil {

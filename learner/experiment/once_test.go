@@ -15,8 +15,8 @@ func TestSendsOnce(t *testing.T) {
 	}{
 		{experimenttest.LoopbackConfig, "encryption.randomness=seed", false},
 		{experimenttest.LoopbackConfig, "encryption.randomness=system", true},
-		{"../../hw-configs/fig4-zf.toml", "encryption.randomness=system", true},
-		{"../../hw-configs/fig4-zf.toml", "experiment.aggregator=airhe", false},
+		{experimenttest.Fig4Config, "encryption.randomness=system", true},
+		{experimenttest.Fig4Config, "experiment.aggregator=airhe", false},
 		{experimenttest.VirtualBenchConfig, "encryption.randomness=system", true},
 		{experimenttest.VirtualBenchConfig, "radio.secrets_from_seed=true", true},
 	} {

@@ -22,7 +22,7 @@ func unseen(int, int) {}
 // measuredBy measures a simulated bench, spoilt or not, as calibrate does.
 func measuredBy(t *testing.T, spoil func(b *soundedBench), set ...string) (campaign.Result, error) {
 	t.Helper()
-	c, err := config.Load("../../hw-configs/waveform-mnist.toml", append(append([]string{}, experimenttest.Quickly...), set...))
+	c, err := config.Load(experimenttest.WaveformConfig, append(append([]string{}, experimenttest.Quickly...), set...))
 	if err != nil {
 		t.Fatal(err)
 	}

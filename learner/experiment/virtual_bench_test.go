@@ -112,7 +112,7 @@ func airConfig(t testing.TB, devices, rounds int, more ...string) config.Config 
 	if os.Getenv("RINGWAVE_LONG") == "" {
 		set = append(set, "task.dataset=strokes", "task.strokes_train=600", "task.strokes_test=300")
 	}
-	c, err := config.Load("../../hw-configs/virtual-bench.toml", set)
+	c, err := config.Load(experimenttest.VirtualBenchConfig, set)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,4 +44,7 @@ func WantSameCalibration(t *testing.T, what string, a, b calibration.File) {
 	}
 }
 
-const WaveformConfig = "../../hw-configs/waveform-mnist.toml"
+const (
+	WaveformConfig = "../../hw-configs/waveform-mnist.toml"
+	AlignedConfig  = "../../hw-configs/waveform-aligned.toml"
+)
