@@ -7,6 +7,7 @@ import (
 	"log"
 	"math/rand/v2"
 	"os"
+	"slices"
 
 	"ringwave/crypto/aggregate"
 	"ringwave/learner"
@@ -14,6 +15,9 @@ import (
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/model"
+	"ringwave/radio"
+	"ringwave/radio/boards"
+	"ringwave/radio/loopback"
 )
 
 // few shortens an experiment, so that the examples take no time.
@@ -176,4 +180,101 @@ func ExampleSystem() {
 	}
 	fmt.Println(result.Summary.Aggregator, result.Summary.Notes[1])
 	// Output: perfect perfect: nothing is sent over the air
+}
+
+// cable is a radio of one's own: an end of a cable, here of one in memory.
+type cable struct{ end }
+
+// end is what a cable can do by itself: it has its sample rate and counts samples.
+type end interface {
+	radio.Device
+	radio.RateControl
+	radio.TimeControl
+}
+
+const carrier radio.Hertz = 433.92e6
+
+func (cable) Frequencies(radio.Direction) radio.Span[radio.Hertz] {
+	return radio.Span[radio.Hertz]{Min: carrier, Max: carrier}
+}
+
+func (cable) Frequency(radio.Direction) radio.Hertz { return carrier }
+
+func (c cable) SetFrequency(_ context.Context, d radio.Direction, f radio.Hertz) (radio.Hertz, error) {
+	return c.Frequencies(d).Floor("the cable's carrier", f)
+}
+
+// listener is an end that receives.
+type listener struct {
+	cable
+	radio.ReceiveOpener
+}
+
+// sender is an end that sends what is permitted.
+type sender struct {
+	cable
+	line   radio.TransmitOpener
+	permit radio.TransmitPermit
+}
+
+func (s sender) OpenTransmitter(ctx context.Context) (radio.Transmitter, error) {
+	if err := s.permit.Frequency(carrier); err != nil {
+		return nil, err
+	}
+	return s.line.OpenTransmitter(ctx)
+}
+
+// cables opens cable:0, which receives, and cable:1 and cable:2, which send.
+type cables struct {
+	memory *loopback.Medium
+	permit radio.TransmitPermit
+}
+
+func (c cables) Open(_ context.Context, u radio.URI) (radio.Device, error) {
+	k := slices.Index([]string{"0", "1", "2"}, u.Name)
+	if k < 0 {
+		return nil, fmt.Errorf("device %q: allowed are cable:0, cable:1 and cable:2", u)
+	}
+	if k == 0 {
+		d, err := c.memory.Receiver(0)
+		if err != nil {
+			return nil, err
+		}
+		return listener{cable{d.(end)}, d.(radio.ReceiveOpener)}, nil
+	}
+	d, err := c.memory.Transmitter(k - 1)
+	if err != nil {
+		return nil, err
+	}
+	return sender{cable{d.(end)}, d.(radio.TransmitOpener), c.permit}, nil
+}
+
+// Bring a radio of one's own: the URIs of [radio] begin with its driver's scheme.
+func ExampleRadios() {
+	dir, remove := folder()
+	defer remove()
+	memory, err := loopback.New(loopback.Config{Rate: 2e6, Devices: []loopback.Device{{Gain: 0.5}, {Gain: 0.35}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	driver := boards.Driver{Scheme: "cable", NewOpener: func(_ context.Context, p radio.TransmitPermit, _ radio.Guard) radio.Opener {
+		return cables{memory, p}
+	}}
+	lab := experiment.Lab{Radios: experiment.Radios{Drivers: []boards.Driver{driver}}}
+	cfg, err := lab.Load("../../hw-configs/virtual-bench.toml", append(few, "optimizer.rounds=3",
+		`radio.transmitters=["cable:1", "cable:2"]`, "radio.receiver=cable:0", "radio.clock=shared",
+		"radio.trigger=none", "radio.transmit_gains_db=[]", "radio.receive_gains_db=[]")...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	e, err := lab.New(cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	result, err := e.Run(context.Background(), dir, experiment.Observer{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%d rounds over %d cables, %d skipped\n", result.Round, cfg.Devices.Count, result.Summary.RoundsSkipped)
+	// Output: 3 rounds over 2 cables, 0 skipped
 }

@@ -36,8 +36,12 @@ type Lab struct {
 	DataSets []DataSet
 	Links    []uplink.Kind
 	// Radios are where the devices of [radio] come from.
-	Radios setup.Radios
+	Radios Radios
 }
+
+// Radios are where the devices of [radio] come from: the boards of this machine, drivers
+// of one's own beside them, or a registry in place of all.
+type Radios = setup.Radios
 
 // System is a way to sum the devices' values of a round.
 type System struct {

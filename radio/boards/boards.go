@@ -38,6 +38,10 @@ type Config struct {
 type Driver struct {
 	Scheme string
 	Opener radio.Opener
+	// NewOpener makes the Opener of what sends, which must know what may be sent and who
+	// watches: it stands in Opener's place in Config.Drivers. Nothing is sent any more
+	// once session has ended.
+	NewOpener func(session context.Context, permit radio.TransmitPermit, watch radio.Guard) radio.Opener
 	// Board is set for what opens a board, not a file or memory, and Tried once that was
 	// done with a real one.
 	Board, Tried bool
@@ -84,6 +88,16 @@ func New(session context.Context, cfg Config) (*Boards, error) {
 	if host == nil {
 		host = usb.System()
 	}
+	own := slices.Clone(cfg.Drivers)
+	for i, d := range own {
+		if d.NewOpener == nil {
+			continue
+		}
+		if d.Opener != nil {
+			return nil, fmt.Errorf("a driver for the scheme %q with Opener and NewOpener; allowed is one of them", d.Scheme)
+		}
+		own[i].Opener = d.NewOpener(session, cfg.Permit, cfg.Guard)
+	}
 	return newBoards(host, slices.Concat([]Driver{
 		{Scheme: "loopback", Opener: memory},
 		{Scheme: "file", Opener: sigmf.Opener{}},
@@ -94,7 +108,7 @@ func New(session context.Context, cfg Config) (*Boards, error) {
 		},
 		{Scheme: "rtl_tcp", Opener: rtltcp.NewOpener(&net.Dialer{}), Board: true},
 		plutoDriver(pluto.NewOpener(session, cfg.Permit, cfg.Guard)),
-	}, cfg.Drivers))
+	}, own))
 }
 
 // newBoards checks the drivers, each by itself and against the others.

@@ -156,6 +156,37 @@ func TestOwnDriver(t *testing.T) {
 	}
 }
 
+// A driver of one's own that sends is made of what may be sent and of who watches.
+func TestOwnDriverIsToldWhatMayBeSent(t *testing.T) {
+	permit, err := radio.NewTransmitPermit(radio.Span[radio.Hertz]{Min: 432e6, Max: 434e6}, 1e6, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told radio.TransmitPermit
+	var watch radio.Guard
+	drivers := []Driver{{Scheme: "toy", NewOpener: func(session context.Context, p radio.TransmitPermit, g radio.Guard) radio.Opener {
+		if session != t.Context() {
+			t.Error("the session is another")
+		}
+		told, watch = p, g
+		return toy{}
+	}}}
+	watcher := virtual.NewGuard()
+	b, err := New(t.Context(), Config{USB: listing{}, Permit: permit, Guard: watcher, Drivers: drivers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told != permit || watch != radio.Guard(watcher) {
+		t.Errorf("told of %v and %v", told, watch)
+	}
+	if _, err := b.Registry().Open(t.Context(), "toy:torn"); !errors.Is(err, errToyBroken) {
+		t.Errorf("opening by what was made: %v", err)
+	}
+	if drivers[0].Opener != nil {
+		t.Error("the caller's list was changed")
+	}
+}
+
 // What cannot be a driver beside the others is refused, not taken for one of them.
 func TestNewRefuses(t *testing.T) {
 	opener := toy{}
@@ -163,6 +194,7 @@ func TestNewRefuses(t *testing.T) {
 		`"hackrf", which another has`: {Scheme: "hackrf", Opener: opener},
 		`scheme "Toy"`:                {Scheme: "Toy", Opener: opener},
 		`scheme "toy"`:                {Scheme: "toy"},
+		"Opener and NewOpener":        {Scheme: "toy", Opener: opener, NewOpener: func(context.Context, radio.TransmitPermit, radio.Guard) radio.Opener { return opener }},
 		"a kind of board without":     {Scheme: "toy", Opener: opener, Kinds: []Kind{{Name: "Toy"}}},
 	} {
 		if _, err := New(t.Context(), Config{USB: listing{}, Drivers: []Driver{d}}); err == nil || !strings.Contains(err.Error(), want) {

@@ -22,5 +22,7 @@
 //
 // Runs, calibrations, the listing of devices and the guard know it by then; only the help
 // of the command devices names drivers besides. A program with a radio of its own leaves
-// out 3 and 4, and gives the same Driver to New in Config.Drivers.
+// out 3 and 4, and gives the same Driver in Config.Drivers, or for experiments in
+// Lab.Radios of learner/experiment, where the example of Radios is one; NewOpener in
+// place of Opener tells it the permit and the guard.
 package boards
