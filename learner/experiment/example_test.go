@@ -82,6 +82,44 @@ func ExampleObserver() {
 	// rounds: 20
 }
 
+// interrupted runs an experiment until it is stopped, which is after its first round, and
+// goes on from there.
+func interrupted(dir, file string, overrides ...string) (experiment.Result, error) {
+	cfg, err := experiment.Load(file, overrides...)
+	if err != nil {
+		return experiment.Result{}, err
+	}
+	e, err := experiment.New(cfg)
+	if err != nil {
+		return experiment.Result{}, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	watch := experiment.Observer{Round: func(learner.Record) { stop() }}
+	if result, err := e.Run(ctx, dir, watch); !errors.Is(err, experiment.ErrInterrupted) {
+		return result, err
+	}
+	again := experiment.Observer{Started: func(e *experiment.Experiment) { fmt.Println("after round", e.Trainer.State().Round) }}
+	return experiment.Resume(context.Background(), dir, again)
+}
+
+// Run and resume an encrypted run, over ring elements and over a waveform.
+func ExampleResume() {
+	for _, file := range []string{"../../hw-configs/loopback.toml", "../../hw-configs/waveform-mnist.toml"} {
+		dir, remove := folder()
+		defer remove()
+		result, err := interrupted(dir, file, append(few, "optimizer.rounds=3")...)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%d rounds of %s with %s\n", result.Round, result.Summary.Aggregator, result.Summary.ParameterSet)
+	}
+	// Output:
+	// after round 1
+	// 3 rounds of xmk-ckks with ringwave-4096-100
+	// after round 1
+	// 3 rounds of xmk-ckks with lean-2048
+}
+
 // ridge is a model of one's own: a line through the classes -1 and 1, by least squares.
 type ridge struct{ features int }
 
