@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"ringwave/crypto/aggregate"
+	"ringwave/crypto/keystream"
 	"ringwave/learner"
 	"ringwave/learner/dataset"
 	"ringwave/learner/experiment"
@@ -179,6 +180,47 @@ func ExampleModel() {
 	}
 	fmt.Println(result.Summary.Model, "learns:", result.Summary.TestAccuracy > 0.6)
 	// Output: ridge learns: true
+}
+
+// clouds makes n points around (-1, -1) and (1, 1), in turn.
+func clouds(seed keystream.Seed, n int) *dataset.Set {
+	set := &dataset.Set{Dim: 2, Shape: []int{2}, Classes: []string{"low", "high"}}
+	rnd := rand.New(seed.Stream())
+	for k := range n {
+		centre := float64(2*(k%2) - 1)
+		set.X = append(set.X, centre+rnd.NormFloat64(), centre+rnd.NormFloat64())
+		set.Y = append(set.Y, uint8(k%2))
+	}
+	return set
+}
+
+// Bring a data set of one's own: task.dataset names it.
+func ExampleDataSet() {
+	dir, remove := folder()
+	defer remove()
+	lab := experiment.Lab{DataSets: []experiment.DataSet{{
+		Name: "clouds",
+		Load: func(r experiment.Request) (dataset.Task, error) {
+			if err := r.Fits(dataset.Extent{Samples: 1500, Features: 2}); err != nil {
+				return dataset.Task{}, err
+			}
+			return dataset.Task{Train: clouds(r.Seed.Derive("train"), 1000), Test: clouds(r.Seed.Derive("test"), 500)}, nil
+		},
+	}}}
+	cfg, err := lab.Load("../../hw-configs/loopback.toml", append(few, "task.dataset=clouds")...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	e, err := lab.New(cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	result, err := e.Run(context.Background(), dir, experiment.Observer{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(result.Summary.Dataset, "are told apart:", result.Summary.TestAccuracy > 0.8)
+	// Output: clouds are told apart: true
 }
 
 // mean is a system of one's own: a server that hears every device perfectly.

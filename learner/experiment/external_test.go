@@ -52,7 +52,7 @@ func TestExamplesInAnotherModule(t *testing.T) {
 			}
 		})
 	}
-	if want := []string{"", "Model", "Observer", "Radios", "Resume", "System"}; !slices.Equal(names(examples), want) {
+	if want := []string{"", "DataSet", "Model", "Observer", "Radios", "Resume", "System"}; !slices.Equal(names(examples), want) {
 		t.Errorf("the examples are %q, in place of %q", names(examples), want)
 	}
 }
