@@ -91,7 +91,7 @@ func NewSessionIn(lab Lab, dir string, cfg config.Config) (*Experiment, error) {
 	return s, err
 }
 
-// Links gives the channel whose moments the run goes by.
+// Links returns the channel whose moments the run goes by.
 func (s *Experiment) Links() *channel.Channel {
 	if s.Known != nil {
 		return s.Known.Channel
@@ -397,7 +397,7 @@ func (s *Experiment) Step(ctx context.Context) (learner.Record, error) {
 }
 
 // Train runs the rounds that are left. On a cancelled context it stops between
-// two rounds and gives errInterrupted; either way the last round is saved.
+// two rounds and returns ErrInterrupted; either way the last round is saved.
 func (s *Experiment) Train(ctx context.Context, report func(r learner.Record)) (err error) {
 	defer func() {
 		if err != nil {

@@ -70,7 +70,7 @@ type Model struct {
 // DataSet is what task.dataset names.
 type DataSet struct {
 	Name string
-	// Load gives training and test samples, of the classes 0 and 1.
+	// Load returns training and test samples, of the classes 0 and 1.
 	Load func(r Request) (dataset.Task, error)
 }
 

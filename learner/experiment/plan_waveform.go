@@ -84,7 +84,7 @@ func roundLayout(s *Experiment) (rounds.Layout, error) {
 	return rounds.LayoutOf(p.waveform, p.ctx.Modulus(), s.Config.Link.Base, p.ctx.PayloadLength)
 }
 
-// plannedSizes gives the group sizes to look at: up to 5, and the one in use.
+// plannedSizes returns the group sizes to look at: up to 5, and the one in use.
 func plannedSizes(c config.Config) []int {
 	var sizes []int
 	for size := 1; size <= min(c.Devices.Count, 5); size++ {
@@ -141,7 +141,7 @@ func plannedBench(s *Experiment) (rounds.Bench, error) {
 	return b, nil
 }
 
-// fading gives the law of device i's gain, as far as it is known.
+// fading returns the law of device i's gain, as far as it is known.
 func (s *Experiment) fading(i int) (channel.Fading, error) {
 	if s.Known != nil {
 		return s.Known.Fading[i], nil
@@ -199,7 +199,7 @@ func outcomeOf(attempts []rounds.Attempt, repeats int) trial.Outcome {
 	return trial.Outcome{}
 }
 
-// ReadsStd gives the deviation of Reads, the simulated share taken as one trial
+// ReadsStd returns the deviation of Reads, the simulated share taken as one trial
 // nearer to the middle than it is.
 func (g GroupPlan) ReadsStd() float64 {
 	n := float64(g.Trials)

@@ -102,7 +102,7 @@ func (p *protocol) Close() error {
 	return err
 }
 
-// epochOf gives the key epoch of round k.
+// epochOf returns the key epoch of round k.
 func (p *protocol) epochOf(k int) uint32 {
 	if p.epochRounds == 0 {
 		return p.baseEpoch
@@ -124,7 +124,7 @@ func (p *protocol) enterEpoch(k int) error {
 	return nil
 }
 
-// ideal gives the noiseless M of a direction, of the gains in p.scaled.
+// ideal returns the noiseless M of a direction, of the gains in p.scaled.
 func (p *protocol) ideal(delta [][]float64, direction int, alpha float64) float64 {
 	sum := 0.0
 	for i, h := range p.scaled {
@@ -173,14 +173,14 @@ func (p *protocol) Aggregate(ctx context.Context, k int, delta [][]float64) (agg
 	return aggregate.Outcome{M: out.M, Attempts: out.Attempts, Clipped: out.Clipped}, nil
 }
 
-// analogGains gives the gains that the unencrypted aggregator meets: those that
+// analogGains returns the gains that the unencrypted aggregator meets: those that
 // the encrypted one meets in the first attempt at a round, at b.
 type analogGains struct {
 	channel *channel.Channel
 	h       []float64
 }
 
-// Gains gives h_i = H_i/alpha of a round: aggregate.Gains.
+// Gains returns h_i = H_i/alpha of a round: aggregate.Gains.
 func (g *analogGains) Gains(k int) []float64 {
 	g.channel.Scaled(g.h, uint32(k), 0, 0)
 	for i := range g.h {
@@ -189,7 +189,7 @@ func (g *analogGains) Gains(k int) []float64 {
 	return g.h
 }
 
-// gainsOf gives the gains of a channel as systems without rings meet them.
+// gainsOf returns the gains of a channel as systems without rings meet them.
 func gainsOf(ch *channel.Channel) *analogGains {
 	return &analogGains{ch, make([]float64, ch.Devices())}
 }

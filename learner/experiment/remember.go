@@ -64,7 +64,7 @@ func (r *remembered) Aggregate(ctx context.Context, k int, delta [][]float64) (a
 	return out, r.keep(k, out.M)
 }
 
-// recall gives a round as it was, with what training needs of it. A round that is not
+// recall returns a round as it was, with what training needs of it. A round that is not
 // known counts as skipped, in no attempt.
 func (r *remembered) recall(k int) aggregate.Outcome {
 	row, known := r.rows[k]
@@ -206,8 +206,8 @@ const (
 	MaxSittings        = 1 << 16
 )
 
-// openJournal opens the record of decryption shares and gives the key epoch of the
-// first round that is sent, which it gives, too. Keys from a seed are those of before.
+// openJournal opens the record of decryption shares and returns the key epoch of the
+// first round that is sent, and that round. Keys from a seed are those of before.
 // Keys from the system died with the process that held them: a new epoch begins.
 func (s *Experiment) openJournal(from *runfolder.Checkpoint) (epoch uint32, first int, err error) {
 	path := filepath.Join(s.folder.Path(), JournalName)

@@ -20,7 +20,7 @@ type trainer interface {
 	Final() learner.Result
 }
 
-// symbolNoise gives the deviation of the receiver noise against a device of gain 1 at
+// symbolNoise returns the deviation of the receiver noise against a device of gain 1 at
 // full amplitude.
 func symbolNoise(l config.Link) float64 { return math.Pow(10, -l.SNRdB/20) }
 

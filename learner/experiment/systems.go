@@ -31,7 +31,7 @@ func systems() []System {
 	return all
 }
 
-// estimatorOf gives which losses devices send.
+// estimatorOf returns which losses devices send.
 func estimatorOf(c config.Config) learner.Estimator {
 	if c.System().OnePoint {
 		return learner.OnePoint
@@ -71,7 +71,7 @@ func (m *mismatched) Aggregate(ctx context.Context, k int, delta [][]float64) (a
 	return aggregate.Outcome{M: out.M, Attempts: 1, Clipped: out.Clipped}, nil
 }
 
-// predict gives the deviation of eps_k given the gains of round k, which it leaves in
+// predict returns the deviation of eps_k given the gains of round k, which it leaves in
 // m.scaled.
 func (m *mismatched) predict(k int, alpha float64) float64 {
 	m.Link.Truth(m.scaled, uint32(k), 0)
@@ -85,7 +85,7 @@ func (m *mismatched) predict(k int, alpha float64) float64 {
 	return r.DecodedStd(params, alpha, m.design.ConditionalStdAt(m.ctx, m.scaled, alpha))
 }
 
-// expected gives the root mean square of the predicted deviation over the rounds, or
+// expected returns the root mean square of the predicted deviation over the rounds, or
 // over the first hundred.
 func (m *mismatched) expected(rounds int) float64 {
 	square, n := 0.0, min(rounds, 100)
@@ -129,7 +129,7 @@ func (s *Experiment) uncheckedNotes(what string) []string {
 	return append(notes, expected)
 }
 
-// ExpectedLoss gives the mean loss of logistic regression in round k after updates that
+// ExpectedLoss returns the mean loss of logistic regression in round k after updates that
 // were nothing but noise of deviation std: theta_k is then a sum of eta_j M_j Phi_j, a
 // sample's logit u has the variance sum_j eta_j^2 std^2 ||(x, 1)||^2, and a loss
 // max(0, +-u), for u nearly normal, the mean std(u)/sqrt(2 pi).

@@ -186,7 +186,7 @@ func (t *Task) Unpublished() string {
 	return ""
 }
 
-// StepLaws gives the laws of eta and gamma.
+// StepLaws returns the laws of eta and gamma.
 func StepLaws(o config.Optimizer) (eta, gamma learner.StepLaw) {
 	if o.StepLaw == "theorem2" {
 		return learner.HorizonLaw{X0: o.Eta0, K: o.Rounds}, learner.HorizonLaw{X0: o.Gamma0, K: o.Rounds}
@@ -209,7 +209,7 @@ func (t *Task) trainer(c config.Config, a learner.Aggregator, root keystream.See
 	return z, intake.UserError(err)
 }
 
-// learning gives what is trained and how, but for the aggregator.
+// learning returns what is trained and how, but for the aggregator.
 func (t *Task) learning(c config.Config, root keystream.Seed) (learner.Config, learner.Task, error) {
 	directions, err := learner.ParseDirections(c.Optimizer.Directions)
 	if err != nil {
@@ -255,7 +255,7 @@ func RandomnessNote(c config.Config) string {
 	return fmt.Sprintf("keys and encryption randomness are derived from the seed %d, so that the run can be repeated: they protect nothing", c.Experiment.Seed)
 }
 
-// meanSquareNorm gives the mean of ||(x, 1)||^2 over the samples.
+// meanSquareNorm returns the mean of ||(x, 1)||^2 over the samples.
 func meanSquareNorm(set *dataset.Set) float64 {
 	sum := 0.0
 	for i := range set.Len() {
