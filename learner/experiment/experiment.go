@@ -66,11 +66,15 @@ type Experiment struct {
 // NewSessionIn checks and loads all that a run needs, and writes nothing. Dir is the run's
 // folder, with the calibration that lies in it; "" for a run that has none yet.
 func NewSessionIn(lab Lab, dir string, cfg config.Config) (*Experiment, error) {
+	cfg = cfg.With(lab.names())
+	if err := cfg.Check(); err != nil {
+		return nil, intake.UserError(err)
+	}
 	digest, err := cfg.Digest()
 	if err != nil {
 		return nil, err
 	}
-	s := &Experiment{lab: lab, Config: cfg.With(lab.names()), digest: digest, Root: keystream.FromInteger(uint64(cfg.Experiment.Seed))}
+	s := &Experiment{lab: lab, Config: cfg, digest: digest, Root: keystream.FromInteger(uint64(cfg.Experiment.Seed))}
 	if s.Channel, err = setup.NewChannel(cfg, s.Root); err != nil {
 		return nil, err
 	}
@@ -87,7 +91,7 @@ func NewSessionIn(lab Lab, dir string, cfg config.Config) (*Experiment, error) {
 		}
 		s.Design = &d
 	}
-	s.Task, err = lab.LoadTask(s.Config, s.Root, s.Design)
+	s.Task, err = lab.LoadTask(cfg, s.Root, s.Design)
 	return s, err
 }
 

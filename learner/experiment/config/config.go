@@ -416,6 +416,15 @@ func (n Names) Parse(name string, data []byte, overrides []string) (Config, erro
 	return c, nil
 }
 
+// Check refuses what Load refuses, in a configuration that a program has made or changed
+// itself.
+func (c Config) Check() error {
+	if err := c.validate(); err != nil {
+		return failf("the configuration: %v", err)
+	}
+	return nil
+}
+
 // override sets one key. A value that is no TOML is taken as a string, so that
 // quotes need not survive a shell.
 func override(key, value string, c *Config) error {
