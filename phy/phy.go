@@ -19,24 +19,6 @@ import (
 	"ringwave/phy/zq"
 )
 
-// Slot and Transmission are those of package slot, for benches that name them with the
-// words of an Uplink; phy and cryptography say slot.Slot.
-type (
-	Slot         = slot.Slot
-	Transmission = slot.Transmission
-)
-
-// The transmissions of a round, and the limits of a Slot.
-const (
-	TxKey         = slot.TxKey
-	TxC0          = slot.TxC0
-	TxC1          = slot.TxC1
-	TxShare       = slot.TxShare
-	Transmissions = slot.Transmissions
-	MaxAttempt    = slot.MaxAttempt
-	MaxAgain      = slot.MaxAgain
-)
-
 // headerOf returns the header of a frame of a valid slot.
 func headerOf(s slot.Slot, run uint16, group int, repeat uint8) frame.Header {
 	return frame.Header{

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"ringwave/crypto/xmkckks"
-	"ringwave/phy"
 	"ringwave/phy/bench"
 	"ringwave/phy/rounds"
+	"ringwave/phy/slot"
 	"ringwave/phy/trial"
 )
 
@@ -281,7 +281,7 @@ func (s *search) part(ctx context.Context, r result, g stage, from, to int) erro
 		}
 		r.trials[k] = simulation.Round(int(g)*stageRounds + k)
 		for _, a := range r.trials[k] {
-			read = read || a.Needed[phy.Transmissions-1] != rounds.Unread
+			read = read || a.Needed[slot.Transmissions-1] != rounds.Unread
 		}
 	}
 	return nil

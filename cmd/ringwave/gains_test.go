@@ -13,7 +13,7 @@ import (
 	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/experiment/setup"
-	"ringwave/phy"
+	"ringwave/phy/slot"
 )
 
 // turning has carriers that turn the devices' gains against each other, by a twelfth of
@@ -140,7 +140,7 @@ func TestRingCountsZeroGains(t *testing.T) {
 			continue
 		}
 		repeated += r.Attempts - 1
-		ch.Scaled(h, uint32(r.Round), uint32(r.Attempts-1), int(phy.TxC0))
+		ch.Scaled(h, uint32(r.Round), uint32(r.Attempts-1), int(slot.TxC0))
 		for _, x := range h {
 			if x == 0 {
 				want++

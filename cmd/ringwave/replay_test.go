@@ -18,7 +18,7 @@ import (
 	"ringwave/learner/experiment/replay"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/experiment/uplink"
-	"ringwave/phy"
+	"ringwave/phy/slot"
 	"ringwave/radio"
 	"ringwave/radio/sigmf"
 )
@@ -308,7 +308,7 @@ func TestReplayOneRecording(t *testing.T) {
 		t.Errorf("%+v", result)
 	}
 	for k, v := range result.Verdicts {
-		if v.Round != 3 || v.Transmission != phy.Transmission(k).String() || !v.Agrees || len(v.Then.Elements) != 64 || v.Now != v.Then {
+		if v.Round != 3 || v.Transmission != slot.Transmission(k).String() || !v.Agrees || len(v.Then.Elements) != 64 || v.Now != v.Then {
 			t.Errorf("%+v", v)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"ringwave/learner/experiment/setup"
 	"ringwave/learner/experiment/uplink"
 	"ringwave/phy"
+	"ringwave/phy/slot"
 	"ringwave/radio"
 	"ringwave/radio/array"
 	"ringwave/radio/intake"
@@ -68,7 +69,7 @@ func roundSeconds(c config.Config, root keystream.Seed) (float64, error) {
 	}
 	slots := (c.Devices.Count + setup.GroupSize(c) - 1) / setup.GroupSize(c)
 	sum := 0.0
-	for t := range phy.Transmission(phy.Transmissions) {
+	for t := range slot.Transmission(slot.Transmissions) {
 		samples, err := w.FrameSamples(t, ctx.PayloadLength(t))
 		if err != nil {
 			return 0, err
@@ -223,7 +224,7 @@ func (b *soundedBench) record(k *Calibration) error {
 	b.closing = append(b.closing, func() error { b.recorder.Abort(); return nil })
 	b.cfg.OnBlock = func(block, session int, first, end radio.SampleIndex) error {
 		return b.recorder.Annotate(uplink.Note{
-			Slot: phy.Slot{Round: uint32(block), Attempt: uint32(session)}, Group: -1,
+			Slot: slot.Slot{Round: uint32(block), Attempt: uint32(session)}, Group: -1,
 			First: first, End: end, Label: labelSounding, Comment: fmt.Sprintf("block %d of session %d", block, session),
 		})
 	}

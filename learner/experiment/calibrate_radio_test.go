@@ -22,7 +22,7 @@ import (
 	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/experiment/setup"
-	"ringwave/phy"
+	"ringwave/phy/slot"
 	"ringwave/radio"
 	"ringwave/radio/intake"
 	"ringwave/radio/loopback"
@@ -186,7 +186,7 @@ func (b *airBench) measure(ctx context.Context, s *sitting, onLook func(block in
 				return err
 			}
 		}
-		b.noise.begin(phy.Slot{Round: uint32(block), Transmission: phy.Transmission(look)}, at)
+		b.noise.begin(slot.Slot{Round: uint32(block), Transmission: slot.Transmission(look)}, at)
 		ch.Scaled(h, uint32(block+1), 0, look)
 		for i := range h {
 			if err := b.setGain(i, at, complex(float32(h[i]/ch.Alpha()*airLevel), 0)); err != nil {
@@ -495,14 +495,14 @@ func TestRemeasureAfterALoss(t *testing.T) {
 			r := b.run(t, 6, filepath.Join(dir, runfolder.CalibrationName), "link.regime="+regime)
 			before := slices.Clone(r.s.Known.Means)
 			begin, lost := r.link.OnAir, false
-			r.link.OnAir = func(slot phy.Slot, at radio.SampleIndex) error {
-				if slot.Round == 3 && slot.Transmission == phy.TxC1 && !lost {
+			r.link.OnAir = func(s slot.Slot, at radio.SampleIndex) error {
+				if s.Round == 3 && s.Transmission == slot.TxC1 && !lost {
 					lost = true
 					if err := errors.Join(b.boards[0].Lose(at+3000, 500), b.await()); err != nil {
 						return err
 					}
 				}
-				return begin(slot, at)
+				return begin(s, at)
 			}
 			var reasons []string
 			r.s.Protocol.failed = func(_ int, f round.Failure) { reasons = append(reasons, f.Reason) }

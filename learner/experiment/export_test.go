@@ -3,10 +3,11 @@ package experiment
 import (
 	"ringwave/learner/experiment/uplink"
 	"ringwave/phy"
+	"ringwave/phy/slot"
 )
 
 // OnReception has a run's waveform link tell what it receives, before anybody else looks
 // at it.
-func (s *Experiment) OnReception(hear func(slot phy.Slot, rx *phy.Reception)) {
+func (s *Experiment) OnReception(hear func(slot slot.Slot, rx *phy.Reception)) {
 	s.Protocol.Link.(*uplink.Waveform).OnReception = hear
 }

@@ -13,7 +13,7 @@ import (
 	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/experiment/setup"
-	"ringwave/phy"
+	"ringwave/phy/slot"
 	"ringwave/radio"
 )
 
@@ -119,7 +119,7 @@ func TestDroppedDeviceIsNamed(t *testing.T) {
 		t.Fatalf("%d attempts are void and %d were answered: %v", len(failures), ledger.Answered(0), failures)
 	}
 	for _, f := range failures {
-		if f.Check != round.GainsCheck || f.Transmission != phy.TxKey || f.Reason != "1 of 2 devices have a gain H_i other than 0, and 2 must (devices.minimum)" {
+		if f.Check != round.GainsCheck || f.Transmission != slot.TxKey || f.Reason != "1 of 2 devices have a gain H_i other than 0, and 2 must (devices.minimum)" {
 			t.Errorf("%v", f)
 		}
 	}

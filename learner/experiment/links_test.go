@@ -14,6 +14,7 @@ import (
 	"ringwave/learner/experiment/setup"
 	"ringwave/learner/experiment/uplink"
 	"ringwave/phy"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 )
 
@@ -24,18 +25,18 @@ type bothLinks struct {
 	t                *testing.T
 	ctx              *xmkckks.Context
 	ring             *uplink.Ring
-	slot             phy.Slot
+	slot             slot.Slot
 	other            phy.Reception
 	elements, frames int
 }
 
-func (b *bothLinks) Open(ctx context.Context, slot phy.Slot, n int) error {
-	b.slot = slot
+func (b *bothLinks) Open(ctx context.Context, s slot.Slot, n int) error {
+	b.slot = s
 	b.other = phy.Reception{Y: b.ctx.Modulus().NewVector(n), Pattern: make([]int64, b.ring.PatternSymbols())}
-	if err := b.ring.Open(ctx, slot, n); err != nil {
+	if err := b.ring.Open(ctx, s, n); err != nil {
 		return err
 	}
-	return b.Waveform.Open(ctx, slot, n)
+	return b.Waveform.Open(ctx, s, n)
 }
 
 func (b *bothLinks) Transmit(i int, x zq.Vector) error {

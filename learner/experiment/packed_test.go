@@ -13,7 +13,7 @@ import (
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/setup"
-	"ringwave/phy"
+	"ringwave/phy/slot"
 	"ringwave/radio"
 	"ringwave/radio/virtual"
 )
@@ -62,7 +62,7 @@ func weightsOf(t *testing.T, s *Experiment, k int) []float64 {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.Scaled(w, uint32(k), 0, int(phy.TxC0))
+		g.Scaled(w, uint32(k), 0, int(slot.TxC0))
 		for i := range w {
 			w[i] /= g.Alpha()
 		}

@@ -3,7 +3,7 @@ package experiment
 import (
 	"testing"
 
-	"ringwave/phy"
+	"ringwave/phy/slot"
 	"ringwave/radio"
 	"ringwave/radio/virtual"
 )
@@ -14,14 +14,14 @@ func TestCarriersGoOffAtPanic(t *testing.T) {
 	r, boards := boardsUnder(t, t.Context(), 2, 3)
 	transmissions := 0
 	begin := r.link.OnAir
-	r.link.OnAir = func(slot phy.Slot, at radio.SampleIndex) error {
+	r.link.OnAir = func(s slot.Slot, at radio.SampleIndex) error {
 		if transmissions++; transmissions == 3 {
 			if s := boards[0].Settings(); s.Mode != virtual.ModeTransmit {
 				t.Errorf("board 0 is in mode %d in the middle of a round", s.Mode)
 			}
 			panic("a bug")
 		}
-		return begin(slot, at)
+		return begin(s, at)
 	}
 	func() {
 		defer func() {

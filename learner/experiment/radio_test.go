@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"ringwave/learner/experiment/experimenttest"
-	"ringwave/phy"
+	"ringwave/phy/slot"
 	"ringwave/radio"
 	"ringwave/radio/virtual"
 )
@@ -38,11 +38,11 @@ func TestCarriersGoOffWithTheSession(t *testing.T) {
 	r, boards := boardsUnder(t, ctx, 2, 3)
 	transmissions := 0
 	begin := r.link.OnAir
-	r.link.OnAir = func(slot phy.Slot, at radio.SampleIndex) error {
+	r.link.OnAir = func(s slot.Slot, at radio.SampleIndex) error {
 		if transmissions++; transmissions == 3 {
 			interrupt()
 		}
-		return begin(slot, at)
+		return begin(s, at)
 	}
 	_, err := r.s.Trainer.Step(ctx)
 	if err == nil || !errors.Is(err, context.Canceled) {

@@ -13,6 +13,7 @@ import (
 	"ringwave/learner/experiment/replay"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/phy"
+	"ringwave/phy/slot"
 )
 
 // A share that is sent again is a transmission of its own in the recording, which
@@ -29,15 +30,15 @@ func TestReplaySharesSentAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	spoiled, sent := 0, 0
-	hear := func(slot phy.Slot, rx *phy.Reception) {
-		if slot.Transmission != phy.TxShare {
+	hear := func(at slot.Slot, rx *phy.Reception) {
+		if at.Transmission != slot.TxShare {
 			return
 		}
-		if slot.Again < 2 && rx.CheckPassed {
+		if at.Again < 2 && rx.CheckPassed {
 			rx.CheckPassed = false
 			spoiled++
 		}
-		if slot.Again > 0 {
+		if at.Again > 0 {
 			sent++
 		}
 	}

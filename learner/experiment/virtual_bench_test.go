@@ -22,6 +22,7 @@ import (
 	"ringwave/learner/experiment/uplink"
 	"ringwave/phy"
 	"ringwave/phy/channel"
+	"ringwave/phy/slot"
 	"ringwave/radio"
 	"ringwave/radio/boards"
 	"ringwave/radio/intake"
@@ -49,10 +50,10 @@ type noiseStep struct {
 	round, part uint32
 }
 
-func (n *slotNoise) begin(slot phy.Slot, at radio.SampleIndex) {
+func (n *slotNoise) begin(s slot.Slot, at radio.SampleIndex) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.steps = append(n.steps, noiseStep{int64(at), slot.Round, slot.Attempt*phy.Transmissions + uint32(slot.Transmission)})
+	n.steps = append(n.steps, noiseStep{int64(at), s.Round, s.Attempt*slot.Transmissions + uint32(s.Transmission)})
 }
 
 // Add is loopback.Noise, and virtual's.
@@ -145,9 +146,9 @@ func newAirRun(t testing.TB, ctx context.Context, c config.Config, noise *slotNo
 }
 
 // begin sets the gains of a transmission, and its noise.
-func (r *airRun) begin(slot phy.Slot, at radio.SampleIndex) error {
-	r.noise.begin(slot, at)
-	r.s.Channel.Scaled(r.h, slot.Round, slot.Attempt, int(slot.Transmission))
+func (r *airRun) begin(s slot.Slot, at radio.SampleIndex) error {
+	r.noise.begin(s, at)
+	r.s.Channel.Scaled(r.h, s.Round, s.Attempt, int(s.Transmission))
 	for i := range r.h {
 		gain := r.h[i] / r.s.Channel.Alpha() * setup.RadioLevel(r.s.Config)
 		if err := r.setGain(i, at, complex(float32(gain), 0)); err != nil {
@@ -157,12 +158,12 @@ func (r *airRun) begin(slot phy.Slot, at radio.SampleIndex) error {
 	return nil
 }
 
-func (r *airRun) received(slot phy.Slot, rx *phy.Reception) {
+func (r *airRun) received(s slot.Slot, rx *phy.Reception) {
 	what := "void"
 	if rx.CheckPassed {
 		what = uplink.ElementsDigest(rx.Y)
 	}
-	r.elements = append(r.elements, fmt.Sprintf("round %d, attempt %d, %v: %s", slot.Round, slot.Attempt, slot.Transmission, what))
+	r.elements = append(r.elements, fmt.Sprintf("round %d, attempt %d, %v: %s", s.Round, s.Attempt, s.Transmission, what))
 }
 
 // step carries the next round.
@@ -370,14 +371,14 @@ func TestRunGoesOnAfterALoss(t *testing.T) {
 	const devices = 2
 	r, boards := boardsUnder(t, context.Background(), devices, 4)
 	begin, lost := r.link.OnAir, false
-	r.link.OnAir = func(slot phy.Slot, at radio.SampleIndex) error {
-		if slot.Transmission == phy.TxC1 && !lost {
+	r.link.OnAir = func(s slot.Slot, at radio.SampleIndex) error {
+		if s.Transmission == slot.TxC1 && !lost {
 			lost = true
 			if err := errors.Join(boards[0].Lose(at+3000, 500), awaitRestart(r.bench, boards)); err != nil {
 				return err
 			}
 		}
-		return begin(slot, at)
+		return begin(s, at)
 	}
 	var reasons []string
 	r.s.Protocol.failed = func(_ int, f round.Failure) { reasons = append(reasons, f.Reason) }
@@ -403,14 +404,14 @@ func TestRunEndsOutOfReach(t *testing.T) {
 	const devices = 2
 	r, boards := boardsUnder(t, context.Background(), devices, 4)
 	begin, lost := r.link.OnAir, false
-	r.link.OnAir = func(slot phy.Slot, at radio.SampleIndex) error {
-		if slot.Transmission == phy.TxC1 && !lost {
+	r.link.OnAir = func(s slot.Slot, at radio.SampleIndex) error {
+		if s.Transmission == slot.TxC1 && !lost {
 			lost = true
 			if err := boards[devices].Lose(at+3000, 400_000); err != nil {
 				return err
 			}
 		}
-		return begin(slot, at)
+		return begin(s, at)
 	}
 	err := r.s.Train(t.Context(), func(learner.Record) {})
 	if !errors.Is(err, phy.ErrStalled) || !intake.IsUserError(err) || !strings.Contains(err.Error(), "raise radio.search_seconds, which is 0") {

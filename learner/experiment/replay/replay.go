@@ -21,6 +21,7 @@ import (
 	"ringwave/learner/experiment/uplink"
 	"ringwave/phy"
 	"ringwave/phy/frame"
+	"ringwave/phy/slot"
 	"ringwave/radio"
 	"ringwave/radio/intake"
 	"ringwave/radio/sigmf"
@@ -146,7 +147,7 @@ type player struct {
 	secretOf  func(frame.Format) (keystream.Seed, error)
 	link      *phy.Waveform
 	source    playback
-	reception [phy.Transmissions]phy.Reception
+	reception [slot.Transmissions]phy.Reception
 	// transmissions is the most that a round of so many attempts has.
 	attempts, transmissions int
 
@@ -179,7 +180,7 @@ func NewPlayer(c config.Config, dir string) (*player, error) {
 	}
 	p := &player{attempts: c.Encryption.AttemptsPerRound, Cfg: uplink.ReceiveConfig(c, keystream.Seed{}, ch, k, ctx), rate: radio.Hertz(c.Link.SampleRateHz), ctx: ctx}
 	// D alone is sent again within an attempt.
-	p.transmissions = p.attempts * (phy.Transmissions + phy.MaxAgain)
+	p.transmissions = p.attempts * (slot.Transmissions + slot.MaxAgain)
 	p.secretOf = func(f frame.Format) (keystream.Seed, error) {
 		if f == frame.Format1 { // whose secret was the seed's, wherever keys came from
 			return uplink.SeedLinkSecret(root), nil
@@ -199,7 +200,7 @@ func (p *player) restart() (err error) {
 	}
 	for t := range p.reception {
 		p.reception[t] = phy.Reception{
-			Y:       p.ctx.Modulus().NewVector(p.ctx.PayloadLength(phy.Transmission(t))),
+			Y:       p.ctx.Modulus().NewVector(p.ctx.PayloadLength(slot.Transmission(t))),
 			Pattern: make([]int64, p.link.PatternSymbols()),
 		}
 	}
@@ -275,7 +276,7 @@ func annotationsOf(d uplink.RecordedDevice, name string, round int64) (transmiss
 		if a.Tag != nil && round < 0 {
 			round = int64(a.Tag.Round)
 		}
-		if a.Tag == nil || int64(a.Tag.Round) != round || phase(a.Tag.Phase) == phy.Transmissions {
+		if a.Tag == nil || int64(a.Tag.Round) != round || phase(a.Tag.Phase) == slot.Transmissions {
 			return nil, nil, fmt.Errorf("%s: the transmission at sample %d does not say that it is one of this round", name, a.First)
 		}
 		if k > 0 && a.First < transmissions[k-1].First+radio.SampleIndex(transmissions[k-1].Count) {
@@ -288,10 +289,10 @@ func annotationsOf(d uplink.RecordedDevice, name string, round int64) (transmiss
 	return transmissions, frames, nil
 }
 
-// phase gives the transmission of a name; phy.Transmissions if there is none.
-func phase(name string) phy.Transmission {
-	t := phy.Transmission(0)
-	for t < phy.Transmissions && t.String() != name {
+// phase gives the transmission of a name; slot.Transmissions if there is none.
+func phase(name string) slot.Transmission {
+	t := slot.Transmission(0)
+	for t < slot.Transmissions && t.String() != name {
 		t++
 	}
 	return t
@@ -299,15 +300,15 @@ func phase(name string) phy.Transmission {
 
 // transmission decodes one transmission and compares it with its annotation.
 func (p *player) transmission(ctx context.Context, a sigmf.Annotation) error {
-	slot := phy.Slot{Round: a.Tag.Round, Attempt: a.Tag.Attempt, Transmission: phase(a.Tag.Phase), Again: a.Tag.Again}
+	s := slot.Slot{Round: a.Tag.Round, Attempt: a.Tag.Attempt, Transmission: phase(a.Tag.Phase), Again: a.Tag.Again}
 	if err := p.source.goTo(ctx, a); err != nil {
 		return err
 	}
 	p.link.Seek(a.First)
-	if err := p.link.Open(ctx, slot, p.ctx.PayloadLength(slot.Transmission)); err != nil {
+	if err := p.link.Open(ctx, s, p.ctx.PayloadLength(s.Transmission)); err != nil {
 		return err
 	}
-	rx := &p.reception[slot.Transmission]
+	rx := &p.reception[s.Transmission]
 	err := p.link.Receive(ctx, rx)
 	now := uplink.Verdict(rx, p.link.Report())
 	if errors.Is(err, errPast) {
@@ -316,7 +317,7 @@ func (p *player) transmission(ctx context.Context, a sigmf.Annotation) error {
 	if err != nil {
 		return err
 	}
-	p.compare(slot, a.Comment, now)
+	p.compare(s, a.Comment, now)
 	return nil
 }
 
@@ -346,10 +347,10 @@ func outcome(comment string) Outcome {
 
 // compare keeps the verdict on a transmission. Void ones agree if they are void
 // again.
-func (p *player) compare(slot phy.Slot, then, now string) {
+func (p *player) compare(s slot.Slot, then, now string) {
 	wasVoid, isVoid := strings.HasPrefix(then, uplink.CommentVoid), strings.HasPrefix(now, uplink.CommentVoid)
 	p.verdicts = append(p.verdicts, Verdict{
-		Round: slot.Round, Attempt: slot.Attempt, Transmission: slot.Transmission.String(), Again: slot.Again,
+		Round: s.Round, Attempt: s.Attempt, Transmission: s.Transmission.String(), Again: s.Again,
 		Agrees: then == now || wasVoid && isVoid, Then: outcome(then), Now: outcome(now),
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"ringwave/learner/experiment/setup"
 	"ringwave/learner/experiment/uplink"
 	"ringwave/phy"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 	"ringwave/radio"
 )
@@ -23,7 +24,7 @@ import (
 type replayBench struct {
 	cfg    config.Config
 	link   *uplink.Waveform
-	length func(t phy.Transmission) int
+	length func(t slot.Transmission) int
 	mod    *zq.Modulus
 	dir    string
 	rnd    *rand.Rand
@@ -55,7 +56,7 @@ func newReplayBench(t *testing.T, sets ...string) *replayBench {
 	t.Cleanup(func() { _ = link.Close() })
 	l := link.(*uplink.Waveform)
 	b := &replayBench{cfg: c, link: l, mod: p.ctx.Modulus(), dir: t.TempDir(), rnd: rand.New(rand.NewPCG(1, 1))}
-	b.length = func(t phy.Transmission) int { return p.ctx.PayloadLength(t) }
+	b.length = func(t slot.Transmission) int { return p.ctx.PayloadLength(t) }
 	if err := l.Record(b.dir); err != nil {
 		t.Fatal(err)
 	}
@@ -63,13 +64,13 @@ func newReplayBench(t *testing.T, sets ...string) *replayBench {
 }
 
 // round carries and records all transmissions of a round, whatever becomes of them.
-func (b *replayBench) round(t *testing.T, k uint32, before func(tr phy.Transmission, at radio.SampleIndex)) {
+func (b *replayBench) round(t *testing.T, k uint32, before func(tr slot.Transmission, at radio.SampleIndex)) {
 	t.Helper()
-	for tr := range phy.Transmission(phy.Transmissions) {
+	for tr := range slot.Transmission(slot.Transmissions) {
 		if before != nil {
 			before(tr, b.link.Next())
 		}
-		if err := b.link.Open(t.Context(), phy.Slot{Round: k, Transmission: tr}, b.length(tr)); err != nil {
+		if err := b.link.Open(t.Context(), slot.Slot{Round: k, Transmission: tr}, b.length(tr)); err != nil {
 			t.Fatal(err)
 		}
 		x := b.mod.NewVector(b.length(tr))
@@ -119,7 +120,7 @@ func (b *replayBench) replay(t *testing.T, rounds int) []Verdict {
 // frames, beyond them and of whole transmissions.
 func TestReplayOfDamage(t *testing.T) {
 	const rounds = 3
-	all := rounds * phy.Transmissions
+	all := rounds * slot.Transmissions
 	for _, c := range []struct {
 		name string
 		sets []string
@@ -148,19 +149,19 @@ func TestReplayOfDamage(t *testing.T) {
 			return b.link.Medium.Drop(at+3000, 100)
 		}},
 		{"a whole transmission lost", []string{"link.frame_repeats=0"}, all - 1, "no sample of the frame was received", func(b *replayBench, at radio.SampleIndex) error {
-			n, err := b.link.FrameSamples(phy.TxC0, b.length(phy.TxC0))
+			n, err := b.link.FrameSamples(slot.TxC0, b.length(slot.TxC0))
 			return errors.Join(err, b.link.Medium.Drop(at, radio.SampleCount(n)))
 		}},
 		{"lost into another transmission", []string{"link.frame_repeats=0"}, all - 2, "symbols erased", func(b *replayBench, at radio.SampleIndex) error {
-			n, err := b.link.FrameSamples(phy.TxC0, b.length(phy.TxC0))
+			n, err := b.link.FrameSamples(slot.TxC0, b.length(slot.TxC0))
 			return errors.Join(err, b.link.Medium.Drop(at+1500, radio.SampleCount(n)))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newReplayBench(t, c.sets...)
 			for k := range uint32(rounds) {
-				b.round(t, k+1, func(tr phy.Transmission, at radio.SampleIndex) {
-					if k != 1 || tr != phy.TxC0 {
+				b.round(t, k+1, func(tr slot.Transmission, at radio.SampleIndex) {
+					if k != 1 || tr != slot.TxC0 {
 						return
 					}
 					if err := c.harm(b, at); err != nil {
@@ -196,11 +197,11 @@ func TestReplayOfHalfAKey(t *testing.T) {
 	for k := range uint32(2) {
 		b.round(t, k+1, nil)
 	}
-	if b.read != 2*phy.Transmissions {
+	if b.read != 2*slot.Transmissions {
 		t.Fatalf("%d transmissions were read: %q", b.read, b.why)
 	}
 	meta := uplink.RecordingBase(b.dir, 1) + ".sigmf-meta"
-	cutShort(t, meta, phy.TxKey)
+	cutShort(t, meta, slot.TxKey)
 	for _, v := range b.replay(t, 2) {
 		switch {
 		case v.Round == 1 && (v.Now.Void == "" || v.Agrees):
@@ -212,7 +213,7 @@ func TestReplayOfHalfAKey(t *testing.T) {
 }
 
 // cutShort halves the samples that a recording's metadata say a transmission has.
-func cutShort(t *testing.T, path string, tr phy.Transmission) {
+func cutShort(t *testing.T, path string, tr slot.Transmission) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"ringwave/phy"
 	"ringwave/phy/bench"
 	"ringwave/phy/gains"
+	"ringwave/phy/slot"
 )
 
 // passageTolerance is what a fractional delay may add to a gain, relatively.
@@ -113,7 +114,7 @@ func (l *Waveform) staticCosine(i int, mu []float64) float64 {
 }
 
 // Admit judges an attempt's gains: round.Config.Admit.
-func (w *GainWatch) Admit(_ phy.Slot, _ *phy.Reception) (reason string) {
+func (w *GainWatch) Admit(_ slot.Slot, _ *phy.Reception) (reason string) {
 	w.last = gains.Verdict{}
 	if w.unsolved = !w.link.RealGains(w.h, w.slack); w.unsolved {
 		if w.least > 0 || w.refuse {
@@ -148,7 +149,7 @@ func (w *GainWatch) EndRound(k int, failures []round.Failure) {
 	unread := 0
 	if w.fresh {
 		for _, f := range failures {
-			if f.Transmission == phy.TxKey && f.Check != round.GainsCheck {
+			if f.Transmission == slot.TxKey && f.Check != round.GainsCheck {
 				unread++
 			}
 		}

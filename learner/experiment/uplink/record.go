@@ -15,6 +15,7 @@ import (
 
 	"ringwave/learner/experiment/setup"
 	"ringwave/phy"
+	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 	"ringwave/radio"
 	"ringwave/radio/sigmf"
@@ -174,7 +175,7 @@ func (r *Recorder) Record(samples []complex64, meta radio.Meta) error {
 // Note is what an annotation says: about the samples [first, end), the tuning
 // epochs of the receiver and of the transmitters, and in words.
 type Note struct {
-	Slot           phy.Slot
+	Slot           slot.Slot
 	Group          int // -1 for all
 	First, End     radio.SampleIndex
 	epoch          radio.Epoch

@@ -10,6 +10,7 @@ import (
 	"ringwave/learner/experiment/setup"
 	"ringwave/phy"
 	"ringwave/phy/channel"
+	"ringwave/phy/slot"
 	"ringwave/radio/intake"
 )
 
@@ -17,14 +18,14 @@ import (
 // coefficients and patterns of one symbol a bit.
 func checkBits(r *phy.Ring, ctx *xmkckks.Context) (int, error) {
 	coefficients := 0
-	for t := range phy.Transmission(phy.Transmissions) {
+	for t := range slot.Transmission(slot.Transmissions) {
 		m, err := r.CheckCoefficients(t, ctx.PayloadLength(t))
 		if err != nil {
 			return 0, err
 		}
 		coefficients += m
 	}
-	return coefficients*ctx.Params.CoefficientBits() + phy.Transmissions*r.PatternSymbols(), nil
+	return coefficients*ctx.Params.CoefficientBits() + slot.Transmissions*r.PatternSymbols(), nil
 }
 
 // Link is an uplink and what only its simulation knows.
@@ -91,7 +92,7 @@ type Ring struct {
 
 // Truth implements Link.
 func (l *Ring) Truth(dst []float64, k, attempt uint32) {
-	l.gains.Scaled(dst, k, attempt, int(phy.TxC0))
+	l.gains.Scaled(dst, k, attempt, int(slot.TxC0))
 }
 
 // OverheadBits implements Link.

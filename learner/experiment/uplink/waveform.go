@@ -19,6 +19,7 @@ import (
 	"ringwave/phy/frame"
 	"ringwave/phy/lattice"
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 	"ringwave/radio"
 	"ringwave/radio/array"
 	"ringwave/radio/intake"
@@ -35,15 +36,15 @@ type Waveform struct {
 	// onAir, if not nil, hears of each transmission over radios, and the transmitters'
 	// index at which it begins at the earliest, before it is sent; onReception of what
 	// was received. They are for benches whose gains are set.
-	OnAir       func(slot phy.Slot, at radio.SampleIndex) error
-	OnReception func(slot phy.Slot, rx *phy.Reception)
+	OnAir       func(s slot.Slot, at radio.SampleIndex) error
+	OnReception func(s slot.Slot, rx *phy.Reception)
 	first       radio.SampleIndex // of the transmission's first capture, over radios
 
 	*setup.Simulated
 	Group int
 	bits  int
 
-	slot         phy.Slot
+	slot         slot.Slot
 	Transmitters []radio.Transmitter
 	receiver     radio.Receiver
 	Trims        []phy.Trim      // nil for none
@@ -156,7 +157,7 @@ func (l *Waveform) compensate(cfg *phy.WaveformConfig, c config.Config) (err err
 // counted as the bits of a digit.
 func (l *Waveform) countBits(c config.Config, ctx *xmkckks.Context, m modem.Config) error {
 	samples := 0
-	for t := range phy.Transmission(phy.Transmissions) {
+	for t := range slot.Transmission(slot.Transmissions) {
 		s, err := l.FrameSamples(t, ctx.PayloadLength(t))
 		if err != nil {
 			return err
@@ -169,19 +170,19 @@ func (l *Waveform) countBits(c config.Config, ctx *xmkckks.Context, m modem.Conf
 }
 
 // begin sets the gains of a transmission from its first sample on.
-func (l *Waveform) begin(_ context.Context, slot phy.Slot, at radio.SampleIndex) error {
+func (l *Waveform) begin(_ context.Context, s slot.Slot, at radio.SampleIndex) error {
 	l.keep()
 	if l.paced != nil {
 		l.paced.begin(at)
 	}
-	if slot.Transmission == phy.TxKey && slot.Attempt == 0 {
+	if s.Transmission == slot.TxKey && s.Attempt == 0 {
 		l.view.read, l.clipped = false, 0
 		nan := math.NaN()
 		l.row = runfolder.LinkRow{Alpha: nan, Quality: nan, Misfit: nan, ZeroGains: nan, WrongSigns: nan, MeansLeft: nan}
 	}
 	l.fresh = true
 	if l.recorder != nil {
-		if err := l.recorder.Begin(slot.Round); err != nil {
+		if err := l.recorder.Begin(s.Round); err != nil {
 			return err
 		}
 	}
@@ -189,9 +190,9 @@ func (l *Waveform) begin(_ context.Context, slot phy.Slot, at radio.SampleIndex)
 		if l.OnAir == nil {
 			return nil
 		}
-		return l.OnAir(slot, at)
+		return l.OnAir(s, at)
 	}
-	return l.Fade(slot.Round, slot.Attempt, int(slot.Transmission), at)
+	return l.Fade(s.Round, s.Attempt, int(s.Transmission), at)
 }
 
 // heard hears of each frame.
@@ -219,12 +220,12 @@ func (l *Waveform) epochs() []radio.Epoch {
 }
 
 // Open begins a transmission: phy.Uplink.
-func (l *Waveform) Open(ctx context.Context, slot phy.Slot, n int) error {
-	l.slot = slot
+func (l *Waveform) Open(ctx context.Context, s slot.Slot, n int) error {
+	l.slot = s
 	if l.recorder != nil {
 		l.atOpen = l.epochs()
 	}
-	return l.Waveform.Open(ctx, slot, n)
+	return l.Waveform.Open(ctx, s, n)
 }
 
 // Receive receives the transmission, and says in the recording what came of it:

@@ -7,6 +7,7 @@ import (
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/phy"
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 )
 
 // The most that is kept of a frame for plots.
@@ -29,7 +30,7 @@ type waveView struct {
 // keep takes a frame in, if it says more than the one at hand.
 func (v *waveView) keep(o phy.Observation) {
 	read := o.Failure == ""
-	if o.Group != 0 || o.Slot.Transmission != phy.TxKey || v.read && !read {
+	if o.Group != 0 || o.Slot.Transmission != slot.TxKey || v.read && !read {
 		return
 	}
 	v.read, v.sync, v.alpha = read, o.Sync, o.Alpha
