@@ -135,12 +135,6 @@ func (c *Context) DecodedStd(b Budget, alpha float64) float64 {
 	return math.Sqrt(b.Total()) / (alpha * c.Params.Lambda())
 }
 
-// NoiseFloor gives rho = L b2^2 sigma_eps^2 eta0 / (2 b1 gamma0) (Eq. 21,
-// Theorem 2), for the decoded variance sigma_eps^2.
-func NoiseFloor(lipschitz, b1, b2Squared, decodedVar, eta0, gamma0 float64) float64 {
-	return lipschitz * b2Squared * decodedVar * eta0 / (2 * b1 * gamma0)
-}
-
 // sensitivity gives t of Li, Micciancio, Schultz and Sorrell 2022: a bound, at
 // the given sums of gains, on the Euclidean norm, over the revealed coefficients,
 // of what one honest device contributes to the decryption noise, divided by that

@@ -293,7 +293,6 @@ func TestAppendixB(t *testing.T) {
 	near(t, "the sum without a message", b.Noise(), b.Total()-b.R, 1e-15)
 	near(t, "Proposition 1's bound", c.FailureBound(b), 4*4096*b.Noise()/math.Exp2(2*p.LogQ()), 1e-12)
 	near(t, "the decoded deviation", c.DecodedStd(b, 256), math.Sqrt(b.Total())/(256*0x1p40), 1e-12)
-	near(t, "Theorem 2's floor", NoiseFloor(2, 3, 5, 7, 11, 13), 2.0*5*7*11/(2*3*13), 1e-12)
 }
 
 // testGains gives unequal devices.

@@ -108,7 +108,7 @@ func (s *Experiment) Plan(ctx context.Context) (p Plan, err error) {
 	if err != nil {
 		return p, intake.UserError(err)
 	}
-	p.Rho = xmkckks.NoiseFloor(p.Lipschitz, directions.B1(), directions.B2Squared(s.Task.Model.Dim()), p.DecodedVar/float64(packed), s.Config.Optimizer.Eta0, s.Config.Optimizer.Gamma0)
+	p.Rho = theory.NoiseFloor(p.Lipschitz, directions.B1(), directions.B2Squared(s.Task.Model.Dim()), p.DecodedVar/float64(packed), s.Config.Optimizer.Eta0, s.Config.Optimizer.Gamma0)
 	return p, p.measure(ctx, s)
 }
 

@@ -258,16 +258,16 @@ func (r *reproduction) noiseFloors(ctx context.Context) (report.Table, report.Li
 		}
 		dim := s.Task.Model.Dim()
 		l, errL := theory.LogisticSmoothness(s.Task.Train, s.Task.Shards)
-		rows, err := theory.Figures(l, dim)
+		rows, err := statedNoises(l, dim)
 		if err := errors.Join(errL, err, s.Close()); err != nil {
 			return t, why, err
 		}
-		k := slices.IndexFunc(rows, func(f theory.Figure) bool { return f.ParameterSet == system.set && f.Sigma == 1 })
+		k := slices.IndexFunc(rows, func(f statedNoise) bool { return f.ParameterSet == system.set && f.Sigma == 1 })
 		f := rows[k]
 		why = append(why, fmt.Sprintf("n = %d: Eq. 21 multiplies the variance by L b_2^2 eta_0/(2 b_1 gamma_0) = %s, with L = %s, a quarter of the largest eigenvalue of the sum over devices of the mean of (x, 1)(x, 1)^T in these data, and b_2^2 = d = %d. Table II's rho is %s times the variance that the numerical results state for Omega = 1, and Omega is %v here.",
 			f.N, report.Number(f.Factor, 3), report.Number(l, 3), dim, report.Number(f.TableFactor, 2), f.Omega))
 		t.Rows = append(t.Rows, noiseRows(f, s.Design.DecodedStd(), meanSquareEps(results), s.Channel.Alpha(), func(variance float64) float64 {
-			return xmkckks.NoiseFloor(l, 1, float64(dim), variance, c.Optimizer.Eta0, c.Optimizer.Gamma0)
+			return theory.NoiseFloor(l, 1, float64(dim), variance, c.Optimizer.Eta0, c.Optimizer.Gamma0)
 		})...)
 	}
 	return t, append(why, "The gains of this program lie on a lattice of 1/alpha, as the ring asks for: the ring sees alpha h_i, and the decoded variance grows by alpha^2. Appendix B has continuous gains, alpha = 1."), nil
@@ -283,7 +283,7 @@ func meanSquareEps(results []cellResult) float64 {
 }
 
 // noiseRows are the rows of one parameter set.
-func noiseRows(f theory.Figure, std, measured, alpha float64, rho func(variance float64) float64) []report.Row {
+func noiseRows(f statedNoise, std, measured, alpha float64, rho func(variance float64) float64) []report.Row {
 	n, designed := fmt.Sprint(f.N), std*std
 	stated := f.Stated[len(f.Stated)-1].Variance
 	table := "~ " + report.Number(f.TableRho, 1)

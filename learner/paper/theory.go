@@ -115,7 +115,7 @@ func (r *reproduction) verified(ctx context.Context, o theory.Options) (theoryFo
 		return out, nil
 	}
 	said := time.Now()
-	found, err := theory.Verify(ctx, o, func(done, total int) {
+	found, err := theory.Verify(ctx, o, openTheoryLink, func(done, total int) {
 		if now := time.Now(); now.Sub(said) > sayEvery {
 			fmt.Fprintf(r.stderr, "theory: %d of %d rounds\n", done, total)
 			said = now
@@ -151,7 +151,7 @@ func (r *reproduction) disagreements(ctx context.Context) (report.Section, error
 	if err != nil {
 		return s, err
 	}
-	rows, err := theory.Figures(l, task.Model.Dim())
+	rows, err := statedNoises(l, task.Model.Dim())
 	if err != nil {
 		return s, err
 	}

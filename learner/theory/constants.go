@@ -5,11 +5,12 @@
 // decoded noise variance and the laws of the step sizes, and gives the constants
 // of Lemma 1, the bound, the noise floor and the number of rounds of Theorem 2,
 // and the sums of step sizes that Theorem 1 needs. Verify sets them against runs
-// of the learner on test problems of which L, b and F* are known, over the
-// protocol's own rounds or over a link with the same gains and the same noise.
-// Figures puts the paper's stated noise variances beside its own formula.
+// of the learner on test problems of which L, b and F* are known, over links that its
+// caller opens: the protocol's own rounds, or the same gains and the same noise without
+// them.
 //
-// It knows nothing of data sets on disk, of radios, or of how a report looks.
+// It knows nothing of encryption and of radios, of data sets on disk, or of how a report
+// looks.
 // Nothing of the protocol depends on it. Equations and numbers of assumptions are
 // those of the paper.
 package theory
@@ -18,7 +19,6 @@ import (
 	"fmt"
 	"math"
 
-	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
 )
 
@@ -136,6 +136,12 @@ type Rate struct {
 	Rho float64
 }
 
+// NoiseFloor returns rho = L b2^2 sigma_eps^2 eta0 / (2 b1 gamma0) (Eq. 21), the
+// floor of Theorem 2's bound on the squared norm of the gradient.
+func NoiseFloor(lipschitz, b1, b2Squared, decodedVar, eta0, gamma0 float64) float64 {
+	return lipschitz * b2Squared * decodedVar * eta0 / (2 * b1 * gamma0)
+}
+
 // Rate gives R and rho for the gap F(theta_0) - F*, 0 or more, and step sizes
 // above 0.
 func (c Constants) Rate(gap, eta0, gamma0 float64) (Rate, error) {
@@ -150,7 +156,7 @@ func (c Constants) Rate(gap, eta0, gamma0 float64) (Rate, error) {
 		FromGap:      2 * gap / (c.C1 * eta0 * gamma0),
 		FromBias:     c.C3 * c.C3 * gamma0 * gamma0,
 		FromVariance: c.CGamma * a.Smoothness * eta0 * gamma0 / c.C1,
-		Rho:          xmkckks.NoiseFloor(a.Smoothness, a.B1, a.B2*a.B2, a.DecodedVariance, eta0, gamma0),
+		Rho:          NoiseFloor(a.Smoothness, a.B1, a.B2*a.B2, a.DecodedVariance, eta0, gamma0),
 	}
 	r.R = r.FromGap + r.FromBias + r.FromVariance
 	return r, nil

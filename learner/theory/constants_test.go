@@ -4,7 +4,6 @@ import (
 	"math"
 	"testing"
 
-	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
 )
 
@@ -60,7 +59,7 @@ func TestTheorem2(t *testing.T) {
 	near(t, "the variance's part", r.FromVariance, c.CGamma*3*0.06/4, 1e-15)
 	near(t, "R", r.R, r.FromGap+r.FromBias+r.FromVariance, 1e-15)
 	near(t, "rho", r.Rho, c.CEpsilon*3*0.3/(4*0.2), 1e-15)
-	near(t, "rho as the protocol has it", r.Rho, xmkckks.NoiseFloor(3, 2, 49, 0.25, 0.3, 0.2), 0)
+	near(t, "Eq. 21", NoiseFloor(2, 3, 5, 7, 11, 13), 2.0*5*7*11/(2*3*13), 1e-12)
 	near(t, "the bound", r.Bound(400), r.R/20+r.Rho, 1e-15)
 
 	one := rate(t, constants(t, assumptions().OneL()), 11, 0.3, 0.2)

@@ -195,14 +195,14 @@ var settings = []setting{
 }
 
 // Verify runs every setting: Lemma 1 at two points, and Theorem 2 over the
-// horizons. Progress, which may be nil, hears of the rounds run and of all there
+// horizons, over links that open opens. Progress, which may be nil, hears of the rounds run and of all there
 // are, from one goroutine at a time. Verify ends early, with ctx's error, where ctx
-// ends. What it gives depends on the options but Workers alone.
-func Verify(ctx context.Context, o Options, progress func(done, total int)) (Report, error) {
+// ends. What it returns depends on the options but Workers, and on the links, alone.
+func Verify(ctx context.Context, o Options, open OpenLink, progress func(done, total int)) (Report, error) {
 	if err := o.check(); err != nil {
 		return Report{}, fmt.Errorf("verifying the theory: %w", err)
 	}
-	v := &verifier{options: o, progress: progress, total: o.rounds()}
+	v := &verifier{options: o, open: open, progress: progress, total: o.rounds()}
 	var r Report
 	for _, s := range settings {
 		one, err := v.setting(ctx, s)
@@ -228,6 +228,7 @@ func (o Options) rounds() int {
 
 type verifier struct {
 	options  Options
+	open     OpenLink
 	total    int
 	progress func(done, total int)
 
@@ -251,12 +252,12 @@ func (v *verifier) setting(ctx context.Context, s setting) (SettingReport, error
 	}
 	r := SettingReport{Name: s.name, Problem: p, Uplink: s.uplink, Eta0: s.eta0, Gamma0: s.gamma0}
 	b := &bench{verifier: v, setting: s, problem: p, root: v.options.Seed.Derive(s.name)}
-	l, err := b.link(1, b.root)
+	l, err := b.link(1, b.root, false)
 	if err != nil {
 		return SettingReport{}, err
 	}
-	std := l.design.DecodedStd()
-	r.Assumptions = p.Assumptions(l.mu, l.omega, std*std)
+	r.Assumptions = p.Assumptions(l.Moments())
+	l.Close()
 	if err := r.rates(); err != nil {
 		return SettingReport{}, err
 	}
@@ -307,11 +308,11 @@ type bench struct {
 	root    keystream.Seed
 }
 
-// link makes the uplink of one run of the given rounds. Messages are never
+// link opens the link of one run of the given rounds. Messages are never
 // clipped: within the ball |Delta f| <= 2 L b_2 gamma.
-func (b *bench) link(rounds int, seed keystream.Seed) (*link, error) {
+func (b *bench) link(rounds int, seed keystream.Seed, overRing bool) (Link, error) {
 	deltaMax := 2 * b.problem.Lipschitz * math.Sqrt(float64(b.problem.Dim)) * b.setting.gamma0 / math.Abs(b.setting.uplink.Mu)
-	return newLink(b.setting.uplink, b.problem.Devices, deltaMax, rounds, seed)
+	return b.open(Run{Uplink: b.setting.uplink, Devices: b.problem.Devices, DeltaMax: deltaMax, Rounds: rounds, Ring: overRing, Seed: seed})
 }
 
 // run is one course of training.
@@ -368,24 +369,16 @@ func firstError(runs []run) error {
 const reportEvery = 5_000
 
 func (b *bench) train(ctx context.Context, rounds int, seed keystream.Seed, overRing bool) run {
-	l, err := b.link(rounds, seed)
+	l, err := b.link(rounds, seed, overRing)
 	if err != nil {
 		return run{err: err}
 	}
-	var a learner.Aggregator = newStatistics(l)
-	if overRing {
-		r, err := newRing(l)
-		if err != nil {
-			return run{err: err}
-		}
-		defer r.close()
-		a = r
-	}
+	defer l.Close()
 	p := b.problem
 	gamma := learner.HorizonLaw{X0: b.setting.gamma0, K: rounds}
 	trainer, err := learner.New(learner.Config{
 		Rounds: rounds, BatchSize: p.Batch, Eta: learner.HorizonLaw{X0: b.setting.eta0, K: rounds}, Gamma: gamma, Workers: 1,
-	}, p.task(a, seed))
+	}, p.task(l, seed))
 	if err != nil {
 		return run{err: err}
 	}
@@ -432,12 +425,7 @@ func (b *bench) lemma(ctx context.Context, r *SettingReport) error {
 			defer wait.Done()
 			gate <- struct{}{}
 			defer func() { <-gate }()
-			seed := b.root.Derive(c.name)
-			l, err := b.link(b.options.LemmaDraws, seed)
-			if err == nil {
-				*c.into, err = b.problem.measureLemma(ctx, r.Constants, newStatistics(l), c.theta, gamma, b.options.LemmaDraws, seed)
-			}
-			errs[i] = err
+			*c.into, errs[i] = b.lemmaAt(ctx, r.Constants, c.name, c.theta, gamma)
 			b.advance(b.options.LemmaDraws)
 		}()
 	}
@@ -448,6 +436,17 @@ func (b *bench) lemma(ctx context.Context, r *SettingReport) error {
 		}
 	}
 	return nil
+}
+
+// lemmaAt measures Lemma 1 at one theta. The name goes into the seed.
+func (b *bench) lemmaAt(ctx context.Context, c Constants, name string, theta []float64, gamma float64) (LemmaCheck, error) {
+	seed, draws := b.root.Derive(name), b.options.LemmaDraws
+	l, err := b.link(draws, seed, false)
+	if err != nil {
+		return LemmaCheck{}, err
+	}
+	defer l.Close()
+	return b.problem.measureLemma(ctx, c, l, theta, gamma, draws, seed)
 }
 
 // point puts the runs of one horizon together.

@@ -5,110 +5,39 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"slices"
+	"strings"
 	"testing"
 
 	"ringwave/crypto/keystream"
+	"ringwave/learner"
 )
 
-// usual is a short form of Quick, which the tests can afford; with RINGWAVE_LONG in
-// the environment it is Whole.
-func usual() Options {
-	if os.Getenv("RINGWAVE_LONG") != "" {
-		return Whole(keystream.FromInteger(1))
-	}
-	o := Quick(keystream.FromInteger(1))
-	o.Rounds, o.Seeds, o.LemmaDraws = []int{100, 1_000, 3_162, 10_000}, 6, 5_000
-	if testing.Short() {
-		o.Rounds, o.Seeds, o.LemmaDraws = []int{100, 300, 1_000}, 4, 500
-	}
-	return o
+// plainLink has Gaussian gains and noise of one deviation, without encryption.
+type plainLink struct {
+	*learner.EZOFL
+	mu, omega []float64
+	noise     float64
 }
 
-// TestTheorem2Holds runs the protocol's estimator on all settings. Besides the
-// bound, which leaves much room, the quadratic's courses are compared with their
-// closed form, to five standard errors, and the noise over the ring with its
-// prediction, likewise.
-func TestTheorem2Holds(t *testing.T) {
-	o := usual()
-	last, total := 0, 0
-	r, err := Verify(context.Background(), o, func(done, all int) {
-		if done < last {
-			t.Errorf("progress went from %d back to %d", last, done)
-		}
-		last, total = done, all
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if last != total {
-		t.Errorf("progress ended at %d of %d rounds", last, total)
-	}
-	for _, f := range r.Findings() {
-		t.Log(f)
-	}
-	if !r.Holds() {
-		t.Error("the theory does not hold")
-	}
-	for _, s := range r.Settings {
-		for _, p := range s.Points {
-			t.Logf("%s: K %6d, at %6d: min %.4g +- %.2g, held out %.4g +- %.2g, exact %.4g, tail %.4g +- %.2g, exact %.4g, average %.4g, bound %.4g (one L: %.4g), quantiles %.3g",
-				s.Name, p.Rounds, p.At, p.Minimum, p.StdErr, p.HeldOut, p.HeldOutErr, p.Exact, p.Tail, p.TailErr, p.ExactTail, p.Average, p.Bound, p.OneLBound, p.Quantiles)
-			if p.HasExact && math.Abs(p.Tail-p.ExactTail) > 5*p.TailErr {
-				t.Errorf("%s, K = %d: the mean over the last quarter is %v +- %v; the closed form is %v", s.Name, p.Rounds, p.Tail, p.TailErr, p.ExactTail)
-			}
-			if !slices.IsSorted(p.Quantiles[:]) {
-				t.Errorf("%s, K = %d: the quantiles are %v", s.Name, p.Rounds, p.Quantiles)
-			}
-		}
-		checkRing(t, s)
-		if !testing.Short() { // of few rounds there is no slope
-			checkSlopes(t, s)
-		}
-	}
+func (l *plainLink) Moments() (mu, omega []float64, decodedVariance float64) {
+	return l.mu, l.omega, l.noise * l.noise
 }
 
-func checkRing(t *testing.T, s SettingReport) {
-	t.Helper()
-	for _, p := range s.Ring {
-		if math.Abs(p.EpsRatio-1) > 5*p.EpsRatioErr {
-			t.Errorf("%s: over the ring epsilon is %v +- %v of its predicted deviation", s.Name, p.EpsRatio, p.EpsRatioErr)
-		}
-		// At the paper's set the noise is below all that training sees.
-		if s.Uplink.ParameterSet == "paper-4096" && p.Difference > 1e-5 {
-			t.Errorf("%s: over the ring the course differs by %v of its start", s.Name, p.Difference)
-		}
-	}
-}
+func (l *plainLink) Close() {}
 
-// checkSlopes wants -1/2 of the settled course where the noise does not count: in
-// closed form to two hundredths, as measured to a quarter, five times the scatter
-// that the few seeds and horizons leave, or in the long form to a tenth. Where the
-// noise counts the course ends at most at half of rho.
-func checkSlopes(t *testing.T, s SettingReport) {
-	t.Helper()
-	if s.Uplink.ParameterSet != "paper-4096" {
-		if s.Floor.Limit > s.Floor.Rho/2 {
-			t.Errorf("%s: the floor in closed form is %v, rho %v", s.Name, s.Floor.Limit, s.Floor.Rho)
-		}
-		return
+// openPlain opens plain links: less noise over the ring, so that the two differ.
+func openPlain(r Run) (Link, error) {
+	l, sigma := &plainLink{noise: 0.01}, make([]float64, r.Devices)
+	if r.Ring {
+		l.noise /= 2
 	}
-	tolerance := 0.25
-	if os.Getenv("RINGWAVE_LONG") != "" {
-		tolerance = 0.1
+	for i := range sigma {
+		sigma[i] = r.Uplink.Sigma
+		l.mu, l.omega = append(l.mu, r.Uplink.Mu), append(l.omega, r.Uplink.Mu*r.Uplink.Mu+sigma[i]*sigma[i])
 	}
-	for _, f := range s.Fits {
-		if f.From != settled {
-			continue
-		}
-		if (f.Of == "exact" || f.Of == "exact tail") && !(math.Abs(f.Slope+0.5) < 0.02) {
-			t.Errorf("%s: the slope of the closed form is %v +- %v", s.Name, f.Slope, f.StdErr)
-		}
-		if f.Of == "tail" && !(math.Abs(f.Slope+0.5) < tolerance) {
-			t.Errorf("%s: the slope is %v +- %v", s.Name, f.Slope, f.StdErr)
-		}
-	}
+	var err error
+	l.EZOFL, err = learner.NewEZOFL(&drawnGains{l.mu, sigma, r.Seed.Stream(), make([]float64, r.Devices)}, l.mu, l.noise, r.Seed)
+	return l, err
 }
 
 // small is the smallest run of everything.
@@ -121,7 +50,7 @@ func TestSameOnAnyNumberOfCores(t *testing.T) {
 	text := func(workers int) string {
 		o := small()
 		o.Workers = workers
-		r, err := Verify(context.Background(), o, nil)
+		r, err := Verify(context.Background(), o, openPlain, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,13 +69,27 @@ func TestVerifyStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	o := small()
 	o.Rounds = []int{20, 100_000}
-	_, err := Verify(ctx, o, func(done, _ int) {
+	_, err := Verify(ctx, o, openPlain, func(done, _ int) {
 		if done > 100 {
 			cancel()
 		}
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled run gives %v", err)
+	}
+}
+
+// A link that cannot be opened ends all work, and its error names the setting.
+func TestVerifyWithoutLink(t *testing.T) {
+	broken := errors.New("no link")
+	_, err := Verify(context.Background(), small(), func(r Run) (Link, error) {
+		if r.Ring {
+			return nil, broken
+		}
+		return openPlain(r)
+	}, nil)
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "quadratic, paper-4096") {
+		t.Errorf("without a link: %v", err)
 	}
 }
 
@@ -163,7 +106,7 @@ func TestOptionsRefuse(t *testing.T) {
 	} {
 		o := small()
 		spoil(&o)
-		if _, err := Verify(context.Background(), o, nil); err == nil {
+		if _, err := Verify(context.Background(), o, openPlain, nil); err == nil {
 			t.Errorf("%s was taken", what)
 		}
 	}

@@ -101,7 +101,7 @@ var table = map[string]string{
 	"learner/experiment/replay":         "crypto/xmkckks learner/experiment learner/experiment/config learner/experiment/runfolder learner/experiment/setup learner/experiment/uplink phy phy/frame radio radio/sigmf",
 	"learner/experiment/setup":          "calibration/... crypto/xmkckks learner/dataset learner/experiment/config learner/experiment/memory phy/... radio/...",
 	"learner/experiment/uplink":         "calibration/... crypto/round crypto/xmkckks learner/experiment/chart learner/experiment/config learner/experiment/runfolder learner/experiment/setup phy/... radio/...",
-	"learner/paper":                     "crypto/... learner learner/dataset learner/experiment/... learner/theory",
+	"learner/paper":                     "crypto/... learner learner/dataset learner/experiment/... learner/theory phy phy/channel",
 	"learner/experiment/chart":          "learner/experiment/runfolder",
 	"learner/experiment/compare":        "calibration learner/experiment/...",
 	"learner/experiment/config":         "",
@@ -112,7 +112,7 @@ var table = map[string]string{
 	"learner/model":                     "learner/dataset learner/model/kernel",
 	"learner/model/kernel":              "",
 	"learner/model/kernel/gen":          "",
-	"learner/theory":                    "crypto/aggregate crypto/round crypto/xmkckks learner learner/dataset learner/model phy phy/channel",
+	"learner/theory":                    "learner learner/dataset learner/model",
 
 	"cmd/internal/layers": "",
 	"cmd/kernel-bench":    "",
