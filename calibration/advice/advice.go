@@ -174,14 +174,15 @@ func (b Bench) validate() error {
 // maxRepeats bounds the frame repeats that are looked at.
 const maxRepeats = 7
 
-// complete gives the options with all that is usual in them.
+// complete returns the options with defaults where they say nothing, or says what is
+// wrong with them.
 func (o Options) complete(devices int) (Options, error) {
-	if o.Attempts < 1 || !(o.DeltaMax > 0) || math.IsInf(o.DeltaMax, 0) {
-		return o, fmt.Errorf("advice for %d attempts and |Delta f/mu| up to %v: both must be positive", o.Attempts, o.DeltaMax)
-	}
-	if _, err := modem.NewDetector(o.Modem, modem.Search{}); err != nil {
-		return o, err
-	}
+	o.setDefaults(devices)
+	return o, o.validate(devices)
+}
+
+// setDefaults sets what is 0 or nil.
+func (o *Options) setDefaults(devices int) {
 	set(&o.BlockSymbols, 8192)
 	set(&o.MaxAlpha, 40)
 	set(&o.KeyShares, 400)
@@ -207,26 +208,38 @@ func (o Options) complete(devices int) (Options, error) {
 	if o.Groups == nil {
 		o.Groups = usualGroups(devices)
 	}
+}
+
+func (o Options) validate(devices int) error {
+	if o.Attempts < 1 || !(o.DeltaMax > 0) || math.IsInf(o.DeltaMax, 0) {
+		return fmt.Errorf("advice for %d attempts and |Delta f/mu| up to %v: both must be positive", o.Attempts, o.DeltaMax)
+	}
+	if _, err := modem.NewDetector(o.Modem, modem.Search{}); err != nil {
+		return err
+	}
 	for _, g := range o.Groups {
 		if g < 1 || g > devices {
-			return o, fmt.Errorf("groups of %d of %d devices: allowed are 1 to %d", g, devices, devices)
+			return fmt.Errorf("groups of %d of %d devices: allowed are 1 to %d", g, devices, devices)
 		}
 	}
 	for _, b := range o.Bases {
-		if b < 3 || b > 15 || b%2 == 0 {
-			return o, fmt.Errorf("the digits' base is %d: it must be odd, from 3 to 15", b)
+		if !isBase(b) {
+			return fmt.Errorf("the digits' base is %d: it must be odd, from 3 to 15", b)
 		}
 	}
 	if o.Own != nil {
 		if err := o.Own.validate(devices); err != nil {
-			return o, err
+			return err
 		}
 	}
-	if o.Coarse < 1 || o.Fine < 1 || o.Fresh < 1 || o.Shown < 1 || o.BlockSymbols < 1 || !(o.MaxAlpha > 0) || math.IsInf(o.MaxAlpha, 0) || o.KeyShares < 1 || !(o.Wanted > 0 && o.Wanted < 1) {
-		return o, errors.New("advice needs positive numbers of rounds, block symbols and shares of a key, a positive finest scale, and a wanted probability between 0 and 1")
+	if min(o.Coarse, o.Fine, o.Fresh, o.Shown, o.BlockSymbols, o.KeyShares) < 1 || !(o.MaxAlpha > 0) || math.IsInf(o.MaxAlpha, 0) || !(o.Wanted > 0 && o.Wanted < 1) {
+		return errors.New("advice needs positive numbers of rounds, block symbols and shares of a key, a positive finest scale, and a wanted probability between 0 and 1")
 	}
-	return o, nil
+	return nil
 }
+
+// isBase reports whether digits of a base can be sent.
+func isBase(b int) bool { return b >= 3 && b <= 15 && b%2 == 1 }
 
 func (w Own) validate(devices int) error {
 	switch {
@@ -234,7 +247,7 @@ func (w Own) validate(devices int) error {
 		return fmt.Errorf("the own regime is %d: allowed are 0 to %d", w.Regime, bench.Blind)
 	case w.Group < 1 || w.Group > devices:
 		return fmt.Errorf("the own groups are of %d of %d devices: allowed are 1 to %d", w.Group, devices, devices)
-	case w.Base < 3 || w.Base > 15 || w.Base%2 == 0:
+	case !isBase(w.Base):
 		return fmt.Errorf("the own digits' base is %d: it must be odd, from 3 to 15", w.Base)
 	case w.Repeats < 0 || w.Repeats > math.MaxUint8:
 		return fmt.Errorf("the own frames are repeated %d times: allowed are 0 to %d", w.Repeats, math.MaxUint8)
@@ -242,7 +255,7 @@ func (w Own) validate(devices int) error {
 	return nil
 }
 
-// set gives a number that is 0 its usual value.
+// set sets a number that is 0 to its usual value.
 func set[T int | float64](v *T, usual T) {
 	if *v == 0 {
 		*v = usual

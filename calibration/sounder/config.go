@@ -80,6 +80,7 @@ type Acquired struct {
 	Offset modem.CyclesPerSample
 }
 
+// A list of checks, one after the other: parts of it would read no better.
 func (c *Config) validate() error {
 	switch {
 	case c.Sounding == nil || c.Receiver == nil:

@@ -400,8 +400,9 @@ func (s *Experiment) Step(ctx context.Context) (learner.Record, error) {
 	return s.Trainer.Step(ctx)
 }
 
-// Train runs the rounds that are left. On a cancelled context it stops between
-// two rounds and returns ErrInterrupted; either way the last round is saved.
+// Train runs the rounds that are left, and tells report of each. On a cancelled context
+// it stops between two rounds and returns ErrInterrupted; either way the last round is
+// saved.
 func (s *Experiment) Train(ctx context.Context, report func(r learner.Record)) (err error) {
 	defer func() {
 		if err != nil {
@@ -413,42 +414,10 @@ func (s *Experiment) Train(ctx context.Context, report func(r learner.Record)) (
 	}
 	for !s.Trainer.Done() {
 		record, err := s.Step(ctx)
-		if err != nil && ctx.Err() != nil && s.Config.OverRadios() {
-			// Carriers go off at once, and the round at hand with them.
-			s.log.Info("the round was broken off", "error", err)
-			err = ctx.Err()
-		}
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			s.log.Info("interrupted", "after_round", s.Trainer.State().Round)
-			if err := s.checkpoint(); err != nil {
-				return err
-			}
-			return ErrInterrupted
-		}
-		if errors.Is(err, learner.ErrDiverged) {
-			if err := s.Metrics.Sync(); err != nil {
-				return err
-			}
-			return &Unusable{fmt.Sprintf("%v%s", err, s.smallerSteps())}
-		}
-		err = setup.LostGuard(s.guarded, err)
-		if errors.Is(err, phy.ErrStalled) && !errors.Is(err, radio.ErrGuard) {
-			return s.stoodStill(err)
-		}
 		if err != nil {
-			return err
+			return s.stopped(ctx, err)
 		}
-		if record.Overflowed > 0 {
-			s.log.Warn("losses overflowed", "round", record.Round, "devices", record.Overflowed)
-		}
-		line := row(record)
-		if w := s.waveform(); w != nil && record.Attempts > 0 {
-			line.Link = w.Row()
-			if n := w.ClippedSamples(); n > 0 {
-				s.log.Warn("the receiver clipped", "round", record.Round, "samples", n)
-			}
-		}
-		if err := s.addLine(line); err != nil {
+		if err := s.addLine(s.line(record)); err != nil {
 			return err
 		}
 		report(record)
@@ -459,6 +428,50 @@ func (s *Experiment) Train(ctx context.Context, report func(r learner.Record)) (
 		}
 	}
 	return nil
+}
+
+// stopped returns the error with which training ends where a round had err, and saves what
+// a resumed run needs.
+func (s *Experiment) stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && s.Config.OverRadios() {
+		// Carriers go off at once, and the round at hand with them.
+		s.log.Info("the round was broken off", "error", err)
+		err = ctx.Err()
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		s.log.Info("interrupted", "after_round", s.Trainer.State().Round)
+		if err := s.checkpoint(); err != nil {
+			return err
+		}
+		return ErrInterrupted
+	}
+	if errors.Is(err, learner.ErrDiverged) {
+		if err := s.Metrics.Sync(); err != nil {
+			return err
+		}
+		return &Unusable{fmt.Sprintf("%v%s", err, s.smallerSteps())}
+	}
+	err = setup.LostGuard(s.guarded, err)
+	if errors.Is(err, phy.ErrStalled) && !errors.Is(err, radio.ErrGuard) {
+		return s.stoodStill(err)
+	}
+	return err
+}
+
+// line returns a round's line of metrics.csv. The log hears of what overflowed or was
+// clipped in it.
+func (s *Experiment) line(record learner.Record) runfolder.Row {
+	if record.Overflowed > 0 {
+		s.log.Warn("losses overflowed", "round", record.Round, "devices", record.Overflowed)
+	}
+	line := row(record)
+	if w := s.waveform(); w != nil && record.Attempts > 0 {
+		line.Link = w.Row()
+		if n := w.ClippedSamples(); n > 0 {
+			s.log.Warn("the receiver clipped", "round", record.Round, "samples", n)
+		}
+	}
+	return line
 }
 
 // addLine writes a line of metrics.csv. Where a resumed run takes its rounds from

@@ -92,9 +92,8 @@ func (r *reproduction) mnist(ctx context.Context) (report.Section, error) {
 		return s, err
 	}
 	for _, sigma := range sigmas {
-		var curves []chart.Series
 		byName := map[string][]cellResult{}
-		for k, system := range paperSystems() {
+		for _, system := range paperSystems() {
 			results := found[0]
 			found = found[1:]
 			byName[system.name] = results
@@ -103,13 +102,6 @@ func (r *reproduction) mnist(ctx context.Context) (report.Section, error) {
 			if system.name != plainSystem {
 				s.Findings = append(s.Findings, report.Finding{What: fmt.Sprintf("%s, sigma = %v", system.name, sigma), Paper: row.Cells[2], Here: row.Cells[3], Verdict: row.Verdict})
 			}
-			curve := lossCurve(system.name, results, chart.Color(k+1))
-			if system.set != "" {
-				// It may lie under another: wider, and without a band on top of bands.
-				curve = curve[len(curve)-1:]
-				curve[0].Width = vg.Points(5 - 1.6*float64(k))
-			}
-			curves = append(curves, curve...)
 		}
 		draws = append(draws, drawsOf{sigma, byName})
 		plain := byName[plainSystem]
@@ -117,7 +109,7 @@ func (r *reproduction) mnist(ctx context.Context) (report.Section, error) {
 			pairs.Rows = append(pairs.Rows, pairRow(system.name, sigma, byName[system.name], plain))
 		}
 		f, err := r.figure(fmt.Sprintf("fig2-sigma-%v", sigma), fmt.Sprintf("Fig. 2, sigma = %v: training loss of the round's batches, median over seeds; bands are the quartiles of the unencrypted systems. The encrypted ones are drawn wide, as they lie under the last.", sigma),
-			chart.Figure{XLabel: "round k", YLabel: "training loss", LogY: sigma > 1, Series: curves})
+			chart.Figure{XLabel: "round k", YLabel: "training loss", LogY: sigma > 1, Series: systemCurves(byName)})
 		if err != nil {
 			return s, err
 		}
@@ -127,6 +119,20 @@ func (r *reproduction) mnist(ctx context.Context) (report.Section, error) {
 	s.Findings = append(s.Findings, findings...)
 	s.Blocks = append(append(s.Blocks, t, pairs, noise, reading), figures...)
 	return s, nil
+}
+
+// systemCurves returns the training losses of the paper's systems.
+func systemCurves(byName map[string][]cellResult) (curves []chart.Series) {
+	for k, system := range paperSystems() {
+		curve := lossCurve(system.name, byName[system.name], chart.Color(k+1))
+		if system.set != "" {
+			// It may lie under another: wider, and without a band on top of bands.
+			curve = curve[len(curve)-1:]
+			curve[0].Width = vg.Points(5 - 1.6*float64(k))
+		}
+		curves = append(curves, curve...)
+	}
+	return curves
 }
 
 // accuracyRow compares with the paper's accuracy, where it has one.
