@@ -12,6 +12,7 @@ import (
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/experiment/setup"
+	"ringwave/phy/channel"
 	"ringwave/radio"
 )
 
@@ -38,13 +39,26 @@ func campaignConfig(c config.Config, root keystream.Seed) (campaign.Config, erro
 
 // lawOf returns the law of the gains where it is known: that of a simulated channel.
 func lawOf(c config.Config) moments.Model {
-	switch {
-	case c.OverRadios():
+	if c.OverRadios() {
 		return moments.Undecided
-	case c.Channel.Model == "rician":
+	}
+	f, err := setup.FadingOf(c, 0)
+	if err != nil {
+		return moments.Undecided
+	}
+	return modelOf(f)
+}
+
+// modelOf returns the law of a fading; undecided, which leaves it to the data, for one
+// that is neither.
+func modelOf(f channel.Fading) moments.Model {
+	switch f.(type) {
+	case channel.Gaussian:
+		return moments.Gaussian
+	case channel.Rician:
 		return moments.Rician
 	}
-	return moments.Gaussian
+	return moments.Undecided
 }
 
 // boardBits is the resolution of the coarsest radios that there are drivers for.

@@ -41,6 +41,7 @@ func ChannelConfig(c config.Config) channel.Config {
 	}
 }
 
+// FadingOf returns the law of the gain of device i, counted from 0.
 func FadingOf(c config.Config, i int) (channel.Fading, error) {
 	if c.System().Ideal {
 		return channel.Gaussian{Mu: 1}, nil
