@@ -236,7 +236,7 @@ func TestParse(t *testing.T) {
 	if got, err := b.Parse([]string{"pluto:h", "file:a%20b"}); err != nil || len(got) != 2 || got[1].Name != "a b" {
 		t.Errorf("%v, %v", got, err)
 	}
-	for uri, want := range map[string]string{"uhd:x": `the scheme "uhd"; allowed is file, hackrf`, "nothing": "no scheme"} {
+	for uri, want := range map[string]string{"uhd:x": `the scheme "uhd"; allowed is ` + strings.Join(b.Registry().Schemes(), ", "), "nothing": "no scheme"} {
 		if _, err := b.Parse([]string{"pluto:h", uri}); !intake.IsUserError(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", uri, err)
 		}
