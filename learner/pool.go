@@ -1,6 +1,7 @@
 package learner
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -73,6 +74,12 @@ func (p *pool) take(w model.Worker) {
 		}
 		p.do(w, item)
 	}
+}
+
+// Evaluate returns the mean loss of a model over a set, and the share of its samples that
+// are decided correctly, on all processors.
+func Evaluate(m model.Model, theta []float64, set *dataset.Set) (loss, accuracy float64) {
+	return newPool(m, runtime.GOMAXPROCS(0)).evaluate(theta, set)
 }
 
 // evaluate gives the mean loss and the share of correct predictions over a set.

@@ -529,6 +529,9 @@ func (s *Experiment) finish(spoilt string) (runfolder.Summary, []string, error) 
 		s.log.Warn("no usable result", "reason", summary.Unusable)
 	}
 	s.log.Info("finished", "test_accuracy", result.TestAccuracy, "train_loss", runfolder.Float(result.TrainLoss))
+	if err := s.writeModel(); err != nil {
+		return summary, plots, err
+	}
 	return summary, plots, s.folder.WriteSummary(summary)
 }
 

@@ -96,7 +96,7 @@ var table = map[string]string{
 
 	"learner":                           "crypto/aggregate learner/dataset learner/model",
 	"learner/dataset":                   "",
-	"learner/experiment":                "calibration/... crypto/... learner learner/dataset learner/experiment/chart learner/experiment/config learner/experiment/runfolder learner/experiment/setup learner/experiment/uplink learner/model learner/model/kernel learner/theory phy/... radio/...",
+	"learner/experiment":                "calibration/... crypto/... learner learner/dataset learner/experiment/chart learner/experiment/config learner/experiment/runfolder learner/experiment/setup learner/experiment/uplink learner/model learner/model/kernel learner/theory learner/weights phy/... radio/...",
 	"learner/experiment/experimenttest": "calibration learner/experiment/runfolder radio",
 	"learner/experiment/replay":         "crypto/xmkckks learner/experiment learner/experiment/config learner/experiment/runfolder learner/experiment/setup learner/experiment/uplink phy phy/frame radio radio/sigmf",
 	"learner/experiment/setup":          "calibration/... crypto/xmkckks learner/dataset learner/experiment/config learner/experiment/memory phy/... radio/...",
@@ -112,6 +112,7 @@ var table = map[string]string{
 	"learner/model":                     "learner/dataset learner/model/kernel",
 	"learner/model/kernel":              "",
 	"learner/model/kernel/gen":          "",
+	"learner/weights":                   "learner/model",
 	"learner/theory":                    "learner learner/dataset learner/model",
 
 	"cmd/internal/layers": "",

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"path/filepath"
 
 	"ringwave/phy/gains"
 	"ringwave/radio/intake"
@@ -192,11 +193,14 @@ func (f *Folder) SaveCheckpoint(c Checkpoint) error {
 }
 
 // LoadCheckpoint reads the folder's checkpoint.
-func (f *Folder) LoadCheckpoint() (Checkpoint, error) {
-	path := f.file(CheckpointName)
+func (f *Folder) LoadCheckpoint() (Checkpoint, error) { return ReadCheckpoint(f.path) }
+
+// ReadCheckpoint reads the checkpoint of a run's folder, whether the run goes on or not.
+func ReadCheckpoint(dir string) (Checkpoint, error) {
+	path := filepath.Join(dir, CheckpointName)
 	b, err := intake.ReadFile(path, maxCheckpoint)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Checkpoint{}, fmt.Errorf("%s has no checkpoint: the run ended before its first one, start it again", f.path)
+		return Checkpoint{}, fmt.Errorf("%s has no checkpoint: the run ended before its first one, start it again", dir)
 	}
 	if err != nil {
 		return Checkpoint{}, fmt.Errorf("reading %s: %w", path, cause(err))

@@ -1,0 +1,109 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"ringwave/crypto/keystream"
+	"ringwave/learner"
+	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/model"
+	"ringwave/learner/weights"
+	"ringwave/radio/intake"
+)
+
+// The files of a run's model, once the run has come to its end: theta for NumPy, and as
+// named tensors.
+const (
+	ModelNPYName = "model.npy"
+	ModelName    = "model.safetensors"
+)
+
+// writeModel writes the model as it is into the run's folder.
+func (s *Experiment) writeModel() error {
+	state := s.Trainer.State()
+	array, err := weights.EncodeNPY(state.Theta)
+	if err != nil {
+		return err
+	}
+	tensors, err := weights.EncodeSafetensors(state.Theta, model.Tensors(s.Task.Model), map[string]string{
+		"model": s.Config.Task.Model, "dataset": s.Task.Name, "classes": fmt.Sprint(s.Config.Task.Classes),
+		"round": strconv.Itoa(state.Round), "experiment": s.Config.Experiment.Name,
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.folder.WriteAtomic(ModelNPYName, array), s.folder.WriteAtomic(ModelName, tensors))
+}
+
+// Evaluation is how well a model decides.
+type Evaluation struct {
+	Dataset       string          `json:"dataset"`
+	FallbackUsed  bool            `json:"fallback_used"`
+	Model         string          `json:"model"`
+	Round         int             `json:"round,omitempty"` // of the run; 0 for weights from elsewhere
+	TestSamples   int             `json:"test_samples"`
+	TestLoss      runfolder.Float `json:"test_loss"`
+	TestAccuracy  float64         `json:"test_accuracy"`
+	TrainSamples  int             `json:"train_samples"`
+	TrainLoss     runfolder.Float `json:"train_loss"`
+	TrainAccuracy float64         `json:"train_accuracy"`
+}
+
+// Evaluate decides the samples of a run's data set by the model of its last checkpoint,
+// whether the run has ended or not, or by that of a safetensors file. Overrides of the
+// form task.key=value name other data.
+func (l Lab) Evaluate(dir, file string, overrides ...string) (Evaluation, error) {
+	for _, o := range overrides {
+		if key, _, _ := strings.Cut(o, "="); !strings.HasPrefix(strings.TrimSpace(key), "task.") {
+			return Evaluation{}, intake.UserError(fmt.Errorf("--set %s: must be a key of [task]: evaluating uses the model and its data only", o))
+		}
+	}
+	c, err := l.Load(filepath.Join(dir, runfolder.ConfigName), overrides...)
+	if err != nil {
+		return Evaluation{}, err
+	}
+	t, err := l.LoadTask(c, keystream.FromInteger(uint64(c.Experiment.Seed)), nil)
+	if err != nil {
+		return Evaluation{}, err
+	}
+	out := Evaluation{
+		Dataset: t.Name, FallbackUsed: t.FallbackUsed, Model: c.Task.Model,
+		TestSamples: t.Test.Len(), TrainSamples: t.Train.Len(),
+	}
+	theta, round, err := thetaOf(dir, file, t.Model)
+	if err != nil {
+		return out, err
+	}
+	out.Round = round
+	testLoss, trainLoss := 0.0, 0.0
+	testLoss, out.TestAccuracy = learner.Evaluate(t.Model, theta, t.Test)
+	trainLoss, out.TrainAccuracy = learner.Evaluate(t.Model, theta, t.Train)
+	out.TestLoss, out.TrainLoss = runfolder.Float(testLoss), runfolder.Float(trainLoss)
+	return out, nil
+}
+
+// thetaOf reads theta of a model: of a file, or if that is "" of a run's checkpoint, with
+// the round that it is of.
+func thetaOf(dir, file string, m model.Model) (theta []float64, round int, err error) {
+	if file == "" {
+		point, err := runfolder.ReadCheckpoint(dir)
+		if err == nil && len(point.Theta) != m.Dim() {
+			err = fmt.Errorf("%s: its model has %d parameters, and that of the configuration has %d", filepath.Join(dir, runfolder.CheckpointName), len(point.Theta), m.Dim())
+		}
+		return point.Theta, point.Round, intake.PathError(err)
+	}
+	tensors := model.Tensors(m)
+	data, err := intake.ReadFile(file, weights.MaxBytes(tensors))
+	if err != nil {
+		return nil, 0, intake.PathError(fmt.Errorf("reading a model from %s: %w", file, err))
+	}
+	theta, err = weights.DecodeSafetensors(data, tensors)
+	if err != nil {
+		return nil, 0, intake.UserError(fmt.Errorf("%s: %w", file, err))
+	}
+	return theta, 0, nil
+}

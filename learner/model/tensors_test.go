@@ -1,0 +1,32 @@
+package model
+
+import (
+	"testing"
+
+	"ringwave/learner/model/kernel"
+)
+
+// The named tensors of each model are all of theta.
+func TestTensorsAreTheta(t *testing.T) {
+	logistic, err := NewLogistic(7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quadratic, err := NewQuadratic([]float64{1, 2}, []float64{0, 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []Model{logistic, NewLeNet(kernel.Path(0)), BatchSum(logistic), quadratic} {
+		sum, names := 0, map[string]bool{}
+		for _, tensor := range Tensors(m) {
+			sum += tensor.Size()
+			names[tensor.Name] = true
+		}
+		if sum != m.Dim() || len(names) != len(Tensors(m)) {
+			t.Errorf("%T: %d of %d values, %v", m, sum, m.Dim(), names)
+		}
+	}
+	if n := len(Tensors(BatchSum(logistic))); n != 2 {
+		t.Errorf("%d tensors of a model whose losses are sums", n)
+	}
+}
