@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"ringwave/learner"
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
 	"ringwave/radio/intake"
@@ -29,5 +30,35 @@ func TestNewChecksTheConfiguration(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+// What a Lab adds has a name of its own and can be made: nothing is shadowed, and nothing
+// fails only when it is needed.
+func TestLabIsChecked(t *testing.T) {
+	made := func(experiment.Setting) (learner.Aggregator, []string, error) { return mean{}, nil, nil }
+	system := func(name string) experiment.System {
+		return experiment.System{System: config.System{Name: name}, New: made}
+	}
+	encrypts := system("own")
+	encrypts.Encrypts = true
+	for want, lab := range map[string]experiment.Lab{
+		`a system of the name "none", which another has`:   {Systems: []experiment.System{system("none")}},
+		`a system of the name "ezofl", which another has`:  {Systems: []experiment.System{system("ezofl")}},
+		`a system of the name "own", which another has`:    {Systems: []experiment.System{system("own"), system("own")}},
+		`a system without a name`:                          {Systems: []experiment.System{system("")}},
+		`a system of the name "own" that nothing makes`:    {Systems: []experiment.System{{System: config.System{Name: "own"}}}},
+		`a system of the name "own" with New and Encrypts`: {Systems: []experiment.System{encrypts}},
+		`a model of the name "lenet", which another has`:   {Models: []experiment.Model{{Name: "lenet"}}},
+		`a model of the name "own" that nothing makes`:     {Models: []experiment.Model{{Name: "own"}}},
+		`a data set of the name "idx", which another has`:  {DataSets: []experiment.DataSet{{Name: "idx"}}},
+		`a data set of the name "own" that nothing makes`:  {DataSets: []experiment.DataSet{{Name: "own"}}},
+	} {
+		if _, err := lab.Load("../../hw-configs/loopback.toml"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Load: %v, in place of %s", err, want)
+		}
+		if _, err := lab.New(config.Default()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("New: %v, in place of %s", err, want)
+		}
 	}
 }

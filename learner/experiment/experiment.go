@@ -66,6 +66,9 @@ type Experiment struct {
 // NewSessionIn checks and loads all that a run needs, and writes nothing. Dir is the run's
 // folder, with the calibration that lies in it; "" for a run that has none yet.
 func NewSessionIn(lab Lab, dir string, cfg config.Config) (*Experiment, error) {
+	if err := lab.check(); err != nil {
+		return nil, err
+	}
 	cfg = cfg.With(lab.names())
 	if err := cfg.Check(); err != nil {
 		return nil, intake.UserError(err)

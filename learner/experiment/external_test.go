@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +73,20 @@ func TestRunAndResumeAreFewLines(t *testing.T) {
 		return
 	}
 	t.Errorf("%s has no such function", examplesFile)
+}
+
+// learner/README.md names examples that there are.
+func TestReadmeNamesExamples(t *testing.T) {
+	there := names(doc.Examples(parsed(t, token.NewFileSet())))
+	named := regexp.MustCompile("`Example(\\w*)`").FindAllStringSubmatch(read(t, "../README.md"), -1)
+	if len(named) == 0 {
+		t.Fatal("it names none")
+	}
+	for _, m := range named {
+		if !slices.Contains(there, m[1]) {
+			t.Errorf("there is no Example%s", m[1])
+		}
+	}
 }
 
 func parsed(t *testing.T, files *token.FileSet) *ast.File {

@@ -100,8 +100,44 @@ func (l Lab) names() (n config.Names) {
 	return n
 }
 
+// check refuses what a configuration could not name, or what could not be made then.
+func (l Lab) check() error {
+	names := map[string]bool{"system ezofl": true} // which is read as none
+	var errs []error
+	add := func(kind, name string, made bool) {
+		switch {
+		case name == "":
+			errs = append(errs, fmt.Errorf("a %s without a name; allowed is one with a name", kind))
+		case names[kind+" "+name]:
+			errs = append(errs, fmt.Errorf("a %s of the name %q, which another has; allowed is a name of its own", kind, name))
+		case !made:
+			errs = append(errs, fmt.Errorf("a %s of the name %q that nothing makes; allowed is one with a function that does", kind, name))
+		}
+		names[kind+" "+name] = true
+	}
+	for _, s := range slices.Concat(systems(), l.Systems) {
+		add("system", s.Name, s.New != nil || s.Encrypts)
+		if s.New != nil && s.Encrypts {
+			errs = append(errs, fmt.Errorf("a system of the name %q with New and Encrypts; allowed is one of them", s.Name))
+		}
+	}
+	for _, m := range slices.Concat(models(), l.Models) {
+		add("model", m.Name, m.New != nil)
+	}
+	for _, d := range slices.Concat(dataSets(), l.DataSets) {
+		add("data set", d.Name, d.Load != nil)
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("the lab has %w", errs[0])
+	}
+	return nil
+}
+
 // Load reads the configuration of a file, with overrides of the form section.key=value.
 func (l Lab) Load(path string, overrides ...string) (Config, error) {
+	if err := l.check(); err != nil {
+		return Config{}, err
+	}
 	c, err := l.names().Load(path, overrides)
 	return c, intake.UserError(err)
 }
