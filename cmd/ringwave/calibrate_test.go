@@ -365,7 +365,7 @@ func TestNegativeMean(t *testing.T) {
 			t.Fatal(err)
 		}
 		truth, _ := s.Channel.Moments()
-		found, _ := s.Links().Moments()
+		found, _ := s.links().Moments()
 		for i := range truth {
 			if math.Abs(found[i]-truth[i]) > 0.15 {
 				t.Errorf("%s: mu of device %d is %v, found is %v", aggregator, i+1, truth[i], found[i])

@@ -98,7 +98,7 @@ func readAtOnce(t *testing.T, c config.Config) int {
 	if err := s.assemble(xmkckks.NewLedger(setup.SharesPerKey(c)), 0, 1); err != nil {
 		t.Fatal(err)
 	}
-	defer s.Protocol.Close()
+	defer s.protocol.Close()
 	read := 0
 	for !s.Trainer.Done() {
 		r, err := s.Trainer.Step(t.Context())
@@ -109,7 +109,7 @@ func readAtOnce(t *testing.T, c config.Config) int {
 			read++
 		}
 	}
-	if _, notes := s.Protocol.Gains().Devices(); len(notes) > 0 {
+	if _, notes := s.protocol.gains().Devices(); len(notes) > 0 {
 		t.Errorf("devices disagree with their calibration: %s", strings.Join(notes, "; "))
 	}
 	return read

@@ -439,7 +439,7 @@ func TestRunByACalibrationOverRadios(t *testing.T) {
 				// Other phases than those of the calibration's session.
 				b.turnTwice(t)
 				r := b.run(t, rounds, filepath.Join(dir, runfolder.CalibrationName), "link.regime="+regime)
-				k := r.s.Known
+				k := r.s.known
 				if !k.Quick {
 					t.Error("the file's phases were taken")
 				}
@@ -493,7 +493,7 @@ func TestRemeasureAfterALoss(t *testing.T) {
 		t.Run(regime, func(t *testing.T) {
 			b := boardsAir(t, devices, 0x0c0a, true)
 			r := b.run(t, 6, filepath.Join(dir, runfolder.CalibrationName), "link.regime="+regime)
-			before := slices.Clone(r.s.Known.Means)
+			before := slices.Clone(r.s.known.Means)
 			begin, lost := r.link.OnAir, false
 			r.link.OnAir = func(s slot.Slot, at radio.SampleIndex) error {
 				if s.Round == 3 && s.Transmission == slot.TxC1 && !lost {
@@ -505,7 +505,7 @@ func TestRemeasureAfterALoss(t *testing.T) {
 				return begin(s, at)
 			}
 			var reasons []string
-			r.s.Protocol.failed = func(_ int, f round.Failure) { reasons = append(reasons, f.Reason) }
+			r.s.protocol.failed = func(_ int, f round.Failure) { reasons = append(reasons, f.Reason) }
 			for range 6 {
 				r.step(t)
 			}
@@ -515,7 +515,7 @@ func TestRemeasureAfterALoss(t *testing.T) {
 			if n := r.s.Trainer.State().Skipped; n > 0 {
 				t.Errorf("%d of 6 rounds were skipped: %q", n, reasons)
 			}
-			for i, m := range r.s.Known.Means {
+			for i, m := range r.s.known.Means {
 				if math.Abs(math.Remainder(cmplx.Phase(m)-cmplx.Phase(before[i]), 2*math.Pi)) < 1e-3 {
 					t.Errorf("device %d has the phase of before", i+1)
 				}
@@ -560,7 +560,7 @@ func TestRunRefusesAnotherBenchsCalibration(t *testing.T) {
 			}
 			s.lab.Radios.Registry, s.patience = b.registry, boardPatience
 			defer s.abandon()
-			err = s.Create(t.Context(), filepath.Join(t.TempDir(), "run"))
+			err = s.create(t.Context(), filepath.Join(t.TempDir(), "run"))
 			if err == nil || !intake.IsUserError(err) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), c.path) {
 				t.Errorf("%v", err)
 			}
@@ -589,7 +589,7 @@ func TestQuickCalibrationOfAChangedLink(t *testing.T) {
 	}
 	s.lab.Radios.Registry, s.patience = b.registry, boardPatience
 	defer s.abandon()
-	if err := s.Create(t.Context(), filepath.Join(t.TempDir(), "run")); err == nil || !strings.Contains(err.Error(), "mu of device 2 is") || !strings.Contains(err.Error(), "calibrate this bench") {
+	if err := s.create(t.Context(), filepath.Join(t.TempDir(), "run")); err == nil || !strings.Contains(err.Error(), "mu of device 2 is") || !strings.Contains(err.Error(), "calibrate this bench") {
 		t.Errorf("%v", err)
 	}
 	b.silent(t)

@@ -34,20 +34,20 @@ type Experiment struct {
 	lab     Lab
 	Config  config.Config
 	digest  runfolder.Digest
-	Root    keystream.Seed
+	root    keystream.Seed
 	Task    *Task
 	Channel *channel.Channel
-	Known   *uplink.LinkStats // of the links; nil for all that their simulation knows
+	known   *uplink.LinkStats // of the links; nil for all that their simulation knows
 	Design  *xmkckks.Design   // nil without encryption
 
 	folder   *runfolder.Folder
-	Metrics  *runfolder.Metrics
+	metrics  *runfolder.Metrics
 	log      *runfolder.Log
 	journal  *xmkckks.Journal
 	keyEpoch uint32 // the first of this sitting, of keys from the system
 	// remembered stands around protocol where no round may be sent twice; nil elsewhere.
 	remembered *remembered
-	Protocol   *protocol
+	protocol   *protocol
 	Trainer    trainer
 	// mismatched stands around protocol where gains do not match; nil elsewhere.
 	mismatched *mismatched
@@ -63,9 +63,9 @@ type Experiment struct {
 	began  time.Time
 }
 
-// NewSessionIn checks and loads all that a run needs, and writes nothing. Dir is the run's
+// newSessionIn checks and loads all that a run needs, and writes nothing. Dir is the run's
 // folder, with the calibration that lies in it; "" for a run that has none yet.
-func NewSessionIn(lab Lab, dir string, cfg config.Config) (*Experiment, error) {
+func newSessionIn(lab Lab, dir string, cfg config.Config) (*Experiment, error) {
 	if err := lab.check(); err != nil {
 		return nil, err
 	}
@@ -77,31 +77,31 @@ func NewSessionIn(lab Lab, dir string, cfg config.Config) (*Experiment, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Experiment{lab: lab, Config: cfg, digest: digest, Root: keystream.FromInteger(uint64(cfg.Experiment.Seed))}
-	if s.Channel, err = setup.NewChannel(cfg, s.Root); err != nil {
+	s := &Experiment{lab: lab, Config: cfg, digest: digest, root: keystream.FromInteger(uint64(cfg.Experiment.Seed))}
+	if s.Channel, err = setup.NewChannel(cfg, s.root); err != nil {
 		return nil, err
 	}
-	if s.Known, err = s.know(dir); err != nil {
+	if s.known, err = s.know(dir); err != nil {
 		return nil, err
 	}
 	if cfg.System().Encrypts {
-		d, err := setup.NewDesign(cfg, s.Links())
+		d, err := setup.NewDesign(cfg, s.links())
 		if err != nil {
 			return nil, err
 		}
-		if err := setup.CheckWaveform(cfg, s.Links(), d); err != nil {
+		if err := setup.CheckWaveform(cfg, s.links(), d); err != nil {
 			return nil, intake.UserError(err)
 		}
 		s.Design = &d
 	}
-	s.Task, err = lab.LoadTask(cfg, s.Root, s.Design)
+	s.Task, err = lab.LoadTask(cfg, s.root, s.Design)
 	return s, err
 }
 
-// Links returns the channel whose moments the run goes by.
-func (s *Experiment) Links() *channel.Channel {
-	if s.Known != nil {
-		return s.Known.Channel
+// links returns the channel whose moments the run goes by.
+func (s *Experiment) links() *channel.Channel {
+	if s.known != nil {
+		return s.known.Channel
 	}
 	return s.Channel
 }
@@ -112,7 +112,7 @@ func (s *Experiment) assemble(guard xmkckks.Guard, baseEpoch uint32, firstRound 
 	if err != nil {
 		return err
 	}
-	s.Trainer, err = s.Task.trainer(s.Config, a, s.Root)
+	s.Trainer, err = s.Task.trainer(s.Config, a, s.root)
 	return err
 }
 
@@ -125,8 +125,8 @@ func (s *Experiment) aggregator(guard xmkckks.Guard, baseEpoch uint32, firstRoun
 	if err != nil {
 		return nil, err
 	}
-	mu, _ := s.Links().Moments()
-	a, s.facts, err = system.New(Setting{Config: s.Config, Seed: s.Root, Gains: gainsOf(s.Channel), Mu: mu, Dim: s.Task.Model.Dim()})
+	mu, _ := s.links().Moments()
+	a, s.facts, err = system.New(Setting{Config: s.Config, Seed: s.root, Gains: gainsOf(s.Channel), Mu: mu, Dim: s.Task.Model.Dim()})
 	if err != nil {
 		return nil, intake.UserError(fmt.Errorf("experiment.aggregator = %q: %w", s.Config.Experiment.Aggregator, err))
 	}
@@ -139,11 +139,11 @@ func (s *Experiment) encrypted(guard xmkckks.Guard, baseEpoch uint32, firstRound
 	if err != nil {
 		return nil, err
 	}
-	p, err := newProtocol(s.Config, s.Root, secret, s.Channel, s.Known, s.lab.Links, *s.Design, guard, baseEpoch, firstRound)
+	p, err := newProtocol(s.Config, s.root, secret, s.Channel, s.known, s.lab.Links, *s.Design, guard, baseEpoch, firstRound)
 	if err != nil {
 		return nil, err
 	}
-	s.Protocol = p
+	s.protocol = p
 	var system learner.Simulated = p
 	if s.Config.System().Unchecked {
 		s.mismatched = newMismatched(s.Config, p)
@@ -160,14 +160,14 @@ func (s *Experiment) encrypted(guard xmkckks.Guard, baseEpoch uint32, firstRound
 // new one for a session without.
 func (s *Experiment) linkSecret() (keystream.Seed, error) {
 	if s.folder == nil {
-		return uplink.NewLinkSecret(s.Config, s.Root)
+		return uplink.NewLinkSecret(s.Config, s.root)
 	}
-	return uplink.ReadLinkSecret(s.folder.Path(), s.Config, s.Root)
+	return uplink.ReadLinkSecret(s.folder.Path(), s.Config, s.root)
 }
 
-// Create begins a run in a new folder. Radios live by ctx: when it ends, their carriers
+// create begins a run in a new folder. Radios live by ctx: when it ends, their carriers
 // go off.
-func (s *Experiment) Create(ctx context.Context, dir string) (err error) {
+func (s *Experiment) create(ctx context.Context, dir string) (err error) {
 	if s.folder, err = runfolder.Create(dir); err != nil {
 		return intake.PathError(err)
 	}
@@ -182,7 +182,7 @@ func (s *Experiment) Create(ctx context.Context, dir string) (err error) {
 		return intake.PathError(err)
 	}
 	if s.Config.System().Encrypts {
-		secret, err := uplink.NewLinkSecret(s.Config, s.Root)
+		secret, err := uplink.NewLinkSecret(s.Config, s.root)
 		if err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func (s *Experiment) Create(ctx context.Context, dir string) (err error) {
 	if err := s.folder.WriteManifest(s.manifest()); err != nil {
 		return intake.PathError(err)
 	}
-	if s.Metrics, err = s.folder.CreateMetrics(); err != nil {
+	if s.metrics, err = s.folder.CreateMetrics(); err != nil {
 		return intake.PathError(err)
 	}
 	if err := s.open(ctx, nil); err != nil {
@@ -234,11 +234,11 @@ func (s *Experiment) open(ctx context.Context, from *runfolder.Checkpoint) (err 
 			return err
 		}
 	}
-	if s.Protocol != nil {
+	if s.protocol != nil {
 		if err := s.connect(ctx); err != nil {
 			return err
 		}
-		if w := s.Protocol.waveform; w != nil {
+		if w := s.protocol.waveform; w != nil {
 			if err := w.Record(s.folder.Path()); err != nil {
 				return intake.PathError(err)
 			}
@@ -247,7 +247,7 @@ func (s *Experiment) open(ctx context.Context, from *runfolder.Checkpoint) (err 
 		if s.Config.System().Unchecked {
 			what = "a check would have declared the round void"
 		}
-		s.Protocol.failed = func(k int, f round.Failure) {
+		s.protocol.failed = func(k int, f round.Failure) {
 			s.log.Warn(what, "round", k, "attempt", f.Attempt, "again", f.Again, "check", f.Check.String(), "transmission", f.Transmission.String(), "reason", f.Reason)
 		}
 	}
@@ -271,7 +271,7 @@ func (s *Experiment) manifest() runfolder.Manifest {
 	m.ConfigDigest = s.digest
 	m.Seeds["experiment"] = uint64(s.Config.Experiment.Seed)
 	m.Data = s.dataFiles()
-	if s.Known != nil && s.Known.File != nil {
+	if s.known != nil && s.known.File != nil {
 		m.Calibration = runfolder.CalibrationName
 	}
 	if s.Design != nil {
@@ -292,8 +292,8 @@ func (s *Experiment) dataFiles() []runfolder.DataFile {
 	return files
 }
 
-// ResumeSession opens an earlier run behind its last checkpoint.
-func ResumeSession(ctx context.Context, lab Lab, dir string) (*Experiment, error) {
+// resumeSession opens an earlier run behind its last checkpoint.
+func resumeSession(ctx context.Context, lab Lab, dir string) (*Experiment, error) {
 	folder, err := runfolder.Open(dir)
 	if err != nil {
 		return nil, intake.PathError(err)
@@ -316,7 +316,7 @@ func sessionIn(lab Lab, folder *runfolder.Folder) (*Experiment, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := NewSessionIn(lab, folder.Path(), cfg)
+	s, err := newSessionIn(lab, folder.Path(), cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -342,7 +342,7 @@ func (s *Experiment) resume(ctx context.Context) error {
 	if sendsOnce(s.Config) {
 		open = folder.OpenMetricsAfter
 	}
-	if s.Metrics, err = open(point.MetricsOffset, point.MetricsDigest); err != nil {
+	if s.metrics, err = open(point.MetricsOffset, point.MetricsDigest); err != nil {
 		return intake.PathError(err)
 	}
 	s.before = time.Duration(point.Seconds * float64(time.Second))
@@ -372,7 +372,7 @@ func (s *Experiment) sameData() error {
 
 // checkpoint saves the state after the last round.
 func (s *Experiment) checkpoint() error {
-	if err := s.Metrics.Sync(); err != nil {
+	if err := s.metrics.Sync(); err != nil {
 		return err
 	}
 	// Lines of metrics.csv without their decryption shares are refused by a resume.
@@ -385,7 +385,7 @@ func (s *Experiment) checkpoint() error {
 	return s.folder.SaveCheckpoint(runfolder.Checkpoint{
 		ConfigDigest: s.digest, Round: state.Round,
 		Repeated: state.Repeated, Skipped: state.Skipped, Clipped: state.Clipped,
-		MetricsOffset: s.Metrics.Offset(), MetricsDigest: s.Metrics.Digest(), Seconds: s.seconds(), KeyEpoch: s.keyEpoch, Theta: state.Theta, Gains: s.gainState(),
+		MetricsOffset: s.metrics.Offset(), MetricsDigest: s.metrics.Digest(), Seconds: s.seconds(), KeyEpoch: s.keyEpoch, Theta: state.Theta, Gains: s.gainState(),
 	})
 }
 
@@ -403,10 +403,10 @@ func (s *Experiment) Step(ctx context.Context) (learner.Record, error) {
 	return s.Trainer.Step(ctx)
 }
 
-// Train runs the rounds that are left, and tells report of each. On a cancelled context
+// train runs the rounds that are left, and tells report of each. On a cancelled context
 // it stops between two rounds and returns ErrInterrupted; either way the last round is
 // saved.
-func (s *Experiment) Train(ctx context.Context, report func(r learner.Record)) (err error) {
+func (s *Experiment) train(ctx context.Context, report func(r learner.Record)) (err error) {
 	defer func() {
 		if err != nil {
 			s.endRadios(err)
@@ -449,7 +449,7 @@ func (s *Experiment) stopped(ctx context.Context, err error) error {
 		return ErrInterrupted
 	}
 	if errors.Is(err, learner.ErrDiverged) {
-		if err := s.Metrics.Sync(); err != nil {
+		if err := s.metrics.Sync(); err != nil {
 			return err
 		}
 		return &Unusable{fmt.Sprintf("%v%s", err, s.smallerSteps())}
@@ -480,10 +480,10 @@ func (s *Experiment) line(record learner.Record) runfolder.Row {
 // addLine writes a line of metrics.csv. Where a resumed run takes its rounds from
 // there, the next is not sent before it is on the disk.
 func (s *Experiment) addLine(line runfolder.Row) error {
-	if err := s.Metrics.Add(line); err != nil || s.remembered == nil || !s.remembered.sync {
+	if err := s.metrics.Add(line); err != nil || s.remembered == nil || !s.remembered.sync {
 		return err
 	}
-	return s.Metrics.Sync()
+	return s.metrics.Sync()
 }
 
 // row is a record as a line of metrics.csv.
@@ -540,10 +540,10 @@ func (s *Experiment) finish(spoilt string) (runfolder.Summary, []string, error) 
 
 // waveform returns the link of a run over one; nil elsewhere, and before there is a link.
 func (s *Experiment) waveform() *uplink.Waveform {
-	if s.Protocol == nil {
+	if s.protocol == nil {
 		return nil
 	}
-	return s.Protocol.waveform
+	return s.protocol.waveform
 }
 
 func (s *Experiment) summary(result learner.Result) runfolder.Summary {
@@ -560,7 +560,7 @@ func (s *Experiment) summary(result learner.Result) runfolder.Summary {
 		out.ParameterSet, out.Form = d.Params.Name, d.Form.String()
 		out.Randomness = c.Encryption.Randomness
 		out.UplinkBitsPerRound = int64(d.UplinkBits())
-		out.UplinkOverheadBitsPerRound = int64(s.Protocol.Link.OverheadBits())
+		out.UplinkOverheadBitsPerRound = int64(s.protocol.link.OverheadBits())
 		out.FloodingBits = runfolder.Float(d.FloodingBits)
 		out.KeyEpochs = int(s.journal.NextEpoch())
 		out.SharesAnswered = s.journal.Answered(0)
@@ -575,7 +575,7 @@ func (s *Experiment) summary(result learner.Result) runfolder.Summary {
 // notes are the sentences that every output carries.
 func (s *Experiment) notes() []string {
 	notes := append([]string{RandomnessNote(s.Config)}, s.radioNotes()...)
-	if k := s.Known; k != nil {
+	if k := s.known; k != nil {
 		notes = append(notes, k.Note())
 	}
 	if s.Task.FallbackUsed {
@@ -609,14 +609,14 @@ func (s *Experiment) abandon() {
 func (s *Experiment) Close() error {
 	s.endRadios(uplink.ErrClosed)
 	var errs []error
-	if s.Protocol != nil {
-		errs = append(errs, s.Protocol.Close())
+	if s.protocol != nil {
+		errs = append(errs, s.protocol.Close())
 	}
 	if s.journal != nil {
 		errs = append(errs, s.journal.Close())
 	}
-	if s.Metrics != nil {
-		errs = append(errs, s.Metrics.Close())
+	if s.metrics != nil {
+		errs = append(errs, s.metrics.Close())
 	}
 	if s.remembered != nil && s.remembered.messages != nil {
 		errs = append(errs, s.remembered.messages.Close())

@@ -9,5 +9,5 @@ import (
 // OnReception has a run's waveform link tell what it receives, before anybody else looks
 // at it.
 func (s *Experiment) OnReception(hear func(slot slot.Slot, rx *phy.Reception)) {
-	s.Protocol.Link.(*uplink.Waveform).OnReception = hear
+	s.protocol.link.(*uplink.Waveform).OnReception = hear
 }

@@ -9,9 +9,9 @@ import (
 	"ringwave/phy/gains"
 )
 
-// Gains returns the watch of the link's gains; nil for a link without patterns that are
+// gains returns the watch of the link's gains; nil for a link without patterns that are
 // solved, and before there is a link.
-func (p *protocol) Gains() *uplink.GainWatch {
+func (p *protocol) gains() *uplink.GainWatch {
 	if l := p.waveform; l != nil {
 		return l.Watch
 	}
@@ -44,7 +44,7 @@ func (p *protocol) countRingZeros(rows []runfolder.Row) float64 {
 		if r.Skipped || r.Attempts < 1 {
 			continue
 		}
-		p.Link.Truth(h, uint32(r.Round), uint32(r.Attempts-1))
+		p.link.Truth(h, uint32(r.Round), uint32(r.Attempts-1))
 		for _, x := range h {
 			if x == 0 {
 				zeros++
@@ -57,10 +57,10 @@ func (p *protocol) countRingZeros(rows []runfolder.Row) float64 {
 // watchGains has the log hear of devices whose gains disagree with what is known of
 // them, and goes on from a checkpoint.
 func (s *Experiment) watchGains(from *runfolder.Checkpoint) error {
-	if s.Protocol == nil || s.Protocol.Gains() == nil {
+	if s.protocol == nil || s.protocol.gains() == nil {
 		return nil
 	}
-	w := s.Protocol.Gains()
+	w := s.protocol.gains()
 	w.Disagrees = func(k, device int, what string) {
 		s.log.Warn("a gain disagrees", "round", k, "device", device+1, "what", what)
 	}
@@ -72,22 +72,22 @@ func (s *Experiment) watchGains(from *runfolder.Checkpoint) error {
 
 // gainState returns what the patterns have shown so far; nil for links without any.
 func (s *Experiment) gainState() *gains.State {
-	if s.Protocol == nil || s.Protocol.Gains() == nil {
+	if s.protocol == nil || s.protocol.gains() == nil {
 		return nil
 	}
-	state := s.Protocol.Gains().State()
+	state := s.protocol.gains().State()
 	return &state
 }
 
 // summariseGains adds to a summary what the gains of the rounds were.
 func (s *Experiment) summariseGains(out *runfolder.Summary, rows []runfolder.Row) {
 	out.ZeroGains, out.WrongSigns = runfolder.Float(math.NaN()), runfolder.Float(math.NaN())
-	if s.Protocol == nil {
+	if s.protocol == nil {
 		return
 	}
-	zeros, wrong := s.Protocol.countGains(rows)
+	zeros, wrong := s.protocol.countGains(rows)
 	out.ZeroGains, out.WrongSigns = runfolder.Float(zeros), runfolder.Float(wrong)
-	w := s.Protocol.Gains()
+	w := s.protocol.gains()
 	if w == nil {
 		return
 	}

@@ -102,7 +102,7 @@ func rowsOf(t *testing.T, name string, rounds int, more ...string) (*Experiment,
 	if err := s.assemble(xmkckks.NewLedger(setup.SharesPerKey(c)), 0, 1); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Protocol.Close() })
+	t.Cleanup(func() { s.protocol.Close() })
 	var rows []runfolder.Row
 	for !s.Trainer.Done() {
 		record, err := s.Trainer.Step(t.Context())
@@ -110,7 +110,7 @@ func rowsOf(t *testing.T, name string, rounds int, more ...string) (*Experiment,
 			t.Fatal(err)
 		}
 		line := row(record)
-		line.Link = s.Protocol.waveform.Row()
+		line.Link = s.protocol.waveform.Row()
 		rows = append(rows, line)
 	}
 	return s, rows

@@ -176,14 +176,14 @@ func (l Lab) dataSet(name string) (DataSet, error) {
 }
 
 // New checks and loads all that an experiment needs, and writes nothing.
-func (l Lab) New(c Config) (*Experiment, error) { return NewSessionIn(l, "", c) }
+func (l Lab) New(c Config) (*Experiment, error) { return newSessionIn(l, "", c) }
 
 // New checks and loads all that an experiment needs, and writes nothing.
 func New(c Config) (*Experiment, error) { return Lab{}.New(c) }
 
 // Resume goes on with the run of a folder behind its last round.
 func (l Lab) Resume(ctx context.Context, dir string, o Observer) (Result, error) {
-	s, err := ResumeSession(ctx, l, dir)
+	s, err := resumeSession(ctx, l, dir)
 	if err != nil {
 		return Result{Dir: dir}, err
 	}
@@ -221,7 +221,7 @@ func (s *Experiment) Run(ctx context.Context, dir string, o Observer) (Result, e
 	if dir == "" {
 		dir = runfolder.DefaultDir("runs", s.Config.Experiment.Name, time.Now())
 	}
-	if err := s.Create(ctx, dir); err != nil {
+	if err := s.create(ctx, dir); err != nil {
 		s.abandon()
 		return Result{Dir: dir}, err
 	}
@@ -239,7 +239,7 @@ func (s *Experiment) run(ctx context.Context, o Observer) (out Result, err error
 		o.Started(s)
 	}
 	fears := s.foreboding()
-	err = s.Train(ctx, func(r learner.Record) {
+	err = s.train(ctx, func(r learner.Record) {
 		if o.Round != nil {
 			o.Round(r)
 		}

@@ -15,28 +15,28 @@ import (
 func (s *Experiment) know(dir string) (*uplink.LinkStats, error) {
 	path := s.Config.Calibration.File
 	if path == "" {
-		return uplink.AssumedLinkStats(s.Config, s.Root, s.Channel)
+		return uplink.AssumedLinkStats(s.Config, s.root, s.Channel)
 	}
 	now := time.Now()
 	if dir != "" {
 		path = filepath.Join(dir, runfolder.CalibrationName)
 	}
-	k, err := uplink.ReadLinkStats(path, s.Config, s.Root)
+	k, err := uplink.ReadLinkStats(path, s.Config, s.root)
 	if err != nil || s.Config.OverRadios() {
 		return k, err // matched once they are open
 	}
 	if dir != "" {
 		now = k.File.Created // it was valid when the run began, and the bench stays as it is
 	}
-	want := setup.SimulatedBench(s.Config, s.Root)
+	want := setup.SimulatedBench(s.Config, s.root)
 	want.Now = now
 	return k, intake.UserError(k.Match(want, s.Config.Calibration.QuickBlocks))
 }
 
 // keepCalibration puts the calibration that the run goes by into its folder.
 func (s *Experiment) keepCalibration() error {
-	if s.Known == nil || s.Known.File == nil {
+	if s.known == nil || s.known.File == nil {
 		return nil
 	}
-	return s.folder.WriteAtomic(runfolder.CalibrationName, s.Known.File.Text())
+	return s.folder.WriteAtomic(runfolder.CalibrationName, s.known.File.Text())
 }

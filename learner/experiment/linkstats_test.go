@@ -38,20 +38,20 @@ func TestRunGoesByItsCopyOfTheCalibration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := NewSessionIn(Lab{}, filepath.Dir(copied), c)
+	s, err := newSessionIn(Lab{}, filepath.Dir(copied), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, err := xmkckks.NewContext(s.Design.Params, s.Design.Form, 1, s.Design.Witnesses, s.Root.Derive("public"))
+	ctx, err := xmkckks.NewContext(s.Design.Params, s.Design.Form, 1, s.Design.Witnesses, s.root.Derive("public"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := uplink.ReadLinkStats(copied, c, s.Root)
+	file, err := uplink.ReadLinkStats(copied, c, s.root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret := uplink.SeedLinkSecret(s.Root)
-	now, want, none := uplink.ReceiveConfig(c, secret, s.Channel, s.Known, ctx), uplink.ReceiveConfig(c, secret, s.Channel, file, ctx), uplink.ReceiveConfig(c, secret, s.Channel, nil, ctx)
+	secret := uplink.SeedLinkSecret(s.root)
+	now, want, none := uplink.ReceiveConfig(c, secret, s.Channel, s.known, ctx), uplink.ReceiveConfig(c, secret, s.Channel, file, ctx), uplink.ReceiveConfig(c, secret, s.Channel, nil, ctx)
 	if now.Level != want.Level || now.Tolerance != want.Tolerance || now.Alpha != want.Alpha || now.Level == none.Level || now.Level != setup.LevelOf(c, file.Channel) {
 		t.Errorf("the receiver has level %v, tolerance %v and alpha %v, of the file %v, %v and %v, and without calibration %v", now.Level, now.Tolerance, now.Alpha, want.Level, want.Tolerance, want.Alpha, none.Level)
 	}

@@ -58,7 +58,7 @@ func weightsOf(t *testing.T, s *Experiment, k int) []float64 {
 	switch s.Config.Experiment.Aggregator {
 	case config.Digital, config.AirHE:
 	case config.ZF, config.MMSE:
-		g, err := setup.RingGains(s.Config, s.Root, s.Channel)
+		g, err := setup.RingGains(s.Config, s.root, s.Channel)
 		if err != nil {
 			t.Fatal(err)
 		}

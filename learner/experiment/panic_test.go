@@ -33,7 +33,7 @@ func TestCarriersGoOffAtPanic(t *testing.T) {
 			if err := r.s.Close(); err != nil {
 				t.Error(err)
 			}
-			r.s.Protocol.engine, r.s.Protocol.devices = nil, nil // the harness closes it, too
+			r.s.protocol.engine, r.s.protocol.devices = nil, nil // the harness closes it, too
 		}()
 		_, err := r.s.Trainer.Step(t.Context())
 		t.Errorf("a round with a bug in it gave %v", err)

@@ -74,8 +74,8 @@ func (s *Experiment) Plan(ctx context.Context) (p Plan, err error) {
 	if err := s.assemble(xmkckks.NewLedger(setup.SharesPerKey(s.Config)), 0, 1); err != nil {
 		return p, err
 	}
-	if s.Protocol != nil {
-		defer s.Protocol.Close()
+	if s.protocol != nil {
+		defer s.protocol.Close()
 	}
 	p = Plan{Alpha: s.Channel.Alpha(), BandwidthHz: s.Config.Link.BandwidthHz, Notes: s.notes()}
 	if s.Config.Task.Model == "logistic" { // of others no bound is known
@@ -113,7 +113,7 @@ func (s *Experiment) Plan(ctx context.Context) (p Plan, err error) {
 }
 
 func (p *Plan) addEncryption(s *Experiment) {
-	d, c := *s.Design, s.Protocol.ctx
+	d, c := *s.Design, s.protocol.ctx
 	security := d.Params.Security()
 	p.ParameterSet, p.Form, p.Witnesses = d.Params.Name, d.Form.String(), d.Witnesses
 	p.Security, p.SecurityBits, p.Secret = security.String(), security.Bits, d.Params.Secret.String()
@@ -132,7 +132,7 @@ func (p *Plan) addEncryption(s *Experiment) {
 	p.MessageLog2, p.ToleranceLog2, p.HalfQLog2 = math.Log2(d.MessageBound), math.Log2(d.Tolerance), d.Params.LogQ()-1
 	p.CiphertextBytes, p.Expansion = d.Params.CiphertextBytes(), d.Params.ExpansionFactor()
 	p.UplinkBits = d.UplinkBits()
-	p.OverheadBits = s.Protocol.Link.OverheadBits()
+	p.OverheadBits = s.protocol.link.OverheadBits()
 	p.AirtimeSeconds = setup.Airtime(p.UplinkBits, p.BandwidthHz)
 }
 

@@ -49,7 +49,7 @@ const planTrials = 300
 
 // planWaveform computes the outlook.
 func planWaveform(ctx context.Context, s *Experiment) (*WaveformPlan, float64, error) {
-	c, link := s.Config, s.Protocol.waveform
+	c, link := s.Config, s.protocol.waveform
 	layout, err := roundLayout(s)
 	if err != nil {
 		return nil, 0, err
@@ -64,7 +64,7 @@ func planWaveform(ctx context.Context, s *Experiment) (*WaveformPlan, float64, e
 		return p, perSlot * float64(slots), nil
 	}
 	if link.Regime == bench.MeanAligned {
-		p.FluctuationMargin = setup.AlignedMargin(c, s.Links())
+		p.FluctuationMargin = setup.AlignedMargin(c, s.links())
 	}
 	p.Trials = planTrials
 	for _, size := range plannedSizes(c) {
@@ -80,7 +80,7 @@ func planWaveform(ctx context.Context, s *Experiment) (*WaveformPlan, float64, e
 
 // roundLayout returns the frames of a round.
 func roundLayout(s *Experiment) (rounds.Layout, error) {
-	p := s.Protocol
+	p := s.protocol
 	return rounds.LayoutOf(p.waveform, p.ctx.Modulus(), s.Config.Link.Base, p.ctx.PayloadLength)
 }
 
@@ -98,7 +98,7 @@ func plannedSizes(c config.Config) []int {
 
 // groupRounds describes rounds of one group of the first devices.
 func groupRounds(s *Experiment, size int, layout rounds.Layout) (rounds.Config, error) {
-	c, link := s.Config, s.Protocol.waveform
+	c, link := s.Config, s.protocol.waveform
 	b, err := plannedBench(s)
 	if err != nil {
 		return rounds.Config{}, err
@@ -109,17 +109,17 @@ func groupRounds(s *Experiment, size int, layout rounds.Layout) (rounds.Config, 
 		Attempts: 1, Repeats: c.Link.FrameRepeats, Whole: true,
 		// Of other groups, all devices are taken to be heard.
 		Least:    max(0, size-(c.Devices.Count-setup.LeastHeard(c))),
-		Patterns: s.Root.Derive("plan"), Seed: uint64(c.Experiment.Seed),
+		Patterns: s.root.Derive("plan"), Seed: uint64(c.Experiment.Seed),
 	}
 	if link.Regime == bench.MeanAligned {
-		cfg.Alpha, cfg.Tolerance = bench.AlignedScale, setup.LinksOf(s.Links()).AlignedTolerance(size)
+		cfg.Alpha, cfg.Tolerance = bench.AlignedScale, setup.LinksOf(s.links()).AlignedTolerance(size)
 	}
 	return cfg, nil
 }
 
 // plannedBench returns the bench as far as the run knows it.
 func plannedBench(s *Experiment) (rounds.Bench, error) {
-	c, link := s.Config, s.Protocol.waveform
+	c, link := s.Config, s.protocol.waveform
 	b := rounds.Bench{Noise: modem.Power(2 * link.NoiseStd * link.NoiseStd), FreshOnRetry: c.Channel.FreshBlockOnRetry}
 	b.ReceiverBits, b.ReceiverFullScale = setup.ConfiguredConverter(c)
 	if c.OverRadios() && b.ReceiverBits > 0 && b.ReceiverFullScale == 0 {
@@ -143,8 +143,8 @@ func plannedBench(s *Experiment) (rounds.Bench, error) {
 
 // fading returns the law of device i's gain, as far as it is known.
 func (s *Experiment) fading(i int) (channel.Fading, error) {
-	if s.Known != nil {
-		return s.Known.Fading[i], nil
+	if s.known != nil {
+		return s.known.Fading[i], nil
 	}
 	return setup.FadingOf(s.Config, i)
 }

@@ -21,7 +21,7 @@ type protocol struct {
 	devices []*xmkckks.Device
 	design  xmkckks.Design
 	ctx     *xmkckks.Context
-	Link    uplink.Link
+	link    uplink.Link
 	// waveform is the link where it is one; nil elsewhere.
 	waveform *uplink.Waveform
 	mu       []float64
@@ -53,7 +53,7 @@ func newProtocol(c config.Config, root, secret keystream.Seed, ch *channel.Chann
 	}
 	defer secrets.Wipe()
 	p := &protocol{
-		design: design, ctx: ctx, Link: link, mu: design.Link.Mu,
+		design: design, ctx: ctx, link: link, mu: design.Link.Mu,
 		scaled: make([]float64, ch.Devices()), epochRounds: c.Encryption.KeyEpochRounds,
 		baseEpoch: baseEpoch, firstRound: firstRound, failed: func(int, round.Failure) {},
 	}
@@ -78,7 +78,7 @@ func newProtocol(c config.Config, root, secret keystream.Seed, ch *channel.Chann
 		if c.System().StaleKey {
 			engine.KeyRound = keyRound
 		}
-	} else if w := p.Gains(); w != nil {
+	} else if w := p.gains(); w != nil {
 		engine.Admit = w.Admit
 	}
 	p.engine, err = round.New(engine)
@@ -91,7 +91,7 @@ func newProtocol(c config.Config, root, secret keystream.Seed, ch *channel.Chann
 // Close closes the link first, so that carriers go off, stops the engine, if there is
 // one, and wipes the devices' secrets. A second close does nothing.
 func (p *protocol) Close() error {
-	err := p.Link.Close()
+	err := p.link.Close()
 	if p.engine != nil {
 		p.engine.Close()
 		p.engine = nil
@@ -162,13 +162,13 @@ func (p *protocol) Aggregate(ctx context.Context, k int, delta [][]float64) (agg
 	for _, f := range out.Failures {
 		p.failed(k, f)
 	}
-	if w := p.Gains(); w != nil {
+	if w := p.gains(); w != nil {
 		w.EndRound(k, out.Failures)
 	}
 	if out.Skipped {
 		return aggregate.Outcome{Attempts: out.Attempts, Skipped: true}, nil
 	}
-	p.Link.Truth(p.scaled, uint32(k), out.Attempt)
+	p.link.Truth(p.scaled, uint32(k), out.Attempt)
 	p.learn(delta, out.Alpha, p.design.ConditionalStdAt(p.ctx, p.scaled, out.Alpha))
 	return aggregate.Outcome{M: out.M, Attempts: out.Attempts, Clipped: out.Clipped}, nil
 }
@@ -180,7 +180,7 @@ type analogGains struct {
 	h       []float64
 }
 
-// Gains returns h_i = H_i/alpha of a round: aggregate.Gains.
+// gains returns h_i = H_i/alpha of a round: aggregate.Gains.
 func (g *analogGains) Gains(k int) []float64 {
 	g.channel.Scaled(g.h, uint32(k), 0, 0)
 	for i := range g.h {

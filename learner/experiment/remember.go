@@ -192,7 +192,7 @@ func (s *Experiment) requireJournal(path string) error {
 	if err != nil {
 		return intake.PathError(fmt.Errorf("looking at the record of decryption shares: %w", err))
 	}
-	most := JournalRecordBytes * (int64(s.Config.Devices.Count)*int64(s.Config.Optimizer.Rounds) + MaxSittings)
+	most := journalRecordBytes * (int64(s.Config.Devices.Count)*int64(s.Config.Optimizer.Rounds) + maxSittings)
 	if size := info.Size(); size > most || !info.Mode().IsRegular() {
 		return intake.UserError(fmt.Errorf("%s has %d bytes; allowed is a regular file of at most %d bytes, a share of each of the %d devices in each of the %d rounds", path, size, most, s.Config.Devices.Count, s.Config.Optimizer.Rounds))
 	}
@@ -202,8 +202,8 @@ func (s *Experiment) requireJournal(path string) error {
 // journalRecordBytes is no less than a record of the journal takes, and maxSittings than
 // what a run is begun and resumed.
 const (
-	JournalRecordBytes = 64
-	MaxSittings        = 1 << 16
+	journalRecordBytes = 64
+	maxSittings        = 1 << 16
 )
 
 // openJournal opens the record of decryption shares and returns the key epoch of the

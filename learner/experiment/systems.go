@@ -50,7 +50,7 @@ type mismatched struct {
 func newMismatched(c config.Config, p *protocol) *mismatched {
 	m := &mismatched{protocol: p, stale: c.System().StaleKey, before: make([]float64, len(p.devices))}
 	if m.stale {
-		p.Link.Truth(m.before, keyRound, 0)
+		p.link.Truth(m.before, keyRound, 0)
 	}
 	return m
 }
@@ -74,7 +74,7 @@ func (m *mismatched) Aggregate(ctx context.Context, k int, delta [][]float64) (a
 // predict returns the deviation of eps_k given the gains of round k, which it leaves in
 // m.scaled.
 func (m *mismatched) predict(k int, alpha float64) float64 {
-	m.Link.Truth(m.scaled, uint32(k), 0)
+	m.link.Truth(m.scaled, uint32(k), 0)
 	params := m.ctx.Params
 	var r mismatch.Residual
 	if m.stale {

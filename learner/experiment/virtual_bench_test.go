@@ -133,14 +133,14 @@ func newAirRun(t testing.TB, ctx context.Context, c config.Config, noise *slotNo
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.Protocol.Close(); err != nil {
+		if err := s.protocol.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	if err := s.connect(ctx); err != nil {
 		t.Fatal(err)
 	}
-	r.link = s.Protocol.waveform
+	r.link = s.protocol.waveform
 	r.link.OnAir, r.link.OnReception = r.begin, r.received
 	return r
 }
@@ -381,7 +381,7 @@ func TestRunGoesOnAfterALoss(t *testing.T) {
 		return begin(s, at)
 	}
 	var reasons []string
-	r.s.Protocol.failed = func(_ int, f round.Failure) { reasons = append(reasons, f.Reason) }
+	r.s.protocol.failed = func(_ int, f round.Failure) { reasons = append(reasons, f.Reason) }
 	before := r.link.Transmitters[0]
 	for range 4 {
 		r.step(t)
@@ -413,7 +413,7 @@ func TestRunEndsOutOfReach(t *testing.T) {
 		}
 		return begin(s, at)
 	}
-	err := r.s.Train(t.Context(), func(learner.Record) {})
+	err := r.s.train(t.Context(), func(learner.Record) {})
 	if !errors.Is(err, phy.ErrStalled) || !intake.IsUserError(err) || !strings.Contains(err.Error(), "raise radio.search_seconds, which is 0") {
 		t.Error(err)
 	}

@@ -47,12 +47,12 @@ func TestPlayerKnowsTheCalibration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewPlayer(c, filepath.Dir(copied))
+	p, err := newPlayer(c, filepath.Dir(copied))
 	if err != nil {
 		t.Fatal(err)
 	}
 	then, none := uplink.ReceiveConfig(c, uplink.SeedLinkSecret(root), ch, known, p.ctx), uplink.ReceiveConfig(c, uplink.SeedLinkSecret(root), ch, nil, p.ctx)
-	if now := p.Cfg; now.Level != then.Level || now.Tolerance != then.Tolerance || now.Alpha != then.Alpha || then.Level == none.Level {
+	if now := p.cfg; now.Level != then.Level || now.Tolerance != then.Tolerance || now.Alpha != then.Alpha || then.Level == none.Level {
 		t.Errorf("the player has level %v, tolerance %v and alpha %v, the run had %v, %v and %v, and without calibration %v", now.Level, now.Tolerance, now.Alpha, then.Level, then.Tolerance, then.Alpha, none.Level)
 	}
 }

@@ -45,7 +45,7 @@ func Replay(ctx context.Context, what, configPath string) (Result, error) {
 			return Result{}, err
 		}
 	}
-	p, err := NewPlayer(c, filepath.Dir(list.config))
+	p, err := newPlayer(c, filepath.Dir(list.config))
 	if err != nil {
 		return Result{}, err
 	}
@@ -140,7 +140,7 @@ func recordingsOfRun(dir string, rounds int) (list []recording, err error) {
 
 // player is the receiver of a run, fed from its recordings.
 type player struct {
-	Cfg       phy.WaveformConfig
+	cfg       phy.WaveformConfig
 	rate      radio.Hertz
 	devices   *radio.Registry
 	ctx       *xmkckks.Context
@@ -154,9 +154,9 @@ type player struct {
 	verdicts []Verdict
 }
 
-// NewPlayer makes the receiver of a configuration, with what the run's folder keeps: the
+// newPlayer makes the receiver of a configuration, with what the run's folder keeps: the
 // copy of the calibration that it went by, if it did, and the secret of its checks.
-func NewPlayer(c config.Config, dir string) (*player, error) {
+func newPlayer(c config.Config, dir string) (*player, error) {
 	root := keystream.FromInteger(uint64(c.Experiment.Seed))
 	ch, err := setup.NewChannel(c, root)
 	if err != nil {
@@ -178,7 +178,7 @@ func NewPlayer(c config.Config, dir string) (*player, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &player{attempts: c.Encryption.AttemptsPerRound, Cfg: uplink.ReceiveConfig(c, keystream.Seed{}, ch, k, ctx), rate: radio.Hertz(c.Link.SampleRateHz), ctx: ctx}
+	p := &player{attempts: c.Encryption.AttemptsPerRound, cfg: uplink.ReceiveConfig(c, keystream.Seed{}, ch, k, ctx), rate: radio.Hertz(c.Link.SampleRateHz), ctx: ctx}
 	// D alone is sent again within an attempt.
 	p.transmissions = p.attempts * (slot.Transmissions + slot.MaxAgain)
 	p.secretOf = func(f frame.Format) (keystream.Seed, error) {
@@ -187,7 +187,7 @@ func NewPlayer(c config.Config, dir string) (*player, error) {
 		}
 		return uplink.ReadLinkSecret(dir, c, root)
 	}
-	p.Cfg.Receiver, p.Cfg.OnTransmission, p.Cfg.SenderEpochs = &p.source, nil, p.source.senderEpochs
+	p.cfg.Receiver, p.cfg.OnTransmission, p.cfg.SenderEpochs = &p.source, nil, p.source.senderEpochs
 	p.devices, err = radio.NewRegistry(map[string]radio.Opener{uplink.FileScheme: sigmf.Opener{}})
 	return p, err
 }
@@ -195,7 +195,7 @@ func NewPlayer(c config.Config, dir string) (*player, error) {
 // restart begins as a new sitting of the run did: knowing nothing of earlier
 // frames.
 func (p *player) restart() (err error) {
-	if p.link, err = phy.NewWaveform(p.Cfg); err != nil {
+	if p.link, err = phy.NewWaveform(p.cfg); err != nil {
 		return err
 	}
 	for t := range p.reception {
@@ -237,9 +237,9 @@ func (p *player) play(ctx context.Context, r recording) (err error) {
 	}
 	p.source.at, p.source.frames = 0, frames
 	format := max(frame.Format1, frame.Format(d.Metadata().FrameFormat))
-	if p.link == nil || transmissions[0].First == 0 || format != p.Cfg.Format {
-		p.Cfg.Format = format
-		if p.Cfg.Secret, err = p.secretOf(format); err != nil {
+	if p.link == nil || transmissions[0].First == 0 || format != p.cfg.Format {
+		p.cfg.Format = format
+		if p.cfg.Secret, err = p.secretOf(format); err != nil {
 			return err
 		}
 		if err := p.restart(); err != nil {

@@ -41,7 +41,7 @@ func newReplayBench(t *testing.T, sets ...string) *replayBench {
 		t.Fatal(err)
 	}
 	root := keystream.FromInteger(uint64(c.Experiment.Seed))
-	p, err := NewPlayer(c, "")
+	p, err := newPlayer(c, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func (b *replayBench) round(t *testing.T, k uint32, before func(tr slot.Transmis
 // replay plays the rounds from 1 on and gives the verdicts.
 func (b *replayBench) replay(t *testing.T, rounds int) []Verdict {
 	t.Helper()
-	p, err := NewPlayer(b.cfg, "")
+	p, err := newPlayer(b.cfg, "")
 	if err != nil {
 		t.Fatal(err)
 	}

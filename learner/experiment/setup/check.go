@@ -91,7 +91,7 @@ func SuperposedDB(ch *channel.Channel) float64 {
 
 // RoundSymbols gives the payload symbols of a round.
 func RoundSymbols(c config.Config, d xmkckks.Design) int {
-	return RoundDigits(c, d) * 2 * (d.Params.N + d.Revealed())
+	return roundDigits(c, d) * 2 * (d.Params.N + d.Revealed())
 }
 
 // CheckWaveform refuses emulated gains on a lattice that the SNR cannot resolve,
@@ -136,7 +136,7 @@ func checkAligned(c config.Config, ch *channel.Channel, snr float64) error {
 	return nil
 }
 
-// RoundDigits gives L, the digits of a coefficient.
-func RoundDigits(c config.Config, d xmkckks.Design) int {
+// roundDigits gives L, the digits of a coefficient.
+func roundDigits(c config.Config, d xmkckks.Design) int {
 	return int(math.Ceil(d.Params.LogQ() / math.Log2(float64(c.Link.Base))))
 }

@@ -25,7 +25,7 @@ func TestRoundSymbolsCountMessages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := RoundDigits(c, d) * 2 * (d.Params.N + p + d.Witnesses)
+		want := roundDigits(c, d) * 2 * (d.Params.N + p + d.Witnesses)
 		if got := RoundSymbols(c, d); got != want {
 			t.Errorf("P = %d: %d payload symbols, expected %d", p, got, want)
 		}

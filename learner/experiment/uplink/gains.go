@@ -42,7 +42,7 @@ type GainWatch struct {
 
 // newGainWatch watches the gains of a link over whatever bench.
 func newGainWatch(c config.Config, l *Waveform) (*GainWatch, error) {
-	links := l.KnownGains(c)
+	links := l.knownGains(c)
 	w, err := gains.New(gains.Config{Links: links, Turned: l.TurnsGroups()})
 	if err != nil {
 		return nil, fmt.Errorf("the links as they are known: %w", err)
@@ -64,17 +64,17 @@ func newGainWatch(c config.Config, l *Waveform) (*GainWatch, error) {
 	return g, nil
 }
 
-// KnownGains returns what the run goes by of each device's real gain.
-func (l *Waveform) KnownGains(c config.Config) []gains.Link {
+// knownGains returns what the run goes by of each device's real gain.
+func (l *Waveform) knownGains(c config.Config) []gains.Link {
 	ch := l.Channel
-	if l.Known != nil {
-		ch = l.Known.Channel
+	if l.known != nil {
+		ch = l.known.Channel
 	}
 	mu, omega := setup.LinkMoments(c, ch)
 	links := make([]gains.Link, len(mu))
 	for i := range links {
 		k := gains.Link{Mean: mu[i], Std: math.Sqrt(max(0, omega[i]-mu[i]*mu[i])), Low: mu[i], High: mu[i], Group: i / l.Group}
-		if l.Known != nil && l.Known.File != nil {
+		if l.known != nil && l.known.File != nil {
 			k = l.measuredGain(i, k)
 		} else if l.Regime == bench.Blind && !c.OverRadios() {
 			// The bench in memory has static phases that nobody turns back.
@@ -90,7 +90,7 @@ func (l *Waveform) KnownGains(c config.Config) []gains.Link {
 // measuredGain takes the interval of device i's mean, and the upper end of that of its
 // deviation, from the calibration.
 func (l *Waveform) measuredGain(i int, k gains.Link) gains.Link {
-	d := l.Known.File.Devices[i]
+	d := l.known.File.Devices[i]
 	scale := k.Mean / d.Mu.Value
 	if low, high := d.Mu.Low*scale, d.Mu.High*scale; !math.IsNaN(low) && !math.IsNaN(high) {
 		k.Low, k.High = ordered(low, high)

@@ -62,31 +62,31 @@ func TestKnownGains(t *testing.T) {
 		}
 	}
 	c, l := link()
-	check("exactly", l.KnownGains(c)[1], gains.Link{Mean: 0.5, Std: 0.2, Low: 0.49, High: 0.51})
+	check("exactly", l.knownGains(c)[1], gains.Link{Mean: 0.5, Std: 0.2, Low: 0.49, High: 0.51})
 
 	c, l = link("link.phase_spread_rad=3", "experiment.seed=3")
 	sum := cmplx.Rect(1, l.Phases[0]) + cmplx.Rect(0.5, l.Phases[1])
 	low := 0.5 * math.Max(0, math.Cos(l.Phases[1]-cmplx.Phase(sum)))
-	check("phases", l.KnownGains(c)[1], gains.Link{Mean: 0.5, Std: 0.2, Low: low - 0.01, High: 0.51})
+	check("phases", l.knownGains(c)[1], gains.Link{Mean: 0.5, Std: 0.2, Low: low - 0.01, High: 0.51})
 	if low > 0.49 {
 		t.Errorf("phases of %v show nothing", l.Phases)
 	}
 
 	c, l = link("calibration.assumed_mean=[1, 0.8]")
-	check("assumed", l.KnownGains(c)[1], gains.Link{Mean: 0.8, Std: 0.2, Low: 0.784, High: 0.816})
+	check("assumed", l.knownGains(c)[1], gains.Link{Mean: 0.8, Std: 0.2, Low: 0.784, High: 0.816})
 
 	// As a calibration has it, in units of which a gain of 1 is 2.
 	nan := math.NaN()
-	l.Known.File = &calibration.File{Devices: []calibration.Device{
+	l.known.File = &calibration.File{Devices: []calibration.Device{
 		{Mu: calibration.Value{Value: 2, Low: nan, High: nan}, Sigma: calibration.Value{Value: 0.4, Low: nan, High: nan}},
 		{Mu: calibration.Value{Value: 1.6, Low: 1.4, High: 1.8}, Sigma: calibration.Value{Value: 0.4, Low: 0.3, High: 0.6}},
 	}}
-	check("calibrated", l.KnownGains(c)[1], gains.Link{Mean: 0.8, Std: 0.3, Low: 0.7 - 0.016, High: 0.9 + 0.016})
-	check("calibrated, no interval", l.KnownGains(c)[0], gains.Link{Mean: 1, Std: 0.2, Low: 0.98, High: 1.02})
+	check("calibrated", l.knownGains(c)[1], gains.Link{Mean: 0.8, Std: 0.3, Low: 0.7 - 0.016, High: 0.9 + 0.016})
+	check("calibrated, no interval", l.knownGains(c)[0], gains.Link{Mean: 1, Std: 0.2, Low: 0.98, High: 1.02})
 	// A mean that nobody turns may be negative.
-	l.Known.Fading[1] = channel.Gaussian{Mu: -0.8, Sigma: 0.2}
-	if err := l.Known.Draw(c, keystream.FromInteger(1)); err != nil {
+	l.known.Fading[1] = channel.Gaussian{Mu: -0.8, Sigma: 0.2}
+	if err := l.known.draw(c, keystream.FromInteger(1)); err != nil {
 		t.Fatal(err)
 	}
-	check("negative", l.KnownGains(c)[1], gains.Link{Mean: -0.8, Std: 0.3, Low: -0.9 - 0.016, High: -0.7 + 0.016})
+	check("negative", l.knownGains(c)[1], gains.Link{Mean: -0.8, Std: 0.3, Low: -0.9 - 0.016, High: -0.7 + 0.016})
 }

@@ -104,7 +104,7 @@ func AssumedLinkStats(c config.Config, root keystream.Seed, ch *channel.Channel)
 	for i, m := range c.Calibration.AssumedMean {
 		k.Fading = append(k.Fading, channel.Gaussian{Mu: m, Sigma: math.Sqrt(max(0, omega[i]-mu[i]*mu[i]))})
 	}
-	return k, k.Draw(c, root)
+	return k, k.draw(c, root)
 }
 
 // calibrated gives what a calibration file says.
@@ -139,7 +139,7 @@ func calibrated(c config.Config, root keystream.Seed, f calibration.File) (*Link
 		}
 		k.Fading = append(k.Fading, channel.Gaussian{Mu: mu, Sigma: math.Sqrt(max(0, omega-mu*mu))})
 	}
-	return k, k.Draw(c, root)
+	return k, k.draw(c, root)
 }
 
 // turnsPhases tells whether devices turn their signals so that gains have a positive
@@ -148,8 +148,8 @@ func turnsPhases(c config.Config) bool {
 	return c.OverWaveform() && setup.RegimeOf(c) != bench.Emulated
 }
 
-// Draw makes the channel of the distributions.
-func (k *LinkStats) Draw(c config.Config, root keystream.Seed) error {
+// draw makes the channel of the distributions.
+func (k *LinkStats) draw(c config.Config, root keystream.Seed) error {
 	cfg := setup.ChannelConfig(c)
 	cfg.Devices = k.Fading
 	ch, err := channel.New(cfg, root.Derive("channel"))

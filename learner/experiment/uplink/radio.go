@@ -57,18 +57,18 @@ func (l *Waveform) Connect(ctx context.Context, c config.Config, a *array.Array,
 
 // matchRadios compares these radios with those of the calibration that the run goes by.
 func (l *Waveform) matchRadios(c config.Config, a *array.Array) error {
-	if l.Known == nil || l.Known.File == nil {
+	if l.known == nil || l.known.File == nil {
 		return nil
 	}
 	want := setup.RadioBench(c, a)
 	want.Now = time.Now()
-	return l.Known.Match(want, c.Calibration.QuickBlocks)
+	return l.known.Match(want, c.Calibration.QuickBlocks)
 }
 
 // alignRadios has devices make up for what a calibration says of these radios, and for
 // what is found anew of it where phases do not last.
 func (l *Waveform) alignRadios(ctx context.Context, c config.Config, a *array.Array, cfg *phy.WaveformConfig, patience time.Duration) (err error) {
-	k := l.Known
+	k := l.known
 	if k == nil || k.File == nil {
 		return nil
 	}

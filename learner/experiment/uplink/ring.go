@@ -63,7 +63,7 @@ func kinds() []Kind {
 	return []Kind{
 		{setup.KindRing, newRing},
 		{setup.KindWaveform, func(s Setting) (Link, error) {
-			return NewWaveform(s.Config, s.Seed, s.Secret, s.Channel, s.Stats, s.Context)
+			return newWaveform(s.Config, s.Seed, s.Secret, s.Channel, s.Stats, s.Context)
 		}},
 	}
 }

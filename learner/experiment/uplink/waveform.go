@@ -31,7 +31,7 @@ import (
 type Waveform struct {
 	*phy.Waveform
 	receiving phy.WaveformConfig // what the receiver knows, without streams
-	Known     *LinkStats         // of the links; nil for all that their simulation knows
+	known     *LinkStats         // of the links; nil for all that their simulation knows
 	Radios    *array.Array       // nil for the bench in memory
 	// onAir, if not nil, hears of each transmission over radios, and the transmitters'
 	// index at which it begins at the earliest, before it is sent; onReception of what
@@ -89,9 +89,9 @@ func ReceiveConfig(c config.Config, secret keystream.Seed, ch *channel.Channel, 
 	return cfg
 }
 
-func NewWaveform(c config.Config, root, secret keystream.Seed, ch *channel.Channel, k *LinkStats, ctx *xmkckks.Context) (*Waveform, error) {
+func newWaveform(c config.Config, root, secret keystream.Seed, ch *channel.Channel, k *LinkStats, ctx *xmkckks.Context) (*Waveform, error) {
 	l := &Waveform{
-		Known: k,
+		known: k,
 		Group: setup.GroupSize(c), Regime: setup.RegimeOf(c), sampleRate: c.Link.SampleRateHz, samplesPerSymbol: c.Link.SamplesPerSymbol,
 	}
 	if err := l.build(c, root, secret, ch, k, ctx); err != nil {
@@ -138,9 +138,9 @@ func (l *Waveform) build(c config.Config, root, secret keystream.Seed, ch *chann
 
 // compensate has devices make up for what is known of their delays, phases and gains.
 func (l *Waveform) compensate(cfg *phy.WaveformConfig, c config.Config) (err error) {
-	if l.Known != nil && l.Known.File != nil {
-		cfg.Trim, err = l.Known.trims(c)
-		l.advances = l.Known.advances(c)
+	if l.known != nil && l.known.File != nil {
+		cfg.Trim, err = l.known.trims(c)
+		l.advances = l.known.advances(c)
 		cfg.Advance = l.advances
 		return err
 	}
@@ -357,7 +357,7 @@ func (l *Waveform) Close() error {
 
 // ResidualDelays gives the delays of the devices that a calibration leaves.
 func (l *Waveform) ResidualDelays() []modem.Samples {
-	if l.Known == nil || l.Known.File == nil {
+	if l.known == nil || l.known.File == nil {
 		return l.Delays
 	}
 	left := slices.Clone(l.Delays)
