@@ -18,7 +18,6 @@ import (
 	"ringwave/calibration"
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/compare"
-	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/runfolder"
 )

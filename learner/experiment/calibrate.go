@@ -23,7 +23,7 @@ import (
 // The files of a calibration's folder, beside config.toml, plots and recordings.
 const (
 	SoundingsName = "soundings.csv"
-	// spectraName is the file of the spectra of phases and gains. They are not in
+	// SpectraName is the file of the spectra of phases and gains. They are not in
 	// calibration.toml, whose readers refuse keys that they do not know.
 	SpectraName = "spectra.csv"
 )

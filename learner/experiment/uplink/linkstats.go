@@ -29,17 +29,20 @@ import (
 // LinkStats is what a run goes by of its links: what a calibration found, or what the user
 // assumes. Without either, a simulated bench goes by its own figures: known is nil.
 type LinkStats struct {
-	// channel draws from the distributions that are taken for the links'; gains are in
-	// units of unit, a received amplitude.
+	// Channel draws from the distributions that are taken for the links', Fading; gains are
+	// in units of unit, a received amplitude.
 	Channel *channel.Channel
 	Fading  []channel.Fading
 	unit    float64
 	// Of a calibration file; nil without.
-	File   *calibration.File
-	path   string
-	Means  []complex128 // received per sent amplitude
+	File *calibration.File
+	path string
+	// Means are what is received per sent amplitude of each device, with the phases that a
+	// quick calibration has found last: what its user compares with the file's.
+	Means  []complex128
 	delays []modem.Samples
-	// quick says that phases and delays do not last and must be found anew.
+	// Quick says that phases and delays do not last and must be found anew, which whoever
+	// opens radios wants to know: it takes the time of a quick calibration.
 	Quick bool
 }
 

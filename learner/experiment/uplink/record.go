@@ -40,7 +40,8 @@ func RecordingBase(dir string, round uint32) string {
 }
 
 // ElementsDigest gives the SHA-256 of ring elements: the residues modulo one
-// prime after the other, as little-endian 64-bit integers.
+// prime after the other, as little-endian 64-bit integers. It is what a recording has of
+// a transmission that was read, for whoever compares elements with it.
 func ElementsDigest(y zq.Vector) string {
 	h := sha256.New()
 	var b []byte
