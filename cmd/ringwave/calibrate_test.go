@@ -335,44 +335,6 @@ func TestBadCalibration(t *testing.T) {
 	}
 }
 
-// A calibration of links without chance in their places serves runs of all seeds.
-func TestOneFileForAllSeeds(t *testing.T) {
-	file := filepath.Join(calibrate(t, experimenttest.LoopbackConfig, "calibration.blocks=64", "calibration.looks=1", "devices.count=2"), runfolder.CalibrationName)
-	for seed := 1; seed <= 5; seed++ {
-		c, err := config.Load(experimenttest.LoopbackConfig, []string{"calibration.file=" + file, "devices.count=2", "task.dataset=strokes", "task.strokes_train=600", "experiment.seed=" + strconv.Itoa(seed)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := experiment.New(c); err != nil {
-			t.Errorf("seed %d: %v", seed, err)
-		}
-	}
-}
-
-// The sign of a mean is the channel's where nobody turns phases: a real gain with a
-// negative one is scaled by it, and not by its magnitude.
-func TestNegativeMean(t *testing.T) {
-	set := []string{"channel.mean_per_device=[1, -1, 1, 1, -0.5, 1, 1, 2]", "calibration.blocks=100", "calibration.looks=1"}
-	file := filepath.Join(calibrate(t, experimenttest.LoopbackConfig, set...), runfolder.CalibrationName)
-	for _, aggregator := range []string{config.XMKCKKS, config.Plain} {
-		c, err := config.Load(experimenttest.LoopbackConfig, append(set, "calibration.file="+file, "task.dataset=strokes", "experiment.aggregator="+aggregator))
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := experiment.New(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		truth, _ := s.Channel.Moments()
-		found, _ := s.links().Moments()
-		for i := range truth {
-			if math.Abs(found[i]-truth[i]) > 0.15 {
-				t.Errorf("%s: mu of device %d is %v, found is %v", aggregator, i+1, truth[i], found[i])
-			}
-		}
-	}
-}
-
 // A run goes by its own copy of the calibration: it resumes when the file is gone or
 // has expired, and its recordings replay to the bit.
 func TestRunKeepsItsCalibration(t *testing.T) {
