@@ -35,7 +35,7 @@ type GainWatch struct {
 	unsolved bool // the last patterns were of no integer gains
 	told     gains.State
 
-	// disagrees hears of each device that disagrees, once for its sign and once for its
+	// Disagrees hears of each device that disagrees, once for its sign and once for its
 	// mean.
 	Disagrees func(k, device int, what string)
 }
