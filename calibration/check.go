@@ -109,7 +109,7 @@ func (d Device) check(prefix string) error {
 		d.checkMoments(prefix),
 		d.KFactor.check(prefix+"k_factor", 0, math.Inf(1)),
 		d.SNRdB.check(prefix+"snr_db", math.Inf(-1), math.Inf(1)),
-		known(prefix+"phase_rad", d.PhaseRad.Value),
+		notNaN(prefix+"phase_rad", d.PhaseRad.Value),
 		d.PhaseRad.check(prefix+"phase_rad", -2*math.Pi, 2*math.Pi),
 		d.DelaySamples.check(prefix+"delay_samples", -mostGain, mostGain),
 		d.OffsetHz.check(prefix+"offset_hz", -1e15, 1e15),
@@ -127,8 +127,8 @@ func (d Device) checkMoments(prefix string) error {
 	}
 	err := first(
 		d.Mu.check(prefix+"mu", -mostGain, mostGain),
-		known(prefix+"omega", d.Omega.Value), d.Omega.check(prefix+"omega", 0, mostGain*mostGain),
-		known(prefix+"sigma", d.Sigma.Value), d.Sigma.check(prefix+"sigma", 0, mostGain),
+		notNaN(prefix+"omega", d.Omega.Value), d.Omega.check(prefix+"omega", 0, mostGain*mostGain),
+		notNaN(prefix+"sigma", d.Sigma.Value), d.Sigma.check(prefix+"sigma", 0, mostGain),
 	)
 	if err != nil {
 		return err
@@ -233,7 +233,7 @@ func unlessNaN(key string, value, low, high float64) error {
 	return inRange(key, value, low, high)
 }
 
-func known(key string, value float64) error {
+func notNaN(key string, value float64) error {
 	if !math.IsNaN(value) {
 		return nil
 	}

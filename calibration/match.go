@@ -68,7 +68,7 @@ func Match(name string, f File, w Want) Mismatches {
 		return m.found
 	}
 	for i, d := range f.Devices {
-		m.board(fmt.Sprintf("device %d: ", i+1), d.Transmitter, w.Transmitters[i], place(f, w.Transmitters[i]))
+		m.board(fmt.Sprintf("device %d: ", i+1), d.Transmitter, w.Transmitters[i], otherDevice(f, w.Transmitters[i]))
 		m.gains(fmt.Sprintf("device %d: transmit_gains_db", i+1), d.TransmitGainsDB, w.Transmitters[i].TransmitGainsDB)
 	}
 	// What a digest covers more than the above.
@@ -152,8 +152,8 @@ func (m *matcher) board(prefix string, file, now Transmitter, elsewhere string) 
 	}
 }
 
-// place says that another device of the file has the board.
-func place(f File, t Transmitter) string {
+// otherDevice says which other device of the file has the board; "" if none has.
+func otherDevice(f File, t Transmitter) string {
 	for _, d := range f.Devices {
 		if t.Serial != "" && strings.EqualFold(d.Serial, t.Serial) {
 			return fmt.Sprintf("that board was device %d: put the transmitters in the file's order, or calibrate again", d.Index)

@@ -82,13 +82,13 @@ func tomlCause(err error) error {
 // type that it is read into. What the values are is not looked at.
 func checkKeys(path string, table map[string]any, t reflect.Type) error {
 	fields := fieldsOf(t)
-	var known []string
+	var keys []string
 	for _, f := range fields {
-		known = append(known, f.key)
+		keys = append(keys, f.key)
 	}
 	for _, key := range slices.Sorted(maps.Keys(table)) {
-		if !slices.Contains(known, key) {
-			return fmt.Errorf("unknown key %s; the nearest known one is %s", path+shown(key), path+intake.Nearest(key, known))
+		if !slices.Contains(keys, key) {
+			return fmt.Errorf("unknown key %s; the nearest known one is %s", path+shown(key), path+intake.Nearest(key, keys))
 		}
 	}
 	for _, f := range fields {

@@ -132,7 +132,7 @@ const signCertainty = 3
 // the mean says little takes the sign of the others if their axes agree, since two
 // unrelated axes would hardly agree by chance.
 func (l *link) chooseSigns() {
-	means, errors := make([]float64, len(l.spans)), make([]float64, len(l.spans))
+	means, stdErrs := make([]float64, len(l.spans)), make([]float64, len(l.spans))
 	l.common = l.axesAgree()
 	if l.common {
 		for s := range l.phase {
@@ -152,12 +152,12 @@ func (l *link) chooseSigns() {
 		total += sum
 		if n > 1 {
 			means[s] = sum / n
-			errors[s] = math.Sqrt((square - sum*sum/n) / (n * (n - 1)))
+			stdErrs[s] = math.Sqrt((square - sum*sum/n) / (n * (n - 1)))
 		}
 	}
 	// Two sessions that both know their sign, and differ, have turned by pi.
 	for s := range means {
-		if means[s]*total < 0 && math.Abs(means[s]) > (signCertainty+1)*errors[s] {
+		if means[s]*total < 0 && math.Abs(means[s]) > (signCertainty+1)*stdErrs[s] {
 			l.common = false
 		}
 	}
@@ -172,10 +172,10 @@ func (l *link) chooseSigns() {
 			l.phase[s] += math.Pi
 		}
 		l.phase[s] = wrap(l.phase[s])
-		if errors[s] == 0 {
+		if stdErrs[s] == 0 {
 			continue
 		}
-		r := means[s] / errors[s]
+		r := means[s] / stdErrs[s]
 		all += r * r
 		if !l.common && math.Abs(r) < signCertainty {
 			l.signSure = false

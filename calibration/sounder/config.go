@@ -135,8 +135,8 @@ func (c *Config) lookSpan() radio.SampleCount { return radio.SampleCount(c.Devic
 // for more.
 func (c *Config) BlockSamples() radio.SampleCount { return max(c.BlockEvery, c.span()) }
 
-// place gives where the slot of a burst begins in its block.
-func (c *Config) place(look, device int) radio.SampleIndex {
+// slotStart returns where the slot of a burst begins in its block, in samples.
+func (c *Config) slotStart(look, device int) radio.SampleIndex {
 	return radio.SampleIndex(radio.SampleCount(look)*c.lookEvery() + radio.SampleCount(device)*c.slot())
 }
 

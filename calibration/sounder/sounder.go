@@ -30,11 +30,11 @@ type Sounder struct {
 	lost      int // blocks in a row
 	unasked   int // samples since transmitters were last looked at
 
-	adrift  bool // the receiver lost samples in the block, and not how many
-	known   bool // the session's epochs are
-	rxEpoch radio.Epoch
-	txEpoch []radio.Epoch
-	waste   []complex64
+	adrift     bool // the receiver lost samples in the block, and not how many
+	haveEpochs bool // of this session's streams
+	rxEpoch    radio.Epoch
+	txEpoch    []radio.Epoch
+	waste      []complex64
 }
 
 // captured is a block that was heard and is not fitted yet.
@@ -65,7 +65,7 @@ func New(cfg Config) (*Sounder, error) {
 func (s *Sounder) begin() {
 	s.cursor, s.sent, s.next, s.offset = s.cfg.Start, s.cfg.Start, s.cfg.Start, 0
 	s.traced = s.cfg.Reach == 0 || s.cfg.Transmitters == nil
-	s.known, s.uncounted = false, ""
+	s.haveEpochs, s.uncounted = false, ""
 }
 
 // Run makes the blocks that are left and hands each to emit, in order. It stops
@@ -136,7 +136,7 @@ func (s *Sounder) turn(k int, emit func(Block) error) error {
 	if s.uncounted != "" && s.cfg.Restart == nil && s.cfg.Devices > 1 {
 		return fmt.Errorf("%w: %s", ErrUncounted, s.uncounted)
 	}
-	lost := s.known && s.moved() || s.uncounted != ""
+	lost := s.haveEpochs && s.moved() || s.uncounted != ""
 	due := k > s.cfg.First && s.inSession >= s.cfg.sessionBlocks()
 	if !lost && !due {
 		return nil
@@ -155,7 +155,7 @@ func (s *Sounder) leave(session int, emit func(Block) error) error {
 	if err := s.settle(emit, true); err != nil {
 		return err
 	}
-	s.session, s.known, s.acquired = session, false, nil
+	s.session, s.haveEpochs, s.acquired = session, false, nil
 	return nil
 }
 
@@ -253,8 +253,8 @@ func (s *Sounder) capture(ctx context.Context, k int) (captured, error) {
 	first := at + s.offset
 	c := captured{block: Block{Number: k, Session: s.session, At: first, Transmitters: s.epochs()}}
 	for n := range s.cfg.Looks * s.cfg.Devices {
-		place := s.cfg.place(n/s.cfg.Devices, n%s.cfg.Devices)
-		slot, record, err := s.hear(ctx, first+place, &c.block)
+		start := s.cfg.slotStart(n/s.cfg.Devices, n%s.cfg.Devices)
+		slot, record, err := s.hear(ctx, first+start, &c.block)
 		if err != nil {
 			return c, err
 		}

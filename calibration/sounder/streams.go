@@ -44,7 +44,7 @@ func (s *Sounder) play(ctx context.Context, k, looks int) (radio.SampleIndex, er
 	s.sent = end
 	for i, tx := range s.cfg.Transmitters {
 		for t := range looks {
-			start := at + s.cfg.place(t, i) + radio.SampleIndex(s.cfg.Guard)
+			start := at + s.cfg.slotStart(t, i) + radio.SampleIndex(s.cfg.Guard)
 			if err := s.write(ctx, tx, radio.TxMeta{Timed: true, Start: start, BurstEnd: true}); err != nil {
 				return 0, fmt.Errorf("device %d sends a sounding: %w", i+1, err)
 			}
@@ -65,7 +65,7 @@ func (s *Sounder) announce(ctx context.Context, k, looks int, at radio.SampleInd
 		}
 	}
 	for t := range looks {
-		if err := s.cfg.OnLook(k, t, at+s.cfg.place(t, 0)); err != nil {
+		if err := s.cfg.OnLook(k, t, at+s.cfg.slotStart(t, 0)); err != nil {
 			return err
 		}
 	}
@@ -203,8 +203,8 @@ func (s *Sounder) hear(ctx context.Context, at radio.SampleIndex, b *Block) ([]c
 	slot := make([]complex64, s.cfg.slot())
 	n, meta, err := s.read(ctx, slot, at+radio.SampleIndex(len(slot)))
 	if n > 0 {
-		if !s.known {
-			s.rxEpoch, s.known = meta.Epoch, true
+		if !s.haveEpochs {
+			s.rxEpoch, s.haveEpochs = meta.Epoch, true
 			s.txEpoch = s.epochs()
 		}
 		b.Receiver = meta.Epoch
@@ -262,7 +262,7 @@ func (s *Sounder) judge(ctx context.Context, c *captured) error {
 	if s.adrift && s.cfg.Reach > 0 {
 		s.traced = false // the next block is looked for
 	}
-	if reason == "" && s.known && s.moved() {
+	if reason == "" && s.haveEpochs && s.moved() {
 		reason = errMoved.Error()
 	}
 	if reason == "" {
@@ -372,7 +372,7 @@ func (s *Sounder) repeats(buf []complex64) (shift int, ok bool) {
 		energy[k+1] = energy[k] + (real(x)*real(x)+imag(x)*imag(x)+real(y)*real(y)+imag(y)*imag(y))/2
 	}
 	for i := range s.cfg.Devices {
-		first := int(s.cfg.place(0, i)) + s.nominal()
+		first := int(s.cfg.slotStart(0, i)) + s.nominal()
 		for k := range shifts {
 			a, b := first+k, first+k+inner
 			score[k] += cmplx.Abs(products[b] - products[a])

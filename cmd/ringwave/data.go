@@ -37,7 +37,7 @@ func newDataCommand() *cobra.Command {
 }
 
 func fetchData(cmd *cobra.Command, name, dir string) error {
-	known, download, err := published(name)
+	set, download, err := published(name)
 	if err != nil {
 		return intake.UserError(err)
 	}
@@ -49,7 +49,7 @@ func fetchData(cmd *cobra.Command, name, dir string) error {
 		dir = cache
 	}
 	w := cmd.ErrOrStderr()
-	fmt.Fprintf(w, "%s, licence: %s\nfrom %s\ninto %s\n", known.Name, known.Licence, strings.Join(known.Mirrors, " or "), dir)
+	fmt.Fprintf(w, "%s, licence: %s\nfrom %s\ninto %s\n", set.Name, set.Licence, strings.Join(set.Mirrors, " or "), dir)
 	tenth := int64(-1)
 	err = download(cmd.Context(), dir, http.DefaultClient, func(done, total int64) {
 		if t := 10 * done / max(total, 1); t != tenth {
@@ -75,12 +75,12 @@ func fetchData(cmd *cobra.Command, name, dir string) error {
 // fetcher downloads a data set into a folder.
 type fetcher func(ctx context.Context, dir string, client *http.Client, progress func(done, total int64)) error
 
-// published gives what is known of a data set, and how to download it.
+// published returns a published data set, and how to download it.
 func published(name string) (dataset.Known, fetcher, error) {
 	if name == "cifar10" {
 		_, mirrors, licence := dataset.CIFAR10Archive()
 		return dataset.Known{Name: name, Mirrors: mirrors, Licence: licence}, dataset.FetchCIFAR10, nil
 	}
-	known, err := dataset.Lookup(name)
-	return known, known.Fetch, err
+	set, err := dataset.Lookup(name)
+	return set, set.Fetch, err
 }

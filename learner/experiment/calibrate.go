@@ -71,7 +71,7 @@ type CalibrationResult struct {
 // wrong. Recording, if it is not "", is the folder or the file of an earlier calibration's
 // recording, which is measured in place of the bench.
 func (l Lab) NewCalibration(c config.Config, recording string) (*Calibration, error) {
-	k, err := newCalibrator(l, c)
+	k, err := newCalibration(l, c)
 	if err != nil || recording == "" {
 		return k, err
 	}
@@ -156,9 +156,9 @@ func (k *Calibration) failed(ctx context.Context, err error) (goesOn bool, _ err
 	return len(k.blocks) > 0 && (stalled || !intake.IsUserError(err)), err
 }
 
-// newCalibrator checks what needs no bench, so that nothing is written where that is
+// newCalibration checks what needs no bench, so that nothing is written where that is
 // wrong.
-func newCalibrator(l Lab, c config.Config) (*Calibration, error) {
+func newCalibration(l Lab, c config.Config) (*Calibration, error) {
 	if c.System().Ideal {
 		return nil, intake.UserError(fmt.Errorf("experiment.aggregator is %q, whose channel is ideal: there is nothing to calibrate", c.Experiment.Aggregator))
 	}
@@ -228,19 +228,19 @@ func (l Lab) ResumeCalibration(dir string) (*Calibration, error) {
 	if err != nil {
 		return nil, intake.PathError(err)
 	}
-	k, err := calibratorIn(l, folder)
+	k, err := calibrationIn(l, folder)
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
 	return k, nil
 }
 
-func calibratorIn(l Lab, folder *runfolder.Folder) (*Calibration, error) {
+func calibrationIn(l Lab, folder *runfolder.Folder) (*Calibration, error) {
 	c, err := l.Load(filepath.Join(folder.Path(), runfolder.ConfigName))
 	if err != nil {
 		return nil, err
 	}
-	k, err := newCalibrator(l, c)
+	k, err := newCalibration(l, c)
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ type Experiment struct {
 	// mismatched stands around protocol where gains do not match; nil elsewhere.
 	mismatched *mismatched
 	facts      []string // of a system with one key
-	// patience is how long radios may stand still; 0 for radioPatience.
+	// patience is how long radios may stand still; 0 for setup.RadioPatience.
 	patience time.Duration
 	// carriersOff cuts off what radios still have to send; nil without radios.
 	carriersOff context.CancelCauseFunc
@@ -81,7 +81,7 @@ func newSessionIn(lab Lab, dir string, cfg config.Config) (*Experiment, error) {
 	if s.Channel, err = setup.NewChannel(cfg, s.root); err != nil {
 		return nil, err
 	}
-	if s.known, err = s.know(dir); err != nil {
+	if s.known, err = s.readLinkStats(dir); err != nil {
 		return nil, err
 	}
 	if cfg.System().Encrypts {
@@ -157,7 +157,7 @@ func (s *Experiment) encrypted(guard xmkckks.Guard, baseEpoch uint32, firstRound
 }
 
 // linkSecret returns the secret of patterns and check weights: that of the folder, or a
-// new one for a session without.
+// new one for an experiment without.
 func (s *Experiment) linkSecret() (keystream.Seed, error) {
 	if s.folder == nil {
 		return uplink.NewLinkSecret(s.Config, s.root)
@@ -298,7 +298,7 @@ func resumeSession(ctx context.Context, lab Lab, dir string) (*Experiment, error
 	if err != nil {
 		return nil, intake.PathError(err)
 	}
-	s, err := sessionIn(lab, folder)
+	s, err := experimentIn(lab, folder)
 	if err != nil {
 		_ = folder.Close() // the first error counts
 		return nil, err
@@ -310,8 +310,8 @@ func resumeSession(ctx context.Context, lab Lab, dir string) (*Experiment, error
 	return s, nil
 }
 
-// sessionIn makes the session of a run folder, with the folder in it.
-func sessionIn(lab Lab, folder *runfolder.Folder) (*Experiment, error) {
+// experimentIn makes the experiment of a run folder, with the folder in it.
+func experimentIn(lab Lab, folder *runfolder.Folder) (*Experiment, error) {
 	cfg, err := lab.Load(filepath.Join(folder.Path(), runfolder.ConfigName))
 	if err != nil {
 		return nil, err
@@ -575,8 +575,8 @@ func (s *Experiment) summary(result learner.Result) runfolder.Summary {
 // notes are the sentences that every output carries.
 func (s *Experiment) notes() []string {
 	notes := append([]string{RandomnessNote(s.Config)}, s.radioNotes()...)
-	if k := s.known; k != nil {
-		notes = append(notes, k.Note())
+	if stats := s.known; stats != nil {
+		notes = append(notes, stats.Note())
 	}
 	if s.Task.FallbackUsed {
 		notes = append(notes, fmt.Sprintf("the data set %s was not found: the fallback %s was used instead", s.Config.Task.Dataset, s.Task.Name))
@@ -605,7 +605,7 @@ func (s *Experiment) abandon() {
 	}
 }
 
-// Close lets go of all that the session holds.
+// Close lets go of all that the experiment holds.
 func (s *Experiment) Close() error {
 	s.endRadios(uplink.ErrClosed)
 	var errs []error

@@ -238,12 +238,12 @@ func (s *Experiment) run(ctx context.Context, o Observer) (out Result, err error
 	if o.Started != nil {
 		o.Started(s)
 	}
-	fears := s.foreboding()
+	warnings := s.newWarnings()
 	err = s.train(ctx, func(r learner.Record) {
 		if o.Round != nil {
 			o.Round(r)
 		}
-		if text := fears.after(r); text != "" {
+		if text := warnings.after(r); text != "" {
 			if o.Warned != nil {
 				o.Warned(text)
 			}

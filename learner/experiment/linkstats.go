@@ -10,9 +10,10 @@ import (
 	"ringwave/radio/intake"
 )
 
-// know reads what the run goes by: from dir, where it is a run folder, or from where the
-// configuration says. nil stands for all that the simulation knows.
-func (s *Experiment) know(dir string) (*uplink.LinkStats, error) {
+// readLinkStats returns the channel statistics that the run uses: of the calibration in
+// dir, where that is a run folder, or else of what the configuration names. They are nil
+// where the run uses those of its simulation.
+func (s *Experiment) readLinkStats(dir string) (*uplink.LinkStats, error) {
 	path := s.Config.Calibration.File
 	if path == "" {
 		return uplink.AssumedLinkStats(s.Config, s.root, s.Channel)
@@ -21,16 +22,16 @@ func (s *Experiment) know(dir string) (*uplink.LinkStats, error) {
 	if dir != "" {
 		path = filepath.Join(dir, runfolder.CalibrationName)
 	}
-	k, err := uplink.ReadLinkStats(path, s.Config, s.root)
+	stats, err := uplink.ReadLinkStats(path, s.Config, s.root)
 	if err != nil || s.Config.OverRadios() {
-		return k, err // matched once they are open
+		return stats, err // matched once they are open
 	}
 	if dir != "" {
-		now = k.File.Created // it was valid when the run began, and the bench stays as it is
+		now = stats.File.Created // it was valid when the run began, and the bench stays as it is
 	}
 	want := setup.SimulatedBench(s.Config, s.root)
 	want.Now = now
-	return k, intake.UserError(k.Match(want, s.Config.Calibration.QuickBlocks))
+	return stats, intake.UserError(stats.Match(want, s.Config.Calibration.QuickBlocks))
 }
 
 // keepCalibration puts the calibration that the run goes by into its folder.

@@ -26,7 +26,7 @@ type protocol struct {
 	waveform *uplink.Waveform
 	mu       []float64
 	scaled   []float64
-	known    aggregate.Truth // of the last round
+	truth    aggregate.Truth // of the last round
 
 	epochRounds int
 	baseEpoch   uint32 // of the round firstRound
@@ -38,12 +38,12 @@ type protocol struct {
 
 // newProtocol makes devices, server and link, whose secret is given. The guard keeps the decryption
 // shares; the first round of this process is firstRound, with baseEpoch's keys.
-func newProtocol(c config.Config, root, secret keystream.Seed, ch *channel.Channel, k *uplink.LinkStats, links []uplink.Kind, design xmkckks.Design, guard xmkckks.Guard, baseEpoch uint32, firstRound int) (*protocol, error) {
+func newProtocol(c config.Config, root, secret keystream.Seed, ch *channel.Channel, stats *uplink.LinkStats, links []uplink.Kind, design xmkckks.Design, guard xmkckks.Guard, baseEpoch uint32, firstRound int) (*protocol, error) {
 	ctx, err := xmkckks.NewContext(design.Params, design.Form, design.Link.Messages, design.Witnesses, root.Derive("public"))
 	if err != nil {
 		return nil, err
 	}
-	link, err := uplink.New(uplink.Setting{Config: c, Seed: root, Secret: secret, Channel: ch, Stats: k, Context: ctx, Design: design}, links...)
+	link, err := uplink.New(uplink.Setting{Config: c, Seed: root, Secret: secret, Channel: ch, Stats: stats, Context: ctx, Design: design}, links...)
 	if err != nil {
 		return nil, err
 	}
@@ -136,14 +136,14 @@ func (p *protocol) ideal(delta [][]float64, direction int, alpha float64) float6
 // learn writes down the noiseless M of each direction, of the gains in p.scaled, and the
 // deviation of eps, which is the same for all.
 func (p *protocol) learn(delta [][]float64, alpha, std float64) {
-	p.known.Ideal, p.known.EpsStd = p.known.Ideal[:0], std
+	p.truth.Ideal, p.truth.EpsStd = p.truth.Ideal[:0], std
 	for d := range delta[0] {
-		p.known.Ideal = append(p.known.Ideal, p.ideal(delta, d, alpha))
+		p.truth.Ideal = append(p.truth.Ideal, p.ideal(delta, d, alpha))
 	}
 }
 
 // Truth returns what the gains of the last round tell: learner.Simulated.
-func (p *protocol) Truth() aggregate.Truth { return p.known }
+func (p *protocol) Truth() aggregate.Truth { return p.truth }
 
 // Aggregate carries round k: learner.Aggregator.
 func (p *protocol) Aggregate(ctx context.Context, k int, delta [][]float64) (aggregate.Outcome, error) {

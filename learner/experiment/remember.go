@@ -34,7 +34,7 @@ func systemKeys(c config.Config) bool { return c.Encryption.Randomness == "syste
 // processes received, and skips what they may have sent and did not receive.
 type remembered struct {
 	learner.Simulated                       // sends the other rounds
-	known             int                   // the last round that metrics.csv has
+	lastRow           int                   // the last round that metrics.csv has
 	until             int                   // the last round that is not sent
 	rows              map[int]runfolder.Row // received after the checkpoint
 	values            map[int][]float64     // M of every direction, if there are several
@@ -67,8 +67,8 @@ func (r *remembered) Aggregate(ctx context.Context, k int, delta [][]float64) (a
 // recall returns a round as it was, with what training needs of it. A round that is not
 // known counts as skipped, in no attempt.
 func (r *remembered) recall(k int) aggregate.Outcome {
-	row, known := r.rows[k]
-	if !known || row.Skipped {
+	row, received := r.rows[k]
+	if !received || row.Skipped {
 		return aggregate.Outcome{Attempts: row.Attempts, Skipped: true}
 	}
 	values := []float64{row.M}
@@ -99,7 +99,7 @@ func (s *Experiment) remember(from *runfolder.Checkpoint, rows []runfolder.Row) 
 	if from == nil {
 		return nil
 	}
-	r.known = from.Round
+	r.lastRow = from.Round
 	for _, row := range rows {
 		if row.Round <= from.Round {
 			continue
@@ -107,7 +107,7 @@ func (s *Experiment) remember(from *runfolder.Checkpoint, rows []runfolder.Row) 
 		if err := r.check(row); err != nil {
 			return intake.UserError(fmt.Errorf("%s: %w", s.folder.Path(), err))
 		}
-		r.rows[row.Round], r.known = row, row.Round
+		r.rows[row.Round], r.lastRow = row, row.Round
 	}
 	return s.checkEpoch(from)
 }
@@ -171,7 +171,7 @@ func (s *Experiment) checkEpoch(from *runfolder.Checkpoint) error {
 		return intake.UserError(fmt.Errorf("%s: no key epoch %d, in which the checkpoint was written: the journal was cut or put back, and devices might answer twice; start a new run", path, from.KeyEpoch))
 	}
 	r := s.remembered
-	r.until = r.known
+	r.until = r.lastRow
 	if !j.Settled() {
 		r.until++
 	}
@@ -251,7 +251,7 @@ func (s *Experiment) openJournal(from *runfolder.Checkpoint) (epoch uint32, firs
 // and saves where it then is, before anything is sent.
 func (s *Experiment) recall(ctx context.Context, from *runfolder.Checkpoint) error {
 	clipped := from.Clipped
-	for range s.remembered.known - from.Round {
+	for range s.remembered.lastRow - from.Round {
 		record, err := s.Step(ctx)
 		if errors.Is(err, context.Canceled) {
 			return ErrInterrupted

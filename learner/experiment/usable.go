@@ -45,9 +45,9 @@ func unusableReason(state learner.State, result learner.Result) string {
 	return ""
 }
 
-// foreboding notices, while a run is on its way, that it will end without a usable
+// warnings notices, while a run is on its way, that it will end without a usable
 // result.
-type foreboding struct {
+type warnings struct {
 	unread bool    // no round was read so far
 	grown  bool    // that the loss has grown was said
 	batch  float64 // a record's loss is a sum over so many samples; 1 for a mean
@@ -62,25 +62,25 @@ func (s *Experiment) smallerSteps() string {
 	return ": smaller steps, optimizer.eta0 and optimizer.gamma0, may help"
 }
 
-// foreboding returns that of a run after the rounds which its trainer has behind it.
-func (s *Experiment) foreboding() foreboding {
+// newWarnings returns those of a run after the rounds which its trainer has behind it.
+func (s *Experiment) newWarnings() warnings {
 	state, batch := s.Trainer.State(), 1.0
 	if o := s.Config.Optimizer; s.Config.Task.Loss == "sum" && o.TrainLoss == "pairs" {
 		batch = float64(o.BatchSize)
 	}
-	return foreboding{unread: state.Skipped == state.Round, batch: batch, advice: s.smallerSteps()}
+	return warnings{unread: state.Skipped == state.Round, batch: batch, advice: s.smallerSteps()}
 }
 
 // after returns what is to be said after a round; "" for nothing. Each thing is said
 // once.
-func (f *foreboding) after(r learner.Record) string {
-	f.unread = f.unread && r.Skipped
-	if f.unread && r.Round == hopelessRounds {
+func (w *warnings) after(r learner.Record) string {
+	w.unread = w.unread && r.Skipped
+	if w.unread && r.Round == hopelessRounds {
 		return fmt.Sprintf("none of the first %d rounds was read: the model has learned nothing so far (log.jsonl says which check failed)", hopelessRounds)
 	}
-	if loss := r.TrainLoss / f.batch; !f.grown && !(loss <= hopelessLoss) {
-		f.grown = true
-		return fmt.Sprintf("in round %d the loss is %.4g, more than a hundred times that of a model which knows nothing: training diverges%s", r.Round, loss, f.advice)
+	if loss := r.TrainLoss / w.batch; !w.grown && !(loss <= hopelessLoss) {
+		w.grown = true
+		return fmt.Sprintf("in round %d the loss is %.4g, more than a hundred times that of a model which knows nothing: training diverges%s", r.Round, loss, w.advice)
 	}
 	return ""
 }

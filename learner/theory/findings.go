@@ -92,17 +92,17 @@ func (r *SettingReport) ballFinding() string {
 }
 
 func (r *SettingReport) slopeFindings() []string {
-	var known []string
+	var slopes []string
 	dropped := 0
 	for _, f := range r.Fits {
 		dropped = max(dropped, f.Dropped)
 		if f.Known {
-			known = append(known, fmt.Sprintf("%s from K = %d on %.3f +- %.3f", f.Of, f.From, f.Slope, f.StdErr))
+			slopes = append(slopes, fmt.Sprintf("%s from K = %d on %.3f +- %.3f", f.Of, f.From, f.Slope, f.StdErr))
 		}
 	}
 	var all []string
-	if len(known) > 0 {
-		all = append(all, "slope of log(min E||grad F||^2 - rho) against log K, of which Theorem 2 promises -1/2 or steeper: "+strings.Join(known, ", "))
+	if len(slopes) > 0 {
+		all = append(all, "slope of log(min E||grad F||^2 - rho) against log K, of which Theorem 2 promises -1/2 or steeper: "+strings.Join(slopes, ", "))
 	}
 	if dropped > 0 {
 		all = append(all, fmt.Sprintf("at up to %d horizons the measured value is already below rho, and its excess has no logarithm: rho is an upper bound and not where the course ends", dropped))

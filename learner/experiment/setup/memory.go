@@ -120,12 +120,12 @@ func NeededForCurves(c config.Config, devices, workers int) []need {
 // CheckMemory refuses what does not fit into the memory that there is, before any of it
 // is taken. Where nothing is known of the memory it refuses nothing.
 func CheckMemory(c config.Config, needs []need) error {
-	there, known := memory.Available()
+	available, ok := memory.Available()
 	total := programMemory
 	for _, n := range needs {
 		total += n.bytes
 	}
-	if !known || total <= float64(there.Bytes) {
+	if !ok || total <= float64(available.Bytes) {
 		return nil
 	}
 	most := slices.MaxFunc(needs, func(a, b need) int { return cmp.Compare(a.bytes, b.bytes) })
@@ -134,7 +134,7 @@ func CheckMemory(c config.Config, needs []need) error {
 		return err
 	}
 	return intake.UserError(fmt.Errorf("about %s of memory are needed, %s of them for %s, and %s has %s: lower %s, or set GOMEMLIMIT to what may be taken",
-		bytesText(total), bytesText(most.bytes), keys, there.Of, bytesText(float64(there.Bytes)), strings.Join(most.keys, " or ")))
+		bytesText(total), bytesText(most.bytes), keys, available.Of, bytesText(float64(available.Bytes)), strings.Join(most.keys, " or ")))
 }
 
 // withValues gives keys as key = value.

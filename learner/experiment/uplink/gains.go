@@ -15,8 +15,8 @@ import (
 	"ringwave/phy/slot"
 )
 
-// passageTolerance is what a fractional delay may add to a gain, relatively.
-const passageTolerance = 0.02
+// delayTolerance is the relative error that a fractional delay may add to a gain.
+const delayTolerance = 0.02
 
 // GainWatch judges the gains that a waveform link's patterns show, and keeps what they
 // have shown.
@@ -80,8 +80,8 @@ func (l *Waveform) knownGains(c config.Config) []gains.Link {
 			// The bench in memory has static phases that nobody turns back.
 			k.Low, k.High = ordered(mu[i], mu[i]*max(0, l.staticCosine(i, mu)))
 		}
-		k.Low -= passageTolerance * math.Abs(mu[i])
-		k.High += passageTolerance * math.Abs(mu[i])
+		k.Low -= delayTolerance * math.Abs(mu[i])
+		k.High += delayTolerance * math.Abs(mu[i])
 		links[i] = k
 	}
 	return links

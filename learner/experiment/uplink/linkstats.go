@@ -68,33 +68,33 @@ func ReadLinkStats(path string, c config.Config, root keystream.Seed) (*LinkStat
 	if len(f.Devices) != c.Devices.Count {
 		return nil, intake.UserError(fmt.Errorf("%s: it is of %d devices, and devices.count is %d: calibrate this bench", path, len(f.Devices), c.Devices.Count))
 	}
-	k, err := calibrated(c, root, f)
+	stats, err := calibrated(c, root, f)
 	if err != nil {
 		return nil, err
 	}
-	k.path = path
-	return k, nil
+	stats.path = path
+	return stats, nil
 }
 
 // Match compares the file with the bench as it is.
-func (k *LinkStats) Match(bench calibration.Want, quick int) error {
-	m := calibration.Match(k.path, *k.File, bench)
+func (stats *LinkStats) Match(bench calibration.Want, quick int) error {
+	m := calibration.Match(stats.path, *stats.File, bench)
 	if err := m.Refusal(); err != nil {
 		return err
 	}
-	k.Quick = m.NeedsQuick()
-	if k.Quick && quick == 0 {
+	stats.Quick = m.NeedsQuick()
+	if stats.Quick && quick == 0 {
 		return fmt.Errorf("%s; calibration.quick_blocks is 0, which forbids that", m.Sentences()[0])
 	}
 	return nil
 }
 
 // Note says what a run goes by.
-func (k *LinkStats) Note() string {
-	if k.File == nil {
+func (stats *LinkStats) Note() string {
+	if stats.File == nil {
 		return "mu_i are those of calibration.assumed_mean, which need not be the links'"
 	}
-	return fmt.Sprintf("mu_i and Omega_i are those of a calibration of %s", k.File.Created.Format(time.RFC3339))
+	return fmt.Sprintf("mu_i and Omega_i are those of a calibration of %s", stats.File.Created.Format(time.RFC3339))
 }
 
 // AssumedLinkStats gives what the user assumes of mu_i; nil where nothing is.
@@ -102,47 +102,47 @@ func AssumedLinkStats(c config.Config, root keystream.Seed, ch *channel.Channel)
 	if len(c.Calibration.AssumedMean) == 0 {
 		return nil, nil
 	}
-	k := &LinkStats{unit: 1}
+	stats := &LinkStats{unit: 1}
 	mu, omega := ch.Moments()
 	for i, m := range c.Calibration.AssumedMean {
-		k.Fading = append(k.Fading, channel.Gaussian{Mu: m, Sigma: math.Sqrt(max(0, omega[i]-mu[i]*mu[i]))})
+		stats.Fading = append(stats.Fading, channel.Gaussian{Mu: m, Sigma: math.Sqrt(max(0, omega[i]-mu[i]*mu[i]))})
 	}
-	return k, k.draw(c, root)
+	return stats, stats.draw(c, root)
 }
 
 // calibrated gives what a calibration file says.
 func calibrated(c config.Config, root keystream.Seed, f calibration.File) (*LinkStats, error) {
-	k := &LinkStats{unit: 1, File: &f}
+	stats := &LinkStats{unit: 1, File: &f}
 	first := math.Inf(1)
 	for i, d := range f.Devices {
-		k.Means = append(k.Means, f.MeanGain(i))
-		k.delays = append(k.delays, modem.Samples(d.DelaySamples.Value))
+		stats.Means = append(stats.Means, f.MeanGain(i))
+		stats.delays = append(stats.delays, modem.Samples(d.DelaySamples.Value))
 		first = min(first, d.DelaySamples.Value)
 	}
-	for i := range k.delays {
-		k.delays[i] -= modem.Samples(first)
+	for i := range stats.delays {
+		stats.delays[i] -= modem.Samples(first)
 	}
 	if c.OverRadios() {
-		k.unit = c.Radio.Level
-		if k.unit == 0 {
-			for _, m := range k.Means {
-				k.unit += cmplx.Abs(m) / float64(len(k.Means))
+		stats.unit = c.Radio.Level
+		if stats.unit == 0 {
+			for _, m := range stats.Means {
+				stats.unit += cmplx.Abs(m) / float64(len(stats.Means))
 			}
 		}
 	}
 	_, phases := setup.Positions(c, root)
 	for i, d := range f.Devices {
-		mu, omega := d.Mu.Value/k.unit, d.Omega.Value/(k.unit*k.unit)
+		mu, omega := d.Mu.Value/stats.unit, d.Omega.Value/(stats.unit*stats.unit)
 		if !turnsPhases(c) && math.Cos(d.PhaseRad.Value-phases[i]) < 0 {
 			mu = -mu // of a real gain with a negative mean, which nobody turns
 		}
 		if d.Model == calibration.Rician {
-			k.Fading = append(k.Fading, campaign.Fading(d, k.unit))
+			stats.Fading = append(stats.Fading, campaign.Fading(d, stats.unit))
 			continue
 		}
-		k.Fading = append(k.Fading, channel.Gaussian{Mu: mu, Sigma: math.Sqrt(max(0, omega-mu*mu))})
+		stats.Fading = append(stats.Fading, channel.Gaussian{Mu: mu, Sigma: math.Sqrt(max(0, omega-mu*mu))})
 	}
-	return k, k.draw(c, root)
+	return stats, stats.draw(c, root)
 }
 
 // turnsPhases tells whether devices turn their signals so that gains have a positive
@@ -152,22 +152,22 @@ func turnsPhases(c config.Config) bool {
 }
 
 // draw makes the channel of the distributions.
-func (k *LinkStats) draw(c config.Config, root keystream.Seed) error {
+func (stats *LinkStats) draw(c config.Config, root keystream.Seed) error {
 	cfg := setup.ChannelConfig(c)
-	cfg.Devices = k.Fading
+	cfg.Devices = stats.Fading
 	ch, err := channel.New(cfg, root.Derive("channel"))
 	if err != nil {
 		return intake.UserError(fmt.Errorf("the links as they are known: %w", err))
 	}
-	k.Channel = ch
+	stats.Channel = ch
 	return nil
 }
 
 // unitOf gives the received amplitude that counts as gain 1.
-func (k *LinkStats) unitOf(c config.Config) float64 {
+func (stats *LinkStats) unitOf(c config.Config) float64 {
 	switch {
-	case k != nil:
-		return k.unit
+	case stats != nil:
+		return stats.unit
 	case c.OverRadios():
 		return setup.RadioLevel(c)
 	}
@@ -176,11 +176,11 @@ func (k *LinkStats) unitOf(c config.Config) float64 {
 
 // trims gives what devices make up for, and with how many samples' advance they send:
 // gain and phase in the mean-aligned regime, else the phase alone.
-func (k *LinkStats) trims(c config.Config) ([]phy.Trim, error) {
+func (stats *LinkStats) trims(c config.Config) ([]phy.Trim, error) {
 	if !turnsPhases(c) {
 		return nil, nil
 	}
-	trims, _, err := phy.Align(k.Means)
+	trims, _, err := phy.Align(stats.Means)
 	if err != nil || setup.RegimeOf(c) == bench.MeanAligned {
 		return trims, err
 	}
@@ -192,9 +192,9 @@ func (k *LinkStats) trims(c config.Config) ([]phy.Trim, error) {
 
 // advances gives by how much devices send earlier. Flat-top pulses absorb fractions of
 // a sample, which a filter would make overshoot: they are moved by whole samples.
-func (k *LinkStats) advances(c config.Config) []modem.Samples {
-	out := make([]modem.Samples, len(k.delays))
-	for i, d := range k.delays {
+func (stats *LinkStats) advances(c config.Config) []modem.Samples {
+	out := make([]modem.Samples, len(stats.delays))
+	for i, d := range stats.delays {
 		out[i] = d
 		if c.Link.Pulse == "flat-top" {
 			out[i] = modem.Samples(math.Round(float64(d)))
@@ -210,7 +210,7 @@ const quickTries = 3
 // remeasure finds phases and delays anew with a few soundings over running streams, and
 // gives the transmitters' index from which on nothing was sent. Magnitudes stay the
 // file's, and must be about what is found. Radios may stand still for patience.
-func (k *LinkStats) remeasure(ctx context.Context, c config.Config, a *array.Array, tx []radio.Transmitter, rx radio.Receiver, patience time.Duration) (start radio.SampleIndex, err error) {
+func (stats *LinkStats) remeasure(ctx context.Context, c config.Config, a *array.Array, tx []radio.Transmitter, rx radio.Receiver, patience time.Duration) (start radio.SampleIndex, err error) {
 	c.Calibration.Blocks, c.Calibration.Looks, c.Calibration.Sessions = c.Calibration.QuickBlocks, 1, 1
 	c.Calibration.RoundSeconds, c.Calibration.BlockSeconds = 0, 0
 	cfg, err := setup.SoundingConfig(c)
@@ -240,7 +240,7 @@ func (k *LinkStats) remeasure(ctx context.Context, c config.Config, a *array.Arr
 		cfg.Start = s.Next()
 		switch last := blocks[len(blocks)-1]; {
 		case last.Session == 0:
-			return cfg.Start, k.takePhases(blocks)
+			return cfg.Start, stats.takePhases(blocks)
 		case try == quickTries:
 			return 0, fmt.Errorf("the quick calibration: in %d tries phases were lost before its end, as by a loss of samples or a retuned board: %s", try, missedIn(blocks))
 		}
@@ -260,10 +260,10 @@ func missedIn(blocks []sounder.Block) string {
 }
 
 // takePhases takes phases and delays from blocks of one session.
-func (k *LinkStats) takePhases(blocks []sounder.Block) error {
+func (stats *LinkStats) takePhases(blocks []sounder.Block) error {
 	first := math.Inf(1)
-	for i, d := range k.File.Devices {
-		all := campaign.Estimates(blocks, campaign.AllSessions, i, len(k.File.Devices))
+	for i, d := range stats.File.Devices {
+		all := campaign.Estimates(blocks, campaign.AllSessions, i, len(stats.File.Devices))
 		if len(all) == 0 {
 			return fmt.Errorf("the quick calibration: all soundings of device %d were missed: %s", i+1, missedIn(blocks))
 		}
@@ -276,14 +276,14 @@ func (k *LinkStats) takePhases(blocks []sounder.Block) error {
 		// All blocks may lie within one coherence time.
 		spread := 5*(d.Sigma.Value+math.Sqrt(variance)) + 0.02*d.Mu.Value
 		if size := cmplx.Abs(mean); !(math.Abs(size-d.Mu.Value) <= spread) {
-			return fmt.Errorf("%s: mu of device %d is %.4g, and the quick calibration finds %.4g, further off than sigma = %.3g explains: calibrate this bench", k.path, i+1, d.Mu.Value, size, d.Sigma.Value)
+			return fmt.Errorf("%s: mu of device %d is %.4g, and the quick calibration finds %.4g, further off than sigma = %.3g explains: calibrate this bench", stats.path, i+1, d.Mu.Value, size, d.Sigma.Value)
 		}
-		k.Means[i] = cmplx.Rect(d.Mu.Value, cmplx.Phase(mean))
-		k.delays[i] = sounding.Pool(all).Delay
-		first = min(first, float64(k.delays[i]))
+		stats.Means[i] = cmplx.Rect(d.Mu.Value, cmplx.Phase(mean))
+		stats.delays[i] = sounding.Pool(all).Delay
+		first = min(first, float64(stats.delays[i]))
 	}
-	for i := range k.delays {
-		k.delays[i] -= modem.Samples(first)
+	for i := range stats.delays {
+		stats.delays[i] -= modem.Samples(first)
 	}
 	return nil
 }

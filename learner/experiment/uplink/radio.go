@@ -68,23 +68,23 @@ func (l *Waveform) matchRadios(c config.Config, a *array.Array) error {
 // alignRadios has devices make up for what a calibration says of these radios, and for
 // what is found anew of it where phases do not last.
 func (l *Waveform) alignRadios(ctx context.Context, c config.Config, a *array.Array, cfg *phy.WaveformConfig, patience time.Duration) (err error) {
-	k := l.known
-	if k == nil || k.File == nil {
+	stats := l.known
+	if stats == nil || stats.File == nil {
 		return nil
 	}
 	l.level = cfg.Level
-	if !k.Quick {
-		l.Trims, err = k.trims(c)
-		cfg.Trim, cfg.Advance = l.Trims, k.advances(c)
+	if !stats.Quick {
+		l.Trims, err = stats.trims(c)
+		cfg.Trim, cfg.Advance = l.Trims, stats.advances(c)
 		return err
 	}
 	cfg.Remeasure = func(ctx context.Context) ([]phy.Trim, []modem.Samples, radio.SampleIndex, error) {
-		start, err := k.remeasure(ctx, c, a, l.Transmitters, l.receiver, patience)
+		start, err := stats.remeasure(ctx, c, a, l.Transmitters, l.receiver, patience)
 		if err != nil {
 			return nil, nil, 0, err
 		}
-		l.Trims, err = k.trims(c)
-		return l.Trims, k.advances(c), start, err
+		l.Trims, err = stats.trims(c)
+		return l.Trims, stats.advances(c), start, err
 	}
 	for try := 1; ; try++ {
 		cfg.Trim, cfg.Advance, cfg.Start, err = cfg.Remeasure(ctx)

@@ -68,43 +68,43 @@ type Waveform struct {
 
 // ReceiveConfig is what the receiver knows of a link: all of its configuration but
 // the streams and the observers.
-func ReceiveConfig(c config.Config, secret keystream.Seed, ch *channel.Channel, k *LinkStats, ctx *xmkckks.Context) phy.WaveformConfig {
+func ReceiveConfig(c config.Config, secret keystream.Seed, ch *channel.Channel, stats *LinkStats, ctx *xmkckks.Context) phy.WaveformConfig {
 	cfg := phy.WaveformConfig{
 		Modulus: ctx.Modulus(), Devices: ch.Devices(), Group: c.Link.GroupSize, Base: c.Link.Base, BlockSymbols: c.Link.BlockSymbols,
 		Modem: setup.ModemConfig(c.Link), Repeats: c.Link.FrameRepeats, GroupScale: bench.GroupScale, Run: uint16(c.Experiment.Seed),
 		Secret:  secret,
 		Lattice: lattice.Options{MaxAlpha: c.Link.MaxAlpha}, Amplitude: setup.TransmitAmplitude(c),
 	}
-	if k != nil {
-		ch = k.Channel
+	if stats != nil {
+		ch = stats.Channel
 	}
-	cfg.Level = k.unitOf(c)
+	cfg.Level = stats.unitOf(c)
 	switch setup.RegimeOf(c) {
 	case bench.Emulated:
 		// The emulated real gain is what lies on the lattice, sign and all.
 		cfg.Alpha, cfg.Phase = ch.Alpha(), new(modem.Radians)
 	case bench.MeanAligned:
-		cfg.Alpha, cfg.Tolerance, cfg.Level = bench.AlignedScale, setup.LinksOf(ch).AlignedTolerance(setup.GroupSize(c)), setup.LevelOf(c, ch)*k.unitOf(c)
+		cfg.Alpha, cfg.Tolerance, cfg.Level = bench.AlignedScale, setup.LinksOf(ch).AlignedTolerance(setup.GroupSize(c)), setup.LevelOf(c, ch)*stats.unitOf(c)
 	}
 	return cfg
 }
 
-func newWaveform(c config.Config, root, secret keystream.Seed, ch *channel.Channel, k *LinkStats, ctx *xmkckks.Context) (*Waveform, error) {
+func newWaveform(c config.Config, root, secret keystream.Seed, ch *channel.Channel, stats *LinkStats, ctx *xmkckks.Context) (*Waveform, error) {
 	l := &Waveform{
-		known: k,
+		known: stats,
 		Group: setup.GroupSize(c), Regime: setup.RegimeOf(c), sampleRate: c.Link.SampleRateHz, samplesPerSymbol: c.Link.SamplesPerSymbol,
 	}
-	if err := l.build(c, root, secret, ch, k, ctx); err != nil {
+	if err := l.build(c, root, secret, ch, stats, ctx); err != nil {
 		return nil, intake.UserError(fmt.Errorf("waveform link: %w", errors.Join(err, l.Close())))
 	}
 	return l, nil
 }
 
-func (l *Waveform) build(c config.Config, root, secret keystream.Seed, ch *channel.Channel, k *LinkStats, ctx *xmkckks.Context) (err error) {
+func (l *Waveform) build(c config.Config, root, secret keystream.Seed, ch *channel.Channel, stats *LinkStats, ctx *xmkckks.Context) (err error) {
 	if l.Simulated, err = setup.NewSimulated(c, root, root, ch); err != nil {
 		return err
 	}
-	l.receiving = ReceiveConfig(c, secret, l.Channel, k, ctx)
+	l.receiving = ReceiveConfig(c, secret, l.Channel, stats, ctx)
 	l.receiving.OnTransmission, l.receiving.OnFrame = l.begin, l.heard
 	cfg := l.receiving
 	if c.OverRadios() { // but this is the bench in memory
