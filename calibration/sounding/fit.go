@@ -211,16 +211,6 @@ func TransmitterIQ(image complex128) (gainDB, phaseRad float64) {
 	return mismatch(2*a - 1)
 }
 
-// ReceiverIQ is TransmitterIQ for a mismatch of the receiver that alone made the image
-// of a burst received with the gain: there the conjugate of the received signal is
-// added, b* / a of which, turned by twice the gain's phase, is Image. Bursts of unlike
-// phases tell the two apart: the transmitter's image is the same in all.
-func ReceiverIQ(image, gain complex128) (gainDB, phaseRad float64) {
-	ratio := image * gain / cmplx.Conj(gain) // b over a*
-	a := 1 / (1 + cmplx.Conj(ratio))
-	return mismatch(2*a - 1)
-}
-
 func mismatch(turn complex128) (gainDB, phaseRad float64) {
 	return 20 * math.Log10(cmplx.Abs(turn)), cmplx.Phase(turn)
 }

@@ -95,9 +95,19 @@ func TestThroughFront(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gain, phase := ReceiverIQ(e.Image, e.Gain)
+		gain, phase := receiverIQ(e.Image, e.Gain)
 		if math.Abs(gain-0.4) > 1e-3 || math.Abs(phase+0.05) > 1e-4 || cmplx.Abs(e.DC-complex128(imp.DC)) > 1e-5 {
 			t.Errorf("%+v: %v dB, %v rad, DC %v", cfg, gain, phase, e.DC)
 		}
 	}
+}
+
+// receiverIQ is TransmitterIQ for a mismatch of the receiver that alone made the image
+// of a burst received with the gain: there the conjugate of the received signal is
+// added, b* / a of which, turned by twice the gain's phase, is Image. Bursts of unlike
+// phases tell the two apart: the transmitter's image is the same in all.
+func receiverIQ(image, gain complex128) (gainDB, phaseRad float64) {
+	ratio := image * gain / cmplx.Conj(gain) // b over a*
+	a := 1 / (1 + cmplx.Conj(ratio))
+	return mismatch(2*a - 1)
 }

@@ -47,7 +47,7 @@
 // that leaks from the transmitter stands at the offset, and within a burst looks like
 // DC where offset times burst is far below a cycle. The image is the transmitter's;
 // the receiver's stands at the negative offset, and the two look alike on the same
-// condition: see TransmitterIQ and ReceiverIQ.
+// condition: see TransmitterIQ.
 package sounding
 
 import (

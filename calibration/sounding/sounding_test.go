@@ -294,7 +294,7 @@ func TestIQ(t *testing.T) {
 			t.Errorf("transmitter: %v dB, %v rad, want %v", g, p, c)
 		}
 		path := cmplx.Rect(0.4, 2.2)
-		if g, p := ReceiverIQ(b*cmplx.Conj(path)/(a*path), a*path); math.Abs(g-c[0]) > 1e-9 || math.Abs(p-c[1]) > 1e-9 {
+		if g, p := receiverIQ(b*cmplx.Conj(path)/(a*path), a*path); math.Abs(g-c[0]) > 1e-9 || math.Abs(p-c[1]) > 1e-9 {
 			t.Errorf("receiver: %v dB, %v rad, want %v", g, p, c)
 		}
 	}
