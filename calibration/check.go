@@ -16,7 +16,7 @@ const (
 	mostGain  = 1e9
 )
 
-// check gives the first key whose value is out of its range.
+// check returns the first key whose value is out of its range.
 func (f *File) check() error {
 	err := first(
 		f.checkDates(),
@@ -195,7 +195,7 @@ func (v Value) check(key string, low, high float64) error {
 	return nil
 }
 
-// first gives the first error that is not nil.
+// first returns the first error that is not nil.
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {

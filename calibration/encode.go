@@ -18,7 +18,7 @@ const header = `# Calibration of a Ringwave bench. Gains are received per sent a
 
 `
 
-// Text gives the file as TOML: keys in their fixed order, devices by index, floats with
+// Text returns the file as TOML: keys in their fixed order, devices by index, floats with
 // at most nine significant digits but for settings, which are exact. Equal content gives
 // equal bytes. Nothing is checked.
 func (f File) Text() []byte {
@@ -84,7 +84,7 @@ type field struct {
 	of              reflect.Type
 }
 
-// isTable tells whether the field has a header of its own.
+// isTable reports whether the field has a header of its own.
 func (f field) isTable() bool {
 	return f.of.Kind() == reflect.Struct && f.of != valueType && f.of != timeType ||
 		f.of.Kind() == reflect.Slice && f.of.Elem().Kind() == reflect.Struct
@@ -95,7 +95,7 @@ var (
 	timeType  = reflect.TypeFor[time.Time]()
 )
 
-// fieldsOf gives the keys of a struct, those of embedded ones in their place.
+// fieldsOf returns the keys of a struct, those of embedded ones in their place.
 func fieldsOf(t reflect.Type) []field {
 	var fields []field
 	for _, f := range reflect.VisibleFields(t) {
@@ -158,7 +158,7 @@ func formatMap(m map[string]float64) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// bare tells whether TOML takes a key without quotes.
+// bare reports whether TOML takes a key without quotes.
 func bare(key string) bool {
 	return key != "" && !strings.ContainsFunc(key, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
@@ -169,7 +169,7 @@ func bare(key string) bool {
 // fewer than would show in which order a machine added.
 const significant = 9
 
-// rounded gives v as the file has it.
+// rounded returns v as the file has it.
 func rounded(v float64) float64 {
 	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', significant-1, 64), 64)
 	if err != nil {

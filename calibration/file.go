@@ -97,7 +97,7 @@ type Value struct {
 	High  float64 `toml:"high"`
 }
 
-// Interval gives a Value whose interval holds it: one that a correction for bias has
+// Interval returns a Value whose interval holds it: one that a correction for bias has
 // moved past its interval's end becomes that end.
 func Interval(value, low, high float64) Value {
 	if value < low {
@@ -180,14 +180,14 @@ type AdviceLine struct {
 	AirtimeSeconds float64 `toml:"airtime_seconds"` // of an attempt
 }
 
-// MeanGain gives the mean of the complex gain of the device at position i, from 0, of
+// MeanGain returns the mean of the complex gain of the device at position i, from 0, of
 // Devices: mu e^{j phase}.
 func (f File) MeanGain(i int) complex128 {
 	d := f.Devices[i]
 	return cmplx.Rect(1, d.PhaseRad.Value) * complex(d.Mu.Value, 0)
 }
 
-// Anonymous gives the file without what tells when, by what and on which boards it was
+// Anonymous returns the file without what tells when, by what and on which boards it was
 // made: dates, program, the bench's kind and identity, URIs, drivers, serials, epochs
 // and the session's name. Two files of one bench's signals have equal Text after it.
 func (f File) Anonymous() File {

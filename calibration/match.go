@@ -40,11 +40,11 @@ func (m Mismatches) Refusal() error {
 	return nil
 }
 
-// NeedsQuick tells whether magnitudes hold and some phases do not, so that a quick
+// NeedsQuick reports whether magnitudes hold and some phases do not, so that a quick
 // calibration at the session's start makes the file whole.
 func (m Mismatches) NeedsQuick() bool { return len(m) > 0 && m.Refusal() == nil }
 
-// Sentences gives all of them.
+// Sentences returns all of them.
 func (m Mismatches) Sentences() []string {
 	var s []string
 	for _, x := range m {

@@ -209,7 +209,7 @@ func brief(value any) string {
 	return fmt.Sprint(value)
 }
 
-// zoneless tells whether the date lacked its zone, which the library marks so, or more.
+// zoneless reports whether the date lacked its zone, which the library marks so, or more.
 func zoneless(t time.Time) bool { return strings.HasSuffix(t.Location().String(), "-local") }
 
 func shownText(text string) string {

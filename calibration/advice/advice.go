@@ -262,7 +262,7 @@ func set[T int | float64](v *T, usual T) {
 	}
 }
 
-// usualGroups gives the group sizes to look at: up to 5, half of all, and all.
+// usualGroups returns the group sizes to look at: up to 5, half of all, and all.
 func usualGroups(devices int) []int {
 	var sizes []int
 	for size := 1; size <= min(devices, 5); size++ {

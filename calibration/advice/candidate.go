@@ -34,7 +34,7 @@ func (c *candidate) name() string {
 	return fmt.Sprintf("%v G=%d B=%d sps=%d %s alpha<=%v", c.regime, c.group, c.base, c.samples, c.set, c.maxAlpha)
 }
 
-// alphas gives the finest scales to offer a set, the finest first.
+// alphas returns the finest scales to offer a set, the finest first.
 func alphas(most float64) []float64 {
 	list := []float64{most}
 	for _, a := range []float64{16, 8, 4, 2, 1} {
@@ -93,7 +93,7 @@ func (s *search) fitForm(regime Regime, group, base, samples int, p xmkckks.Para
 	return nil, first
 }
 
-// factors gives the K-factors where all gains are Rician envelopes, nil otherwise.
+// factors returns the K-factors where all gains are Rician envelopes, nil otherwise.
 func (b Bench) factors() []float64 {
 	var k []float64
 	for _, d := range b.Devices {
@@ -106,7 +106,7 @@ func (b Bench) factors() []float64 {
 	return k
 }
 
-// modem gives the modem of a candidate.
+// modem returns the modem of a candidate.
 func (s *search) modem(c *candidate) modem.Config {
 	m := s.opt.Modem
 	m.SamplesPerSymbol = c.samples
@@ -132,10 +132,10 @@ func (s *search) lay(c *candidate) error {
 	return err
 }
 
-// slots gives the number of time slots.
+// slots returns the number of time slots.
 func (c *candidate) slots(devices int) int { return (devices + c.group - 1) / c.group }
 
-// airtime gives the seconds of an attempt without repeats.
+// airtime returns the seconds of an attempt without repeats.
 func (s *search) airtime(c *candidate) float64 {
 	return float64(c.slots(len(s.bench.Devices))*c.layout.Airtime()) / s.bench.SampleRateHz
 }

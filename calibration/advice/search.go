@@ -37,7 +37,7 @@ func newSearch(b Bench, o Options) *search {
 	return &search{bench: b, opt: o}
 }
 
-// seedOf gives the seed of a candidate's rounds, by its name.
+// seedOf returns the seed of a candidate's rounds, by its name.
 func (s *search) seedOf(c *candidate) uint64 {
 	seed := s.opt.Seed.Derive(c.name())
 	return binary.LittleEndian.Uint64(seed[:])
@@ -353,7 +353,7 @@ func median(x []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// outlooks gives those of a candidate, the ones left out that need more airtime than
+// outlooks returns those of a candidate, the ones left out that need more airtime than
 // one with fewer repeats and are not read more often.
 func (s *search) outlooks(r result) []Outlook {
 	var list []Outlook
@@ -395,7 +395,7 @@ func (o Outlook) name() string {
 	return fmt.Sprintf("%v %03d %02d %02d %d %s", o.Regime, o.Group, o.Base, o.SamplesPerSymbol, o.Repeats, o.Set)
 }
 
-// best gives the candidates worth a closer look: of each set and regime those that
+// best returns the candidates worth a closer look: of each set and regime those that
 // seem to reach what is wanted, the shortest first; and those that are the nearest.
 func (s *search) best(results []result, each int) []*candidate {
 	taken, listed := map[kind]int{}, map[*candidate]bool{}
@@ -470,7 +470,7 @@ func (s *search) listSet(regime Regime, p xmkckks.Params) {
 	}
 }
 
-// snr gives E[d^2]/Var[noise] of a soft symbol of a device that counts as gain 1, dB.
+// snr returns E[d^2]/Var[noise] of a soft symbol of a device that counts as gain 1, dB.
 func (s *search) snr(regime Regime, base, samples int) float64 {
 	return 10 * math.Log10(bench.DigitPower(base)/s.symbolNoise(regime, base, samples))
 }
@@ -481,7 +481,7 @@ func (s *search) fluctuation(group, base int) float64 {
 	return s.bench.Links().Fluctuation(group, base)
 }
 
-// hopeless tells whether a closed form shows that a candidate cannot do.
+// hopeless reports whether a closed form shows that a candidate cannot do.
 func (s *search) hopeless(regime Regime, group, base, samples int) bool {
 	snr := s.snr(regime, base, samples)
 	if regime == bench.MeanAligned {

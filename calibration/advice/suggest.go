@@ -33,7 +33,7 @@ func (c changed) SecondMoment() float64 {
 	return c.Mean()*c.Mean() + c.deviation*c.deviation*max(0, c.Fading.SecondMoment()-mu*mu)
 }
 
-// altered gives a gain another mean and deviation, its standard errors with them.
+// altered returns a gain another mean and deviation, its standard errors with them.
 func altered(d rounds.Device, mean, deviation float64) rounds.Device {
 	d.Gain = changed{d.Gain, mean, deviation}
 	d.MeanStd *= mean
@@ -47,7 +47,7 @@ type remedy struct {
 	bench  Bench
 }
 
-// remedies gives what may be changed.
+// remedies returns what may be changed.
 func (b Bench) remedies(m modem.Config) []remedy {
 	var list []remedy
 	try := func(change string, alter func(*Bench)) {
@@ -97,7 +97,7 @@ func (b Bench) remedies(m modem.Config) []remedy {
 // making stronger: 1 dB.
 const worthwhile = 1.122
 
-// weakest gives the device of the lowest mean, and the factor that brings it to the
+// weakest returns the device of the lowest mean, and the factor that brings it to the
 // next one, at most 2: 6 dB.
 func (b Bench) weakest() (device int, by float64) {
 	low, next := math.Inf(1), math.Inf(1)
@@ -157,7 +157,7 @@ func (s *search) suggest(ctx context.Context, a *Advice) error {
 	return nil
 }
 
-// remedied gives the best outlook of a changed bench: that of the way that was best on
+// remedied returns the best outlook of a changed bench: that of the way that was best on
 // it as it is, or of a near one that takes less airtime.
 func (s *search) remedied(ctx context.Context, now Outlook) (Outlook, error) {
 	best := now
@@ -187,7 +187,7 @@ func (s *search) remedied(ctx context.Context, now Outlook) (Outlook, error) {
 	return best, nil
 }
 
-// nearby gives a value of a list with its neighbours, those that a better bench may
+// nearby returns a value of a list with its neighbours, those that a better bench may
 // allow or ask for, and the largest.
 func nearby(list []int, value int) []int {
 	sorted := slices.Sorted(slices.Values(list))

@@ -8,7 +8,7 @@ import (
 	"ringwave/phy/modem"
 )
 
-// symbolNoise gives the variance of a soft symbol, in units of the digit 1 from a
+// symbolNoise returns the variance of a soft symbol, in units of the digit 1 from a
 // device that counts as gain 1.
 func (s *search) symbolNoise(regime Regime, base, samples int) float64 {
 	m := s.opt.Modem
@@ -46,7 +46,7 @@ func (s *search) refuse(regime Regime) string {
 	return ""
 }
 
-// easiest gives the smallest group and base and the longest symbols.
+// easiest returns the smallest group and base and the longest symbols.
 func (s *search) easiest() (group, base, samples int) {
 	group, base, samples = s.opt.Groups[0], s.opt.Bases[0], s.opt.SamplesPerSymbol[0]
 	for _, g := range s.opt.Groups {

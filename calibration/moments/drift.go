@@ -124,7 +124,7 @@ func (c *Coherence) find(r []float64, seconds float64) {
 	}
 }
 
-// readable says whether a block's phase can be read: its gain stands three
+// readable reports whether a block's phase can be read: its gain stands three
 // deviations clear of the noise.
 func (l *link) readable(k int) bool {
 	return math.Abs(l.x[k]) > 3*math.Sqrt(2*l.w[k])
@@ -133,7 +133,7 @@ func (l *link) readable(k int) bool {
 // rms is the root mean square of the gain, without noise.
 func (l *link) rms(p sample) float64 { return math.Sqrt(p.mean*p.mean + math.Max(0, p.fading())) }
 
-// tracks gives the phases, unwrapped, and the gains relative to their root mean square
+// tracks returns the phases, unwrapped, and the gains relative to their root mean square
 // block by block, a list a session; NaN where missed or, for a phase, not readable.
 func (l *link) tracks(p sample) (phases, gains [][]float64) {
 	root := l.rms(p)
@@ -155,7 +155,7 @@ func (l *link) tracks(p sample) (phases, gains [][]float64) {
 	return phases, gains
 }
 
-// allan gives the deviations at averages of 1, 2, 4, ... blocks, pooled over the
+// allan returns the deviations at averages of 1, 2, 4, ... blocks, pooled over the
 // sessions.
 func (l *link) allan(p sample, level float64) (phase, gain []AllanPoint) {
 	phases, gains := l.tracks(p)
@@ -208,7 +208,7 @@ func allanFreedom(phases, m int) float64 {
 	return math.Max(1, math.Min(whitePhase, math.Min(whiteFrequency, walk)))
 }
 
-// allanOfPhase gives the sum of squared second differences over m steps, divided by
+// allanOfPhase returns the sum of squared second differences over m steps, divided by
 // the time squared, and their number. Missing values leave out their terms.
 func allanOfPhase(phase []float64, m int, tau0 float64) (sum float64, terms int) {
 	tau := float64(m) * tau0
@@ -221,7 +221,7 @@ func allanOfPhase(phase []float64, m int, tau0 float64) (sum float64, terms int)
 	return sum, terms
 }
 
-// allanOfFrequency gives the sum of squared differences of the means of adjacent m
+// allanOfFrequency returns the sum of squared differences of the means of adjacent m
 // values, and their number.
 func allanOfFrequency(y []float64, m int, _ float64) (sum float64, terms int) {
 	for i := 0; i+2*m <= len(y); i++ {

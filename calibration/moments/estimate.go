@@ -55,7 +55,7 @@ func (p sample) variance() float64 {
 // pivots is the number of quantiles of the mean's pivot and of the variance's.
 const pivotsOfMean, pivotsOfVariance = 96, 64
 
-// fiducial gives the interval of f(mu, tau^2), where tau^2 is the variance of x,
+// fiducial returns the interval of f(mu, tau^2), where tau^2 is the variance of x,
 // noise included, from the pivots (mean-mu) sqrt(n)/tau and (n-1) s2/tau^2. For
 // functions of mu/tau in a Gaussian law that is the interval of the noncentral t
 // distribution, exactly; else the coverage is right to terms in 1/n. Of a skew law
@@ -209,7 +209,7 @@ func (l *link) noise() (power, dof float64) {
 	return power / n, n * l.series.NoiseDoF
 }
 
-// describe gives the statistics of one link.
+// describe returns the statistics of one link.
 func (l *link) describe(o Options) Device {
 	p := l.sample()
 	d := Device{Blocks: int(p.n), Missed: len(l.z) - int(p.n), Gain: l.x, Quadrature: l.y,
@@ -240,7 +240,7 @@ func (l *link) describe(o Options) Device {
 	return d
 }
 
-// empirical gives skewness and excess kurtosis of the gains themselves.
+// empirical returns skewness and excess kurtosis of the gains themselves.
 func (p sample) empirical() (skew, excess float64) {
 	for _, x := range p.x {
 		u := (x - p.mean) / math.Sqrt(p.s2)

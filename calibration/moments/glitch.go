@@ -102,7 +102,7 @@ func (l *link) phaseStep(sp span, o Options) step {
 	}
 }
 
-// delays gives each block's delay, the weighted mean of its looks, and its weight;
+// delays returns each block's delay, the weighted mean of its looks, and its weight;
 // 0 where the gain is too weak to tell one.
 func (l *link) delays(o Options) (delay, weight []float64) {
 	n := l.bench.Looks
@@ -189,7 +189,7 @@ func (l *link) clearance(sp span, phase float64) float64 {
 	return sum / n / math.Sqrt((square-sum*sum/n)/(n*(n-1)))
 }
 
-// straighten gives the link with its phase jumps taken out; itself if there are none.
+// straighten returns the link with its phase jumps taken out; itself if there are none.
 func (l *link) straighten(jumps []jump) *link {
 	phase := func(j jump) bool { return !j.delay }
 	if !slices.ContainsFunc(jumps, phase) {

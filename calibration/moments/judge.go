@@ -263,7 +263,7 @@ func (c *check) stationarity() {
 	}
 }
 
-// blockOf gives the block of the i-th measured gain.
+// blockOf returns the block of the i-th measured gain.
 func (c *check) blockOf(i int) int {
 	for k, x := range c.straight.x {
 		if math.IsNaN(x) {

@@ -94,7 +94,7 @@ func (l *link) align() {
 	}
 }
 
-// axis gives the direction of a session's gains, known up to pi, and its standard
+// axis returns the direction of a session's gains, known up to pi, and its standard
 // error. The error is that of sum x*y over sum h^2, with the variance taken from
 // the residuals themselves, so that it also holds where the phase wanders.
 func (l *link) axis(sp span) (phase, se float64) {
@@ -186,7 +186,7 @@ func (l *link) chooseSigns() {
 	}
 }
 
-// axesAgree says whether all sessions have one axis, as far as can be told: within
+// axesAgree reports whether all sessions have one axis, as far as can be told: within
 // their errors, and with errors so small that chance is no explanation.
 func (l *link) axesAgree() bool {
 	for s := range l.phase {
@@ -268,7 +268,7 @@ func (l *link) lasting(o Options) Lasting {
 	return out
 }
 
-// phases gives the sessions' phases with t intervals.
+// phases returns the sessions' phases with t intervals.
 func (l *link) phases(level float64) []Value {
 	out := make([]Value, len(l.phase))
 	for s, p := range l.phase {
@@ -291,7 +291,7 @@ func (l *link) countIn(sp span) int {
 	return n
 }
 
-// studentQuantile gives the t that a fraction level of Student's distribution lies
+// studentQuantile returns the t that a fraction level of Student's distribution lies
 // within.
 func studentQuantile(level, dof float64) float64 {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: dof}.Quantile(0.5 + level/2)

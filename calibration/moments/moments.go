@@ -212,10 +212,10 @@ type Result struct {
 	Tests   []Test
 }
 
-// Violations gives the sentences of the assumptions that do not hold.
+// Violations returns the sentences of the assumptions that do not hold.
 func (r Result) Violations() []string { return violations(r.Tests) }
 
-// Violations gives the sentences of the assumptions that this device violates.
+// Violations returns the sentences of the assumptions that this device violates.
 func (d Device) Violations() []string { return violations(d.Tests) }
 
 func violations(tests []Test) []string {
@@ -231,7 +231,7 @@ func violations(tests []Test) []string {
 // MinBlocks is the least number of blocks that a device must have been measured in.
 const MinBlocks = 16
 
-// Analyse gives the statistics of all links. Errors say which figure of the bench or
+// Analyse returns the statistics of all links. Errors say which figure of the bench or
 // of the options is impossible, in one sentence.
 func Analyse(b Bench, o Options) (Result, error) {
 	o, err := o.withDefaults()

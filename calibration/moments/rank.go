@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// ranksOf gives ranks 1 to n, equal values in the order of their places.
+// ranksOf returns ranks 1 to n, equal values in the order of their places.
 func ranksOf(x []float64) []float64 {
 	order := make([]int, len(x))
 	for i := range order {
@@ -20,7 +20,7 @@ func ranksOf(x []float64) []float64 {
 	return ranks
 }
 
-// scores gives van der Waerden's normal scores: what follows is exact for any law.
+// scores returns van der Waerden's normal scores: what follows is exact for any law.
 // Missing values stay NaN.
 func scores(x []float64) []float64 {
 	var present []float64
@@ -62,7 +62,7 @@ func correlation(a, b []float64) float64 {
 	return ab / math.Sqrt(aa*bb)
 }
 
-// regression gives the slope of y on x.
+// regression returns the slope of y on x.
 func regression(x, y []float64) float64 {
 	mx, my := meanOf(x), meanOf(y)
 	var xy, xx float64

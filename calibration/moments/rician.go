@@ -17,7 +17,7 @@ type rice struct{ nu float64 }
 // Gaussian: its skewness, below 1/(2K)^1.5, is beyond any number of blocks.
 const largestTold = 200
 
-// raw gives E[r^m], m = 1..4. Odd ones are Laguerre functions, in terms of the
+// raw returns E[r^m], m = 1..4. Odd ones are Laguerre functions, in terms of the
 // modified Bessel functions scaled by e^-y.
 func (r rice) raw() (m1, m2, m3, m4 float64) {
 	q := r.nu * r.nu
@@ -55,7 +55,7 @@ func (r rice) ratio() float64 {
 	return m1 * m1 / (m2 - m1*m1)
 }
 
-// ricianOf gives the envelope of the given mu^2/sigma^2: that of Rayleigh, nu = 0,
+// ricianOf returns the envelope of the given mu^2/sigma^2: that of Rayleigh, nu = 0,
 // where it is pi/(4-pi) or less.
 func ricianOf(ratio float64) rice {
 	if ratio > 2000 {
@@ -76,7 +76,7 @@ func ricianOf(ratio float64) rice {
 	return rice{(low + high) / 2}
 }
 
-// bessel0 gives e^-x I_0(x) to 2e-7 (Abramowitz and Stegun, 9.8.1 and 9.8.2).
+// bessel0 returns e^-x I_0(x) to 2e-7 (Abramowitz and Stegun, 9.8.1 and 9.8.2).
 func bessel0(x float64) float64 {
 	if x < 3.75 {
 		t := x * x / (3.75 * 3.75)
@@ -128,7 +128,7 @@ func (f fitted) density(x float64) float64 {
 	return sum / f.scale
 }
 
-// cumulative gives the distribution function on an even grid and its step.
+// cumulative returns the distribution function on an even grid and its step.
 func (f fitted) cumulative() (from, step float64, values []float64) {
 	const points = 2000
 	reach := 9.0
@@ -149,7 +149,7 @@ func (f fitted) cumulative() (from, step float64, values []float64) {
 	return from, step, values
 }
 
-// choose gives the law that the data prefer by a factor of 100 in likelihood, or
+// choose returns the law that the data prefer by a factor of 100 in likelihood, or
 // the one that the options name, and the logarithm of that factor for Rician.
 func (p sample) choose(o Options) (Model, float64) {
 	advantage := 0.0
@@ -199,7 +199,7 @@ func (p sample) kFactor(m Model, level float64) Value {
 	return Value{gauss.Value, math.Min(gauss.Low, r.Low), math.Max(gauss.High, r.High), q.How + ", of both laws"}
 }
 
-// andersonDarling gives A^2 of probabilities u, which it sorts.
+// andersonDarling returns A^2 of probabilities u, which it sorts.
 func andersonDarling(u []float64) float64 {
 	slices.Sort(u)
 	n := float64(len(u))
@@ -240,7 +240,7 @@ func (p sample) fitsGaussian() (a2, probability float64) {
 	return a2, fitProbability(a2, p.n)
 }
 
-// fits gives the A^2 and its probability under the Gaussian law and, where it can
+// fits returns the A^2 and its probability under the Gaussian law and, where it can
 // be fitted (else NaN), the Rician one.
 func (p sample) fits() (gauss, gaussP, rician, ricianP float64) {
 	gauss, gaussP = p.fitsGaussian()

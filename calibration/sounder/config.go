@@ -110,17 +110,17 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// slot gives the samples of a burst with its guards.
+// slot returns the samples of a burst with its guards.
 func (c *Config) slot() radio.SampleCount {
 	return radio.SampleCount(c.Sounding.Burst()) + 2*c.Guard
 }
 
-// lookEvery gives the samples from a look to the next.
+// lookEvery returns the samples from a look to the next.
 func (c *Config) lookEvery() radio.SampleCount {
 	return max(c.LookEvery, radio.SampleCount(c.Devices)*c.slot())
 }
 
-// span gives the samples of a block, pause not included.
+// span returns the samples of a block, pause not included.
 func (c *Config) span() radio.SampleCount {
 	if c.Devices > math.MaxInt32 || c.lookEvery() > MaxBlockSamples {
 		return c.lookEvery()
@@ -128,10 +128,10 @@ func (c *Config) span() radio.SampleCount {
 	return radio.SampleCount(c.Looks-1)*c.lookEvery() + radio.SampleCount(c.Devices)*c.slot()
 }
 
-// lookSpan gives the samples of a look.
+// lookSpan returns the samples of a look.
 func (c *Config) lookSpan() radio.SampleCount { return radio.SampleCount(c.Devices) * c.slot() }
 
-// BlockSamples gives the samples from a block to the next, where boards do not ask
+// BlockSamples returns the samples from a block to the next, where boards do not ask
 // for more.
 func (c *Config) BlockSamples() radio.SampleCount { return max(c.BlockEvery, c.span()) }
 
@@ -140,11 +140,11 @@ func (c *Config) slotStart(look, device int) radio.SampleIndex {
 	return radio.SampleIndex(radio.SampleCount(look)*c.lookEvery() + radio.SampleCount(device)*c.slot())
 }
 
-// sessionBlocks gives the blocks of a session, the last one's perhaps fewer.
+// sessionBlocks returns the blocks of a session, the last one's perhaps fewer.
 func (c *Config) sessionBlocks() int {
 	n := max(1, c.Sessions)
 	return (c.Blocks + n - 1) / n
 }
 
-// LookSamples gives the samples from a look to the next.
+// LookSamples returns the samples from a look to the next.
 func (c *Config) LookSamples() radio.SampleCount { return c.lookEvery() }

@@ -35,7 +35,7 @@ type NotHeardError struct {
 	Err    error
 }
 
-// Error gives one sentence.
+// Error returns one sentence.
 func (e *NotHeardError) Error() string {
 	if e.Device < 0 {
 		return fmt.Sprintf("no sounding of any device was found in %d bursts: %v", e.Bursts, e.Err)
@@ -43,5 +43,5 @@ func (e *NotHeardError) Error() string {
 	return fmt.Sprintf("no sounding of device %d was found in %d bursts: %v", e.Device+1, e.Bursts, e.Err)
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *NotHeardError) Unwrap() error { return e.Err }

@@ -120,7 +120,7 @@ func (s *Sounder) count(c *captured) error {
 	return &NotHeardError{Device: -1, Bursts: lostBlocks * len(c.slots), Err: fmt.Errorf("the last %d blocks were missed: %s", lostBlocks, c.block.Records[0].Missed)}
 }
 
-// Next gives the transmitters' index from which on nothing was sent.
+// Next returns the transmitters' index from which on nothing was sent.
 func (s *Sounder) Next() radio.SampleIndex { return s.cursor }
 
 // turn begins a new session before block k where one is due, or where the last one's

@@ -140,7 +140,7 @@ func (s *Sounder) read(ctx context.Context, dst []complex64, until radio.SampleI
 	return n, meta, ended(err)
 }
 
-// uncounted tells whether one of the gaps is of unknown length.
+// uncounted reports whether one of the gaps is of unknown length.
 func uncounted(gaps []radio.Gap) bool {
 	return slices.ContainsFunc(gaps, func(g radio.Gap) bool { return !g.Exact })
 }
@@ -178,7 +178,7 @@ func (s *Sounder) checkSenders(ctx context.Context, samples int) error {
 // ErrStalled: a stream gave or took nothing for as long as the sounder is patient.
 var ErrStalled = errors.New("the radios stand still")
 
-// patient gives the context of one wait, which is to be released behind it.
+// patient returns the context of one wait, which is to be released behind it.
 func (s *Sounder) patient(ctx context.Context) (waiting context.Context, release context.CancelFunc) {
 	if s.cfg.Patience == 0 {
 		return ctx, func() {}
@@ -227,7 +227,7 @@ func (s *Sounder) hear(ctx context.Context, at radio.SampleIndex, b *Block) ([]c
 	return slot, r, nil
 }
 
-// epochs gives the transmitters' present tuning epochs.
+// epochs returns the transmitters' present tuning epochs.
 func (s *Sounder) epochs() []radio.Epoch {
 	var epochs []radio.Epoch
 	for _, tx := range s.cfg.Transmitters {
@@ -236,7 +236,7 @@ func (s *Sounder) epochs() []radio.Epoch {
 	return epochs
 }
 
-// moved tells whether an epoch is no longer what it was in this session.
+// moved reports whether an epoch is no longer what it was in this session.
 func (s *Sounder) moved() bool {
 	if s.cfg.Transmitters == nil {
 		return false
@@ -356,7 +356,7 @@ func (s *Sounder) trace(ctx context.Context, at radio.SampleIndex) error {
 	return nil
 }
 
-// repeats gives by how much the look in buf is shifted.
+// repeats returns by how much the look in buf is shifted.
 func (s *Sounder) repeats(buf []complex64) (shift int, ok bool) {
 	period, length := s.cfg.Sounding.Period(), s.cfg.Sounding.Burst()
 	inner := length - period

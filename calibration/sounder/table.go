@@ -227,7 +227,7 @@ func (p *fieldReader) estimate() sounding.Estimate {
 	}
 }
 
-// Places gives where the soundings of each device were found in the session of the last
+// Places returns where the soundings of each device were found in the session of the last
 // block: what Config.Acquired wants to go on in it; nil where a device was missed in
 // all of its blocks.
 func Places(blocks []Block, devices int) []Acquired {

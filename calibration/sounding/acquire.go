@@ -154,7 +154,7 @@ type grid struct {
 	score    [][]float64  // an offset and delay each
 }
 
-// gridOf gives the grid of a search with scores of 0: the last one, if that was alike.
+// gridOf returns the grid of a search with scores of 0: the last one, if that was alike.
 func (s *Sounding) gridOf(search Search) *grid {
 	if s.grid == nil || s.grid.search != search {
 		s.grid = s.newGrid(search)
@@ -189,7 +189,7 @@ func (s *Sounding) newGrid(search Search) *grid {
 
 func (g *grid) bin(k int) int { return (k%g.n + g.n) % g.n }
 
-// coarse gives the best cell.
+// coarse returns the best cell.
 func (s *Sounding) coarse(windows [][]complex64, start int, search Search) cell {
 	g := s.gridOf(search)
 	reach := wholeReach(search)
@@ -260,7 +260,7 @@ func (g *grid) addOffset(scores []float64, bins int, norm float64) {
 	}
 }
 
-// evidence gives -degrees ln(1 - part/all). Silence is none; rounding alone keeps a
+// evidence returns -degrees ln(1 - part/all). Silence is none; rounding alone keeps a
 // perfect match from being infinite.
 func evidence(part, all, degrees float64) float64 {
 	if !(all > 0) {
@@ -269,7 +269,7 @@ func evidence(part, all, degrees float64) float64 {
 	return -degrees * math.Log1p(-min(part/all, 1-1e-12))
 }
 
-// threshold gives what a sum of k exponential variables exceeds with the probability p.
+// threshold returns what a sum of k exponential variables exceeds with the probability p.
 func threshold(k int, p float64) float64 { return mathext.GammaIncRegCompInv(float64(k), p) }
 
 // refine goes from a cell to the maximum of the likelihood.
@@ -318,12 +318,12 @@ func (s *Sounding) step(windows [][]complex64, start int, both bool) (p Pooled, 
 	return p, settled
 }
 
-// small tells whether a step is below a thousandth of its deviation, or of no account.
+// small reports whether a step is below a thousandth of its deviation, or of no account.
 func small(step, variance, negligible float64) bool {
 	return step*step <= max(1e-6*variance, negligible*negligible)
 }
 
-// near tells whether an estimate is still where its cell stands for.
+// near reports whether an estimate is still where its cell stands for.
 func (s *Sounding) near(from cell, found Acquired) bool {
 	return math.Abs(float64(found.Delay)-float64(from.delay)) <= float64(s.cfg.SamplesPerChip) &&
 		math.Abs(float64(found.Offset-from.offset)) <= 1/float64(s.Burst())

@@ -24,7 +24,7 @@ type unitBounds struct {
 	energy float64
 }
 
-// Bound gives the Cramer-Rao bounds of estimates from one burst of Samples(1), with
+// Bound returns the Cramer-Rao bounds of estimates from one burst of Samples(1), with
 // gain, image, DC, delay and offset all unknown, in white Gaussian noise: those of the
 // Fisher matrix 2/noise Re J^H J of the eight real unknowns, J the derivatives of the
 // fitted samples. Several bursts with common delay and offset have the bounds of these
@@ -83,7 +83,7 @@ func newUnitBounds(r *regressors) (unitBounds, error) {
 	return b, nil
 }
 
-// scaled gives a matrix with ones on its diagonal, lest units spoil its condition.
+// scaled returns a matrix with ones on its diagonal, lest units spoil its condition.
 func scaled(m *mat.SymDense) *mat.SymDense {
 	n := m.SymmetricDim()
 	out := mat.NewSymDense(n, nil)

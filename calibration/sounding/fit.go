@@ -58,7 +58,7 @@ func (a score) plus(b score) score {
 	return score{a.delay + b.delay, a.offset + b.offset, a.power + b.power}
 }
 
-// Sent gives e for a burst of the given amplitude: gains per that amplitude.
+// Sent returns e for a burst of the given amplitude: gains per that amplitude.
 func (e Estimate) Sent(amplitude modem.Amplitude) Estimate {
 	e.Gain /= complex(float64(amplitude), 0)
 	e.GainVar /= float64(amplitude * amplitude)
@@ -95,7 +95,7 @@ func (s *Sounding) placed(window []complex64, start int, delay modem.Samples, of
 	return nil
 }
 
-// whole tells whether all samples are numbers.
+// whole checks that all samples are numbers.
 func whole(window []complex64) error {
 	const exponent = 0x7f800000 // all ones: no finite number
 	lost := 0
@@ -201,7 +201,7 @@ func (p *pool) mean() (value, variance float64) {
 	return p.sum / p.weights, 1 / p.weights
 }
 
-// TransmitterIQ gives the mismatch of a transmitter's quadrature branch against its
+// TransmitterIQ returns the mismatch of a transmitter's quadrature branch against its
 // in-phase one, q' = g (q cos p + i sin p), from the image that it makes of what it
 // sends, b/a with a = (1 + g e^{j p})/2 and b = 1 - a*: the convention of
 // phy/channel.Impairments. |image| must be below 1. The gain is in dB, the phase in

@@ -87,7 +87,7 @@ func (r *regressors) rotate(offset float64) {
 	}
 }
 
-// at gives the regressors of one fitted sample, each turned back by the offset.
+// at returns the regressors of one fitted sample, each turned back by the offset.
 func (r *regressors) at(n int) vector {
 	u := complex128(r.signal[n])
 	x := vector{atGain: u, atImage: cmplx.Conj(u), atDC: 1, atDelay: -complex128(r.slope[n])}
@@ -123,7 +123,7 @@ func unit(i int) vector {
 	return e
 }
 
-// cholesky gives the upper triangle R with R^H R = g, of which the upper triangle is
+// cholesky returns the upper triangle R with R^H R = g, of which the upper triangle is
 // read. The regressors of a valid configuration are independent.
 func cholesky(g [unknowns]vector) (f [unknowns]vector) {
 	for i := range f {
@@ -167,7 +167,7 @@ func (r *regressors) backSolve(w vector, n int) vector {
 	return w
 }
 
-// increments gives the inverse of the real part of the matrix of the two derivatives'
+// increments returns the inverse of the real part of the matrix of the two derivatives'
 // products, the unknowns before them projected out: increments are real.
 func (r *regressors) increments() [2][2]float64 {
 	a, b, d := r.factor[atDelay][atDelay], r.factor[atDelay][atOffset], r.factor[atOffset][atOffset]
@@ -176,7 +176,7 @@ func (r *regressors) increments() [2][2]float64 {
 	return [2][2]float64{{m11 / det, -m01 / det}, {-m01 / det, m00 / det}}
 }
 
-// newton gives the increments of delay and offset at which the likelihood is largest.
+// newton returns the increments of delay and offset at which the likelihood is largest.
 func (r *regressors) newton(v score) (modem.Samples, modem.CyclesPerSample) {
 	delay := (r.step[0][0]*v.delay + r.step[0][1]*v.offset) / v.power
 	offset := (r.step[1][0]*v.delay + r.step[1][1]*v.offset) / v.power
@@ -224,7 +224,7 @@ func (r *regressors) turn(y []complex64) (sum complex128) {
 	return sum
 }
 
-// correlate gives the products of the conjugate regressors with the samples z = p + jq,
+// correlate returns the products of the conjugate regressors with the samples z = p + jq,
 // but that of DC, and the sum and power of the samples. The four products with the
 // signal u = a + jb serve the image and the offset as well.
 func (r *regressors) correlate(z []complex64) (v vector, sum complex128, power float64) {

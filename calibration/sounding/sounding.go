@@ -82,7 +82,7 @@ func ParseKind(name string) (Kind, error) {
 	return 0, fmt.Errorf("a sounding of kind %q: allowed are %q and %q", name, ZadoffChu, MSequence)
 }
 
-// String gives the name that ParseKind reads.
+// String returns the name that ParseKind reads.
 func (k Kind) String() string {
 	switch k {
 	case ZadoffChu:
@@ -283,7 +283,7 @@ func (s *Sounding) synthesise(u []complex128, fraction float64, derivative bool)
 	s.fft.Sequence(u, u)
 }
 
-// extended gives sample n, of any sign, of a signal of which one period is given.
+// extended returns sample n, of any sign, of a signal of which one period is given.
 func (s *Sounding) extended(u []complex128, n int) complex128 {
 	m := (n%s.period + s.period) % s.period
 	if s.cfg.Kind != MSequence {
@@ -293,24 +293,24 @@ func (s *Sounding) extended(u []complex128, n int) complex128 {
 	return u[m] * cmplx.Rect(1, math.Pi*float64(n)/float64(s.period))
 }
 
-// Config gives the configuration, defaults filled in.
+// Config returns the configuration, defaults filled in.
 func (s *Sounding) Config() Config { return s.cfg }
 
-// Period gives the samples of a period. The m-sequence's are negated from one period
+// Period returns the samples of a period. The m-sequence's are negated from one period
 // to the next.
 func (s *Sounding) Period() int { return s.period }
 
-// Burst gives the samples of a burst, prefix and suffix included.
+// Burst returns the samples of a burst, prefix and suffix included.
 func (s *Sounding) Burst() int { return s.Fitted() + 2*s.guard }
 
-// Fitted gives the samples of a burst that are estimated from: those of all periods
+// Fitted returns the samples of a burst that are estimated from: those of all periods
 // but not of prefix and suffix.
 func (s *Sounding) Fitted() int { return s.period * s.cfg.Repetitions }
 
-// Guard gives the samples of the cyclic prefix, and of the suffix.
+// Guard returns the samples of the cyclic prefix, and of the suffix.
 func (s *Sounding) Guard() int { return s.guard }
 
-// Samples gives the burst whose largest magnitude is the amplitude, and exceeds it by
+// Samples returns the burst whose largest magnitude is the amplitude, and exceeds it by
 // no rounding.
 func (s *Sounding) Samples(amplitude modem.Amplitude) []complex64 {
 	out := make([]complex64, len(s.burst))
@@ -326,17 +326,17 @@ func (s *Sounding) Samples(amplitude modem.Amplitude) []complex64 {
 	}
 }
 
-// MeanPower gives the mean power of the fitted samples of Samples(1): what they lie
+// MeanPower returns the mean power of the fitted samples of Samples(1): what they lie
 // below their peak.
 func (s *Sounding) MeanPower() modem.Power {
 	return modem.Power(s.Energy() / float64(s.Fitted()))
 }
 
-// Energy gives the sum of the squared magnitudes of the fitted samples of Samples(1). A
+// Energy returns the sum of the squared magnitudes of the fitted samples of Samples(1). A
 // gain comes out with the variance noise/Energy.
 func (s *Sounding) Energy() float64 { return s.bound.energy }
 
-// RMSBandwidth gives the root of the mean square of the frequencies of the signal.
+// RMSBandwidth returns the root of the mean square of the frequencies of the signal.
 func (s *Sounding) RMSBandwidth() modem.CyclesPerSample {
 	var square, sum float64
 	for _, l := range s.lines {
@@ -347,7 +347,7 @@ func (s *Sounding) RMSBandwidth() modem.CyclesPerSample {
 	return modem.CyclesPerSample(math.Sqrt(square / sum))
 }
 
-// chips gives the sequence.
+// chips returns the sequence.
 func (c Config) chips() []complex128 {
 	if c.Kind == MSequence {
 		return mSequence(c.Length)
@@ -355,7 +355,7 @@ func (c Config) chips() []complex128 {
 	return zadoffChu(c.Length, c.Root)
 }
 
-// zadoffChu gives exp(-j pi u k (k+1)/L), for odd L.
+// zadoffChu returns exp(-j pi u k (k+1)/L), for odd L.
 func zadoffChu(length, root int) []complex128 {
 	chips := make([]complex128, length)
 	for k := range chips {

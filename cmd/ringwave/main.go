@@ -25,7 +25,7 @@ const (
 	exitInterrupted = 130 // stopped by Ctrl-C, SIGTERM or SIGHUP, to be resumed
 )
 
-// asInterrupted returns errInterrupted for the error with which a package says that ctx
+// asInterrupted returns experiment.ErrInterrupted for the error with which a package says that ctx
 // has ended, and other errors as they are.
 func asInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {

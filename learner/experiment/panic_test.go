@@ -29,7 +29,7 @@ func TestCarriersGoOffAtPanic(t *testing.T) {
 				t.Errorf("the panic became %v", cause)
 			}
 		}()
-		defer func() { // as runSession does
+		defer func() { // as Experiment.run does
 			if err := r.s.Close(); err != nil {
 				t.Error(err)
 			}

@@ -25,7 +25,7 @@ func (s *Experiment) StartInMemory(state learner.State) error {
 	return s.Trainer.Restore(state)
 }
 
-// Carrier returns what carries a round of the session's system, values[i] being those of
+// Carrier returns what carries a round of the experiment's system, values[i] being those of
 // device i, and how many values a device has in a round.
 func (s *Experiment) Carrier() (carry func(ctx context.Context, k int, values [][]float64) (sum []float64, spread float64, err error), payload int, err error) {
 	payload = 1

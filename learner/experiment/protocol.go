@@ -180,7 +180,7 @@ type analogGains struct {
 	h       []float64
 }
 
-// gains returns h_i = H_i/alpha of a round: aggregate.Gains.
+// Gains returns h_i = H_i/alpha of a round: aggregate.Gains.
 func (g *analogGains) Gains(k int) []float64 {
 	g.channel.Scaled(g.h, uint32(k), 0, 0)
 	for i := range g.h {

@@ -25,8 +25,8 @@ func (s *Experiment) stoodStill(err error) error {
 	return intake.UserError(fmt.Errorf("%w: raise radio.search_seconds, which is %v, and where no room was found the window of the URIs in radio.transmitters", err, s.Config.Radio.SearchSeconds))
 }
 
-// connect opens the radios of a session that goes over some, once. They live until
-// ctx ends, training fails or the session is closed.
+// connect opens the radios of an experiment that goes over some, once. They live until
+// ctx ends, training fails or the experiment is closed.
 func (s *Experiment) connect(ctx context.Context) error {
 	link := s.waveform()
 	if !s.Config.OverRadios() || link == nil || link.Radios != nil {
@@ -36,7 +36,7 @@ func (s *Experiment) connect(ctx context.Context) error {
 	a, guarded, err := s.lab.Radios.Open(ctx, s.Config)
 	s.guarded = guarded
 	if err != nil {
-		return err // a caller closes the session
+		return err // a caller closes the experiment
 	}
 	if err := link.Connect(ctx, s.Config, a, cmp.Or(s.patience, setup.RadioPatience)); err != nil {
 		return intake.UserError(errors.Join(err, a.Close()))

@@ -86,7 +86,7 @@ func (r *remembered) keep(k int, values []float64) error {
 	return r.messages.Sync()
 }
 
-// remember makes the session's memory of earlier rounds, from a run folder whose
+// remember makes the experiment's memory of earlier rounds, from a run folder whose
 // checkpoint is from, or which is new if that is nil.
 func (s *Experiment) remember(from *runfolder.Checkpoint, rows []runfolder.Row) (err error) {
 	r := &remembered{sync: systemKeys(s.Config), rows: map[int]runfolder.Row{}}
@@ -199,8 +199,8 @@ func (s *Experiment) requireJournal(path string) error {
 	return nil
 }
 
-// journalRecordBytes is no less than a record of the journal takes, and maxSittings than
-// what a run is begun and resumed.
+// JournalRecordBytes is no less than a record of the journal takes, and MaxSittings no less
+// than how often a run is begun and resumed.
 const (
 	journalRecordBytes = 64
 	maxSittings        = 1 << 16

@@ -57,7 +57,7 @@ type cellResult struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// accuracyAfter gives the accuracy after a round that was evaluated; NaN for another.
+// accuracyAfter returns the accuracy after a round that was evaluated; NaN for another.
 func (c cellResult) accuracyAfter(round int) float64 {
 	for k, at := range c.Evaluated {
 		if at == round {
@@ -67,7 +67,7 @@ func (c cellResult) accuracyAfter(round int) float64 {
 	return math.NaN()
 }
 
-// rounds gives the number of rounds run.
+// rounds returns the number of rounds run.
 func (c cellResult) rounds() int { return len(c.Loss) }
 
 // job is one run of a chapter: a configuration and, where that is not 0, the test
@@ -190,7 +190,7 @@ type tally struct {
 // tallyEvery is the time after which a run on its way is kept.
 const tallyEvery = 20 * time.Second
 
-// loadTally gives what an earlier sitting kept of a run, or a beginning.
+// loadTally returns what an earlier sitting kept of a run, or a beginning.
 func loadTally(path string, rounds int) tally {
 	var t tally
 	data, err := intake.ReadFile(path, mostKept(rounds))
@@ -327,7 +327,7 @@ func (r *reproduction) fewSeeds() int {
 	return min(5, r.opt.Seeds)
 }
 
-// ofSeeds gives a configuration's jobs, with seeds 1 to n.
+// ofSeeds returns a configuration's jobs, with seeds 1 to n.
 func ofSeeds(c config.Config, n int) []job {
 	var jobs []job
 	for seed := 1; seed <= n; seed++ {
@@ -394,7 +394,7 @@ type series struct {
 	seeds int
 }
 
-// jobsOf gives the runs of several series.
+// jobsOf returns the runs of several series.
 func jobsOf(list []series) []job {
 	var jobs []job
 	for _, s := range list {

@@ -87,8 +87,8 @@ func cifarDivided() cifarSetting {
 	return s
 }
 
-// cifarLearns are settings that learn, the first of them those of
-// hw-configs/cifar10-learns.toml: of what cifarTried has, those that searchCommand chooses
+// CifarLearns are settings that learn, the first of them those of
+// hw-configs/cifar10-learns.toml: of what CifarTried has, those that searchCommand chooses
 // with one seed by images held out of the training set. Its report says of each whether
 // that is still so.
 func cifarLearns() []cifarSetting {
@@ -114,7 +114,7 @@ func (s cifarSetting) quickened() cifarSetting {
 	return s
 }
 
-// evaluateEvery gives the rounds from one look at the test set to the next.
+// evaluateEvery returns the rounds from one look at the test set to the next.
 func (s cifarSetting) evaluateEvery(quick bool) int {
 	points := 75
 	if quick {
@@ -147,7 +147,7 @@ func (s cifarSetting) title() string {
 	return fmt.Sprintf("%s, loss as batch %s: %s", s.name, s.loss, s.steps())
 }
 
-// configure gives the setting's configuration, encrypted.
+// configure returns the setting's configuration, encrypted.
 func (s cifarSetting) configure(quick bool) config.Config {
 	c := paperCIFAR()
 	c.Task.Loss, c.Channel.Std = s.loss, s.sigma
@@ -239,7 +239,7 @@ func (r *reproduction) runCIFAR(ctx context.Context) (stated, learns []cifarRun,
 	return runs[:few], runs[few:last], runs[last], nil
 }
 
-// cut tells whether runs have fewer rounds than the setting has, so that their figures
+// cut reports whether runs have fewer rounds than the setting has, so that their figures
 // are of no use.
 func (run cifarRun) cut(results []cellResult) bool {
 	verdict, _ := unjudged(results, run.full, run.data)
@@ -284,7 +284,7 @@ func (r *reproduction) cifar(ctx context.Context) (report.Section, error) {
 	return s, nil
 }
 
-// cifarAbsent tells whether the data are not on the machine.
+// cifarAbsent reports whether the data are not on the machine.
 func (r *reproduction) cifarAbsent() (bool, error) {
 	roots, _ := experiment.DataRoots(r.opt.Data)
 	_, err := dataset.FindCIFAR10(roots)
@@ -436,7 +436,7 @@ func stepsCells(name string, c config.Config) []string {
 	}
 }
 
-// overrides writes what of cifarConfig a setting without encryption changes.
+// overrides writes what of the configuration a setting without encryption changes.
 func (s cifarSetting) overrides() string {
 	return fmt.Sprintf("--set optimizer.eta0=%v --set optimizer.eta_power=%v --set channel.std=%v --set experiment.aggregator=%s --set channel.analog_noise_std=0", s.eta0, s.etaPower, s.sigma, config.Plain)
 }
@@ -511,7 +511,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// atSameRound gives the accuracy of a run after as many rounds as another has, if it got
+// atSameRound returns the accuracy of a run after as many rounds as another has, if it got
 // there.
 func atSameRound(short, long cellResult) (float64, bool) {
 	if short.rounds() == long.rounds() {
@@ -521,7 +521,7 @@ func atSameRound(short, long cellResult) (float64, bool) {
 	return accuracy, !math.IsNaN(accuracy)
 }
 
-// lossDifference gives the largest relative difference of two runs' losses.
+// lossDifference returns the largest relative difference of two runs' losses.
 func lossDifference(a, b cellResult) float64 {
 	worst := 0.0
 	for k := range min(len(a.Loss), len(b.Loss)) {

@@ -80,7 +80,7 @@ func smoothing(results []cellResult) int {
 	return min(51, rounds/10*2+1)
 }
 
-// runningMedian gives the median of the window around each value, which is narrower at
+// runningMedian returns the median of the window around each value, which is narrower at
 // the ends.
 func runningMedian(values []float64, window int) []float64 {
 	out := make([]float64, len(values))

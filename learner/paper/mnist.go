@@ -43,7 +43,7 @@ func paperSystems() []paperSystem {
 // plainSystem is the one that encrypted systems should equal.
 const plainSystem = "no encryption, sigma_n = 0"
 
-// configure gives the system's configuration of an experiment.
+// configure returns the system's configuration of an experiment.
 func (s paperSystem) configure(c config.Config, sigma float64) config.Config {
 	c.Experiment.Aggregator, c.Channel.Std, c.Channel.AnalogNoiseStd = s.aggregator, sigma, s.noise
 	if s.set != "" {
@@ -279,7 +279,7 @@ func (r *reproduction) noiseFloors(ctx context.Context) (report.Table, report.Li
 	return t, append(why, "The gains of this program lie on a lattice of 1/alpha, as the ring asks for: the ring sees alpha h_i, and the decoded variance grows by alpha^2. Appendix B has continuous gains, alpha = 1."), nil
 }
 
-// meanSquareEps gives the mean of eps^2 over all rounds of all runs.
+// meanSquareEps returns the mean of eps^2 over all rounds of all runs.
 func meanSquareEps(results []cellResult) float64 {
 	sum := 0.0
 	for _, c := range results {
@@ -318,5 +318,5 @@ func same(ok bool) report.Verdict {
 	return report.Differs
 }
 
-// near tells whether two figures agree within a relative error.
+// near reports whether two figures agree within a relative error.
 func near(a, b, within float64) bool { return math.Abs(a-b) <= within*math.Abs(b) }

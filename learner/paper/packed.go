@@ -56,14 +56,14 @@ type packedPoint struct {
 	seconds          float64 // airtime of a round
 }
 
-// rounds gives the median number of rounds to the goal: infinite where half of the
+// rounds returns the median number of rounds to the goal: infinite where half of the
 // seeds did not get there.
 func (p packedPoint) rounds() float64 { return rankOf(roundsTo(p.encrypted), 0.5) }
 
-// airtime gives the seconds on the air to the goal.
+// airtime returns the seconds on the air to the goal.
 func (p packedPoint) airtime() float64 { return p.rounds() * p.seconds }
 
-// roundsTo gives the rounds to the goal, in ascending order, infinite where it was not
+// roundsTo returns the rounds to the goal, in ascending order, infinite where it was not
 // reached.
 func roundsTo(results []cellResult) []float64 {
 	var out []float64
@@ -78,7 +78,7 @@ func roundsTo(results []cellResult) []float64 {
 	return out
 }
 
-// rankOf gives the ascending value at a share of the ranks, the later one between two: no
+// rankOf returns the ascending value at a share of the ranks, the later one between two: no
 // mean of them, as one may be infinite, and no better than what half of the seeds got.
 func rankOf(ascending []float64, share float64) float64 {
 	if len(ascending) == 0 {
@@ -196,7 +196,7 @@ func (r *reproduction) hopeful(ctx context.Context, c config.Config, n int) ([]c
 	return out, rankOf(roundsTo(out), 0.5), nil
 }
 
-// uplinkOf gives the bits that a device sends in a round, and the seconds that they
+// uplinkOf returns the bits that a device sends in a round, and the seconds that they
 // take: what plan prints.
 func (r *reproduction) uplinkOf(c config.Config) (bits int, seconds float64, err error) {
 	s, err := r.lab().New(r.shortened(c))

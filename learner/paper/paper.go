@@ -67,7 +67,7 @@ type chapter struct {
 	asked bool
 }
 
-// chapters gives all, in the report's order.
+// chapters returns all, in the report's order.
 func chapters() []chapter {
 	return []chapter{
 		{name: "parameters", make: (*reproduction).parameters},
@@ -118,7 +118,7 @@ func Reproduce(ctx context.Context, opt Options, progress io.Writer) (tally []st
 	return rep.Tally(), err
 }
 
-// chosen gives the chapters asked for; all where none is.
+// chosen returns the chapters asked for; all where none is.
 func chosen(only []string) ([]chapter, error) {
 	all := chapters()
 	if len(only) == 0 {

@@ -8,14 +8,14 @@ import (
 	"ringwave/learner/experiment/report"
 )
 
-// searchCommand makes the chapter that chooses settings such as those of cifarLearns.
+// searchCommand makes the chapter that chooses settings such as those of CifarLearns.
 const searchCommand = "ringwave reproduce --only cifar-search"
 
 // searchSeed is the first seed of the search: not one of those by which what it has
 // chosen is measured.
 const searchSeed = 1001
 
-// cifarTried gives, for each setting of cifarLearns, what is tried in its place: the
+// CifarTried gives, for each setting of CifarLearns, what is tried in its place: the
 // same rounds, batches and directions with other laws of the steps and other bounds.
 // Settings are tried without encryption and receiver noise, which change no decision.
 func cifarTried() [][]cifarSetting {
@@ -37,7 +37,7 @@ func cifarTried() [][]cifarSetting {
 	return out
 }
 
-// searchJobs gives the runs of one setting.
+// searchJobs returns the runs of one setting.
 func (r *reproduction) searchJobs(s cifarSetting) []job {
 	c := plain(s.configure(r.opt.Quick), 0)
 	c.Optimizer.EvaluateEvery = s.rounds // the choice is made at the end
@@ -65,7 +65,7 @@ func (s searched) score() float64 {
 	return quartilesOf(accuracies(s.results)).median
 }
 
-// best gives the setting with the highest score; of several the first.
+// best returns the setting with the highest score; of several the first.
 func best(tried []searched) searched {
 	return slices.MaxFunc(tried, func(a, b searched) int {
 		switch {
@@ -140,7 +140,7 @@ func (r *reproduction) cifarSearch(ctx context.Context) (report.Section, error) 
 	return s, nil
 }
 
-// searchTable says what was tried for one setting of cifarLearns, and whether that one
+// searchTable says what was tried for one setting of CifarLearns, and whether that one
 // came out.
 func (r *reproduction) searchTable(used cifarSetting, tried []searched) (report.Table, report.Finding) {
 	t := report.Table{

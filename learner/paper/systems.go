@@ -15,7 +15,7 @@ import (
 	"ringwave/learner/experiment/report"
 )
 
-// residualSize gives q/Lambda of a parameter set.
+// residualSize returns q/Lambda of a parameter set.
 func residualSize(p xmkckks.Params) float64 { return math.Exp2(p.LogQ() - float64(p.LogLambda)) }
 
 // equalisation makes Fig. 4.
@@ -74,7 +74,7 @@ func (r *reproduction) equalisation(ctx context.Context) (report.Section, error)
 	return s, err
 }
 
-// predictedLoss gives the mean loss of MNIST after all rounds if eps, of deviation std,
+// predictedLoss returns the mean loss of MNIST after all rounds if eps, of deviation std,
 // were all that moves the model.
 func (r *reproduction) predictedLoss(std float64) (float64, error) {
 	c := r.shortened(paperMNIST())

@@ -127,7 +127,7 @@ func dimensionsOf(aggregator string) (scheme, n, q string, err error) {
 
 func powerOfTwo(log float64) string { return "2" + report.Superscript(int(math.Round(log))) }
 
-// readByClient gives the share of another's values that a client with its own key reads.
+// readByClient returns the share of another's values that a client with its own key reads.
 func (r *reproduction) readByClient(ctx context.Context, name string) (float64, error) {
 	attacks, err := attack.Choose(name)
 	if err != nil {
@@ -184,12 +184,12 @@ func (r *reproduction) trySystem(ctx context.Context, aggregator string, pilotSt
 	return out, nil
 }
 
-// equal tells whether two trials gave the same to the bit.
+// equal reports whether two trials gave the same to the bit.
 func (t tryout) equal(o tryout) bool {
 	return bytes.Equal(fmt.Append(nil, t.sums), fmt.Append(nil, o.sums))
 }
 
-// sameOverGains tells whether every round gave the same sums, within their noise.
+// sameOverGains reports whether every round gave the same sums, within their noise.
 func (t tryout) sameOverGains() bool {
 	for k, sums := range t.sums[1:] {
 		square := 0.0

@@ -36,7 +36,7 @@ func (r *reproduction) timeEncryption() error {
 
 func milliseconds(seconds float64) string { return fmt.Sprintf("%.3f ms", 1e3*seconds) }
 
-// encryptions gives the median seconds of an encryption here and of lattigo's.
+// encryptions returns the median seconds of an encryption here and of lattigo's.
 func (r *reproduction) encryptions(name string) (ours, theirs float64, n int, err error) {
 	set, ok := xmkckks.Lookup(name)
 	if !ok {

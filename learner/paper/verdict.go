@@ -59,7 +59,7 @@ func wholeImages(accuracy float64, tests int) float64 {
 	return accuracy
 }
 
-// logOdds gives log(right/wrong) of each share of tests, with half an image added to
+// logOdds returns log(right/wrong) of each share of tests, with half an image added to
 // either so that none is infinite.
 func logOdds(shares []float64, tests int) []float64 {
 	out := make([]float64, len(shares))
@@ -70,7 +70,7 @@ func logOdds(shares []float64, tests int) []float64 {
 	return out
 }
 
-// furtherDraws gives the two-sided p of the mean of further values as draws from the
+// furtherDraws returns the two-sided p of the mean of further values as draws from the
 // normal distribution of which the first ones, two or more, are a sample.
 func furtherDraws(sample, further []float64) float64 {
 	mean, std := stat.MeanStdDev(sample, nil)
@@ -83,7 +83,7 @@ func furtherDraws(sample, further []float64) float64 {
 	return 2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: n - 1}.Survival(t)
 }
 
-// rankSum gives the exact p of the rank-sum test, ties at their mean rank: of all ways to
+// rankSum returns the exact p of the rank-sum test, ties at their mean rank: of all ways to
 // take so many values from all, the share whose rank sum is as low or as high, whichever
 // is less, twice for the two sides; and the least p that any values could have.
 func rankSum(seeds, further []float64) (p, least float64) {
@@ -116,7 +116,7 @@ func rankSum(seeds, further []float64) (p, least float64) {
 	return math.Min(1, 2*float64(min(asLow, asHigh))/float64(ways)), math.Min(1, 2/float64(ways))
 }
 
-// midRanks gives each value's rank from 1, equal ones their mean.
+// midRanks returns each value's rank from 1, equal ones their mean.
 func midRanks(values []float64) []float64 {
 	ranks := make([]float64, len(values))
 	for i, x := range values {

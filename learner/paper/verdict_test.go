@@ -15,7 +15,7 @@ import (
 // mnistTests is the number of MNIST's test images of 0 and 1.
 const mnistTests = 2115
 
-// evenly gives the accuracies of n seeds that lie on a distribution's quantiles, in an
+// evenly returns the accuracies of n seeds that lie on a distribution's quantiles, in an
 // order of no meaning, so that any first few are a sample of it.
 func evenly(n int, quantile func(p float64) float64) []float64 {
 	out := make([]float64, n)

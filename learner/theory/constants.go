@@ -46,7 +46,7 @@ type Assumptions struct {
 	DecodedVariance float64
 }
 
-// OneL gives the assumptions with the larger of the two constants called L in
+// OneL returns the assumptions with the larger of the two constants called L in
 // both places, as the paper has it.
 func (a Assumptions) OneL() Assumptions {
 	a.Smoothness = max(a.Smoothness, a.Lipschitz)
@@ -98,7 +98,7 @@ type Constants struct {
 	assumptions Assumptions
 }
 
-// Constants gives Lemma 1's.
+// Constants returns Lemma 1's.
 func (a Assumptions) Constants() (Constants, error) {
 	if err := a.check(); err != nil {
 		return Constants{}, fmt.Errorf("the constants of Lemma 1: %w", err)
@@ -118,10 +118,10 @@ func (a Assumptions) Constants() (Constants, error) {
 	}, nil
 }
 
-// Bias gives c_3 gamma, the bound on ||delta||.
+// Bias returns c_3 gamma, the bound on ||delta||.
 func (c Constants) Bias(gamma float64) float64 { return c.C3 * gamma }
 
-// SecondMoment gives C'_gamma gamma^2 + C'_eps, the bound on E[||g||^2].
+// SecondMoment returns C'_gamma gamma^2 + C'_eps, the bound on E[||g||^2].
 func (c Constants) SecondMoment(gamma float64) float64 { return c.CGamma*gamma*gamma + c.CEpsilon }
 
 // Rate is Theorem 2 for eta_k = eta_0 K^(-1/4) and gamma_k = gamma_0 K^(-1/4):
@@ -142,7 +142,7 @@ func NoiseFloor(lipschitz, b1, b2Squared, decodedVar, eta0, gamma0 float64) floa
 	return lipschitz * b2Squared * decodedVar * eta0 / (2 * b1 * gamma0)
 }
 
-// Rate gives R and rho for the gap F(theta_0) - F*, 0 or more, and step sizes
+// Rate returns R and rho for the gap F(theta_0) - F*, 0 or more, and step sizes
 // above 0.
 func (c Constants) Rate(gap, eta0, gamma0 float64) (Rate, error) {
 	if !(gap >= 0) || math.IsInf(gap, 0) {
@@ -162,10 +162,10 @@ func (c Constants) Rate(gap, eta0, gamma0 float64) (Rate, error) {
 	return r, nil
 }
 
-// Bound gives R/sqrt(K) + rho.
+// Bound returns R/sqrt(K) + rho.
 func (r Rate) Bound(rounds int) float64 { return r.R/math.Sqrt(float64(rounds)) + r.Rho }
 
-// Rounds gives K(epsilon, beta) = R^2/(epsilon beta - rho)^2: after so many
+// Rounds returns K(epsilon, beta) = R^2/(epsilon beta - rho)^2: after so many
 // rounds min over k of ||grad F(theta_k)||^2 is below epsilon with probability 1 -
 // beta or more. It is no whole number and may exceed every integer type.
 //
@@ -184,7 +184,7 @@ func (r Rate) Rounds(epsilon, beta float64) (float64, error) {
 	return root * root, nil
 }
 
-// Bound gives what Appendix D leaves of its telescoped descent for any laws of
+// Bound returns what Appendix D leaves of its telescoped descent for any laws of
 // the step sizes, over rounds 1 to K:
 //
 //	min_k E||grad F||^2 <= (2 gap/c_1 + c_3^2 sum eta gamma^3 + (C'_gamma L/c_1) sum eta^2 gamma^2 + (C'_eps L/c_1) sum eta^2) / sum eta gamma

@@ -12,7 +12,7 @@ import (
 // ErrNoClosedForm says that a problem is no quadratic.
 var ErrNoClosedForm = errors.New("only the quadratic's course is known in closed form")
 
-// Exact gives E||grad F(theta_k)||^2 for k = 1..K of a quadratic problem, with
+// Exact returns E||grad F(theta_k)||^2 for k = 1..K of a quadratic problem, with
 // +-1 directions, batches drawn without replacement, independent gains of the
 // given moments and noise of variance sigma_eps^2: a recursion of the mean and the
 // second moment of e = theta - theta*, without any simulation.
@@ -82,7 +82,7 @@ func newMoments(p *Problem, mu, omega []float64) *moments {
 	return m
 }
 
-// squaredGradient gives E||N A e||^2.
+// squaredGradient returns E||N A e||^2.
 func (m *moments) squaredGradient() float64 {
 	sum := 0.0
 	for j, a := range m.a {
@@ -126,7 +126,7 @@ func (m *moments) step(eta, gamma, noise float64) {
 	}
 }
 
-// NoiseLimit gives what E||grad F||^2 tends to, for a quadratic, as the horizon K
+// NoiseLimit returns what E||grad F||^2 tends to, for a quadratic, as the horizon K
 // of Theorem 2's step sizes grows: eta_0 sigma_eps^2 tr(Hessian of F)/(4 gamma_0).
 // Against rho = L b_2^2 sigma_eps^2 eta_0/(2 b_1 gamma_0) with +-1 directions, where
 // b_2^2 = d, that is tr/(2 d L), never more than one half.

@@ -17,7 +17,7 @@ func (r Report) Findings() []string {
 	return all
 }
 
-// Holds says whether everything came out as the theory promises: every point below
+// Holds reports whether everything came out as the theory promises: every point below
 // its bound, within the ball, Lemma 1 at both places, and over the ring, too.
 func (r Report) Holds() bool {
 	for _, s := range r.Settings {

@@ -30,7 +30,7 @@ type LemmaCheck struct {
 	Second, SecondErr, SecondExact, SecondBound float64
 }
 
-// Holds says whether both bounds of Lemma 1 hold: exactly, and as measured, to
+// Holds reports whether both bounds of Lemma 1 hold: exactly, and as measured, to
 // within five standard errors.
 func (l LemmaCheck) Holds() bool {
 	return l.DeltaExact <= l.DeltaBound && l.Delta <= l.DeltaBound+5*l.DeltaErr &&
@@ -92,7 +92,7 @@ func (p *Problem) measureLemma(ctx context.Context, c Constants, a learner.Aggre
 // mostDirections bounds d for a sum over all 2^d directions.
 const mostDirections = 16
 
-// enumerate gives E[g] and E[||g||^2] at theta without chance: by summing over all
+// enumerate returns E[g] and E[||g||^2] at theta without chance: by summing over all
 // +-1 directions, with the moments of gains and noise and of batches drawn
 // without replacement.
 func (p *Problem) enumerate(a Assumptions, theta []float64, gamma float64) (mean []float64, second float64, err error) {

@@ -66,7 +66,7 @@ func (p *Problem) Gradient(dst, theta []float64) {
 	p.addGradient(dst, theta)
 }
 
-// Assumptions gives the problem's constants for +-1 directions, with what the
+// Assumptions returns the problem's constants for +-1 directions, with what the
 // uplink adds: the gains' moments, one a device, and the decoded noise variance.
 func (p *Problem) Assumptions(mu, omega []float64, decodedVariance float64) Assumptions {
 	return Assumptions{
@@ -85,7 +85,7 @@ func (p *Problem) finish(leastCurvature float64) {
 	p.Radius = reach * floats.Distance(p.Start, p.Minimiser, 2)
 }
 
-// drawSamples gives every device's samples: each feature uniform in an interval of
+// drawSamples returns every device's samples: each feature uniform in an interval of
 // a device's own, within [0, 1].
 func drawSamples(features int, seed keystream.Seed) (*dataset.Set, [][]int) {
 	rnd := rand.New(seed.Derive("samples").Stream())
@@ -107,7 +107,7 @@ func drawSamples(features int, seed keystream.Seed) (*dataset.Set, [][]int) {
 	return set, shards
 }
 
-// NewQuadratic gives the sum of quadratics, model.Quadratic with curvatures from
+// NewQuadratic returns the sum of quadratics, model.Quadratic with curvatures from
 // 0.6 to 1, started far from its minimiser. Of it all is known in closed form,
 // the course of E||grad F||^2 included: see Exact.
 func NewQuadratic(seed keystream.Seed) (*Problem, error) {
@@ -157,7 +157,7 @@ func meanOf(set *dataset.Set, from, to int) []float64 {
 	return mean
 }
 
-// weightedDistance gives ||A(x - y)|| for A = diag(a).
+// weightedDistance returns ||A(x - y)|| for A = diag(a).
 func weightedDistance(a, x, y []float64) float64 {
 	sum := 0.0
 	for j := range a {
@@ -171,7 +171,7 @@ func weightedDistance(a, x, y []float64) float64 {
 // ||theta||^2 of each sample's loss.
 const ridgeWeight = 0.1
 
-// NewLogistic gives logistic regression with regularisation: model.Logistic plus
+// NewLogistic returns logistic regression with regularisation: model.Logistic plus
 // lambda/2 ||theta||^2. Its minimum is found by Newton's method.
 //
 // L and b are those of LogisticSmoothness, of all devices together and of the worst of
@@ -259,7 +259,7 @@ func addLogisticGradient(dst, theta, x []float64, y uint8) {
 // newtonSteps is far more than Newton's method needs.
 const newtonSteps = 100
 
-// newton gives the minimiser of the logistic problem: steps are halved until F
+// newton returns the minimiser of the logistic problem: steps are halved until F
 // falls, and the method ends where the gradient is rounding or falls no more.
 func newton(p *Problem, start []float64) ([]float64, error) {
 	d := p.Dim

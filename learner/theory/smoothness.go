@@ -24,7 +24,7 @@ const (
 	powerError = 0.3
 )
 
-// LogisticSmoothness gives L of Assumption 3.1 for logistic regression of F = sum_i F_i,
+// LogisticSmoothness returns L of Assumption 3.1 for logistic regression of F = sum_i F_i,
 // F_i the mean loss of the samples of shard i: a quarter of the largest eigenvalue of
 // sum_i mean_{shard i} (x, 1)(x, 1)^T, as the Hessian of a sample's loss is at most
 // (x, 1)(x, 1)^T/4. (The matrix' trace, the sum of the mean ||(x, 1)||^2, bounds it,
@@ -64,7 +64,7 @@ func newMomentMatrix(set *dataset.Set, shards [][]int) (momentMatrix, error) {
 
 func (m momentMatrix) dim() int { return m.set.Dim + 1 }
 
-// largest gives the largest eigenvalue: exactly, or as exactDim says.
+// largest returns the largest eigenvalue: exactly, or as exactDim says.
 func (m momentMatrix) largest() (float64, error) {
 	if m.dim() > exactDim {
 		return m.power() / (1 - powerError), nil
@@ -76,7 +76,7 @@ func (m momentMatrix) largest() (float64, error) {
 	return slices.Max(eigen.Values(nil)), nil
 }
 
-// dense gives the matrix. Most pixels of an image may be 0: those are left out.
+// dense returns the matrix. Most pixels of an image may be 0: those are left out.
 func (m momentMatrix) dense() *mat.SymDense {
 	d := m.dim()
 	out := mat.NewSymDense(d, nil)
@@ -102,7 +102,7 @@ func (m momentMatrix) dense() *mat.SymDense {
 	return out
 }
 
-// power gives the quotient after powerSteps steps. The start is the same each time, and
+// power returns the quotient after powerSteps steps. The start is the same each time, and
 // no set was made to be at odds with it.
 func (m momentMatrix) power() float64 {
 	rnd := rand.New(rand.NewPCG(1, 2))

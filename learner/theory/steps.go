@@ -75,7 +75,7 @@ type Condition struct {
 	Holds bool
 }
 
-// String gives the verdict in a sentence, with the sums that it rests on.
+// String returns the verdict in a sentence, with the sums that it rests on.
 func (c Condition) String() string {
 	does := fmt.Sprintf("tends to %.6g", c.Limit)
 	switch {
@@ -113,7 +113,7 @@ func (c Condition) asked() string {
 // computedRounds are the horizons of the sums that are computed.
 var computedRounds = []int{100, 1_000, 10_000, 100_000, 1_000_000}
 
-// PowerConditions gives the conditions of Assumption 3.3 and Theorem 1 for eta_k
+// PowerConditions returns the conditions of Assumption 3.3 and Theorem 1 for eta_k
 // = eta_0 (1+k)^-u and gamma_k = gamma_0 (1+k)^-v. A sum of (1+k)^-p is finite if
 // and only if p > 1; its limit from k = 1 is then zeta(p) - 1.
 //
@@ -140,7 +140,7 @@ func PowerConditions(eta, gamma learner.PowerLaw) []Condition {
 	return conditions
 }
 
-// HorizonConditions gives them for the law of Theorem 2, eta_k = eta_0 K^(-1/4)
+// HorizonConditions returns them for the law of Theorem 2, eta_k = eta_0 K^(-1/4)
 // and gamma_k = gamma_0 K^(-1/4) in each of K rounds. No run has infinitely many
 // rounds then: a sum counts as finite if it stays bounded as the horizon K grows.
 // Sum eta_k^2 = eta_0^2 sqrt(K) does not, in the same proportion as sum eta_k
@@ -167,7 +167,7 @@ func HorizonConditions(eta0, gamma0 float64) []Condition {
 	return conditions
 }
 
-// DescentTime gives 2 b_1 N sum over k = 1..K of eta_k gamma_k. By Lemma 1 a round moves
+// DescentTime returns 2 b_1 N sum over k = 1..K of eta_k gamma_k. By Lemma 1 a round moves
 // theta by c_1 eta gamma times grad F in the mean, with F = N times the mean of the
 // devices' losses: so long gradient descent on that mean goes on, in units of a step of
 // size 1.

@@ -36,12 +36,12 @@ type Options struct {
 // horizons are three decades in half decades.
 var horizons = []int{100, 316, 1_000, 3_162, 10_000, 31_623, 100_000}
 
-// Quick gives options for half a minute on two free cores.
+// Quick returns options for half a minute on two free cores.
 func Quick(seed keystream.Seed) Options {
 	return Options{Seed: seed, Rounds: slices.Clone(horizons), Seeds: 8, RingRounds: []int{100}, RingSeeds: 2, LemmaDraws: 20_000}
 }
 
-// Whole gives options for about five minutes on two free cores.
+// Whole returns options for about five minutes on two free cores.
 func Whole(seed keystream.Seed) Options {
 	return Options{Seed: seed, Rounds: slices.Clone(horizons), Seeds: 60, RingRounds: []int{100, 1_000}, RingSeeds: 4, LemmaDraws: 400_000}
 }
@@ -326,7 +326,7 @@ type run struct {
 	err    error
 }
 
-// runs gives the runs of the first seeds at one horizon, over the ring or without.
+// runs returns the runs of the first seeds at one horizon, over the ring or without.
 func (b *bench) runs(ctx context.Context, rounds, seeds int, overRing bool) ([]run, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -353,7 +353,7 @@ func (b *bench) runs(ctx context.Context, rounds, seeds int, overRing bool) ([]r
 	return out, firstError(out)
 }
 
-// firstError gives the first error in the order of the seeds, one that is not the
+// firstError returns the first error in the order of the seeds, one that is not the
 // end of the others' work where there is one.
 func firstError(runs []run) error {
 	var first error
@@ -494,7 +494,7 @@ func (r *SettingReport) point(rounds int, runs []run) (Point, error) {
 	return p, nil
 }
 
-// leastMean gives the index of the round, from 0, at which the mean over the given
+// leastMean returns the index of the round, from 0, at which the mean over the given
 // runs is least, and that mean.
 func leastMean(runs []run, which []int) (at int, least float64) {
 	least = math.Inf(1)
@@ -518,7 +518,7 @@ func valuesAt(runs []run, which []int, k int) []float64 {
 	return values
 }
 
-// meanErr gives the mean of two or more values and its standard error.
+// meanErr returns the mean of two or more values and its standard error.
 func meanErr(values []float64) (mean, stdErr float64) {
 	mean, std := stat.MeanStdDev(values, nil)
 	return mean, std / math.Sqrt(float64(len(values)))

@@ -119,7 +119,7 @@ func recordingsOf(what string) (recordings, error) {
 	return recordings{[]recording{{uri, -1}}, filepath.Join(run, runfolder.ConfigName), true}, nil
 }
 
-// recordingsOfRun gives those of the rounds, of so many at most, that metrics.csv has.
+// recordingsOfRun returns those of the rounds, of so many at most, that metrics.csv has.
 func recordingsOfRun(dir string, rounds int) (list []recording, err error) {
 	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName), rounds)
 	if err != nil {
@@ -162,13 +162,13 @@ func newPlayer(c config.Config, dir string) (*player, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := uplink.LinkStatsOfRun(c, root, ch, filepath.Join(dir, runfolder.CalibrationName))
+	stats, err := uplink.LinkStatsOfRun(c, root, ch, filepath.Join(dir, runfolder.CalibrationName))
 	if err != nil {
 		return nil, err
 	}
 	links := ch
-	if k != nil {
-		links = k.Channel
+	if stats != nil {
+		links = stats.Channel
 	}
 	design, err := setup.NewDesign(c, links)
 	if err != nil {
@@ -178,7 +178,7 @@ func newPlayer(c config.Config, dir string) (*player, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &player{attempts: c.Encryption.AttemptsPerRound, cfg: uplink.ReceiveConfig(c, keystream.Seed{}, ch, k, ctx), rate: radio.Hertz(c.Link.SampleRateHz), ctx: ctx}
+	p := &player{attempts: c.Encryption.AttemptsPerRound, cfg: uplink.ReceiveConfig(c, keystream.Seed{}, ch, stats, ctx), rate: radio.Hertz(c.Link.SampleRateHz), ctx: ctx}
 	// D alone is sent again within an attempt.
 	p.transmissions = p.attempts * (slot.Transmissions + slot.MaxAgain)
 	p.secretOf = func(f frame.Format) (keystream.Seed, error) {
@@ -254,7 +254,7 @@ func (p *player) play(ctx context.Context, r recording) (err error) {
 	return nil
 }
 
-// annotationsOf gives what was noted about the transmissions of a round, of which
+// annotationsOf returns what was noted about the transmissions of a round, of which
 // there is at least one, and about their frames, in their order. Those of a round
 // below 0 may be of any one.
 func annotationsOf(d uplink.RecordedDevice, name string, round int64) (transmissions, frames []sigmf.Annotation, err error) {
@@ -289,7 +289,7 @@ func annotationsOf(d uplink.RecordedDevice, name string, round int64) (transmiss
 	return transmissions, frames, nil
 }
 
-// phase gives the transmission of a name; slot.Transmissions if there is none.
+// phase returns the transmission of a name; slot.Transmissions if there is none.
 func phase(name string) slot.Transmission {
 	t := slot.Transmission(0)
 	for t < slot.Transmissions && t.String() != name {
@@ -355,7 +355,7 @@ func (p *player) compare(s slot.Slot, then, now string) {
 	})
 }
 
-// Result is what --json prints.
+// Result counts what became of the transmissions, and has each of them.
 type Result struct {
 	Rounds        int       `json:"rounds"`
 	Transmissions int       `json:"transmissions"`
@@ -380,7 +380,7 @@ func (p *player) result(rounds int) Result {
 	return r
 }
 
-// String gives the outcome as an annotation says it.
+// String returns the outcome as an annotation of the recording says it.
 func (o Outcome) String() string {
 	if o.Elements != "" {
 		return uplink.CommentElements + o.Elements
@@ -430,7 +430,7 @@ func (p *playback) ReadUntil(ctx context.Context, dst []complex64, until radio.S
 	return n, meta, nil
 }
 
-// senderEpochs gives the transmitters' epochs as the run had them at this point.
+// senderEpochs returns the transmitters' epochs as the run had them at this point.
 func (p *playback) senderEpochs() []radio.Epoch {
 	behind, _ := slices.BinarySearchFunc(p.frames, p.at, func(f sigmf.Annotation, at radio.SampleIndex) int { return cmp.Compare(f.First, at) })
 	for _, f := range slices.Backward(p.frames[:behind]) {

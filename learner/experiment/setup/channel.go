@@ -12,7 +12,7 @@ import (
 )
 
 // NewChannel makes the channel of a configuration: for the digital aggregator an
-// ideal one, all gains 1.
+// ideal one, all gains 1. Its errors are the user's to mend (intake.UserError).
 func NewChannel(c config.Config, root keystream.Seed) (*channel.Channel, error) {
 	cfg := ChannelConfig(c)
 	for i := range c.Devices.Count {
@@ -26,7 +26,7 @@ func NewChannel(c config.Config, root keystream.Seed) (*channel.Channel, error) 
 	return ch, intake.UserError(err)
 }
 
-// ChannelConfig gives a channel without its devices.
+// ChannelConfig returns the configuration of a channel without its devices.
 func ChannelConfig(c config.Config) channel.Config {
 	if c.System().Ideal {
 		return channel.Config{}
@@ -41,7 +41,8 @@ func ChannelConfig(c config.Config) channel.Config {
 	}
 }
 
-// FadingOf returns the law of the gain of device i, counted from 0.
+// FadingOf returns the law of the gain of device i, from 0. Its error is that of a terahertz
+// link whose budget does not exist.
 func FadingOf(c config.Config, i int) (channel.Fading, error) {
 	if c.System().Ideal {
 		return channel.Gaussian{Mu: 1}, nil
@@ -58,8 +59,8 @@ func FadingOf(c config.Config, i int) (channel.Fading, error) {
 // ModelTHz is the value of channel.model that a link budget stands for.
 const ModelTHz = "thz-los"
 
-// ThzFading gives the gain of device i in units of the amplitude of an aligned
-// link over channel.distance_m.
+// ThzFading returns the law of the gain of device i, from 0, in units of the amplitude of
+// an aligned link over channel.distance_m.
 func ThzFading(c config.Config, i int) (channel.Gaussian, error) {
 	reference := LineOfSight(c, i)
 	reference.DistanceM, reference.MisalignmentDeg = c.Channel.DistanceM, 0
@@ -70,7 +71,7 @@ func ThzFading(c config.Config, i int) (channel.Gaussian, error) {
 	return LineOfSight(c, i).Fading(b.ReceivedDBm)
 }
 
-// LineOfSight gives the link of device i of a terahertz channel.
+// LineOfSight returns the link of device i, from 0, of a terahertz channel.
 func LineOfSight(c config.Config, i int) channel.LineOfSight {
 	h := c.Channel
 	return channel.LineOfSight{

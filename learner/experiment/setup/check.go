@@ -12,7 +12,7 @@ import (
 	"ringwave/radio/intake"
 )
 
-// effectiveSNR gives link.snr_db with the rounding errors of the converters, each
+// effectiveSNR returns link.snr_db with the rounding errors of the converters, each
 // taken as white and uniform over a step, added to the noise.
 func effectiveSNR(c config.Config, ch *channel.Channel) (float64, error) {
 	r, err := roundingOf(c, ch)
@@ -31,7 +31,7 @@ func effectiveSNR(c config.Config, ch *channel.Channel) (float64, error) {
 	return 10 * math.Log10(digitPower/noise), nil
 }
 
-// planSNR gives the SNR of a device whose gain counts as 1.
+// planSNR returns the SNR of a device whose gain counts as 1, in dB.
 func planSNR(c config.Config, ch *channel.Channel) float64 {
 	return c.Link.SNRdB + 20*math.Log10(LevelOf(c, ch))
 }
@@ -73,13 +73,13 @@ func roundingOf(c config.Config, ch *channel.Channel) (rounding, error) {
 }
 
 // AlignedMargin returns what half a unit of the lattice has left for the noise when
-// every device of the worst group is off its mean by the mean fluctuation.
+// every device of the worst group is off its mean by the mean fluctuation, in units.
 func AlignedMargin(c config.Config, ch *channel.Channel) float64 {
 	return 0.5 - LinksOf(ch).Fluctuation(GroupSize(c), c.Link.Base)
 }
 
-// SuperposedDB gives the mean power of the superposed symbols against that of one
-// device of gain 1.
+// SuperposedDB returns the mean power of the superposed symbols against that of one
+// device of gain 1, in dB.
 func SuperposedDB(ch *channel.Channel) float64 {
 	_, omega := ch.Moments()
 	sum := 0.0
@@ -89,7 +89,7 @@ func SuperposedDB(ch *channel.Channel) float64 {
 	return 10 * math.Log10(sum)
 }
 
-// RoundSymbols gives the payload symbols of a round.
+// RoundSymbols returns the number of payload symbols of a round.
 func RoundSymbols(c config.Config, d xmkckks.Design) int {
 	return roundDigits(c, d) * 2 * (d.Params.N + d.Revealed())
 }
@@ -136,7 +136,7 @@ func checkAligned(c config.Config, ch *channel.Channel, snr float64) error {
 	return nil
 }
 
-// roundDigits gives L, the digits of a coefficient.
+// roundDigits returns L, the number of digits of a coefficient.
 func roundDigits(c config.Config, d xmkckks.Design) int {
 	return int(math.Ceil(d.Params.LogQ() / math.Log2(float64(c.Link.Base))))
 }

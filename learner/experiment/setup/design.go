@@ -18,7 +18,9 @@ import (
 	"ringwave/radio/intake"
 )
 
-// ParameterSet gives the set of a configuration with its overrides.
+// ParameterSet returns the parameter set and the form of a configuration with its
+// overrides. It refuses names that do not exist, primes that do not, and rings below 128
+// bits of security (intake.UserError).
 func ParameterSet(e config.Encryption) (xmkckks.Params, xmkckks.Form, error) {
 	p, ok := xmkckks.Lookup(e.ParameterSet)
 	if !ok {
@@ -94,7 +96,8 @@ func SharesPerKey(c config.Config) int {
 	return rounds
 }
 
-// NewDesign fits the parameter set of a configuration to its channel.
+// NewDesign fits the parameter set of a configuration to its channel. Where noise and
+// messages have no room in it, that is the user's to mend (intake.UserError).
 func NewDesign(c config.Config, ch *channel.Channel) (xmkckks.Design, error) {
 	p, form, err := ParameterSet(c.Encryption)
 	if err != nil {
@@ -120,11 +123,11 @@ func NewDesign(c config.Config, ch *channel.Channel) (xmkckks.Design, error) {
 	return d, intake.UserError(err)
 }
 
-// Airtime gives the seconds that bits take at a bandwidth, one bit a second and
+// Airtime returns the seconds that bits take at a bandwidth, one bit a second and
 // hertz as in Section IV-H of the paper.
 func Airtime(bits int, bandwidthHz float64) float64 { return float64(bits) / bandwidthHz }
 
-// Equalisation returns how devices pre-equalise, if they do.
+// Equalisation returns how devices pre-equalise, and whether they do.
 func Equalisation(c config.Config) (equalise.Method, bool) {
 	switch c.System().Equalisation {
 	case "zf":
@@ -135,7 +138,7 @@ func Equalisation(c config.Config) (equalise.Method, bool) {
 	return 0, false
 }
 
-// RingGains gives the gains that a ring link meets: the channel's, or what devices make
+// RingGains returns the gains that a ring link meets: the channel's, or what devices make
 // of them.
 func RingGains(c config.Config, root keystream.Seed, ch *channel.Channel) (phy.Gains, error) {
 	method, ok := Equalisation(c)
@@ -153,7 +156,7 @@ func intended(l *xmkckks.Link) {
 	l.K, l.Alpha = nil, 1
 }
 
-// designAlpha gives the scale that a design must bear: the channel's, that of
+// designAlpha returns the scale that a design must bear: the channel's, that of
 // aligned gains, or the finest that a blind receiver may find, times the groups'
 // integers.
 func designAlpha(c config.Config, ch *channel.Channel) float64 {

@@ -13,7 +13,7 @@ import (
 	"ringwave/radio/sigmf"
 )
 
-// RegimeOf gives the regime of a waveform link.
+// RegimeOf returns the regime of a waveform link.
 func RegimeOf(c config.Config) bench.Regime {
 	switch {
 	case c.Channel.Gains != "continuous" || c.System().Ideal:
@@ -30,7 +30,7 @@ func LinksOf(ch *channel.Channel) bench.Links {
 	return bench.Links{Mu: mu, Omega: omega}
 }
 
-// LinkMoments gives mu_i and Omega_i of the gains as the protocol meets them: of
+// LinkMoments returns mu_i and Omega_i of the gains, one a device, as the protocol meets them: of
 // aligned devices, whose own division by mu_i is done, those of h_i/mu_i.
 func LinkMoments(c config.Config, ch *channel.Channel) (mu, omega []float64) {
 	links := LinksOf(ch)
@@ -40,7 +40,7 @@ func LinkMoments(c config.Config, ch *channel.Channel) (mu, omega []float64) {
 	return links.Mu, links.Omega
 }
 
-// Align gives the trims of devices of the given static phases and the level at
+// Align returns the trims of devices of the given static phases, in radians, and the level at
 // which they arrive: what a calibration of the simulated bench would have found.
 func Align(ch *channel.Channel, phases []float64) ([]phy.Trim, float64, error) {
 	mu, _ := ch.Moments()
@@ -51,12 +51,13 @@ func Align(ch *channel.Channel, phases []float64) ([]phy.Trim, float64, error) {
 	return phy.Align(means)
 }
 
-// LevelOf gives the level at which devices arrive that count as gain 1.
+// LevelOf returns the level at which devices arrive that count as gain 1, in units of h_i.
 func LevelOf(c config.Config, ch *channel.Channel) float64 {
 	return LinksOf(ch).Level(RegimeOf(c))
 }
 
-// TransmitAmplitude returns the largest magnitude of a sample.
+// TransmitAmplitude returns the largest magnitude of a transmitted sample, full scale
+// being 1.
 func TransmitAmplitude(c config.Config) modem.Amplitude {
 	var bits []int
 	for i := range c.Devices.Count {
@@ -65,7 +66,7 @@ func TransmitAmplitude(c config.Config) modem.Amplitude {
 	return bench.Amplitude(bits...)
 }
 
-// impairments gives what the hardware of device i does.
+// impairments returns what the hardware of device i does.
 func impairments(c config.Config, i int) channel.Impairments {
 	t, rate := c.Transmitter(i), c.Link.SampleRateHz
 	return channel.Impairments{
@@ -78,7 +79,7 @@ func impairments(c config.Config, i int) channel.Impairments {
 	}
 }
 
-// receiverImpairments gives what the receiver's hardware does.
+// receiverImpairments returns what the receiver's hardware does.
 func receiverImpairments(l config.Link) channel.Impairments {
 	return channel.Impairments{
 		IQGainDB: l.ReceiverIQGainDB, IQPhaseRad: l.ReceiverIQPhaseRad,
@@ -102,7 +103,7 @@ func fullScale(c config.Config, given float64, ch *channel.Channel, group int, n
 	return LinksOf(ch).FullScale(RegimeOf(c), group, noiseStd)
 }
 
-// RecordConfig describes the recordings of a run. Behind a converter the
+// RecordConfig returns the configuration of a run's recordings. Behind a converter the
 // recording has the same step: its codes are those of the converter, but for the
 // lowest, which has no opposite.
 func RecordConfig(c config.Config, ch *channel.Channel, group int, noiseStd float64) sigmf.Config {

@@ -25,7 +25,7 @@ type need struct {
 // programMemory is what the program takes with hardly any data, plots included.
 const programMemory = 40e6
 
-// Needed returns the parts of what a run takes. Design is nil without encryption.
+// Needed returns the parts of the memory that a run takes. Design is nil without encryption.
 func Needed(c config.Config, design *xmkckks.Design, data dataset.Extent) []need {
 	n, packed := float64(c.Devices.Count), float64(c.Optimizer.PackedDirections)
 	dim := float64(data.Features + 1)
@@ -98,7 +98,7 @@ func waveformNeed(frame float64, c config.Config) float64 {
 	return 2.7 * frame * float64(c.Devices.Count+1)
 }
 
-// NeededToCalibrate returns the parts of what a calibration takes: what is kept of each
+// NeededToCalibrate returns the parts of the memory that a calibration takes: what is kept of each
 // sounding, and the samples of a block's.
 func NeededToCalibrate(c config.Config) []need {
 	k, n := c.Calibration, float64(c.Devices.Count)
@@ -109,7 +109,7 @@ func NeededToCalibrate(c config.Config) []need {
 	}
 }
 
-// NeededForCurves returns the parts of what curves take, each worker with a bench of the
+// NeededForCurves returns the parts of the memory that curves take, each worker with a bench of the
 // most devices, whose receiver takes as much as ten of them.
 func NeededForCurves(c config.Config, devices, workers int) []need {
 	l := c.Link
@@ -118,7 +118,8 @@ func NeededForCurves(c config.Config, devices, workers int) []need {
 }
 
 // CheckMemory refuses what does not fit into the memory that there is, before any of it
-// is taken. Where nothing is known of the memory it refuses nothing.
+// is taken (intake.UserError). Where the system does not tell how much that is, it refuses
+// nothing.
 func CheckMemory(c config.Config, needs []need) error {
 	available, ok := memory.Available()
 	total := programMemory
@@ -137,7 +138,7 @@ func CheckMemory(c config.Config, needs []need) error {
 		bytesText(total), bytesText(most.bytes), keys, available.Of, bytesText(float64(available.Bytes)), strings.Join(most.keys, " or ")))
 }
 
-// withValues gives keys as key = value.
+// withValues returns keys as key = value.
 func withValues(c config.Config, keys []string) (string, error) {
 	flat, err := c.Flat()
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 )
 
 // ConfiguredConverter returns the bits of the receiver's converter, 0 for none, and the
-// amplitude at which it is told to clip, 0 for what suits the gains. The format of a
+// amplitude at which it is told to clip, that of a device of gain 1 being 1, or 0 for what
+// suits the gains. The format of a
 // recording is one, too.
 func ConfiguredConverter(c config.Config) (bits int, given float64) {
 	bits, given = c.Link.ReceiverConverterBits, c.Link.ReceiverFullScale
@@ -28,7 +29,7 @@ func LeastHeard(c config.Config) int { return cmp.Or(c.Devices.Minimum, c.Device
 // RecordNone is the value of link.record for runs that keep no samples.
 const RecordNone = "none"
 
-// LargestCode gives the largest code of an integer format, and 0 of others.
+// LargestCode returns the largest code of an integer format, 0 for the others.
 func LargestCode(t sigmf.Datatype) float64 {
 	switch t {
 	case sigmf.CI8:
@@ -45,7 +46,7 @@ const KindWaveform = "waveform"
 // KindRing is the value of link.kind for sums in the ring itself.
 const KindRing = "ring"
 
-// GroupSize gives G.
+// GroupSize returns G.
 func GroupSize(c config.Config) int {
 	if g := c.Link.GroupSize; g > 0 {
 		return min(g, c.Devices.Count)
@@ -53,7 +54,7 @@ func GroupSize(c config.Config) int {
 	return c.Devices.Count
 }
 
-// ModemConfig gives the modem of a configuration.
+// ModemConfig returns the modem of a configuration.
 func ModemConfig(l config.Link) modem.Config {
 	m := modem.Config{SamplesPerSymbol: l.SamplesPerSymbol, Preamble: modem.Preamble{Length: modem.Symbols(l.PreambleSymbols)}}
 	if l.Pulse == "flat-top" {

@@ -15,7 +15,8 @@ import (
 	"ringwave/radio/intake"
 )
 
-// LostGuard puts first of an error that the guard was lost, if it was.
+// LostGuard returns err, behind the guard's own error if the guard was lost: what else
+// failed then may be but a consequence. No guard is nil.
 func LostGuard(guarded func() error, err error) error {
 	if err == nil || guarded == nil || guarded() == nil || errors.Is(err, radio.ErrGuard) {
 		return err
@@ -23,11 +24,13 @@ func LostGuard(guarded func() error, err error) error {
 	return fmt.Errorf("%w: %w", guarded(), err)
 }
 
-// Registry makes a registry of devices for a session and a permit.
+// Registry makes a registry of devices, which may send what the permit allows, until
+// session ends.
 type Registry func(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error)
 
-// PermitOf gives what the user has confirmed that may be sent: signals as wide as the
-// sample rate.
+// PermitOf returns what the user has confirmed that may be sent: signals as wide as the
+// sample rate, in radio.band_hz, at gains up to radio.most_gain_db. The zero permit, which
+// allows nothing, stands for radio.transmit = false.
 func PermitOf(c config.Config) (radio.TransmitPermit, error) {
 	if !c.Radio.Transmit {
 		return radio.TransmitPermit{}, nil
@@ -36,7 +39,7 @@ func PermitOf(c config.Config) (radio.TransmitPermit, error) {
 	return radio.NewTransmitPermit(band, radio.Hertz(c.Link.SampleRateHz), radio.Decibels(c.Radio.MostGainDB))
 }
 
-// arrayConfig gives the array of a configuration.
+// arrayConfig returns the array of a configuration.
 func arrayConfig(c config.Config) array.Config {
 	r := c.Radio
 	return array.Config{
@@ -48,7 +51,7 @@ func arrayConfig(c config.Config) array.Config {
 	}
 }
 
-// RadioLevel gives the amplitude that counts as gain 1.
+// RadioLevel returns the received amplitude that counts as gain 1, full scale being 1.
 func RadioLevel(c config.Config) float64 {
 	if c.Radio.Level > 0 {
 		return c.Radio.Level
@@ -80,8 +83,9 @@ type Radios struct {
 	Registry Registry
 }
 
-// Open opens the radios of a configuration, as far as the user permits. guarded says why
-// their guard is lost, once it is, which any of the radios may fail by first.
+// Open opens the radios of a configuration, to send as far as the user permits. guarded
+// returns why their guard is lost, once it is; any of the radios may fail by that first.
+// The radios live until ctx ends, or the array is closed.
 func (r Radios) Open(ctx context.Context, c config.Config) (a *array.Array, guarded func() error, err error) {
 	permit, err := PermitOf(c)
 	if err != nil {

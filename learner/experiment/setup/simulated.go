@@ -16,13 +16,14 @@ import (
 type Simulated struct {
 	*bench.Bench
 	Channel  *channel.Channel
-	NoiseStd float64 // a branch and sample, at the antenna
-	Phases   []float64
+	NoiseStd float64   // a branch and sample, at the antenna
+	Phases   []float64 // static, in radians
 	Delays   []modem.Samples
 }
 
 // NewSimulated makes the bench of a configuration, with gains of a channel. Where
-// devices stand comes from root, and what is chance otherwise from draws.
+// devices stand comes from root, and what is chance otherwise from draws. It refuses what
+// the modem or the hardware of the configuration cannot be.
 func NewSimulated(c config.Config, root, draws keystream.Seed, ch *channel.Channel) (*Simulated, error) {
 	scale, err := symbolScale(c)
 	if err != nil {
@@ -48,7 +49,7 @@ func NewSimulated(c config.Config, root, draws keystream.Seed, ch *channel.Chann
 	return b, nil
 }
 
-// Positions draws the devices' delays and static phases.
+// Positions draws the devices' delays, in samples, and static phases, in radians.
 func Positions(c config.Config, root keystream.Seed) (delays []modem.Samples, phases []float64) {
 	rnd := rand.New(root.Derive("positions").Stream())
 	delays, phases = make([]modem.Samples, c.Devices.Count), make([]float64, c.Devices.Count)

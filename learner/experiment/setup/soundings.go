@@ -19,7 +19,8 @@ import (
 	"ringwave/radio/intake"
 )
 
-// SoundingConfig returns the soundings of a configuration, without streams.
+// SoundingConfig returns the soundings of a configuration, without streams. Sequences that
+// do not exist and blocks that are too long are the user's to mend (intake.UserError).
 func SoundingConfig(c config.Config) (sounder.Config, error) {
 	k, rate := c.Calibration, c.Link.SampleRateHz
 	kind, err := sounding.ParseKind(k.Sequence)
@@ -44,14 +45,14 @@ func SoundingConfig(c config.Config) (sounder.Config, error) {
 	return cfg, nil
 }
 
-// SoundingPatience is how long streams may stand still, besides what blocks take and are
+// SoundingPatience returns how long streams may stand still, besides what blocks take and are
 // put off and searched for.
 func SoundingPatience(cfg *sounder.Config, c config.Config, patience time.Duration) time.Duration {
 	return patience + radio.Hertz(c.Link.SampleRateHz).Duration(cfg.BlockSamples()+cfg.Lead+2*cfg.Reach)
 }
 
-// SimulatedBench says which bench in memory it is: its identity covers all that
-// soundings depend on but chance.
+// SimulatedBench returns what a calibration of the bench in memory must match: its identity
+// covers all that soundings depend on but chance.
 func SimulatedBench(c config.Config, root keystream.Seed) calibration.Want {
 	delays, phases := Positions(c, root)
 	l := c.Link
@@ -77,7 +78,7 @@ func physical(c config.Channel) config.Channel {
 	return c
 }
 
-// RadioBench says which radios, set how.
+// RadioBench returns what a calibration of these radios, set as they are, must match.
 func RadioBench(c config.Config, a *array.Array) calibration.Want {
 	infos := a.Infos()
 	rx := infos[len(infos)-1]

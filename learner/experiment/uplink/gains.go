@@ -27,7 +27,7 @@ type GainWatch struct {
 	fresh bool // every attempt meets new gains
 	// refuse has attempts be void whose gains disagree with what is known of them.
 	refuse bool
-	basis  string // what is known is from here
+	basis  string // where the links' statistics are from
 
 	h, slack []float64
 	looked   bool // in this round
@@ -35,8 +35,8 @@ type GainWatch struct {
 	unsolved bool // the last patterns were of no integer gains
 	told     gains.State
 
-	// Disagrees hears of each device that disagrees, once for its sign and once for its
-	// mean.
+	// Disagrees hears of each device, from 0, that disagrees, once for its sign and once
+	// for its mean.
 	Disagrees func(k, device int, what string)
 }
 
@@ -64,7 +64,8 @@ func newGainWatch(c config.Config, l *Waveform) (*GainWatch, error) {
 	return g, nil
 }
 
-// knownGains returns what the run goes by of each device's real gain.
+// knownGains returns what the statistics in use say of each device's real gain, in units of
+// what counts as gain 1.
 func (l *Waveform) knownGains(c config.Config) []gains.Link {
 	ch := l.Channel
 	if l.known != nil {
@@ -113,7 +114,8 @@ func (l *Waveform) staticCosine(i int, mu []float64) float64 {
 	return math.Cos(l.Phases[i] - cmplx.Phase(sum))
 }
 
-// Admit judges an attempt's gains: round.Config.Admit.
+// Admit judges an attempt's gains, and returns why it is void; "" if it is not:
+// round.Config.Admit.
 func (w *GainWatch) Admit(_ slot.Slot, _ *phy.Reception) (reason string) {
 	w.last = gains.Verdict{}
 	if w.unsolved = !w.link.RealGains(w.h, w.slack); w.unsolved {
@@ -143,8 +145,8 @@ func (w *GainWatch) verdict() (wrongSigns, left float64) {
 	return float64(len(w.last.WrongSigns)), float64(len(w.last.Left))
 }
 
-// EndRound counts the gains that were not read in round k, and tells of devices that
-// disagree for the first time.
+// EndRound counts the gains that were not read in round k, and tells Disagrees of devices
+// that disagree for the first time.
 func (w *GainWatch) EndRound(k int, failures []round.Failure) {
 	unread := 0
 	if w.fresh {
@@ -170,7 +172,8 @@ func (w *GainWatch) EndRound(k int, failures []round.Failure) {
 	w.told = now
 }
 
-// Resume goes on from what an earlier sitting has seen.
+// Resume goes on from what an earlier sitting has seen; nil is nothing. It refuses a state
+// that cannot be of this run's devices.
 func (w *GainWatch) Resume(s *gains.State) error {
 	if s == nil {
 		return nil

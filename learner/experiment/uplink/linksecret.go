@@ -23,7 +23,8 @@ const LinkSecretName = "link.secret"
 // Recordings of runs that kept none were made with it.
 func SeedLinkSecret(root keystream.Seed) keystream.Seed { return root.Derive("public link") }
 
-// NewLinkSecret returns the secret of a new run.
+// NewLinkSecret returns the secret of a new run: that of the seed, or one from the system's
+// generator where encryption.randomness is "system". Its error is that generator's.
 func NewLinkSecret(c config.Config, root keystream.Seed) (keystream.Seed, error) {
 	if c.Encryption.Randomness != "system" {
 		return SeedLinkSecret(root), nil
@@ -36,7 +37,7 @@ func NewLinkSecret(c config.Config, root keystream.Seed) (keystream.Seed, error)
 }
 
 // KeepLinkSecret writes the secret of a new run into its folder, readable by its owner
-// only, unless the seed gives it.
+// only, unless the seed gives it. A file that is there is an error and stays as it is.
 func KeepLinkSecret(dir string, c config.Config, secret keystream.Seed) error {
 	if c.Encryption.Randomness != "system" {
 		return nil
@@ -53,7 +54,8 @@ func KeepLinkSecret(dir string, c config.Config, secret keystream.Seed) error {
 	return nil
 }
 
-// ReadLinkSecret returns the secret of a run that began in dir.
+// ReadLinkSecret returns the secret of a run that began in dir. A file that is missing or
+// damaged is the user's to mend (intake.UserError).
 func ReadLinkSecret(dir string, c config.Config, root keystream.Seed) (s keystream.Seed, err error) {
 	if c.Encryption.Randomness != "system" {
 		return SeedLinkSecret(root), nil

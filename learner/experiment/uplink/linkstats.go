@@ -26,8 +26,8 @@ import (
 	"ringwave/radio/intake"
 )
 
-// LinkStats is what a run goes by of its links: what a calibration found, or what the user
-// assumes. Without either, a simulated bench goes by its own figures: known is nil.
+// LinkStats holds the channel statistics that a run uses: what a calibration found, or what
+// the user assumes. A nil *LinkStats stands for those of the simulated channel itself.
 type LinkStats struct {
 	// Channel draws from the distributions that are taken for the links', Fading; gains are
 	// in units of unit, a received amplitude.
@@ -46,9 +46,10 @@ type LinkStats struct {
 	Quick bool
 }
 
-// LinkStatsOfRun gives what the receiver of an earlier run went by: the run's copy of its
-// calibration, or where there is none, as beside a configuration that is not in the
-// run's folder, the file that the configuration names. Both were valid then.
+// LinkStatsOfRun returns the statistics that the receiver of an earlier run used: of the
+// copy of its calibration, at the path copied, or where there is none, as beside a
+// configuration that is not in the run's folder, of the file that the configuration names.
+// Both were valid then.
 func LinkStatsOfRun(c config.Config, root keystream.Seed, ch *channel.Channel, copied string) (*LinkStats, error) {
 	if c.Calibration.File == "" {
 		return AssumedLinkStats(c, root, ch)
@@ -59,7 +60,8 @@ func LinkStatsOfRun(c config.Config, root keystream.Seed, ch *channel.Channel, c
 	return ReadLinkStats(copied, c, root)
 }
 
-// ReadLinkStats reads a calibration file.
+// ReadLinkStats reads a calibration file, and refuses one of another number of devices.
+// Match compares the rest of it with a bench.
 func ReadLinkStats(path string, c config.Config, root keystream.Seed) (*LinkStats, error) {
 	f, err := calibration.Read(path)
 	if err != nil {
@@ -76,7 +78,8 @@ func ReadLinkStats(path string, c config.Config, root keystream.Seed) (*LinkStat
 	return stats, nil
 }
 
-// Match compares the file with the bench as it is.
+// Match compares the file with the bench as it is, and returns what refuses it, or that
+// phases must be found anew where quick, the blocks for that, is 0.
 func (stats *LinkStats) Match(bench calibration.Want, quick int) error {
 	m := calibration.Match(stats.path, *stats.File, bench)
 	if err := m.Refusal(); err != nil {
@@ -89,7 +92,7 @@ func (stats *LinkStats) Match(bench calibration.Want, quick int) error {
 	return nil
 }
 
-// Note says what a run goes by.
+// Note returns a sentence on where mu_i are from.
 func (stats *LinkStats) Note() string {
 	if stats.File == nil {
 		return "mu_i are those of calibration.assumed_mean, which need not be the links'"
@@ -97,7 +100,8 @@ func (stats *LinkStats) Note() string {
 	return fmt.Sprintf("mu_i and Omega_i are those of a calibration of %s", stats.File.Created.Format(time.RFC3339))
 }
 
-// AssumedLinkStats gives what the user assumes of mu_i; nil where nothing is.
+// AssumedLinkStats returns the statistics with the means of calibration.assumed_mean; nil,
+// without an error, where that is empty.
 func AssumedLinkStats(c config.Config, root keystream.Seed, ch *channel.Channel) (*LinkStats, error) {
 	if len(c.Calibration.AssumedMean) == 0 {
 		return nil, nil
@@ -110,7 +114,7 @@ func AssumedLinkStats(c config.Config, root keystream.Seed, ch *channel.Channel)
 	return stats, stats.draw(c, root)
 }
 
-// calibrated gives what a calibration file says.
+// calibrated returns what a calibration file says.
 func calibrated(c config.Config, root keystream.Seed, f calibration.File) (*LinkStats, error) {
 	stats := &LinkStats{unit: 1, File: &f}
 	first := math.Inf(1)
@@ -145,13 +149,13 @@ func calibrated(c config.Config, root keystream.Seed, f calibration.File) (*Link
 	return stats, stats.draw(c, root)
 }
 
-// turnsPhases tells whether devices turn their signals so that gains have a positive
+// turnsPhases reports whether devices turn their signals so that gains have a positive
 // mean. Emulated gains, and those of links without a waveform, are real as they are.
 func turnsPhases(c config.Config) bool {
 	return c.OverWaveform() && setup.RegimeOf(c) != bench.Emulated
 }
 
-// draw makes the channel of the distributions.
+// draw makes Channel of the distributions in Fading.
 func (stats *LinkStats) draw(c config.Config, root keystream.Seed) error {
 	cfg := setup.ChannelConfig(c)
 	cfg.Devices = stats.Fading
@@ -163,7 +167,7 @@ func (stats *LinkStats) draw(c config.Config, root keystream.Seed) error {
 	return nil
 }
 
-// unitOf gives the received amplitude that counts as gain 1.
+// unitOf returns the received amplitude that counts as gain 1.
 func (stats *LinkStats) unitOf(c config.Config) float64 {
 	switch {
 	case stats != nil:
@@ -174,7 +178,7 @@ func (stats *LinkStats) unitOf(c config.Config) float64 {
 	return 1
 }
 
-// trims gives what devices make up for, and with how many samples' advance they send:
+// trims returns what devices make up for, and with how many samples' advance they send:
 // gain and phase in the mean-aligned regime, else the phase alone.
 func (stats *LinkStats) trims(c config.Config) ([]phy.Trim, error) {
 	if !turnsPhases(c) {
@@ -190,7 +194,7 @@ func (stats *LinkStats) trims(c config.Config) ([]phy.Trim, error) {
 	return trims, nil
 }
 
-// advances gives by how much devices send earlier. Flat-top pulses absorb fractions of
+// advances returns by how much devices send earlier. Flat-top pulses absorb fractions of
 // a sample, which a filter would make overshoot: they are moved by whole samples.
 func (stats *LinkStats) advances(c config.Config) []modem.Samples {
 	out := make([]modem.Samples, len(stats.delays))
@@ -247,7 +251,7 @@ func (stats *LinkStats) remeasure(ctx context.Context, c config.Config, a *array
 	}
 }
 
-// missedIn gives the last reason for which soundings were missed.
+// missedIn returns the last reason for which soundings were missed.
 func missedIn(blocks []sounder.Block) string {
 	for _, b := range slices.Backward(blocks) {
 		for _, r := range b.Records {

@@ -14,11 +14,14 @@ import (
 	"ringwave/radio/array"
 )
 
-// ErrClosed says that radios are no longer needed.
+// ErrClosed is the cause with which the radios of a run that has ended are switched off.
 var ErrClosed = errors.New("the run has ended")
 
-// Connect takes up the radios of an array, in place of the bench in memory. They may
-// stand still for patience.
+// Connect takes up the radios of an array, in place of the bench in memory, and measures
+// phases and delays anew where the calibration in use asks for that. They may stand still
+// for patience, besides what they are put off and searched for. It refuses an array other
+// than the calibrated one before anything is sent. The link closes the array once it has
+// taken it up; after an error that is left to the caller.
 func (l *Waveform) Connect(ctx context.Context, c config.Config, a *array.Array, patience time.Duration) (err error) {
 	cfg := l.receiving
 	rate := radio.Hertz(c.Link.SampleRateHz)
@@ -97,8 +100,8 @@ func (l *Waveform) alignRadios(ctx context.Context, c config.Config, a *array.Ar
 	}
 }
 
-// read gives the scaled gains H_i that the patterns of an attempt show, which is all
-// that is known of the air: nothing is known of their misfit.
+// read writes the scaled gains H_i that the patterns of an attempt show to dst, NaN where
+// they show none. Over the air nothing tells their misfit, which is NaN in the row.
 func (l *Waveform) read(dst []float64) {
 	nan := math.NaN()
 	l.row.Alpha, l.row.Misfit, l.row.ZeroGains = l.Waveform.Alpha(), nan, nan

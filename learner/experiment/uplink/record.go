@@ -34,14 +34,13 @@ const (
 	CommentVoid       = "void: "
 )
 
-// RecordingBase gives the path of a round's recording, without suffix.
+// RecordingBase returns the path of a round's recording in a run folder, without suffix.
 func RecordingBase(dir string, round uint32) string {
 	return filepath.Join(dir, IQFolder, fmt.Sprintf("round-%06d", round))
 }
 
-// ElementsDigest gives the SHA-256 of ring elements: the residues modulo one
-// prime after the other, as little-endian 64-bit integers. It is what a recording has of
-// a transmission that was read, for whoever compares elements with it.
+// ElementsDigest returns the SHA-256 of ring elements: the residues modulo one
+// prime after the other, as little-endian 64-bit integers.
 func ElementsDigest(y zq.Vector) string {
 	h := sha256.New()
 	var b []byte
@@ -122,7 +121,7 @@ type Recorder struct {
 	round  uint32
 }
 
-// Tape gives a receiver whose samples go through the recording's converter and are
+// Tape returns a receiver whose samples go through the recording's converter and are
 // recorded.
 func (r *Recorder) Tape(from radio.Receiver) radio.Receiver {
 	heard := converted(from, r.Cfg)
@@ -130,7 +129,8 @@ func (r *Recorder) Tape(from radio.Receiver) radio.Receiver {
 	return radio.Tee(heard, r)
 }
 
-// Start begins to keep rounds in a run folder.
+// Start begins to keep rounds in a run folder, and removes what a killed process left
+// there of one.
 func (r *Recorder) Start(dir string) error {
 	iq := filepath.Join(dir, IQFolder)
 	if err := os.MkdirAll(iq, 0o755); err != nil {
@@ -149,12 +149,12 @@ func (r *Recorder) Start(dir string) error {
 	return nil
 }
 
-// staged gives where a recording is until it is whole.
+// staged returns where a recording is until it is whole.
 func (r *Recorder) staged() string {
 	return filepath.Join(r.dir, IQFolder, fmt.Sprintf(".tmp-round-%06d", r.round))
 }
 
-// Begin begins a round, unless it is begun.
+// Begin begins a round, unless it is begun or Start was not called.
 func (r *Recorder) Begin(round uint32) (err error) {
 	if r.dir == "" || r.writer != nil && r.round == round {
 		return nil
@@ -198,8 +198,8 @@ func (r *Recorder) Annotate(n Note) error {
 	})
 }
 
-// End makes the round's recording be there. The metadata comes last: without it
-// there is no recording.
+// End puts the round's recording in its place. The metadata comes last: without it there
+// is no recording.
 func (r *Recorder) End() error {
 	if r.writer == nil {
 		return nil
@@ -228,9 +228,11 @@ func (r *Recorder) Abort() {
 	}
 }
 
+// FileScheme is the scheme of the URIs of recordings, file:PATH.
 const FileScheme = "file"
 
-// recorded is a device that plays and tells what was noted about its samples.
+// RecordedDevice is a device that plays a recording and tells what was noted about its
+// samples.
 type RecordedDevice interface {
 	radio.Device
 	radio.ReceiveOpener

@@ -14,7 +14,7 @@ import (
 	"ringwave/radio/intake"
 )
 
-// checkBits gives the size of what a round sends besides its payload: check
+// checkBits returns the size of what a round sends besides its payload: check
 // coefficients and patterns of one symbol a bit.
 func checkBits(r *phy.Ring, ctx *xmkckks.Context) (int, error) {
 	coefficients := 0
@@ -90,7 +90,7 @@ type Ring struct {
 	overhead int
 }
 
-// Truth implements Link.
+// Truth writes the gains of an attempt: Link.
 func (l *Ring) Truth(dst []float64, k, attempt uint32) {
 	l.gains.Scaled(dst, k, attempt, int(slot.TxC0))
 }

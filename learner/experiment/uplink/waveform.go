@@ -26,15 +26,15 @@ import (
 	"ringwave/radio/loopback"
 )
 
-// Waveform is the waveform link over the bench in memory, or over radios once connect
+// Waveform is the waveform link over the bench in memory, or over radios once Connect
 // was called.
 type Waveform struct {
 	*phy.Waveform
 	receiving phy.WaveformConfig // what the receiver knows, without streams
 	known     *LinkStats         // of the links; nil for all that their simulation knows
 	Radios    *array.Array       // nil for the bench in memory
-	// onAir, if not nil, hears of each transmission over radios, and the transmitters'
-	// index at which it begins at the earliest, before it is sent; onReception of what
+	// OnAir, if not nil, hears of each transmission over radios, and the transmitters'
+	// index at which it begins at the earliest, before it is sent; OnReception of what
 	// was received. They are for benches whose gains are set.
 	OnAir       func(s slot.Slot, at radio.SampleIndex) error
 	OnReception func(s slot.Slot, rx *phy.Reception)
@@ -66,8 +66,10 @@ type Waveform struct {
 	fresh bool // the last transmission's report is not in row yet
 }
 
-// ReceiveConfig is what the receiver knows of a link: all of its configuration but
-// the streams and the observers.
+// ReceiveConfig returns what the receiver knows of a link: all of its configuration but
+// the streams and the observers. No receiver is told gains: of the channel it takes
+// the scale of emulated ones, and the moments by which devices are aligned, which are those
+// of the statistics where there are any.
 func ReceiveConfig(c config.Config, secret keystream.Seed, ch *channel.Channel, stats *LinkStats, ctx *xmkckks.Context) phy.WaveformConfig {
 	cfg := phy.WaveformConfig{
 		Modulus: ctx.Modulus(), Devices: ch.Devices(), Group: c.Link.GroupSize, Base: c.Link.Base, BlockSymbols: c.Link.BlockSymbols,
@@ -89,6 +91,8 @@ func ReceiveConfig(c config.Config, secret keystream.Seed, ch *channel.Channel, 
 	return cfg
 }
 
+// newWaveform makes a waveform link over the bench in memory of a configuration, as New
+// does. Its errors are the user's to mend (intake.UserError).
 func newWaveform(c config.Config, root, secret keystream.Seed, ch *channel.Channel, stats *LinkStats, ctx *xmkckks.Context) (*Waveform, error) {
 	l := &Waveform{
 		known: stats,
@@ -210,7 +214,7 @@ func (l *Waveform) heard(o phy.Observation) error {
 	})
 }
 
-// epochs gives the present tuning epochs of the transmitters.
+// epochs returns the present tuning epochs of the transmitters.
 func (l *Waveform) epochs() []radio.Epoch {
 	epochs := make([]radio.Epoch, len(l.Transmitters))
 	for i, t := range l.Transmitters {
@@ -248,7 +252,7 @@ func (l *Waveform) Receive(ctx context.Context, rx *phy.Reception) error {
 	return l.recorder.Annotate(n)
 }
 
-// Record begins to keep what is received in a run folder, if it is to be kept.
+// Record begins to keep what is received in a run folder, if it is to be kept: Link.
 func (l *Waveform) Record(dir string) error {
 	if l.recorder == nil {
 		return nil
@@ -256,7 +260,7 @@ func (l *Waveform) Record(dir string) error {
 	return l.recorder.Start(dir)
 }
 
-// EndRound says that a round is over.
+// EndRound makes the recording of the round be in the folder: Link.
 func (l *Waveform) EndRound() error {
 	if l.recorder == nil {
 		return nil
@@ -298,7 +302,7 @@ func (l *Waveform) effective(dst []float64) {
 	}
 }
 
-// arriving gives device i's complex gain with its trim.
+// arriving returns device i's complex gain with its trim.
 func (l *Waveform) arriving(i int) complex128 {
 	g := cmplx.Rect(l.H[i], l.Phases[i])
 	if l.Trims != nil {
@@ -307,6 +311,8 @@ func (l *Waveform) arriving(i int) complex128 {
 	return g
 }
 
+// Truth writes the gains that the receiver met in the last attempt, and completes the
+// round's row with scale and misfit: Link.
 func (l *Waveform) Truth(dst []float64, _, _ uint32) {
 	l.row.WrongSigns, l.row.MeansLeft = l.Watch.verdict()
 	if l.Radios != nil {
@@ -328,19 +334,23 @@ func (l *Waveform) Truth(dst []float64, _, _ uint32) {
 	}
 }
 
+// OverheadBits returns what a device's frames carry besides the payload, a symbol counted
+// as the bits of a digit: Link.
 func (l *Waveform) OverheadBits() int { return l.bits }
 
-// ClippedSamples returns how many samples the receiver clipped in the round. It is called
-// after Row.
+// ClippedSamples returns the samples that the receiver clipped in the round, once Row was
+// called: Link.
 func (l *Waveform) ClippedSamples() int64 { return int64(l.clipped) }
 
-// Row returns how the link did in the round, for metrics.csv.
+// Row returns the round's figures, NaN where nothing tells: Link.
 func (l *Waveform) Row() *runfolder.LinkRow {
 	l.keep()
 	row := l.row
 	return &row
 }
 
+// Close drops the recording of a round that is not over, and closes the radios, if there
+// are any, and the bench in memory: Link.
 func (l *Waveform) Close() error {
 	if l.recorder != nil {
 		l.recorder.Abort()
@@ -355,7 +365,8 @@ func (l *Waveform) Close() error {
 	return errors.Join(errs...)
 }
 
-// ResidualDelays gives the delays of the devices that a calibration leaves.
+// ResidualDelays returns the delays that a calibration leaves of the simulated devices,
+// the first of them 0, and all without a calibration.
 func (l *Waveform) ResidualDelays() []modem.Samples {
 	if l.known == nil || l.known.File == nil {
 		return l.Delays

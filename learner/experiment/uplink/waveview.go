@@ -40,8 +40,8 @@ func (v *waveView) keep(o phy.Observation) {
 	v.soft = append(v.soft[:0], o.Soft[:min(len(o.Soft), viewSymbols)]...)
 }
 
-// Plot draws what a radio engineer wants to see of the last round into a folder, and
-// returns the files.
+// Plot draws the spectrum, the eye and the symbols of a frame of the last round, and the
+// course of the run: Link.
 func (l *Waveform) Plot(dir string, rows []runfolder.Row) ([]string, error) {
 	v := l.view
 	// An eye in the middle of what was kept shows payload and not header.
