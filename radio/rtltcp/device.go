@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ringwave/radio"
+	"ringwave/radio/life"
 	"ringwave/radio/rtlsdr"
 	"ringwave/radio/rtlsdr/cu8"
 	"ringwave/radio/usb"
@@ -61,9 +62,7 @@ type device struct {
 	dialer  Dialer
 	options options
 
-	// life ends with the device.
-	life context.Context
-	end  context.CancelFunc
+	life life.Life // ends with Close
 	// link is the present connection; the one who has turn may replace it.
 	link   atomic.Pointer[link]
 	epochs atomic.Uint64
@@ -80,9 +79,8 @@ func (d *device) talk(ctx context.Context, dir radio.Direction, f func(ctx conte
 	if dir != radio.Receive {
 		return fmt.Errorf("%s cannot %v; allowed is receive", d.uri, dir)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(d.life, cancel)()
+	ctx, release := d.life.Join(ctx)
+	defer release()
 	select {
 	case d.turn <- struct{}{}:
 		defer func() { <-d.turn }()
@@ -93,16 +91,16 @@ func (d *device) talk(ctx context.Context, dir radio.Direction, f func(ctx conte
 		return d.ended(ctx)
 	}
 	err := f(ctx)
-	if err != nil && d.life.Err() != nil {
-		return radio.ErrClosed
+	if closed := d.life.Err(); err != nil && closed != nil {
+		return closed
 	}
 	return err
 }
 
 // ended gives what a done ctx means.
 func (d *device) ended(ctx context.Context) error {
-	if d.life.Err() != nil {
-		return radio.ErrClosed
+	if err := d.life.Err(); err != nil {
+		return err
 	}
 	return ctx.Err()
 }
@@ -163,7 +161,7 @@ var notes = []string{
 // Close ends the connection.
 func (d *device) Close() error {
 	var rx *cu8.Receiver
-	d.end()
+	d.life.End(radio.ErrClosed)
 	d.locked(func() { rx = d.rx })
 	var err error
 	if rx != nil {
@@ -345,7 +343,6 @@ func (d *device) OpenReceiver(ctx context.Context) (radio.Receiver, error) {
 // last retune.
 func (d *device) start(ctx context.Context) (cu8.Source, error) {
 	s := &source{d: d, tried: time.Now()}
-	s.life, s.end = context.WithCancel(context.Background())
 	err := d.talk(ctx, radio.Receive, func(ctx context.Context) error {
 		l := d.link.Load()
 		if l.lost.Load() {
@@ -362,7 +359,6 @@ func (d *device) start(ctx context.Context) (cu8.Source, error) {
 		return nil
 	})
 	if err != nil {
-		s.end()
 		return nil, err
 	}
 	return s, nil
@@ -370,10 +366,8 @@ func (d *device) start(ctx context.Context) (cu8.Source, error) {
 
 // drop takes the blocks that are there.
 func drop(in usb.InStream) {
-	done, cancel := context.WithCancel(context.Background())
-	cancel()
 	for {
-		if _, err := in.Next(done); err != nil {
+		if _, err := in.Next(life.Ended()); err != nil {
 			return
 		}
 	}
@@ -382,9 +376,8 @@ func drop(in usb.InStream) {
 // source gives the blocks of one connection after the other.
 type source struct {
 	d    *device
-	life context.Context // ends with Close
-	end  context.CancelFunc
-	link *link // that of the last block
+	life life.Life // ends with Close
+	link *link     // that of the last block
 	// tried is when a connection was last made or tried.
 	tried time.Time
 	// restarted tells that no block of link was given, and some of another were or
@@ -394,9 +387,8 @@ type source struct {
 
 // Next gives the next block, and connects again where there is none.
 func (s *source) Next(ctx context.Context) (cu8.Block, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.life, cancel)()
+	ctx, release := s.life.Join(ctx)
+	defer release()
 	for {
 		b, err := s.link.in.Next(ctx)
 		if err == nil {
@@ -456,6 +448,6 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // Close ends a Next that waits.
 func (s *source) Close() error {
-	s.end()
+	s.life.End(radio.ErrClosed)
 	return nil
 }

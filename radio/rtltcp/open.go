@@ -52,9 +52,7 @@ func (o *Opener) Open(ctx context.Context, u radio.URI) (radio.Device, error) {
 		return nil, err
 	}
 	d := &device{uri: u.String(), address: address, dialer: o.dialer, options: opts, settings: s, turn: make(chan struct{}, 1)}
-	d.life, d.end = context.WithCancel(context.Background())
 	if err := d.connect(ctx); err != nil {
-		d.end()
 		return nil, fmt.Errorf("opening %s: %w", u, err)
 	}
 	return d, nil

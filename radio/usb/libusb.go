@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/google/gousb"
+
+	"ringwave/radio/life"
 )
 
 // System gives the machine's own USB through libusb. It keeps nothing open: each
@@ -246,7 +248,6 @@ func (b *board) OpenOut(c OutConfig) (OutStream, error) {
 		return nil, err
 	}
 	out := &outStream{endpoint: ep, size: c.Size, places: make([]place, c.Count)}
-	out.ctx, out.cancel = context.WithCancel(context.Background())
 	out.forget = func() { b.forget(out) }
 	b.streams = append(b.streams, out)
 	return out, nil
@@ -314,11 +315,9 @@ func (s *inSource) Close() error {
 	if err := s.stream.Close(); err != nil {
 		return classify(err)
 	}
-	done, cancel := context.WithCancel(context.Background())
-	cancel()
 	waste := make([]byte, 64<<10)
 	for {
-		if _, err := s.stream.ReadContext(done, waste); err != nil {
+		if _, err := s.stream.ReadContext(life.Ended(), waste); err != nil {
 			return nil
 		}
 	}
@@ -330,8 +329,7 @@ func (s *inSource) Close() error {
 type outStream struct {
 	endpoint *gousb.OutEndpoint
 	size     int
-	ctx      context.Context // done after Close
-	cancel   context.CancelFunc
+	life     life.Life // ends with Close
 	forget   func()
 	taken    atomic.Int64
 
@@ -350,18 +348,11 @@ type place struct {
 
 func (s *outStream) Taken() int64 { return s.taken.Load() }
 
-// join gives a context that ends with either.
-func (s *outStream) join(ctx context.Context) (context.Context, func()) {
-	joined, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(s.ctx, cancel)
-	return joined, func() { stop(); cancel() }
-}
-
 // end notes why the stream ended: by Close, by ctx, or by the board.
 func (s *outStream) end(ctx context.Context, err error) error {
-	switch done := FromContext(ctx); {
-	case s.ctx.Err() != nil:
-		s.ended = ErrClosed
+	switch closed, done := s.life.Err(), FromContext(ctx); {
+	case closed != nil:
+		s.ended = closed
 	case done != nil:
 		s.ended = done
 	default:
@@ -380,7 +371,7 @@ func (s *outStream) Write(ctx context.Context, p []byte) error {
 	if s.ended != nil {
 		return s.ended
 	}
-	joined, release := s.join(ctx)
+	joined, release := s.life.Join(ctx)
 	defer release()
 	// gousb may overlook a context that is done while the board takes data.
 	err := joined.Err()
@@ -438,12 +429,10 @@ func (s *outStream) landed(at *place) {
 // abort cancels what is in flight, newest first so that nothing moves up, and waits
 // until it is back.
 func (s *outStream) abort() {
-	done, cancel := context.WithCancel(context.Background())
-	cancel()
 	for k := range s.places {
 		at := &s.places[(s.oldest-1-k+2*len(s.places))%len(s.places)]
 		if at.stream != nil {
-			_ = at.stream.CloseContext(done) // what it says is known already
+			_ = at.stream.CloseContext(life.Ended()) // what it says is known already
 			at.stream = nil
 		}
 	}
@@ -455,7 +444,7 @@ func (s *outStream) Finish(ctx context.Context) error {
 	if s.ended != nil {
 		return s.ended
 	}
-	joined, release := s.join(ctx)
+	joined, release := s.life.Join(ctx)
 	defer release()
 	for k := range s.places {
 		at := &s.places[(s.oldest+k)%len(s.places)]
@@ -471,7 +460,7 @@ func (s *outStream) Finish(ctx context.Context) error {
 }
 
 func (s *outStream) Close() error {
-	s.cancel() // before the lock, which a write that waits has
+	s.life.End(ErrClosed) // before the lock, which a write that waits has
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended == nil {

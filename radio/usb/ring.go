@@ -3,6 +3,8 @@ package usb
 import (
 	"context"
 	"sync"
+
+	"ringwave/radio/life"
 )
 
 // InSource is where a stream to the host gets its data; a Transport has one, and
@@ -22,7 +24,7 @@ type ring struct {
 	source InSource
 	hold   bool
 	size   int
-	cancel context.CancelFunc
+	life   life.Life // ends with Close
 
 	// Every buffer is in free, in filled, or with the filler or the reader, so
 	// that sending to either never waits.
@@ -35,31 +37,31 @@ type ring struct {
 	err   error
 
 	closing   sync.Once
-	closed    chan struct{}
 	closedErr error
 }
 
 // NewInStream makes a stream of a source and starts to read it.
 func NewInStream(c InConfig, source InSource) InStream {
-	ctx, cancel := context.WithCancel(context.Background())
 	// One buffer more for the reader, one for the filler.
 	buffers := c.Ring + 2
 	r := &ring{
-		source: source, hold: c.Hold, size: c.Size, cancel: cancel,
+		source: source, hold: c.Hold, size: c.Size,
 		free: make(chan []byte, buffers), filled: make(chan Block, buffers),
-		ended: make(chan struct{}), closed: make(chan struct{}),
+		ended: make(chan struct{}),
 	}
 	memory := make([]byte, buffers*c.Size)
 	for i := range buffers {
 		r.free <- memory[i*c.Size : (i+1)*c.Size : (i+1)*c.Size]
 	}
-	go r.fill(ctx)
+	go r.fill()
 	return r
 }
 
 // fill does nothing but hand buffers over.
-func (r *ring) fill(ctx context.Context) {
+func (r *ring) fill() {
 	defer close(r.ended)
+	ctx, release := r.life.Join(context.Background())
+	defer release()
 	var lost int64
 	var buf []byte
 	for {
@@ -113,8 +115,8 @@ func (r *ring) Next(ctx context.Context) (Block, error) {
 		return r.give(b), nil
 	case <-ctx.Done():
 		return Block{}, ctx.Err()
-	case <-r.closed:
-		return Block{}, ErrClosed
+	case <-r.life.Done():
+		return Block{}, r.life.Err()
 	case <-r.ended:
 	}
 	select {
@@ -122,12 +124,10 @@ func (r *ring) Next(ctx context.Context) (Block, error) {
 		return r.give(b), nil
 	default:
 	}
-	select {
-	case <-r.closed:
-		return Block{}, ErrClosed
-	default:
-		return Block{}, r.err
+	if err := r.life.Err(); err != nil {
+		return Block{}, err
 	}
+	return Block{}, r.err
 }
 
 func (r *ring) give(b Block) Block {
@@ -138,8 +138,7 @@ func (r *ring) give(b Block) Block {
 // Close ends the filler and then the source.
 func (r *ring) Close() error {
 	r.closing.Do(func() {
-		close(r.closed)
-		r.cancel()
+		r.life.End(ErrClosed)
 		<-r.ended
 		r.closedErr = r.source.Close()
 	})
