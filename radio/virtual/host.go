@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"ringwave/radio/life"
 	"ringwave/radio/usb"
 )
 
@@ -44,9 +45,8 @@ func address(i int) usb.Address { return usb.Address{Bus: 1, Device: i + 1} }
 
 // plugged tells whether a board is still there, by asking it for its status.
 func plugged(b Board) bool {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // a board that is busy is there
-	_, err := b.Control(ctx, Setup{RequestType: standardIn, Request: getStatus, Length: 2}, make([]byte, 2))
+	// A board that is busy is there.
+	_, err := b.Control(life.Ended(), Setup{RequestType: standardIn, Request: getStatus, Length: 2}, make([]byte, 2))
 	return !errors.Is(err, ErrUnplugged)
 }
 
@@ -116,9 +116,7 @@ func (h *Host) reach(at usb.Address) (*transport, error) {
 	if at.Bus != 1 || i < 0 || i >= len(h.boards) || !plugged(h.boards[i]) {
 		return nil, fmt.Errorf("opening the board at %v: %w", at, ErrUnplugged)
 	}
-	t := &transport{host: h, at: at, board: h.boards[i]}
-	t.ctx, t.cancel = context.WithCancel(context.Background())
-	return t, nil
+	return &transport{host: h, at: at, board: h.boards[i]}, nil
 }
 
 func identity(b Board) usb.Identity {
@@ -128,11 +126,10 @@ func identity(b Board) usb.Identity {
 
 // transport is an open board.
 type transport struct {
-	host   *Host
-	at     usb.Address
-	board  Queuer
-	ctx    context.Context // done after Close
-	cancel context.CancelFunc
+	host  *Host
+	at    usb.Address
+	board Queuer
+	life  life.Life // ends with Close
 
 	mu      sync.Mutex
 	streams []interface{ Close() error }
@@ -148,22 +145,24 @@ func (t *transport) Control(s Setup, data []byte, timeout time.Duration) (int, e
 		return 0, fmt.Errorf("a control request with %d bytes; allowed is at most %d", len(data), usb.MaxControlData)
 	}
 	t.mu.Lock()
-	if t.ctx.Err() != nil {
+	if err := t.life.Err(); err != nil {
 		t.mu.Unlock()
-		return 0, usb.ErrClosed
+		return 0, err
 	}
 	t.control.Add(1)
 	t.mu.Unlock()
 	defer t.control.Done()
-	ctx, cancel := context.WithTimeout(t.ctx, timeout)
+	ctx, release := t.life.Join(context.Background())
+	defer release()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	s.Length = uint16(len(data))
 	n, err := Answer(ctx, t.board, s, data)
 	switch {
 	case err == nil:
 		return n, nil
-	case t.ctx.Err() != nil:
-		return 0, usb.ErrClosed
+	case t.life.Err() != nil:
+		return 0, t.life.Err()
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return 0, usb.ErrTimeout
 	}
@@ -188,8 +187,8 @@ func (t *transport) OpenIn(c usb.InConfig) (usb.InStream, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ctx.Err() != nil {
-		return nil, usb.ErrClosed
+	if err := t.life.Err(); err != nil {
+		return nil, err
 	}
 	in := usb.NewInStream(c, newInSource(t.board, c))
 	t.streams = append(t.streams, in)
@@ -203,8 +202,8 @@ func (t *transport) OpenOut(c usb.OutConfig) (usb.OutStream, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ctx.Err() != nil {
-		return nil, usb.ErrClosed
+	if err := t.life.Err(); err != nil {
+		return nil, err
 	}
 	out := &outStream{board: t.board, endpoint: c.Endpoint, size: c.Size, count: c.Count, changed: make(chan struct{})}
 	t.streams = append(t.streams, out)
@@ -214,11 +213,11 @@ func (t *transport) OpenOut(c usb.OutConfig) (usb.OutStream, error) {
 // Close ends the streams and the requests.
 func (t *transport) Close() error {
 	t.mu.Lock()
-	if t.ctx.Err() != nil {
+	if t.life.Err() != nil {
 		t.mu.Unlock()
 		return nil
 	}
-	t.cancel()
+	t.life.End(usb.ErrClosed)
 	streams := t.streams
 	t.mu.Unlock()
 	var errs []error

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"ringwave/radio/life"
 )
 
 // Queued gives b itself if it is a Queuer, and otherwise one that hands b's
@@ -25,20 +27,20 @@ type queued struct {
 
 // waiting is a transfer that waits for its turn or is under way.
 type waiting struct {
-	ctx  context.Context
+	life life.Life // ends when it is cancelled
 	data []byte
 	done func(n int, err error)
 }
 
 func (q *queued) Queue(endpoint byte, data []byte, done func(n int, err error)) (cancel func()) {
-	ctx, cancel := context.WithCancel(context.Background())
+	t := &waiting{data: data, done: done}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting[endpoint] = append(q.waiting[endpoint], &waiting{ctx, data, done})
+	q.waiting[endpoint] = append(q.waiting[endpoint], t)
 	if len(q.waiting[endpoint]) == 1 {
 		go q.work(endpoint)
 	}
-	return cancel
+	return func() { t.life.End(context.Canceled) }
 }
 
 // work does the transfers of an endpoint until none is left. One that is cancelled
@@ -52,16 +54,22 @@ func (q *queued) work(endpoint byte) {
 		q.mu.Lock()
 		t := q.waiting[endpoint][0]
 		q.mu.Unlock()
-		n, err := 0, t.ctx.Err()
-		if err == nil {
-			n, err = move(t.ctx, endpoint, t.data)
-		}
-		t.done(n, err)
+		t.done(t.move(move, endpoint))
 		q.mu.Lock()
 		q.waiting[endpoint] = slices.Delete(q.waiting[endpoint], 0, 1)
 		more = len(q.waiting[endpoint]) > 0
 		q.mu.Unlock()
 	}
+}
+
+// move does the transfer, unless it is cancelled.
+func (t *waiting) move(by func(context.Context, byte, []byte) (int, error), endpoint byte) (int, error) {
+	ctx, release := t.life.Join(context.Background())
+	defer release()
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	return by(ctx, endpoint, t.data)
 }
 
 // Halter is a Board that keeps an endpoint halted after a stall until its host
