@@ -49,7 +49,7 @@ func Serve(in io.Reader, out io.Writer, open Open, log io.Writer) error {
 func serve(in io.Reader, out io.Writer, open Open, log io.Writer, patience time.Duration) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	g := &server{ctx: ctx, out: out, open: open, log: log, patience: patience, boards: map[uint64]watched{}, opened: make(chan opening)}
+	g := &server{out: out, open: open, log: log, patience: patience, boards: map[uint64]watched{}, opened: make(chan opening)}
 	defer g.closing.Wait()
 	g.say(message{verb: verbHello, number: wireVersion})
 	lines, ended := make(chan message), make(chan error, 1)
@@ -68,13 +68,12 @@ func serve(in io.Reader, out io.Writer, open Open, log io.Writer, patience time.
 			}
 		}
 	}()
-	return g.serve(lines, ended)
+	return g.serve(ctx, lines, ended)
 }
 
 // server is a guard at work. Its goroutine is serve's; those that open and close ways to
-// boards touch nothing of it but opened, out and ctx.
+// boards touch nothing of it but opened and out.
 type server struct {
-	ctx      context.Context
 	open     Open
 	log      io.Writer
 	patience time.Duration // with a board that does not go off
@@ -105,14 +104,14 @@ type opening struct {
 	err error
 }
 
-func (g *server) serve(lines <-chan message, ended <-chan error) error {
+func (g *server) serve(ctx context.Context, lines <-chan message, ended <-chan error) error {
 	beat := time.NewTicker(idleBeat)
 	defer beat.Stop()
 	for {
 		select {
 		case m := <-lines:
 			g.silent = 0
-			if err := g.hear(m); err != nil {
+			if err := g.hear(ctx, m); err != nil {
 				g.end()
 				return err
 			}
@@ -165,7 +164,7 @@ func (g *server) count() {
 }
 
 // hear does what a line asks for.
-func (g *server) hear(m message) error {
+func (g *server) hear(ctx context.Context, m message) error {
 	if g.fired != "" {
 		// Whatever the program has done on waking.
 		for _, w := range g.boards {
@@ -184,15 +183,15 @@ func (g *server) hear(m message) error {
 			g.close(w.way)
 		}
 	case verbWatch:
-		return g.watch(m)
+		return g.watch(ctx, m)
 	default:
 		return fmt.Errorf("%w: %.80q", errLine, m)
 	}
 	return nil
 }
 
-// watch opens the way to a board; others are watched meanwhile.
-func (g *server) watch(m message) error {
+// watch opens the way to a board; others are watched meanwhile. Ctx ends with the guard.
+func (g *server) watch(ctx context.Context, m message) error {
 	refuse := func(err error) error {
 		g.say(message{verb: verbRefused, number: m.number, text: err.Error()})
 		return nil
@@ -211,12 +210,12 @@ func (g *server) watch(m message) error {
 		return refuse(err)
 	}
 	go func() {
-		ctx, cancel := context.WithTimeout(g.ctx, openPatience)
+		limited, cancel := context.WithTimeout(ctx, openPatience)
 		defer cancel()
-		way, err := g.open(ctx, u)
+		way, err := g.open(limited, u)
 		select {
 		case g.opened <- opening{m.number, watched{m.text, m.limit, way}, err}:
-		case <-g.ctx.Done(): // the program has ended, and never switched this board on
+		case <-ctx.Done(): // the program has ended, and never switched this board on
 			if err == nil {
 				_ = way.Close()
 			}

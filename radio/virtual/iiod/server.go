@@ -38,8 +38,7 @@ type Config struct {
 type Server struct {
 	board  *board
 	ln     net.Listener
-	ctx    context.Context
-	cancel context.CancelFunc
+	cancel context.CancelFunc // ends the connections
 	wg     sync.WaitGroup
 }
 
@@ -57,12 +56,12 @@ func Serve(ln net.Listener, cfg Config) (*Server, error) {
 	if err := check(cfg); err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
-	s := &Server{board: newBoard(cfg), ln: ln}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Server{board: newBoard(cfg), ln: ln, cancel: cancel}
 	s.wg.Add(1)
 	go func() {
 		defer s.wg.Done()
-		s.accept()
+		s.accept(ctx)
 	}()
 	return s, nil
 }
@@ -114,7 +113,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-func (s *Server) accept() {
+func (s *Server) accept(ctx context.Context) {
 	for n := 0; ; n++ {
 		conn, err := s.ln.Accept()
 		if err != nil {
@@ -123,7 +122,7 @@ func (s *Server) accept() {
 		s.wg.Add(1)
 		go func() {
 			defer s.wg.Done()
-			s.session(conn, n)
+			s.session(ctx, conn, n)
 		}()
 	}
 }

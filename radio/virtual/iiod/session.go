@@ -25,16 +25,15 @@ const maxLine = 4096
 type session struct {
 	server  *Server
 	number  int
-	ctx     context.Context
 	in      *bufio.Reader
 	out     *bufio.Writer
 	timeout time.Duration // for samples; 0 waits for ever
 	open    map[*port]*stream
 }
 
-// session serves a connection to its end.
-func (s *Server) session(conn net.Conn, n int) {
-	ctx, cancel := context.WithCancel(s.ctx)
+// session serves a connection to its end, or that of ctx.
+func (s *Server) session(ctx context.Context, conn net.Conn, n int) {
+	ctx, cancel := context.WithCancel(ctx)
 	// A done context ends reads and writes of the connection.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	ahead := newAhead()
@@ -45,11 +44,11 @@ func (s *Server) session(conn net.Conn, n int) {
 		cancel()
 	}()
 	c := &session{
-		server: s, number: n, ctx: ctx, open: map[*port]*stream{},
+		server: s, number: n, open: map[*port]*stream{},
 		in: bufio.NewReaderSize(ahead, maxLine), out: bufio.NewWriter(conn),
 		timeout: 2500 * time.Millisecond,
 	}
-	c.serve()
+	c.serve(ctx)
 	for _, st := range c.open {
 		st.close()
 	}
@@ -121,7 +120,7 @@ func (a *ahead) close() {
 }
 
 // serve answers commands until the client leaves.
-func (c *session) serve() {
+func (c *session) serve(ctx context.Context) {
 	for {
 		line, err := c.in.ReadSlice('\n')
 		if err != nil {
@@ -134,7 +133,7 @@ func (c *session) serve() {
 		cmd, err := parseCommand(text)
 		if err != nil {
 			c.reply(0, err)
-		} else if stop := c.do(cmd); stop {
+		} else if stop := c.do(ctx, cmd); stop {
 			_ = c.out.Flush()
 			return
 		}
@@ -160,7 +159,7 @@ func (c *session) reply(n int, err error) {
 func (c *session) text(s string) { fmt.Fprintf(c.out, "%d\n%s\n", len(s), s) }
 
 // do carries a command out and tells whether the session ends with it.
-func (c *session) do(cmd command) (stop bool) {
+func (c *session) do(ctx context.Context, cmd command) (stop bool) {
 	switch cmd.verb {
 	case "":
 	case "EXIT", "QUIT":
@@ -179,19 +178,19 @@ func (c *session) do(cmd command) (stop bool) {
 	case "WRITE":
 		return c.write(cmd)
 	case "SET":
-		c.reply(0, c.setBlocks(cmd))
+		c.reply(0, c.setBlocks(ctx, cmd))
 	case "GETTRIG":
 		c.reply(0, enoent) // none of the devices has one
 	case "SETTRIG":
 		c.reply(0, enoent)
 	case "OPEN":
-		c.reply(0, c.openDevice(cmd))
+		c.reply(0, c.openDevice(ctx, cmd))
 	case "CLOSE":
 		c.reply(0, c.closeDevice(cmd))
 	case "READBUF":
-		return c.readBuffer(cmd)
+		return c.readBuffer(ctx, cmd)
 	case "WRITEBUF":
-		return c.writeBuffer(cmd)
+		return c.writeBuffer(ctx, cmd)
 	}
 	return false
 }
@@ -228,7 +227,7 @@ func (b *board) portOf(d *device) *port {
 	return nil
 }
 
-func (c *session) setBlocks(cmd command) error {
+func (c *session) setBlocks(ctx context.Context, cmd command) error {
 	b := c.server.board
 	d := b.findDevice(cmd.device)
 	if d == nil {
@@ -238,7 +237,7 @@ func (c *session) setBlocks(cmd command) error {
 	if p == nil || cmd.number < 1 {
 		return einval
 	}
-	if _, err := b.take(c.ctx, p); err != nil {
+	if _, err := b.take(ctx, p); err != nil {
 		return err
 	}
 	defer b.release(p)
@@ -248,11 +247,11 @@ func (c *session) setBlocks(cmd command) error {
 	return nil
 }
 
-func (c *session) openDevice(cmd command) error {
+func (c *session) openDevice(ctx context.Context, cmd command) error {
 	if s, _ := c.opened(cmd, nil); s != nil {
 		return ebusy
 	}
-	s, err := c.server.board.openStream(c.ctx, cmd)
+	s, err := c.server.board.openStream(ctx, cmd)
 	if err != nil {
 		return err
 	}
@@ -284,7 +283,7 @@ func (c *session) closeDevice(cmd command) error {
 
 // readBuffer sends blocks until the client has what it asked for; what is left of
 // the last is lost.
-func (c *session) readBuffer(cmd command) (stop bool) {
+func (c *session) readBuffer(ctx context.Context, cmd command) (stop bool) {
 	s, err := c.opened(cmd, ebadf)
 	if err == nil && s.port != &c.server.board.rx {
 		err = einval
@@ -295,7 +294,7 @@ func (c *session) readBuffer(cmd command) (stop bool) {
 	}
 	first := true
 	for left := int(cmd.number); left >= s.kept.bytes(); {
-		block, err := s.pull(c.ctx, c.timeout)
+		block, err := s.pull(ctx, c.timeout)
 		if err != nil {
 			c.reply(0, err)
 			return false
@@ -316,7 +315,7 @@ func (c *session) readBuffer(cmd command) (stop bool) {
 }
 
 // writeBuffer takes blocks until it has what the client announced.
-func (c *session) writeBuffer(cmd command) (stop bool) {
+func (c *session) writeBuffer(ctx context.Context, cmd command) (stop bool) {
 	s, err := c.opened(cmd, ebadf)
 	if err == nil && s.port != &c.server.board.tx {
 		err = einval
@@ -334,7 +333,7 @@ func (c *session) writeBuffer(cmd command) (stop bool) {
 		if _, err := io.ReadFull(c.in, block); err != nil {
 			return true
 		}
-		if err := s.push(c.ctx, block, c.timeout); err != nil {
+		if err := s.push(ctx, block, c.timeout); err != nil {
 			c.reply(0, err)
 			return false
 		}
