@@ -19,13 +19,14 @@ type Guard interface {
 
 // Watch is a guard's over one board.
 type Watch interface {
-	// Living gives a context that ends when the guard can no longer be relied on, or has
-	// switched boards off, with the cause. It stays so: nothing is to be sent any more.
-	Living() context.Context
-	// Err gives that cause now, and whether the program itself stood still for longer than
-	// the limit, which it may learn here before Living ends. It is to be asked once more
-	// behind whatever switches a board on, because a program may be stopped between any
-	// two of its steps.
+	// AfterLoss calls f, in a goroutine of its own, once the guard can no longer be relied
+	// on, or has switched boards off. It stays so: nothing is to be sent any more. Stop
+	// has f not called, and reports whether that was so: it is false once f was called.
+	AfterLoss(f func()) (stop func() bool)
+	// Err gives the cause of that now, and whether the program itself stood still for
+	// longer than the limit, which it may learn here before f is called. It is to be asked
+	// once more behind whatever switches a board on, because a program may be stopped
+	// between any two of its steps.
 	Err() error
 	// Release lets go of a board that is off. It must not be called for one that could not
 	// be switched off: the guard tries again when the program ends.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ringwave/radio"
+	"ringwave/radio/life"
 )
 
 const (
@@ -23,9 +24,8 @@ const (
 // Client is a program's side of a guard: a radio.Guard. It is safe for use by several
 // goroutines.
 type Client struct {
-	living context.Context
-	lose   context.CancelCauseFunc
-	began  time.Time
+	life  life.Life // ends when the guard can no longer be relied on, by why
+	began time.Time
 	// beaten and answered are when the last sign of life was given, and when the guard
 	// last answered one, since began.
 	beaten, answered atomic.Int64
@@ -46,7 +46,6 @@ type Client struct {
 // connect begins to talk to a guard.
 func connect(ctx context.Context, from io.Reader, to io.WriteCloser) (*Client, error) {
 	c := &Client{began: time.Now(), kick: make(chan struct{}, 1), to: to, limits: map[uint64]time.Duration{}, waiting: map[uint64]chan message{}}
-	c.living, c.lose = context.WithCancelCause(context.Background())
 	hello := make(chan error, 1)
 	go c.listen(newReader(from), hello)
 	timer := time.NewTimer(helloPatience)
@@ -103,19 +102,19 @@ func (c *Client) hear(m message) {
 
 // lost notes that the guard can no longer be relied on.
 func (c *Client) lost(why string) {
-	c.lose(fmt.Errorf("%w cannot be relied on: %s", radio.ErrGuard, why))
+	c.life.End(fmt.Errorf("%w cannot be relied on: %s", radio.ErrGuard, why))
 }
 
 // Err gives why the guard can no longer be relied on, which is why nothing is to be sent;
 // nil while it can.
 func (c *Client) Err() error {
-	if c.living.Err() != nil {
-		return context.Cause(c.living)
+	if err := c.life.Err(); err != nil {
+		return err
 	}
 	if limit := time.Duration(c.limit.Load()); limit > 0 {
 		if still := time.Since(c.began) - time.Duration(c.beaten.Load()); still > limit {
 			c.lost(fmt.Sprintf("this program stood still for %v, longer than %v", still.Round(time.Millisecond), limit))
-			return context.Cause(c.living)
+			return c.life.Err()
 		}
 	}
 	return nil
@@ -141,7 +140,7 @@ func (c *Client) beat() {
 		}
 		timer.Reset(every)
 		select {
-		case <-c.living.Done():
+		case <-c.life.Done():
 			return
 		case <-c.kick:
 		case <-timer.C:
@@ -195,8 +194,8 @@ func (c *Client) Watch(ctx context.Context, board radio.URI, limit time.Duration
 			return w, nil
 		}
 		err = fmt.Errorf("%w refuses: %s", radio.ErrGuard, m.text)
-	case <-c.living.Done():
-		err = context.Cause(c.living)
+	case <-c.life.Done():
+		err = c.life.Err()
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -251,8 +250,8 @@ type watch struct {
 	number uint64
 }
 
-func (w *watch) Living() context.Context { return w.c.living }
-func (w *watch) Err() error              { return w.c.Err() }
+func (w *watch) AfterLoss(f func()) (stop func() bool) { return w.c.life.AfterEnd(f) }
+func (w *watch) Err() error                            { return w.c.Err() }
 
 func (w *watch) Release() {
 	w.c.mu.Lock()

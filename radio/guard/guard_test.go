@@ -155,7 +155,7 @@ func TestEnd(t *testing.T) {
 			t.Errorf("%s: switched off %d times, closed %v", name, off, closed)
 		}
 	}
-	<-c.living.Done() // the guard's pipe has ended
+	<-c.life.Done() // the guard's pipe has ended
 	if err := c.Err(); !errors.Is(err, radio.ErrGuard) {
 		t.Errorf("without a guard: %v", err)
 	}
@@ -368,7 +368,7 @@ func TestGuardIsSilent(t *testing.T) {
 	c.heartbeat()
 	c.mu.Unlock()
 	select {
-	case <-c.living.Done():
+	case <-c.life.Done():
 	case <-time.After(patience):
 		t.Fatal("it is not missed")
 	}
@@ -386,7 +386,6 @@ func TestGuardIsSilent(t *testing.T) {
 // goroutine that gives signs of life has run.
 func TestStoodStill(t *testing.T) {
 	c := &Client{began: time.Now().Add(-time.Hour)}
-	c.living, c.lose = context.WithCancelCause(context.Background())
 	c.limit.Store(int64(time.Minute))
 	c.beaten.Store(int64(time.Hour - 50*time.Second))
 	if err := c.Err(); err != nil {
@@ -401,7 +400,7 @@ func TestStoodStill(t *testing.T) {
 		t.Error("it is forgotten")
 	}
 	c.limit.Store(0)
-	free := &Client{began: time.Now().Add(-time.Hour), living: context.Background()}
+	free := &Client{began: time.Now().Add(-time.Hour)}
 	if err := free.Err(); err != nil {
 		t.Errorf("without a limit: %v", err)
 	}

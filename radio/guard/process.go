@@ -37,8 +37,8 @@ func Start(ctx context.Context, program string, args ...string) (*Client, error)
 		return fail(err)
 	}
 	go func() {
-		<-c.living.Done() // what it said is read
-		_ = cmd.Wait()    // it says on standard error what there is to say
+		<-c.life.Done() // what it said is read
+		_ = cmd.Wait()  // it says on standard error what there is to say
 	}()
 	context.AfterFunc(ctx, c.endWhenLeft)
 	return c, nil

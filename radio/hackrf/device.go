@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"ringwave/radio"
+	"ringwave/radio/life"
 	"ringwave/radio/usb"
 )
 
@@ -25,7 +26,7 @@ type Device struct {
 	opts      options
 	permit    radio.TransmitPermit
 	guard     radio.Guard
-	session   context.Context
+	session   *life.Life
 	info      radio.Info
 	flush     int // bytes that push samples through the board's buffers
 

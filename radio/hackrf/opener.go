@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ringwave/radio"
+	"ringwave/radio/life"
 	"ringwave/radio/usb"
 )
 
@@ -42,7 +43,7 @@ import (
 //	                neither
 //	control_ms      time that a control request may take, 1000 unless given
 type Opener struct {
-	session context.Context
+	session *life.Life
 	host    usb.Host
 	permit  radio.TransmitPermit
 	guard   radio.Guard
@@ -53,7 +54,7 @@ type Opener struct {
 // the user has confirmed that may be sent, and guard watches over the boards that do;
 // their zero values are for receiving.
 func NewOpener(session context.Context, host usb.Host, permit radio.TransmitPermit, guard radio.Guard) *Opener {
-	return &Opener{session, host, permit, guard}
+	return &Opener{life.Of(session), host, permit, guard}
 }
 
 // List gives the boards that are plugged in.

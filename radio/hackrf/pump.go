@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ringwave/radio"
+	"ringwave/radio/life"
 	"ringwave/radio/usb"
 )
 
@@ -54,9 +55,8 @@ type pump struct {
 	waiting time.Time
 
 	// cut ends all waits once the stream has failed or is closed; its cause says why.
-	cut    context.Context
-	cutOff context.CancelCauseFunc
-	watch  sync.WaitGroup
+	cut   life.Life
+	watch sync.WaitGroup
 
 	silence sync.Once
 	offErr  error // of switching off
@@ -68,7 +68,6 @@ type pump struct {
 // a time.
 func (p *pump) init(d *Device, w way, look func() error) {
 	p.way, p.d, p.look, p.epoch = w, d, look, d.nextEpoch()
-	p.cut, p.cutOff = context.WithCancelCause(context.Background())
 }
 
 func (p *pump) direction() radio.Direction { return p.dir }
@@ -184,7 +183,7 @@ func (p *pump) fail(err error) error {
 	if p.failed == nil {
 		p.failed = fmt.Errorf("%s with %s: %w", p.doing, p.d.info.URI, err)
 	}
-	p.cutOff(err)
+	p.cut.End(err)
 	if p.state == radio.Closed {
 		return radio.ErrClosed
 	}
@@ -206,7 +205,7 @@ func (p *pump) close(drain func(failed bool) error) error {
 		if transfers != nil {
 			p.result = errors.Join(drain(failed), p.switchOff(), transfers.Close())
 		}
-		p.cutOff(nil)
+		p.cut.End(nil)
 		p.watch.Wait()
 		p.d.release()
 	})
@@ -231,12 +230,12 @@ func (p *pump) move(ctx context.Context, step func(context.Context) error) error
 
 // patient returns ctx with the ends that move names.
 func (p *pump) patient(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(p.cut, func() { cancel(context.Cause(p.cut)) })
+	ctx, release := p.cut.Join(ctx)
 	deadline := p.d.opts.deadline
 	if deadline == 0 {
-		return ctx, func() { stop(); cancel(nil) }
+		return ctx, release
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
 	if p.waiting.IsZero() || p.State() == radio.Armed {
 		p.waiting = time.Now()
 	}
@@ -251,7 +250,7 @@ func (p *pump) patient(ctx context.Context) (context.Context, func()) {
 		cancel(errStuck)
 	})
 	close(set)
-	return ctx, func() { stop(); timer.Stop(); cancel(nil) }
+	return ctx, func() { timer.Stop(); cancel(nil); release() }
 }
 
 // stuck says why a board that runs moves no samples.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"ringwave/radio"
+	"ringwave/radio/life"
 	"ringwave/radio/usb"
 )
 
@@ -72,7 +73,7 @@ func (s *scripted) device(t *testing.T) *Device {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newDevice(s, usb.Listed{Identity: usb.Identity{Release: 0x0106}}, opts, &Opener{session: context.Background()})
+	return newDevice(s, usb.Listed{Identity: usb.Identity{Release: 0x0106}}, opts, &Opener{session: &life.Life{}})
 }
 
 func (s *scripted) Taken() int64 { return 0 }

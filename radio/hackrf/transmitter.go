@@ -53,7 +53,7 @@ func (t *sender) Start(ctx context.Context) error {
 	if err := t.start(ctx, t.may, t.open); err != nil {
 		return err
 	}
-	go t.feed(context.AfterFunc(t.d.session, t.overTheSession), context.AfterFunc(t.d.watch.Living(), t.unguarded))
+	go t.feed(t.d.session.AfterEnd(t.overTheSession), t.d.watch.AfterLoss(t.unguarded))
 	// Until its queue is full the board takes all there is at once, and a program
 	// could not keep up.
 	select {
@@ -70,8 +70,8 @@ func (t *sender) may() error {
 	if err := t.d.permitted(); err != nil {
 		return err
 	}
-	if t.d.session.Err() != nil {
-		return fmt.Errorf("%w: %w", ErrSessionOver, context.Cause(t.d.session))
+	if err := t.d.session.Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrSessionOver, err)
 	}
 	return t.d.watch.Err()
 }
@@ -82,7 +82,7 @@ func (t *sender) open() (_ io.Closer, err error) {
 }
 
 func (t *sender) overTheSession() {
-	t.fail(fmt.Errorf("%w: %w", ErrSessionOver, context.Cause(t.d.session)))
+	t.fail(fmt.Errorf("%w: %w", ErrSessionOver, t.d.session.Err()))
 }
 
 // unguarded ends the stream when the guard can no longer be relied on.
@@ -194,7 +194,7 @@ func (t *sender) drain(failed bool) error {
 	if patience == 0 { // no deadline: what waits behind a busy machine is sent, too
 		patience = 10 * time.Second
 	}
-	timer := time.AfterFunc(t.d.rateOf().Duration(left)+patience, func() { t.cutOff(errUnsent) })
+	timer := time.AfterFunc(t.d.rateOf().Duration(left)+patience, func() { t.cut.End(errUnsent) })
 	defer timer.Stop()
 	<-t.fed
 	t.mu.Lock()
@@ -218,12 +218,14 @@ func (t *sender) feed(forgetSession, forgetGuard func() bool) {
 	defer close(t.fed)
 	defer forgetSession()
 	defer forgetGuard()
+	ctx, release := t.cut.Join(context.Background())
+	defer release()
 	defer t.switchOff()
 	buf := make([]byte, t.d.opts.transfer)
 	if t.queue.strict {
 		close(t.primed)
 	}
-	for handed := 0; t.cut.Err() == nil; handed++ {
+	for handed := 0; ctx.Err() == nil; handed++ {
 		if handed == t.d.opts.queue && !t.queue.strict {
 			close(t.primed)
 		}
@@ -232,7 +234,7 @@ func (t *sender) feed(forgetSession, forgetGuard func() bool) {
 			t.tell(radio.Event{Kind: radio.Underrun, Index: next.at, Exact: true})
 		}
 		if next.bytes > 0 {
-			err := t.move(t.cut, func(wait context.Context) error { return t.out.Write(wait, buf[:next.bytes]) })
+			err := t.move(ctx, func(wait context.Context) error { return t.out.Write(wait, buf[:next.bytes]) })
 			if err != nil {
 				t.fail(t.why(err))
 				return
@@ -240,35 +242,35 @@ func (t *sender) feed(forgetSession, forgetGuard func() bool) {
 			t.progress(t.out.Taken())
 		}
 		if next.finished {
-			t.finishUp()
+			t.finishUp(ctx)
 			return
 		}
 		if next.bytes == 0 {
 			select {
 			case <-t.queue.more:
-			case <-t.cut.Done():
+			case <-ctx.Done():
 			}
 		}
 	}
-	t.fail(t.why(t.cut.Err()))
+	t.fail(t.cut.Err())
 }
 
 // why gives the cause of the end of a stream that was cut.
 func (t *sender) why(err error) error {
-	if t.cut.Err() != nil {
-		return context.Cause(t.cut)
+	if cause := t.cut.Err(); cause != nil {
+		return cause
 	}
 	return err
 }
 
 // finishUp waits until all that was written is on air, which may long be so.
-func (t *sender) finishUp() {
+func (t *sender) finishUp(ctx context.Context) {
 	behind := int64(t.d.flush) + sampleBytes*int64(t.queue.lastWritten())
 	if t.queue.lastWritten() == 0 || t.out.Taken() >= behind {
 		t.progress(t.out.Taken())
 		return
 	}
-	if err := t.out.Finish(t.cut); err != nil {
+	if err := t.out.Finish(ctx); err != nil {
 		t.fail(t.why(err))
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ringwave/radio"
+	"ringwave/radio/life"
 )
 
 // stage is the one gain of each direction, by the name that the board has for it.
@@ -38,7 +39,7 @@ type Device struct {
 	board   *board
 	permit  radio.TransmitPermit
 	guard   radio.Guard
-	session context.Context
+	session *life.Life
 	info    radio.Info
 	limits  [2]limits
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ringwave/radio"
+	"ringwave/radio/life"
 )
 
 // The customary address of a board and the port of its iiod.
@@ -148,7 +149,7 @@ func (o options) blockSamples(rate radio.Hertz) int {
 //	limit_ms        time for which the program may stand still before its guard
 //	                switches the transmitter off, 1000 unless given, 0 for ever
 type Opener struct {
-	session context.Context
+	session *life.Life
 	permit  radio.TransmitPermit
 	guard   radio.Guard
 }
@@ -158,7 +159,7 @@ type Opener struct {
 // may be sent, and guard watches over the boards that do; their zero values are for
 // receiving.
 func NewOpener(session context.Context, permit radio.TransmitPermit, guard radio.Guard) *Opener {
-	return &Opener{session, permit, guard}
+	return &Opener{life.Of(session), permit, guard}
 }
 
 // Open connects to a board and gives it the URI's settings. It leaves what transmits

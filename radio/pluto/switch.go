@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"ringwave/radio"
+	"ringwave/radio/life"
 )
 
 // Switch is a guard's way to a board: a connection of its own, over which it switches the
@@ -32,7 +33,7 @@ func OpenSwitch(ctx context.Context, u radio.URI) (*Switch, error) {
 	if opts.deadline == 0 { // a guard waits for nothing for ever
 		opts.deadline = offTimeout
 	}
-	d, err := open(ctx, u, opts, &Opener{session: context.Background()})
+	d, err := open(ctx, u, opts, &Opener{session: &life.Life{}})
 	if err != nil {
 		return nil, fmt.Errorf("opening device %q for a guard: %w", u, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"ringwave/radio"
 	"ringwave/radio/iq"
+	"ringwave/radio/life"
 )
 
 // drainGrace is how long sending what was written may take on Close, beyond the time
@@ -61,11 +62,10 @@ type transmitter struct {
 
 	// power is held while the carrier is switched, which happens once each way: on
 	// never comes after off.
-	power   sync.Mutex
-	isOff   bool
-	offErr  error
-	hurry   context.Context // done when the carrier is to go off
-	hurryUp context.CancelFunc
+	power  sync.Mutex
+	isOff  bool
+	offErr error
+	rising life.Life // ends when the carrier is to go off
 }
 
 // OpenTransmitter gives a stream that is Ready; radio.ErrBusy while another is open,
@@ -94,7 +94,6 @@ func (d *Device) OpenTransmitter(ctx context.Context) (radio.Transmitter, error)
 		return nil, fmt.Errorf("opening the transmitter of %s: %w", d.info.URI, err)
 	}
 	t := &transmitter{d: d, codec: iq.New(d.board.ports[radio.Transmit].format), events: radio.NewEventQueue(), epoch: d.nextEpoch()}
-	t.hurry, t.hurryUp = context.WithCancel(context.Background())
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -109,10 +108,10 @@ func (d *Device) OpenTransmitter(ctx context.Context) (radio.Transmitter, error)
 
 // sessionOver gives ErrSessionOver, with its cause, once nothing may be sent any more.
 func (d *Device) sessionOver() error {
-	if d.session.Err() == nil {
-		return nil
+	if err := d.session.Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrSessionOver, err)
 	}
-	return fmt.Errorf("%w: %w", ErrSessionOver, context.Cause(d.session))
+	return nil
 }
 
 // Start hands zeros to the board and then switches its carrier on.
@@ -171,10 +170,10 @@ func (t *transmitter) begin(ctx context.Context) error {
 		return radio.ErrClosed
 	}
 	t.link, t.ended = l, make(chan struct{})
-	forgetSession := watch(d.session, func() {
+	forgetSession := watch(d.session.AfterEnd, func() {
 		t.cut(fmt.Errorf("transmitting with %s: %w", d.info.URI, d.sessionOver()))
 	})
-	forgetGuard := watch(guard.Living(), func() {
+	forgetGuard := watch(guard.AfterLoss, func() {
 		t.cut(fmt.Errorf("transmitting with %s: %w", d.info.URI, guard.Err()))
 	})
 	t.unwatch = func() { forgetSession(); forgetGuard() }
@@ -191,11 +190,11 @@ func (t *transmitter) begin(ctx context.Context) error {
 	return err
 }
 
-// watch calls f when ctx is done. The function that it gives ends that, and waits
-// for f if it was called.
-func watch(ctx context.Context, f func()) (unwatch func()) {
+// watch has f called after an end. The function that it gives ends that, and waits for f
+// if it was called.
+func watch(after func(func()) (stop func() bool), f func()) (unwatch func()) {
 	over := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
+	stop := after(func() {
 		defer close(over)
 		f()
 	})
@@ -211,15 +210,13 @@ func watch(ctx context.Context, f func()) (unwatch func()) {
 func (t *transmitter) powered(ctx context.Context, f func(context.Context) error) error {
 	t.power.Lock()
 	defer t.power.Unlock()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := context.AfterFunc(t.hurry, cancel)
-	defer stop()
-	if t.isOff || t.hurry.Err() != nil {
+	ctx, release := t.rising.Join(ctx)
+	defer release()
+	if t.isOff || t.rising.Err() != nil {
 		return t.whyOff()
 	}
 	err := f(ctx)
-	if err != nil && t.hurry.Err() != nil {
+	if err != nil && t.rising.Err() != nil {
 		return t.whyOff()
 	}
 	return err
@@ -606,7 +603,7 @@ func (t *transmitter) cut(why error) {
 
 // offNow switches the carrier off for good.
 func (t *transmitter) offNow() error {
-	t.hurryUp()
+	t.rising.End(nil)
 	t.power.Lock()
 	defer t.power.Unlock()
 	if !t.isOff {

@@ -17,8 +17,8 @@ func (g StandingGuard) Watch(context.Context, radio.URI, time.Duration) (radio.W
 	return g, nil
 }
 
-// Living implements radio.Watch.
-func (g StandingGuard) Living() context.Context { return context.Background() }
+// AfterLoss implements radio.Watch.
+func (g StandingGuard) AfterLoss(func()) (stop func() bool) { return func() bool { return true } }
 
 // Release implements radio.Watch.
 func (g StandingGuard) Release() {}

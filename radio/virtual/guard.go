@@ -8,29 +8,25 @@ import (
 	"time"
 
 	"ringwave/radio"
+	"ringwave/radio/life"
 )
 
 // Guard is a radio.Guard of emulated boards that are in the same process as the program
 // that sends with them: they end with it, so that there is nothing to switch off. It is
 // for these alone. It can be lost, as a real one can.
 type Guard struct {
-	living context.Context
-	lose   context.CancelCauseFunc
+	life life.Life // ends when it is lost
 
 	mu      sync.Mutex
 	watched []string
 }
 
 // NewGuard makes a guard.
-func NewGuard() *Guard {
-	g := &Guard{}
-	g.living, g.lose = context.WithCancelCause(context.Background())
-	return g
-}
+func NewGuard() *Guard { return &Guard{} }
 
 // Lose has programs lose the guard, for a reason.
 func (g *Guard) Lose(why string) {
-	g.lose(fmt.Errorf("%w cannot be relied on: %s", radio.ErrGuard, why))
+	g.life.End(fmt.Errorf("%w cannot be relied on: %s", radio.ErrGuard, why))
 }
 
 // Watched gives the URIs of the boards that are watched, in the order in which they came.
@@ -42,8 +38,8 @@ func (g *Guard) Watched() []string {
 
 // Watch implements radio.Guard.
 func (g *Guard) Watch(ctx context.Context, board radio.URI, _ time.Duration) (radio.Watch, error) {
-	if g.living.Err() != nil {
-		return nil, context.Cause(g.living)
+	if err := g.life.Err(); err != nil {
+		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -60,9 +56,9 @@ type watch struct {
 	uri string
 }
 
-func (w *watch) Living() context.Context { return w.g.living }
+func (w *watch) AfterLoss(f func()) (stop func() bool) { return w.g.life.AfterEnd(f) }
 
-func (w *watch) Err() error { return context.Cause(w.g.living) }
+func (w *watch) Err() error { return w.g.life.Err() }
 
 func (w *watch) Release() {
 	w.g.mu.Lock()
