@@ -199,7 +199,7 @@ func (s *Experiment) requireJournal(path string) error {
 	return nil
 }
 
-// JournalRecordBytes is no less than a record of the journal takes, and MaxSittings no less
+// journalRecordBytes is no less than a record of the journal takes, and maxSittings no less
 // than how often a run is begun and resumed.
 const (
 	journalRecordBytes = 64

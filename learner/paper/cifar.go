@@ -87,8 +87,8 @@ func cifarDivided() cifarSetting {
 	return s
 }
 
-// CifarLearns are settings that learn, the first of them those of
-// hw-configs/cifar10-learns.toml: of what CifarTried has, those that searchCommand chooses
+// cifarLearns are settings that learn, the first of them those of
+// hw-configs/cifar10-learns.toml: of what cifarTried has, those that searchCommand chooses
 // with one seed by images held out of the training set. Its report says of each whether
 // that is still so.
 func cifarLearns() []cifarSetting {

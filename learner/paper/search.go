@@ -8,14 +8,14 @@ import (
 	"ringwave/learner/experiment/report"
 )
 
-// searchCommand makes the chapter that chooses settings such as those of CifarLearns.
+// searchCommand makes the chapter that chooses settings such as those of cifarLearns.
 const searchCommand = "ringwave reproduce --only cifar-search"
 
 // searchSeed is the first seed of the search: not one of those by which what it has
 // chosen is measured.
 const searchSeed = 1001
 
-// CifarTried gives, for each setting of CifarLearns, what is tried in its place: the
+// cifarTried gives, for each setting of cifarLearns, what is tried in its place: the
 // same rounds, batches and directions with other laws of the steps and other bounds.
 // Settings are tried without encryption and receiver noise, which change no decision.
 func cifarTried() [][]cifarSetting {
@@ -140,7 +140,7 @@ func (r *reproduction) cifarSearch(ctx context.Context) (report.Section, error) 
 	return s, nil
 }
 
-// searchTable says what was tried for one setting of CifarLearns, and whether that one
+// searchTable says what was tried for one setting of cifarLearns, and whether that one
 // came out.
 func (r *reproduction) searchTable(used cifarSetting, tried []searched) (report.Table, report.Finding) {
 	t := report.Table{
