@@ -42,6 +42,7 @@ func TestCompare(t *testing.T) {
 		r.plain = append(r.plain, train(seed, "experiment.aggregator=none", "channel.analog_noise_std=0.5"))
 	}
 	r.other = train(1, "task.strokes_test=200", "experiment.name=a|b <other>")
+	t.Run("lines", r.lines)
 	t.Run("figures", r.figures)
 	t.Run("report", r.report)
 	t.Run("one run", r.oneRun)
@@ -73,6 +74,31 @@ func TestCompareNamesUnusable(t *testing.T) {
 		if a, b := strings.Contains(stdout, says), strings.Contains(report, says); a != (i > 0) || b != (i > 0) {
 			t.Errorf("%q: in the terminal %v, in the report %v", says, a, b)
 		}
+	}
+}
+
+// A line has the runs of one configuration, and its label says what differs.
+func (r runsToCompare) lines(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "comparison")
+	stdout, _ := mustRun(t, append([]string{"compare", "--json", "--out", out}, append(slices.Clone(r.encrypted), r.plain[0])...)...)
+	var table []compare.Line
+	if err := json.Unmarshal([]byte(stdout), &table); err != nil {
+		t.Fatal(err)
+	}
+	if len(table) != 2 || table[0].Runs != 3 || table[1].Runs != 1 || table[0].Label == table[1].Label {
+		t.Errorf("table %+v", table)
+	}
+	if !strings.Contains(table[1].Label, "aggregator=none") {
+		t.Errorf("the label %q does not say what differs", table[1].Label)
+	}
+	// The same seed twice is no second sample, and other data are no other seed.
+	again := filepath.Join(t.TempDir(), "again")
+	stdout, _ = mustRun(t, "compare", "--json", "--out", again, r.encrypted[0], r.encrypted[0])
+	if err := json.Unmarshal([]byte(stdout), &table); err != nil || len(table) != 2 {
+		t.Errorf("one run given twice: %+v, %v", table, err)
+	}
+	if plots, _ := filepath.Glob(filepath.Join(out, "*.png")); len(plots) != 4 {
+		t.Errorf("plots %v", plots)
 	}
 }
 

@@ -21,7 +21,6 @@ import (
 
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner/experiment"
-	"ringwave/learner/experiment/compare"
 	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/runfolder"
 )
@@ -393,53 +392,6 @@ func TestSets(t *testing.T) {
 		if !strings.Contains(blocks[len(sets)], w) {
 			t.Errorf("what flooding means does not say %q:\n%s", w, blocks[len(sets)])
 		}
-	}
-}
-
-func TestPlanAndCompare(t *testing.T) {
-	experimenttest.NoData(t)
-	stdout, _ := mustRun(t, "plan", experimenttest.LoopbackConfig, "--json")
-	var p experiment.Plan
-	if err := json.Unmarshal([]byte(stdout), &p); err != nil {
-		t.Fatal(err)
-	}
-	if p.UplinkBits == 0 || p.DecodedStd <= 0 || p.Rho <= 0 || p.FloodingBits < 40 || p.FloodDistance > 0x1p-22 || p.FloodDistance <= 0 || p.ParameterSet != xmkckks.Sets()[0].Name || p.MemoryBytes == 0 || p.DurationSeconds <= 0 {
-		t.Errorf("plan %+v", p)
-	}
-	stdout, _ = mustRun(t, "plan", "../../hw-configs/paper-mnist-4096.toml", "--set", "task.dataset=strokes")
-	for _, want := range []string{"1785856 bits", "1.786e-06 s", "111616 bytes", "0 bits: e* has deviation 3.20", "signs"} {
-		if !strings.Contains(stdout, want) {
-			t.Errorf("plan does not say %q:\n%s", want, stdout)
-		}
-	}
-	var dirs []string
-	for seed := range 3 {
-		dir := filepath.Join(t.TempDir(), "run")
-		mustRun(t, append([]string{"run", experimenttest.LoopbackConfig, "--out", dir, "--seed", strconv.Itoa(seed)}, small...)...)
-		dirs = append(dirs, dir)
-	}
-	other := filepath.Join(t.TempDir(), "run")
-	mustRun(t, append([]string{"run", experimenttest.LoopbackConfig, "--out", other, "--set", "experiment.aggregator=none"}, small...)...)
-	out := filepath.Join(t.TempDir(), "comparison")
-	stdout, _ = mustRun(t, append([]string{"compare", "--json", "--out", out}, append(dirs, other)...)...)
-	var table []compare.Line
-	if err := json.Unmarshal([]byte(stdout), &table); err != nil {
-		t.Fatal(err)
-	}
-	if len(table) != 2 || table[0].Runs != 3 || table[1].Runs != 1 || table[0].Label == table[1].Label {
-		t.Errorf("table %+v", table)
-	}
-	if !strings.Contains(table[1].Label, "aggregator=none") {
-		t.Errorf("the label %q does not say what differs", table[1].Label)
-	}
-	// The same seed twice is no second sample, and other data are no other seed.
-	again := filepath.Join(t.TempDir(), "again")
-	stdout, _ = mustRun(t, "compare", "--json", "--out", again, dirs[0], dirs[0])
-	if err := json.Unmarshal([]byte(stdout), &table); err != nil || len(table) != 2 {
-		t.Errorf("one run given twice: %+v, %v", table, err)
-	}
-	if plots, _ := filepath.Glob(filepath.Join(out, "*.png")); len(plots) != 4 {
-		t.Errorf("plots %v", plots)
 	}
 }
 

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
+	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/experimenttest"
 )
 
@@ -21,6 +24,24 @@ func TestPlanLabelsTheBudget(t *testing.T) {
 		stdout, _ := mustRun(t, append([]string{"plan", c.config}, small...)...)
 		if !strings.Contains(stdout, "in units of the ring, "+c.want) {
 			t.Errorf("%s: the plan's budget is not that of %s%s", c.config, c.want, stdout)
+		}
+	}
+}
+
+func TestPlan(t *testing.T) {
+	experimenttest.NoData(t)
+	stdout, _ := mustRun(t, "plan", experimenttest.LoopbackConfig, "--json")
+	var p experiment.Plan
+	if err := json.Unmarshal([]byte(stdout), &p); err != nil {
+		t.Fatal(err)
+	}
+	if p.UplinkBits == 0 || p.DecodedStd <= 0 || p.Rho <= 0 || p.FloodingBits < 40 || p.FloodDistance > 0x1p-22 || p.FloodDistance <= 0 || p.ParameterSet != xmkckks.Sets()[0].Name || p.MemoryBytes == 0 || p.DurationSeconds <= 0 {
+		t.Errorf("plan %+v", p)
+	}
+	stdout, _ = mustRun(t, "plan", "../../hw-configs/paper-mnist-4096.toml", "--set", "task.dataset=strokes")
+	for _, want := range []string{"1785856 bits", "1.786e-06 s", "111616 bytes", "0 bits: e* has deviation 3.20", "signs"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("plan does not say %q:\n%s", want, stdout)
 		}
 	}
 }
