@@ -26,15 +26,7 @@ import (
 func plugged(t testing.TB, boards ...virtual.Board) *usbfs.Bus {
 	t.Helper()
 	bus, err := usbfs.NewBus()
-	if errors.Is(err, usbfs.ErrNoPreload) {
-		if os.Getenv("RINGWAVE_REQUIRE_BENCH") == "1" {
-			t.Fatal(err)
-		}
-		t.Skipf("%v (RINGWAVE_REQUIRE_BENCH=1 makes this a failure)", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	experimenttest.NeedBench(t, err, usbfs.ErrNoPreload)
 	t.Cleanup(func() {
 		if err := bus.Close(); err != nil {
 			t.Error(err)

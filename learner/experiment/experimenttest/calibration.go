@@ -9,6 +9,10 @@ import (
 	"ringwave/learner/experiment/runfolder"
 )
 
+// Quickly makes soundings short, of three devices.
+var Quickly = []string{"calibration.blocks=160", "calibration.length_chips=63", "calibration.guard_samples=48", "calibration.delay_search_samples=40"}
+
+// CalibrationIn reads the calibration of a folder.
 func CalibrationIn(t testing.TB, dir string) calibration.File {
 	t.Helper()
 	f, err := calibration.Read(filepath.Join(dir, runfolder.CalibrationName))
@@ -43,8 +47,3 @@ func WantSameCalibration(t *testing.T, what string, a, b calibration.File) {
 		t.Errorf("%s: %d lines and %d", what, len(x), len(y))
 	}
 }
-
-const (
-	WaveformConfig = "../../hw-configs/waveform-mnist.toml"
-	AlignedConfig  = "../../hw-configs/waveform-aligned.toml"
-)

@@ -1,6 +1,7 @@
 package experimenttest
 
 import (
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -8,7 +9,15 @@ import (
 	"testing"
 )
 
-const CIFARConfig = "../../hw-configs/cifar10-lenet.toml"
+// The configurations, as seen from a package two folders deep.
+const (
+	LoopbackConfig     = "../../hw-configs/loopback.toml"
+	CIFARConfig        = "../../hw-configs/cifar10-lenet.toml"
+	Fig4Config         = "../../hw-configs/fig4-zf.toml"
+	WaveformConfig     = "../../hw-configs/waveform-mnist.toml"
+	AlignedConfig      = "../../hw-configs/waveform-aligned.toml"
+	VirtualBenchConfig = "../../hw-configs/virtual-bench.toml"
+)
 
 // FewImages writes CIFAR-10 files of 20 random images each, of the classes 0 and 1.
 func FewImages(t *testing.T) string {
@@ -40,8 +49,6 @@ func WantAll(t *testing.T, text string, pieces ...string) {
 	}
 }
 
-const LoopbackConfig = "../../hw-configs/loopback.toml"
-
 func ReadFile(t *testing.T, path ...string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(path...))
@@ -58,8 +65,6 @@ func NoData(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 }
 
-const VirtualBenchConfig = "../../hw-configs/virtual-bench.toml"
-
 // CacheFiles gives the files of a report's cache.
 func CacheFiles(t *testing.T, dir, pattern string) []string {
 	t.Helper()
@@ -70,11 +75,6 @@ func CacheFiles(t *testing.T, dir, pattern string) []string {
 	return files
 }
 
-const Fig4Config = "../../hw-configs/fig4-zf.toml"
-
-// Quickly makes soundings short, of three devices.
-var Quickly = []string{"calibration.blocks=160", "calibration.length_chips=63", "calibration.guard_samples=48", "calibration.delay_search_samples=40"}
-
 func ContainsAll(s string, parts []string) bool {
 	for _, p := range parts {
 		if !strings.Contains(s, p) {
@@ -82,4 +82,18 @@ func ContainsAll(s string, parts []string) bool {
 		}
 	}
 	return true
+}
+
+// NeedBench skips a test on a machine that lacks what an emulated bench needs, which is an
+// error that err then is; with RINGWAVE_REQUIRE_BENCH=1 that is a failure, as other errors
+// are.
+func NeedBench(t testing.TB, err, lacking error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	if !errors.Is(err, lacking) || os.Getenv("RINGWAVE_REQUIRE_BENCH") == "1" {
+		t.Fatal(err)
+	}
+	t.Skipf("%v (RINGWAVE_REQUIRE_BENCH=1 makes this a failure)", err)
 }

@@ -3,12 +3,12 @@
 package experiment
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
+	"ringwave/learner/experiment/experimenttest"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
 	"ringwave/radio/virtual/usbfs"
@@ -46,28 +46,32 @@ func throughLibusb(t testing.TB, boards []virtual.Board) usb.Host {
 	return usb.System()
 }
 
-// TestRunThroughLibusb does what TestRunOverBoardsIsTheRunOverLoopback does, with gousb
-// and libusb in between, in a process that began under the preload library.
-func TestRunThroughLibusb(t *testing.T) {
+// passesThroughLibusb has tests pass with gousb and libusb in between, each in a process
+// that began under the preload library, and wants a line of a test that passed.
+func passesThroughLibusb(t *testing.T, name, passed string) {
+	t.Helper()
 	preload, err := usbfs.Preload()
-	if errors.Is(err, usbfs.ErrNoPreload) {
-		if os.Getenv("RINGWAVE_REQUIRE_BENCH") == "1" {
-			t.Fatal(err)
-		}
-		t.Skipf("%v (RINGWAVE_REQUIRE_BENCH=1 makes this a failure)", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	experimenttest.NeedBench(t, err, usbfs.ErrNoPreload)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestRunOverBoardsIsTheRunOverLoopback$", "-test.v", "-test.timeout=2h")
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+name+"$", "-test.v", "-test.timeout=2h")
 	cmd.Env = append(os.Environ(), byLibusb+"=1", "LD_PRELOAD="+preload)
 	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS: TestRunOverBoardsIsTheRunOverLoopback/N=3") {
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+passed) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	t.Logf("%s", out)
+}
+
+func TestRunThroughLibusb(t *testing.T) {
+	const name = "TestRunOverBoardsIsTheRunOverLoopback"
+	passesThroughLibusb(t, name, name+"/N=3")
+}
+
+func TestCalibrationThroughLibusb(t *testing.T) {
+	for _, name := range []string{"TestCalibrationIsTheSameOverAll", "TestRemeasureAfterALoss"} {
+		t.Run(name, func(t *testing.T) { passesThroughLibusb(t, name, name) })
+	}
 }
