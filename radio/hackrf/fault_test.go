@@ -154,6 +154,19 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
+// Nothing is switched on for a session that is over, however short a time ago.
+func TestStartBehindTheSession(t *testing.T) {
+	radiotest.Leaks(t)
+	r := newRig(t, rigConfig{boards: 1})
+	d := r.open(0, "")
+	tx := transmitter(t, d)
+	r.cut()
+	if err := tx.Start(limited(t)); !errors.Is(err, hackrf.ErrSessionOver) || !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	ok(t, tx.Close(), d.Close())
+}
+
 // Who transmits has a guard, from before the board is switched on until it is off; without
 // one, or with one that is lost, there is no carrier.
 func TestGuard(t *testing.T) {

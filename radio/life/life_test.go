@@ -100,6 +100,9 @@ func TestJoin(t *testing.T) {
 		if parent.Err() != nil && !x.ctx && !x.late {
 			t.Errorf("%s: the caller's has ended, too", x.name)
 		}
+		if x.life && len(l.joined) != 0 {
+			t.Errorf("%s: %d are kept behind the end", x.name, len(l.joined))
+		}
 		release()
 		if ctx.Err() == nil || len(l.joined) != 0 {
 			t.Errorf("%s: released: %v, %d are kept", x.name, ctx.Err(), len(l.joined))
