@@ -6,6 +6,20 @@ import "math"
 // Reception.Alpha.
 func (w *Waveform) Alpha() float64 { return w.groups.alpha() * w.sender.meanRetryGain(w.slot) }
 
+// DigitLevel returns the amplitude at which the digit 1 of a device of gain 1 arrives: the
+// unit in which soft symbols are multiplied by Alpha.
+func (w *Waveform) DigitLevel() float64 { return w.sender.unit }
+
+// Factors returns the integers c_g by which the groups' results of the current attempt
+// are brought to one scale.
+func (w *Waveform) Factors() []int64 {
+	factors := make([]int64, len(w.groups))
+	for i, g := range w.groups {
+		factors[i] = g.scale
+	}
+	return factors
+}
+
 // Gains writes the scaled gains c_g H_i of the last transmission, solved from the
 // received patterns, to dst, and tells whether there are any. The harness of a
 // simulation compares them with what the channel was told: a gain near the middle

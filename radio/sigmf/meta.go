@@ -14,7 +14,7 @@ const (
 	Version = "1.2.5"
 	// ExtensionName and ExtensionVersion declare our namespace.
 	ExtensionName    = "ringwave"
-	ExtensionVersion = "1.2.0"
+	ExtensionVersion = "1.3.0"
 	// maxRate and maxFrequency bound core:sample_rate and core:frequency in Hz
 	// (SigMF 1.2.5, schema of the metadata file).
 	maxRate      radio.Hertz = 1e12
@@ -44,6 +44,8 @@ type Metadata struct {
 	// FrameFormat is that of the frames that samples carry; 0 if there are none, or if
 	// they are of the first format, before there was this field.
 	FrameFormat uint8
+	// Frames is their form; nil if there are none, or it is not known.
+	Frames *Frames
 	// Samples is the number of samples in the dataset, -1 if not known.
 	Samples radio.SampleCount
 	// Clipped is the number of samples that did not fit the datatype.
@@ -98,6 +100,11 @@ type Tag struct {
 	// Transmitters are the epochs of the devices that send, at most 1,024; nil if
 	// not known.
 	Transmitters []radio.Epoch
+	// Alpha is the scale of the gains that was found, 0 for none. Factors are the
+	// integers by which what the groups sent was brought to one scale, at most 1,024 of 1
+	// or more; nil for none.
+	Alpha   float64
+	Factors []int
 }
 
 // The files' form. Keys are in the order of the specification, which JSON does
@@ -125,6 +132,7 @@ type fileGlobal struct {
 	Modulus   string             `json:"ringwave:modulus,omitempty"`
 	Primes    []uint64           `json:"ringwave:primes,omitempty"`
 	Format    uint8              `json:"ringwave:frame_format,omitempty"`
+	Frames    *fileFrames        `json:"ringwave:frames,omitempty"`
 	Samples   *radio.SampleCount `json:"ringwave:samples,omitempty"`
 	Clipped   radio.SampleCount  `json:"ringwave:clipped,omitempty"`
 }
@@ -158,6 +166,8 @@ type fileAnnotation struct {
 	Group     *int               `json:"ringwave:group,omitempty"`
 	Epoch     radio.Epoch        `json:"ringwave:epoch,omitempty"`
 	Senders   []radio.Epoch      `json:"ringwave:transmitter_epochs,omitempty"`
+	Alpha     float64            `json:"ringwave:alpha,omitempty"`
+	Factors   []int              `json:"ringwave:group_factors,omitempty"`
 	First     *radio.SampleIndex `json:"ringwave:first_index,omitempty"`
 	Span      *radio.SampleCount `json:"ringwave:index_count,omitempty"`
 	Clipped   radio.SampleCount  `json:"ringwave:clipped,omitempty"`
@@ -181,7 +191,7 @@ func (m *Metadata) Encode() ([]byte, error) {
 	if len(m.Primes) > 0 {
 		f.Global.Modulus, f.Global.Primes = product(m.Primes).String(), m.Primes
 	}
-	f.Global.Format = m.FrameFormat
+	f.Global.Format, f.Global.Frames = m.FrameFormat, m.Frames.file()
 	if m.Samples >= 0 {
 		f.Global.Samples = &m.Samples
 	}
@@ -246,6 +256,7 @@ func (a DatasetAnnotation) file() fileAnnotation {
 	}
 	if t := a.Tag; t != nil {
 		f.Round, f.Attempt, f.Again, f.Phase, f.Epoch, f.Senders = &t.Round, &t.Attempt, t.Again, t.Phase, t.Epoch, t.Transmitters
+		f.Alpha, f.Factors = t.Alpha, t.Factors
 		if t.Device >= 0 {
 			f.Device = &t.Device
 		}

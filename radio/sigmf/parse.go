@@ -199,7 +199,7 @@ func (o object) extensions() error {
 		return nil
 	})
 	if err == nil && !ours {
-		for _, key := range []string{"scale", "clip_level", "modulus", "primes", "frame_format", "samples", "clipped"} {
+		for _, key := range []string{"scale", "clip_level", "modulus", "primes", "frame_format", "frames", "samples", "clipped"} {
 			if _, ok := o.fields[ExtensionName+":"+key]; ok {
 				return o.wrong(ExtensionName+":"+key, "there", "none where the extension %s is not declared", ExtensionName)
 			}
@@ -261,6 +261,9 @@ func (m *Metadata) parseNumbers(g object) error {
 		return err
 	}
 	m.FrameFormat = uint8(format)
+	if m.Frames, err = g.frames(); err != nil {
+		return err
+	}
 	clipped, _, err := g.integer("ringwave:clipped", math.MaxInt64)
 	if err != nil {
 		return err
@@ -517,6 +520,15 @@ func parseTag(o object) (*Tag, error) {
 	}
 	t.Epoch = radio.Epoch(epoch)
 	if t.Transmitters, err = o.epochs("ringwave:transmitter_epochs"); err != nil {
+		return nil, err
+	}
+	if t.Alpha, _, err = o.number("ringwave:alpha"); err != nil {
+		return nil, err
+	}
+	if !(t.Alpha >= 0) {
+		return nil, o.wrong("ringwave:alpha", t.Alpha, "a number of 0 or more")
+	}
+	if t.Factors, err = o.counts("ringwave:group_factors", maxTransmitters); err != nil {
 		return nil, err
 	}
 	if !hasRound && !hasAttempt {

@@ -209,10 +209,10 @@ func TestMetaRoundTrip(t *testing.T) {
 		}
 	}
 	wantAnnotations := []string{
-		`1000+5 "" {Round:0 Attempt:0 Again:0 Phase:b Device:0 Group:-1 Epoch:0 Transmitters:[3 4611686018427387904]}`,
-		`1200+200 "frame" {Round:7 Attempt:1 Again:255 Phase:c0 Device:-1 Group:2 Epoch:4 Transmitters:[]}`,
-		`1305+150 "edges" {Round:8 Attempt:0 Again:0 Phase: Device:-1 Group:-1 Epoch:0 Transmitters:[]}`,
-		`1302+5 "lost" {Round:9 Attempt:0 Again:0 Phase: Device:-1 Group:-1 Epoch:0 Transmitters:[]}`,
+		`1000+5 "" {Round:0 Attempt:0 Again:0 Phase:b Device:0 Group:-1 Epoch:0 Transmitters:[3 4611686018427387904] Alpha:0 Factors:[]}`,
+		`1200+200 "frame" {Round:7 Attempt:1 Again:255 Phase:c0 Device:-1 Group:2 Epoch:4 Transmitters:[] Alpha:0 Factors:[]}`,
+		`1305+150 "edges" {Round:8 Attempt:0 Again:0 Phase: Device:-1 Group:-1 Epoch:0 Transmitters:[] Alpha:0 Factors:[]}`,
+		`1302+5 "lost" {Round:9 Attempt:0 Again:0 Phase: Device:-1 Group:-1 Epoch:0 Transmitters:[] Alpha:0 Factors:[]}`,
 	}
 	if !reflect.DeepEqual(got, wantAnnotations) {
 		t.Errorf("annotations %q", got)
@@ -228,9 +228,13 @@ func TestMetaRoundTrip(t *testing.T) {
 
 // The file as the specification wants it, looked at without this package.
 func TestFileForm(t *testing.T) {
-	w, base := create(t, sigmf.Config{Datatype: sigmf.CI16, FullScale: 32767, Primes: []uint64{1<<55 + 1, 3}, FrameFormat: 2})
+	phase := 0.0
+	w, base := create(t, sigmf.Config{Datatype: sigmf.CI16, FullScale: 32767, Primes: []uint64{1<<55 + 1, 3}, FrameFormat: 2, Frames: &sigmf.Frames{
+		Run: 7, Devices: 5, Group: 3, Base: 3, BlockSymbols: 8192, Coefficients: []int{4, 1, 4, 1}, SamplesPerSymbol: 8, PreambleSymbols: 127,
+		Pulse: sigmf.Pulse{Shape: "square", Edge: 2, Tolerance: 1}, DigitLevel: 0.5, Alpha: 4, AlphaTolerance: 0.25, CommonPhase: &phase,
+	}})
 	ok(t, w.Record([]complex64{1 + 2i, -3 + 256i}, radio.Meta{First: 5, Epoch: 1}),
-		w.Annotate(sigmf.Annotation{First: 6, Count: 1, Label: "x", Tag: &sigmf.Tag{Round: 1, Phase: "b", Device: 2, Group: -1, Epoch: 1}}), w.Close())
+		w.Annotate(sigmf.Annotation{First: 6, Count: 1, Label: "x", Tag: &sigmf.Tag{Round: 1, Phase: "b", Device: 2, Group: -1, Epoch: 1, Alpha: 1.5, Factors: []int{2, 3}}}), w.Close())
 	data, err := os.ReadFile(base + ".sigmf-data")
 	ok(t, err)
 	if want := []byte{1, 0, 2, 0, 0xfd, 0xff, 0, 1}; !bytes.Equal(data, want) {
@@ -240,11 +244,13 @@ func TestFileForm(t *testing.T) {
 	ok(t, err)
 	sum := sha512.Sum512(data)
 	want := `{"global":{"core:datatype":"ci16_le","core:sample_rate":10000000,"core:version":"1.2.5","core:num_channels":1,
-		"core:sha512":"` + hex.EncodeToString(sum[:]) + `","core:extensions":[{"name":"ringwave","version":"1.2.0","optional":true}],
-		"ringwave:scale":1,"ringwave:modulus":"108086391056891907","ringwave:primes":[36028797018963969,3],"ringwave:frame_format":2,"ringwave:samples":2},
+		"core:sha512":"` + hex.EncodeToString(sum[:]) + `","core:extensions":[{"name":"ringwave","version":"1.3.0","optional":true}],
+		"ringwave:scale":1,"ringwave:modulus":"108086391056891907","ringwave:primes":[36028797018963969,3],"ringwave:frame_format":2,"ringwave:samples":2,
+		"ringwave:frames":{"run":7,"devices":5,"group_size":3,"base":3,"block_symbols":8192,"coefficients":[4,1,4,1],"samples_per_symbol":8,"preamble_symbols":127,
+		"pulse":"square","edge_samples":2,"tolerance_samples":1,"digit_level":0.5,"alpha":4,"alpha_tolerance":0.25,"common_phase":0}},
 		"captures":[{"core:sample_start":0,"core:global_index":5,"ringwave:epoch":1}],
 		"annotations":[{"core:sample_start":1,"core:sample_count":1,"core:label":"x","ringwave:round":1,"ringwave:attempt":0,
-		"ringwave:phase":"b","ringwave:device":2,"ringwave:epoch":1}]}`
+		"ringwave:phase":"b","ringwave:device":2,"ringwave:epoch":1,"ringwave:alpha":1.5,"ringwave:group_factors":[2,3]}]}`
 	var a, b any
 	ok(t, json.Unmarshal(text, &a), json.Unmarshal([]byte(want), &b))
 	if !reflect.DeepEqual(a, b) {
@@ -683,6 +689,82 @@ func TestModulus(t *testing.T) {
 	}
 }
 
+// The form of frames is read back as it was written, and what is not one is refused, be it
+// in a file or of a caller.
+func TestFrames(t *testing.T) {
+	const declared = `"core:extensions":[{"name":"ringwave","version":"1.3.0","optional":true}]`
+	frames := func() *sigmf.Frames {
+		return &sigmf.Frames{
+			Run: 65535, Devices: 9, Group: 3, Base: 15, BlockSymbols: 1, Coefficients: []int{1, 2}, SamplesPerSymbol: 2, PreambleSymbols: 31,
+			Pulse: sigmf.Pulse{Shape: "root", RollOff: 0.25, SpanSymbols: 16}, DigitLevel: 1e-3,
+		}
+	}
+	w, base := create(t, sigmf.Config{Datatype: sigmf.CI8, Frames: frames()})
+	ok(t, w.Record([]complex64{0.5}, radio.Meta{}),
+		w.Annotate(sigmf.Annotation{Tag: &sigmf.Tag{Device: -1, Group: -1, Alpha: 2.5, Factors: []int{1, 50}}}), w.Close())
+	d := open(t, base)
+	if got := d.Metadata().Frames; !reflect.DeepEqual(got, frames()) {
+		t.Errorf("frames %+v instead of %+v", got, frames())
+	}
+	if tag := d.Annotations()[0].Tag; tag.Alpha != 2.5 || !reflect.DeepEqual(tag.Factors, []int{1, 50}) {
+		t.Errorf("tag %+v", tag)
+	}
+	for _, c := range []struct {
+		spoil func(f *sigmf.Frames)
+		want  string
+	}{
+		{func(f *sigmf.Frames) { f.Devices = 0 }, "devices is 0; allowed is an integer from 1"},
+		{func(f *sigmf.Frames) { f.Base = 1 }, "base is 1; allowed is an integer from 2"},
+		{func(f *sigmf.Frames) { f.Coefficients = nil }, "coefficients is null; allowed is 1 to 16 integers of 1 or more"},
+		{func(f *sigmf.Frames) { f.Coefficients = make([]int, 17) }, "1 to 16 integers of 1 or more"},
+		{func(f *sigmf.Frames) { f.Pulse.Shape = "" }, "pulse is ; allowed is 1 to 32 bytes"},
+		{func(f *sigmf.Frames) { f.DigitLevel = 0 }, "digit_level is 0; allowed is a number above 0"},
+		{func(f *sigmf.Frames) { f.Alpha = -1 }, "alpha is -1; allowed is a number of 0 or more"},
+		{func(f *sigmf.Frames) { f.Alpha = math.NaN() }, "allowed is finite numbers"},
+	} {
+		f := frames()
+		c.spoil(f)
+		_, err := sigmf.Create("x", sigmf.Config{Datatype: sigmf.CI8, SampleRate: 1, Frames: f})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v instead of %q", err, c.want)
+		}
+	}
+	for _, c := range []struct{ text, want string }{
+		{declared + `,"ringwave:frames":[]`, "global ringwave:frames is []; allowed is an object"},
+		{declared + `,"ringwave:frames":{}`, "ringwave:frames run is missing; allowed is an integer from 0 to 65535"},
+		{`"ringwave:frames":{}`, "none where the extension ringwave is not declared"},
+	} {
+		_, err := sigmf.ParseMeta("x", []byte(fmt.Sprintf(minimal, ","+c.text, "", "")))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v instead of %q", c.text, err, c.want)
+		}
+	}
+	for _, c := range []struct{ annotation, want string }{
+		{`"ringwave:round":1,"ringwave:alpha":-1`, "ringwave:alpha is -1; allowed is a number of 0 or more"},
+		{`"ringwave:round":1,"ringwave:group_factors":[0]`, "ringwave:group_factors is [0]; allowed is 1 to 1024 integers of 1 or more"},
+		{`"ringwave:round":1,"ringwave:group_factors":[1,null]`, "ringwave:group_factors is [1,null]"},
+	} {
+		_, err := sigmf.ParseMeta("x", []byte(fmt.Sprintf(minimal, "", "", `{"core:sample_start":0,`+c.annotation+`}`)))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v instead of %q", c.annotation, err, c.want)
+		}
+	}
+}
+
+// A tag that could not be read back is refused, and the recording goes on.
+func TestTagsThatAreNone(t *testing.T) {
+	w, _ := create(t, sigmf.Config{Datatype: sigmf.CI8})
+	ok(t, w.Record([]complex64{0.5}, radio.Meta{}))
+	for _, tag := range []sigmf.Tag{
+		{Device: -2}, {Phase: "a phase of seventeen"}, {Alpha: math.NaN()}, {Alpha: -1}, {Alpha: math.Inf(1)}, {Factors: []int{0}}, {Factors: make([]int, 1025)},
+	} {
+		if err := w.Annotate(sigmf.Annotation{Tag: &tag}); err == nil || !strings.Contains(err.Error(), "a tag is ") {
+			t.Errorf("%+v: %v", tag, err)
+		}
+	}
+	ok(t, w.Close())
+}
+
 // Reports of invalid samples stay with the block that they are about.
 func TestInvalidReports(t *testing.T) {
 	w, base := create(t, sigmf.Config{Datatype: sigmf.CF32})
@@ -764,9 +846,9 @@ func FuzzRecording(f *testing.F) {
 
 func FuzzMeta(f *testing.F) {
 	f.Add([]byte(fmt.Sprintf(minimal, "", "", "")))
-	f.Add([]byte(fmt.Sprintf(minimal, `,"core:sample_rate":1e6,"core:num_channels":1,"core:extensions":[{"name":"ringwave","version":"1.0.0","optional":true}],"ringwave:scale":0.5,"ringwave:samples":9,"core:sha512":"`+strings.Repeat("aB", 64)+`"`,
+	f.Add([]byte(fmt.Sprintf(minimal, `,"core:sample_rate":1e6,"core:num_channels":1,"core:extensions":[{"name":"ringwave","version":"1.0.0","optional":true}],"ringwave:scale":0.5,"ringwave:samples":9,"ringwave:frames":{"run":1,"devices":2,"group_size":1,"base":3,"block_symbols":9,"coefficients":[3,1],"samples_per_symbol":4,"preamble_symbols":31,"pulse":"flat-top","digit_level":1},"core:sha512":"`+strings.Repeat("aB", 64)+`"`,
 		`{"core:sample_start":0,"core:frequency":-1.5,"core:datetime":"1955-11-05T14:00:00.123456789Z"},{"core:sample_start":5,"core:global_index":9e2,"ringwave:epoch":3,"ringwave:gap_estimated":true}`,
-		`{"core:sample_start":3,"core:sample_count":4,"core:label":"\ud800","ringwave:round":1,"ringwave:phase":"c0","ringwave:device":0,"ringwave:overrun":true,"ringwave:invalid":2,"ringwave:first_index":3,"ringwave:index_count":4,"ringwave:transmitter_epochs":[1,2]}`)))
+		`{"core:sample_start":3,"core:sample_count":4,"core:label":"\ud800","ringwave:round":1,"ringwave:phase":"c0","ringwave:device":0,"ringwave:overrun":true,"ringwave:invalid":2,"ringwave:alpha":1.5,"ringwave:group_factors":[1,2],"ringwave:first_index":3,"ringwave:index_count":4,"ringwave:transmitter_epochs":[1,2]}`)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := sigmf.ParseMeta("f", data)
 		if err != nil {

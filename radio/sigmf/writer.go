@@ -43,6 +43,8 @@ type Config struct {
 	Primes []uint64
 	// FrameFormat is that of the frames that samples carry, 0 if there are none.
 	FrameFormat uint8
+	// Frames is their form; nil leaves it out.
+	Frames *Frames
 	// Zero is the time of sample index 0; the zero time leaves times out.
 	Zero time.Time
 	// For people; the empty ones are left out.
@@ -143,6 +145,11 @@ func (cfg Config) check(base string) error {
 	}
 	if !validPrimes(cfg.Primes) {
 		return wrong("the primes", cfg.Primes, allowedPrimes)
+	}
+	if cfg.Frames != nil {
+		if err := cfg.Frames.check(base); err != nil {
+			return err
+		}
 	}
 	if f := cfg.Frequency; f != nil && !(*f >= -maxFrequency && *f <= maxFrequency) {
 		return wrong("the frequency", *f, "-1 THz to 1 THz")
@@ -305,9 +312,10 @@ func (w *Writer) Annotate(a Annotation) error {
 	if a.Count < 0 || a.Count > maxPosition || a.First < 0 || a.First > maxPosition {
 		return &FormatError{w.base, "an annotation", fmt.Sprintf("at index %d for %d samples", a.First, a.Count), "0 or more of both"}
 	}
-	if t := a.Tag; t != nil && (len(t.Phase) > maxPhase || t.Device < -1 || t.Group < -1 || len(t.Transmitters) > maxTransmitters) {
-		return &FormatError{w.base, "a tag", fmt.Sprintf("phase %q, device %d, group %d, %d transmitters", t.Phase, t.Device, t.Group, len(t.Transmitters)),
-			fmt.Sprintf("a phase of at most %d bytes, -1 for no device or group, and at most %d transmitters", maxPhase, maxTransmitters)}
+	if a.Tag != nil {
+		if err := a.Tag.check(w.base); err != nil {
+			return err
+		}
 	}
 	if len(a.Label) > maxText || len(a.Comment) > maxText {
 		return &FormatError{w.base, "the length of an annotation's text", fmt.Sprint(max(len(a.Label), len(a.Comment))), fmt.Sprintf("at most %d bytes", maxText)}
@@ -395,7 +403,7 @@ func (w *Writer) metadata() *Metadata {
 		SHA512:   hex.EncodeToString(w.digest.Sum(nil)),
 		Hardware: w.cfg.Hardware, Author: w.cfg.Author, Description: w.cfg.Description, Recorder: w.cfg.Recorder,
 		ClipLevel: w.cfg.ClipLevel, Samples: w.written.Samples, Clipped: w.written.Clipped, Captures: w.captures,
-		Primes: w.cfg.Primes, FrameFormat: w.cfg.FrameFormat,
+		Primes: w.cfg.Primes, FrameFormat: w.cfg.FrameFormat, Frames: w.cfg.Frames,
 	}
 	if w.cfg.Datatype != CF32 {
 		m.Scale = radio.Amplitude(w.scale)

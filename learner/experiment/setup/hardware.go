@@ -9,6 +9,7 @@ import (
 	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 	"ringwave/radio"
 	"ringwave/radio/sigmf"
 )
@@ -121,4 +122,32 @@ func RecordConfig(c config.Config, ch *channel.Channel, group int, noiseStd floa
 		Datatype: datatype, SampleRate: radio.Hertz(c.Link.SampleRateHz), FullScale: full,
 		Recorder: "ringwave", Description: "superposed frames of experiment " + c.Experiment.Name,
 	}
+}
+
+// RecordedFrames describes what frames of a link are like, for somebody who has only the
+// recording. coefficients are those of a transmission's payload, and digitLevel is the
+// amplitude at which the digit 1 of a device of gain 1 arrives.
+func RecordedFrames(link phy.WaveformConfig, coefficients func(slot.Transmission) int, digitLevel float64) *sigmf.Frames {
+	f := &sigmf.Frames{
+		Run: link.Run, Devices: link.Devices, Group: link.Group, Base: link.Base, BlockSymbols: link.BlockSymbols,
+		SamplesPerSymbol: link.Modem.SamplesPerSymbol, PreambleSymbols: int(link.Modem.Preamble.Length),
+		DigitLevel: digitLevel, Alpha: link.Alpha, AlphaTolerance: link.Tolerance,
+	}
+	if f.Group == 0 {
+		f.Group = f.Devices
+	}
+	for t := range slot.Transmission(slot.Transmissions) {
+		f.Coefficients = append(f.Coefficients, coefficients(t))
+	}
+	switch p := link.Modem.Pulse.(type) {
+	case modem.FlatTop:
+		f.Pulse = sigmf.Pulse{Shape: pulseFlatTop, Edge: float64(p.Edge), Tolerance: float64(p.Tolerance)}
+	case modem.RootRaisedCosine:
+		f.Pulse = sigmf.Pulse{Shape: pulseRootRaisedCosine, RollOff: p.RollOff, SpanSymbols: int(p.Span)}
+	}
+	if link.Phase != nil {
+		phase := float64(*link.Phase)
+		f.CommonPhase = &phase
+	}
+	return f
 }

@@ -54,10 +54,16 @@ func GroupSize(c config.Config) int {
 	return c.Devices.Count
 }
 
+// The values of link.pulse.
+const (
+	pulseFlatTop          = "flat-top"
+	pulseRootRaisedCosine = "root-raised-cosine"
+)
+
 // ModemConfig returns the modem of a configuration.
 func ModemConfig(l config.Link) modem.Config {
 	m := modem.Config{SamplesPerSymbol: l.SamplesPerSymbol, Preamble: modem.Preamble{Length: modem.Symbols(l.PreambleSymbols)}}
-	if l.Pulse == "flat-top" {
+	if l.Pulse == pulseFlatTop {
 		m.Pulse = modem.FlatTop{Edge: modem.Samples(l.EdgeSamples), Tolerance: modem.Samples(l.ToleranceSamples)}
 		return m
 	}

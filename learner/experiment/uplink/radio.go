@@ -55,6 +55,7 @@ func (l *Waveform) Connect(ctx context.Context, c config.Config, a *array.Array,
 	}
 	err = l.Bench.Close()
 	l.Waveform, l.Radios, l.paced = w, a, nil
+	l.describeFrames()
 	return err
 }
 

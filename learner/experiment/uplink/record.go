@@ -174,13 +174,16 @@ func (r *Recorder) Record(samples []complex64, meta radio.Meta) error {
 }
 
 // Note is what an annotation says: about the samples [first, end), the tuning
-// epochs of the receiver and of the transmitters, and in words.
+// epochs of the receiver and of the transmitters, the scale at which integers were read,
+// and in words.
 type Note struct {
 	Slot           slot.Slot
 	Group          int // -1 for all
 	First, End     radio.SampleIndex
 	epoch          radio.Epoch
 	transmitters   []radio.Epoch
+	alpha          float64 // of what was read, 0 for none
+	factors        []int   // of the groups, nil for none
 	Label, Comment string
 }
 
@@ -194,6 +197,7 @@ func (r *Recorder) Annotate(n Note) error {
 		Tag: &sigmf.Tag{
 			Round: n.Slot.Round, Attempt: n.Slot.Attempt, Again: n.Slot.Again, Phase: n.Slot.Transmission.String(), Device: -1, Group: n.Group,
 			Epoch: n.epoch, Transmitters: slices.Clone(n.transmitters),
+			Alpha: n.alpha, Factors: n.factors,
 		},
 	})
 }

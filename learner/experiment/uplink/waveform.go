@@ -51,8 +51,9 @@ type Waveform struct {
 	advances     []modem.Samples // of a calibration
 	level        float64         // the amplitude that counts as gain 1
 	recorder     *Recorder
-	atOpen       []radio.Epoch // of the transmitters, as the transmission was opened
-	paced        *paced        // nil unless in real time
+	coefficients func(slot.Transmission) int // of a payload
+	atOpen       []radio.Epoch               // of the transmitters, as the transmission was opened
+	paced        *paced                      // nil unless in real time
 	Regime       bench.Regime
 	clipped      radio.SampleCount // by the receiver, in the round
 
@@ -134,10 +135,19 @@ func (l *Waveform) build(c config.Config, root, secret keystream.Seed, ch *chann
 	if l.Waveform, err = phy.NewWaveform(cfg); err != nil {
 		return err
 	}
+	l.coefficients = ctx.PayloadLength
+	l.describeFrames()
 	if l.Watch, err = newGainWatch(c, l); err != nil {
 		return err
 	}
 	return l.countBits(c, ctx, setup.ModemConfig(c.Link))
+}
+
+// describeFrames says in what is recorded from now on what frames are like.
+func (l *Waveform) describeFrames() {
+	if l.recorder != nil {
+		l.recorder.Cfg.Frames = setup.RecordedFrames(l.receiving, l.coefficients, l.Waveform.DigitLevel())
+	}
 }
 
 // compensate has devices make up for what is known of their delays, phases and gains.
@@ -210,7 +220,7 @@ func (l *Waveform) heard(o phy.Observation) error {
 	}
 	return l.recorder.Annotate(Note{
 		Slot: o.Slot, Group: o.Group, First: o.First, End: l.Waveform.Next(), epoch: l.receiver.Epoch(),
-		transmitters: l.epochs(), Label: LabelFrame, Comment: fmt.Sprintf("repeat %d", o.Repeat),
+		transmitters: l.epochs(), alpha: o.Alpha, Label: LabelFrame, Comment: fmt.Sprintf("repeat %d", o.Repeat),
 	})
 }
 
@@ -249,6 +259,12 @@ func (l *Waveform) Receive(ctx context.Context, rx *phy.Reception) error {
 		n.First = l.first
 	}
 	n.End, n.epoch, n.Comment = l.Waveform.Next(), l.receiver.Epoch(), Verdict(rx, l.Waveform.Report())
+	if rx.CheckPassed {
+		n.alpha = rx.Alpha
+		for _, c := range l.Waveform.Factors() {
+			n.factors = append(n.factors, int(c))
+		}
+	}
 	return l.recorder.Annotate(n)
 }
 
