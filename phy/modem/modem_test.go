@@ -1,9 +1,12 @@
 package modem
 
 import (
+	"fmt"
 	"math"
 	"math/cmplx"
 	"math/rand/v2"
+	"os"
+	"strings"
 	"testing"
 )
 
@@ -329,6 +332,19 @@ func TestEverySymbolRate(t *testing.T) {
 			if e := evm(y, s.want(-2)); e > -50 {
 				t.Errorf("%d samples a symbol, %T: error %.1f dB", sps, cfg.Pulse, e)
 			}
+		}
+	}
+}
+
+// phy/README.md has the number of symbols that settle windows.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{fmt.Sprintf("\n| symbols that settle windows | %d |\n", settling), fmt.Sprintf("by the first %d symbols", settling)} {
+		if !strings.Contains(strings.ReplaceAll(string(text), "first\n512", "first 512"), want) {
+			t.Errorf("README.md does not say %q", want)
 		}
 	}
 }

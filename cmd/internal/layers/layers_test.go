@@ -70,6 +70,7 @@ var table = map[string]string{
 	"phy/gains":        "",
 	"phy/lattice":      "",
 	"phy/modem":        "",
+	"phy/outside":      "",
 	"phy/rounds":       "phy phy/bench phy/channel phy/digit phy/frame phy/lattice phy/modem",
 	"phy/slot":         "",
 	"phy/trial":        "phy/... radio radio/loopback",
