@@ -32,7 +32,7 @@ type Reception struct {
 	// Y is the superposed payload. The receiver sizes it.
 	Y zq.Vector
 	// Pattern is the superposition of the devices' +-1 patterns: the same in two
-	// transmissions if and only if every H_i is (physics.md section 4, point 3).
+	// transmissions if and only if every H_i is (phy/README.md, section 4, point 3).
 	Pattern []int64
 	// CheckPassed tells whether the linear check of the payload held.
 	CheckPassed bool

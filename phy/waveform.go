@@ -33,7 +33,7 @@ type Observation struct {
 
 // Waveform is the waveform link: digits of ring elements as symbols that really
 // superpose, and a receiver that finds the integers again without knowing a gain
-// (physics.md sections 2 to 6). It is for one goroutine but for Transmit.
+// (phy/README.md, sections 2 to 6). It is for one goroutine but for Transmit.
 //
 // It leads a frame through its parts: sender puts it on the air, finder captures it from
 // what the receiver hears, reader turns it into integers, and epochs says whether it

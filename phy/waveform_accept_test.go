@@ -206,7 +206,7 @@ func TestWaveformRetry(t *testing.T) {
 	}
 }
 
-// The table of physics.md section 3, through the whole modem: the share of single
+// The table of phy/README.md, section 3, through the whole modem: the share of single
 // blocks of 8,192 symbols that are read at once. Bound: no less than the table's
 // share but for three deviations of the count and 0.01 of rounding.
 func TestWaveformReadsAsOftenAsTheTable(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 )
 
 // epochs keeps the tuning epochs of an attempt, and why it is void if one changed: the
-// gains are then no longer the same (physics.md section 6).
+// gains are then no longer the same (phy/README.md, section 6).
 type epochs struct {
 	streams *streams
 	// recorded gives the epochs of who sends on a link that only listens; nil where

@@ -201,7 +201,7 @@ func (s *sender) putOff() {
 const RetryLeast = 0.7
 
 // drawRetryGains gives every device its gain for the attempt: 1 in the first,
-// and then fresh ones that pose a new lattice problem (physics.md
+// and then fresh ones that pose a new lattice problem (phy/README.md,
 // section 3). Where the scale is known there is no such problem, and a gain that
 // is on its lattice or aligned must stay so.
 func (s *sender) drawRetryGains(at slot.Slot) {

@@ -12,7 +12,7 @@
 // waits for a trigger) and Closed after Close. It is not started twice: opening
 // another one begins a new epoch. Streams are meant to stay open for a whole
 // session, with zeros between frames, because a restart leaves a new random phase
-// (physics.md section 6).
+// (phy/README.md, section 6).
 //
 // What goes wrong on the way of samples is told in-band and ends nothing: a
 // Receiver's Meta has gaps and flags, a Transmitter's events have underruns and

@@ -6,7 +6,7 @@
 // protocol: within it every device sends Looks bursts, look t where the round's
 // transmission t (b, c0, c1, D) would be, so that what changes within a round shows.
 // Blocks are grouped in sessions, whose streams stayed open and whose tuning epochs
-// stayed as they were: phases hold within a session (physics.md section 6).
+// stayed as they were: phases hold within a session (phy/README.md, section 6).
 //
 // In each session the first bursts of a device are searched together for its delay
 // and carrier offset; every burst is then fitted at these, which is linear in the

@@ -316,7 +316,7 @@ func printCurves(w io.Writer, dir string, result curves.Result, plots []string) 
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	s := result.Settings
 	unit := map[bool]string{false: "blocks", true: "rounds"}[s.WholeRounds]
-	fmt.Fprintf(t, "N\tsigma\tSNR dB\t%s\tat once %%\t95 %% interval\tphysics.md\twithin %d %%\t95 %% interval\twrong\tmisfit %%\tH = 0\t\n", unit, s.Attempts)
+	fmt.Fprintf(t, "N\tsigma\tSNR dB\t%s\tat once %%\t95 %% interval\tprototype\twithin %d %%\t95 %% interval\twrong\tmisfit %%\tH = 0\t\n", unit, s.Attempts)
 	for _, p := range result.Points {
 		physics := ""
 		if p.PhysicsRead != nil {

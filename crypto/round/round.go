@@ -20,7 +20,7 @@ import (
 	"ringwave/phy/zq"
 )
 
-// Check is what found a round broken (physics.md section 4).
+// Check is what found a round broken (phy/README.md, section 4).
 type Check int
 
 const (

@@ -204,7 +204,7 @@ func floods(t *testing.T, set Params, x flooded, sigma float64, form Form, messa
 	}
 }
 
-// physics.md section 4, point 4: one witness for the paper's sets, two with
+// phy/README.md, section 4, point 4: one witness for the paper's sets, two with
 // flooding, five at (1024, 27) where its noise comes near to q. W is the
 // smallest with W log2(q/(12 std)) >= 40.
 func TestWitnessCounts(t *testing.T) {
@@ -244,7 +244,7 @@ func TestWitnessCounts(t *testing.T) {
 	}
 }
 
-// Appendix B by its own formula with its own parameters (physics.md section 7).
+// Appendix B by its own formula with its own parameters (phy/README.md, section 7).
 // The paper's text states 6e-17 Omega^2 and 3e-17 Omega^2 for n = 4096 and 8192,
 // and 2e-16 and 4e-16 in Table II: the formula gives neither, and grows with n.
 func TestAppendixB(t *testing.T) {

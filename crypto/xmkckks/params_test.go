@@ -63,7 +63,7 @@ func TestPrimesBelow2To50(t *testing.T) {
 	}
 }
 
-// Table II and Section IV-H of the paper, and the savings of physics.md section 5.
+// Table II and Section IV-H of the paper, and the savings of phy/README.md, section 5.
 func TestCostsOfASet(t *testing.T) {
 	for _, x := range []struct {
 		name             string

@@ -2,7 +2,7 @@ package bench
 
 import "math"
 
-// Regime is how gains come to lie on a lattice (physics.md section 3).
+// Regime is how gains come to lie on a lattice (phy/README.md, section 3).
 type Regime int
 
 const (

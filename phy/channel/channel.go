@@ -30,7 +30,7 @@ const MaxLatticeBits = 24
 type Config struct {
 	Devices []Fading
 	// LatticeBits is f: gains are rounded to multiples of 2^-f, so that
-	// H = alpha h is an integer for alpha = 2^f (physics.md section 3,
+	// H = alpha h is an integer for alpha = 2^f (phy/README.md, section 3,
 	// "emulated").
 	LatticeBits int
 	// Continuous leaves the gains as they are drawn. The ring identities then

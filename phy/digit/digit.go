@@ -1,5 +1,5 @@
 // Package digit writes elements of Z_q as balanced base-B digits and reads
-// superposed digits back (physics.md section 2).
+// superposed digits back (phy/README.md, section 2).
 //
 // It takes in vectors over Z_q and gives digits in {-(B-1)/2 ... (B-1)/2}, B odd;
 // it takes in integers y_l = sum_i H_i d_{i,l}, whatever the integer gains, and

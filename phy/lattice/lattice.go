@@ -4,7 +4,7 @@
 // It takes in real symbols y_k = sum_i h_i d_{i,k} + noise, d balanced digits
 // (zero mean, odd base, |d| at most 7), h_i constant over the block, and gives
 // integers Y_k = sum_i H_i d_{i,k} with H_i = round(alpha h_i) for one real
-// scale alpha (physics.md section 3). The scale is given (emulated gains), given
+// scale alpha (phy/README.md, section 3). The scale is given (emulated gains), given
 // nearly (mean-aligned), or found in the symbols themselves (blind). Which result
 // is right is decided by the caller's linear check, an Accept. The package never
 // learns a gain, nor the number of devices; it knows nothing of keys, frames or
@@ -19,8 +19,7 @@
 // no longer adds to the misfit of the lattice, and finer scales can be read.
 //
 // SNR in this package is per device and real symbol: E[d^2] mu^2 / Var[noise],
-// E[d^2] = (B^2-1)/12, the noise that of the real part alone. physics.md does not
-// say which it means; its figures lie about those of this reading.
+// E[d^2] = (B^2-1)/12, the noise that of the real part alone.
 package lattice
 
 import (

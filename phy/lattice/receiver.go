@@ -13,7 +13,7 @@ const MinSymbols = 16
 // Options bound a search. The zero value searches all that the bins resolve.
 type Options struct {
 	// MaxAlpha is the finest scale tried, in integers a unit of y; 0: no bound
-	// but that of Bins. Noise in the ring grows with the scale (physics.md
+	// but that of Bins. Noise in the ring grows with the scale (phy/README.md,
 	// section 1), and converters of few bits bear few levels.
 	MaxAlpha float64
 	// NoiseStd is the standard deviation of the noise in units of y; 0 where it

@@ -14,14 +14,14 @@ func devices(n int, sigma float64) []normal {
 	return g
 }
 
-// setting is a column of the table in physics.md section 3.
+// setting is a column of the table of phy/README.md, section 3.
 type setting struct{ sigma, snrdB float64 }
 
 func settings() []setting {
 	return []setting{{0.05, 30}, {0.3, 30}, {0.3, 40}, {1, 40}, {1, 50}}
 }
 
-// table is that of physics.md section 3, of N = 2, 3, 4 at the settings.
+// table has the lower bounds of phy/README.md, section 3, of N = 2, 3, 4 at the settings.
 func table() map[int][]float64 {
 	return map[int][]float64{
 		2: {1, 0.95, 1, 1, 1},
@@ -30,7 +30,7 @@ func table() map[int][]float64 {
 	}
 }
 
-// Success is at least what physics.md section 3 gives. Its figures are rounded to
+// Success is at least the bounds of phy/README.md, section 3. They are rounded to
 // 0.01, from an unknown number of blocks; three deviations of our own share are
 // allowed below. At sigma = 1 two devices are sometimes both as weak as the noise,
 // which no receiver mends: 1.00 there is 0.993 when enough blocks are counted.
@@ -45,7 +45,7 @@ func TestSuccessTable(t *testing.T) {
 				gains: devices(n, set.sigma), snrDB: set.snrdB, base: 3, symbols: 8192, trials: trials, seed: 31,
 			})
 			want := table()[n][i]
-			t.Logf("N = %d, sigma = %.2f, %.0f dB: %.3f, physics.md %.2f; misfit %.3f, dropped %.3f", n, set.sigma, set.snrdB, got, want, misfit, zeros)
+			t.Logf("N = %d, sigma = %.2f, %.0f dB: %.3f, at least %.2f; misfit %.3f, dropped %.3f", n, set.sigma, set.snrdB, got, want, misfit, zeros)
 			p := want - 0.005
 			if bound := p - 3*math.Sqrt(p*(1-p)/float64(trials)); got < bound {
 				t.Errorf("success %.3f is below %.3f", got, bound)
@@ -71,7 +71,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// Which convention of SNR is physics.md's? Its own receiver, the scale of the
+// Which convention of SNR do the bounds have? Their own receiver, the scale of the
 // best quality sliced as it is, gives less than the table where the SNR is
 // mu^2/Var[noise], nearly the table at E[d^2] mu^2/Var, and more where half of the
 // noise is taken to lie in the imaginary part. This package's convention is the
@@ -86,7 +86,7 @@ func TestConventionOfSNR(t *testing.T) {
 				gains: devices(c.devices, set.sigma), snrDB: set.snrdB + shift, base: 3, symbols: 8192, trials: 500, seed: 4,
 			})
 		}
-		t.Logf("N = %d, sigma = %v, %v dB: %.3f, %.3f, %.3f, physics.md %.2f", c.devices, set.sigma, set.snrdB, share[0], share[1], share[2], want)
+		t.Logf("N = %d, sigma = %v, %v dB: %.3f, %.3f, %.3f, the bound is %.2f", c.devices, set.sigma, set.snrdB, share[0], share[1], share[2], want)
 		// Ours deviates by 0.022; the table by as much or more.
 		if share[0] > want || math.Abs(share[1]-want) > 0.12 {
 			t.Errorf("the readings %.3f do not lie about %.2f", share, want)

@@ -277,7 +277,7 @@ func TestFlatTopToleratesDelays(t *testing.T) {
 }
 
 // A root-raised-cosine device off by 0.01 symbol makes the interference of
-// physics.md section 6; compensated, what is left is the filter's cut-off.
+// phy/README.md, section 6; compensated, what is left is the filter's cut-off.
 func TestRootRaisedCosineCompensation(t *testing.T) {
 	const n = 4000
 	cfg := rootRaised(8)

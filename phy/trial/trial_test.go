@@ -55,7 +55,7 @@ func outcome(t testing.TB, b *Bench, number uint32) Outcome {
 	return o
 }
 
-// The table of physics.md section 3: the share of blocks of 8,192 symbols read at
+// The table of phy/README.md, section 3: the share of blocks of 8,192 symbols read at
 // the first attempt. Bound: the table's but for its rounding and three deviations.
 func TestAtLeastTheTable(t *testing.T) {
 	trials := counted(20, 40, 1000)

@@ -24,7 +24,7 @@
 // Plutos, whose driver knows no trigger, are refused but on such a bench, and so is a
 // reference clock of which a device does not tell.
 //
-// Phases remain random, and are new after each Start (physics.md section 6).
+// Phases remain random, and are new after each Start (phy/README.md, section 6).
 //
 // The package was tried with emulated boards only.
 package array

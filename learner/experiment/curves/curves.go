@@ -11,7 +11,7 @@ import (
 	"ringwave/phy/trial"
 )
 
-// physicsTable is the table of physics.md section 3: shares of blocks of 8192 trits
+// physicsTable has the lower bounds of phy/README.md, section 3: shares of blocks of 8192 trits
 // without an error, gains N(1, sigma^2).
 var physicsTable = []tableEntry{
 	{2, 0.05, 30, 1}, {2, 0.3, 30, 0.95}, {2, 0.3, 40, 1}, {2, 1, 40, 1}, {2, 1, 50, 1},
@@ -108,7 +108,7 @@ type Point struct {
 	Misfit      runfolder.Float `json:"median_misfit"`
 	ZeroGains   runfolder.Float `json:"mean_zero_gains"`
 	ReadAt      []int           `json:"read_at_attempt"`
-	PhysicsRead *float64        `json:"physics_md_share,omitempty"`
+	PhysicsRead *float64        `json:"prototype_share,omitempty"`
 }
 
 // Result is what curves.json holds.

@@ -78,6 +78,32 @@ func TestMeasureGoesOn(t *testing.T) {
 	}
 }
 
+// Curves whose folder an earlier program wrote, with another name for the bound, go on and
+// have it.
+func TestEarlierCurvesGoOn(t *testing.T) {
+	o := few()
+	o.Devices, o.SNRdB, o.Blocks, o.BlockSymbols = []int{2}, []float64{30}, 1, 8192
+	dir := filepath.Join(t.TempDir(), "curves")
+	if r, err := measured(t, t.Context(), dir, o, Watch{}); err != nil || r.Points[0].PhysicsRead == nil {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	path := filepath.Join(dir, JSONName)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	earlier := bytes.ReplaceAll(data, []byte("prototype_share"), []byte("physics_md_share"))
+	if bytes.Equal(earlier, data) {
+		t.Fatalf("no share of the prototype in %s", data)
+	}
+	if err := os.WriteFile(path, earlier, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := measured(t, t.Context(), dir, o, Watch{}); err != nil || r.Points[0].PhysicsRead == nil || *r.Points[0].PhysicsRead != 0.95 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // What cannot be measured is refused before a folder is there.
 func TestOpenRefuses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "curves")

@@ -108,6 +108,7 @@ func (c *Curves) goOn(dir string, begun Result) (err error) {
 		if i >= len(c.grid) || p.Devices != c.grid[i].Devices || p.Sigma != c.grid[i].Sigma || p.SNRdB != c.grid[i].SNRdB || p.Blocks != c.options.Blocks {
 			return intake.UserError(fmt.Errorf("%s: point %d is not the one that its settings ask for: name a new folder", path, i+1))
 		}
+		begun.Points[i].PhysicsRead = c.grid[i].PhysicsRead // earlier programs gave it another name
 	}
 	if c.folder, err = runfolder.Open(dir); err != nil {
 		return intake.PathError(err)
@@ -172,7 +173,7 @@ func (c *Curves) save() error {
 
 // curveLines returns the points as CSV.
 func curveLines(points []Point) []byte {
-	b := []byte("devices,sigma,snr_db,blocks,read_first,first_share,first_low,first_high,read_within,within_share,within_low,within_high,wrong,patterns_misread,median_misfit,mean_zero_gains,physics_md_share\n")
+	b := []byte("devices,sigma,snr_db,blocks,read_first,first_share,first_low,first_high,read_within,within_share,within_low,within_high,wrong,patterns_misread,median_misfit,mean_zero_gains,prototype_share\n")
 	number := func(v float64) string {
 		if math.IsNaN(v) {
 			return ""
@@ -193,7 +194,7 @@ func curveLines(points []Point) []byte {
 
 // Draw draws what there is so far into the folder, and returns the plots' paths.
 func (c *Curves) Draw() ([]string, error) {
-	plots, err := chart.CurvePlots(c.folder.Path(), chartPoints(c.result.Points), c.options.Attempts, "physics.md, section 3")
+	plots, err := chart.CurvePlots(c.folder.Path(), chartPoints(c.result.Points), c.options.Attempts, "phy/README.md, section 3")
 	if err != nil {
 		return nil, fmt.Errorf("drawing the curves: %w", err)
 	}
