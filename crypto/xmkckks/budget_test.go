@@ -32,7 +32,7 @@ func equalGains(n int, sigma float64) (mu, omega []float64) {
 	return mu, omega
 }
 
-// The table of crypto.md: flooding at (4096, 109), N = 10, alpha = 2^8, s = 40,
+// The flooding of crypto/README.md in figures: at (4096, 109), N = 10, alpha = 2^8, s = 40,
 // tau = 400, for secrets in {-1, +1} and sigma_e = 3.2.
 func TestFloodingTable(t *testing.T) {
 	set := testSet(t, "paper-4096")

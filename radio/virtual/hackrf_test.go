@@ -221,7 +221,7 @@ func realTime(t *testing.T, api uint16) (*virtual.HackRF, driver, *loopback.Manu
 	return h, d, clock
 }
 
-// capacity is what the firmware of an API holds: radios.md, section 1.
+// capacity is what the firmware of an API holds.
 func capacity(api uint16) uint32 {
 	if api == virtual.API2026 {
 		return 65536
