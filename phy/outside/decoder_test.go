@@ -720,3 +720,16 @@ func Want(a Annotation) string {
 	}
 	return digest
 }
+
+// Geometry gives when, behind its beginning, the preamble's sequence begins, and how many
+// samples a frame has, guards included (sections 8 and 9).
+func Geometry(r *Recording, f Frame) (first float64, window int) {
+	p := r.Meta.Global.Frames
+	half, cyclic := float64(p.S)/2, 3
+	if p.Pulse != "flat-top" {
+		half, cyclic = float64(p.Span*p.S+1)/2, p.Span/2+2
+	}
+	d := math.Ceil(half) + float64(p.S)
+	tail := int(math.Ceil((d+half)/float64(p.S))) + 1
+	return float64((24+cyclic)*p.S) + d, (24 + cyclic + p.R + cyclic + 128 + len(f.Soft) + tail + 24) * p.S
+}

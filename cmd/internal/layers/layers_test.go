@@ -117,6 +117,7 @@ var table = map[string]string{
 	"learner/weights":                   "learner/model",
 	"learner/theory":                    "learner learner/dataset learner/model",
 
+	"cmd/internal/docs":   "",
 	"cmd/internal/layers": "",
 	"cmd/kernel-bench":    "",
 	"cmd/ringwave":        "calibration/... cmd/internal/... crypto/... learner/... phy/... radio/...",
