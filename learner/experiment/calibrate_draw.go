@@ -17,7 +17,7 @@ import (
 
 // draw draws the plots of a calibration.
 func (k *Calibration) draw(r *campaign.Result) ([]string, error) {
-	v := chart.CalibrationView{RoundSeconds: k.Config.Calibration.RoundSeconds}
+	v := chart.CalibrationView{Title: k.Config.CalibrationHeading(), RoundSeconds: k.Config.Calibration.RoundSeconds}
 	for i, d := range r.Links.Devices {
 		s := chart.LinkSeries{Name: fmt.Sprintf("device %d", i+1), Effective: d.Gain, Mu: d.Mu.Value, Sigma: d.Sigma.Value}
 		s.Density, s.Model = density(r.File.Devices[i])

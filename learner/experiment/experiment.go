@@ -516,12 +516,12 @@ func (s *Experiment) finish(spoilt string) (runfolder.Summary, []string, error) 
 		summary.Notes = append(summary.Notes, fmt.Sprintf("the training loss of %d rounds overflowed: it is reported as the largest number there is, and the model was left as it was", n))
 	}
 	s.summariseGains(&summary, rows)
-	plots, err := chart.RunPlots(s.folder.Path(), rows)
+	plots, err := chart.RunPlots(s.folder.Path(), s.Config.Heading(), rows)
 	if err != nil {
 		return summary, nil, fmt.Errorf("drawing the plots: %w", err)
 	}
 	if w := s.waveform(); w != nil {
-		more, err := w.Plot(s.folder.Path(), rows)
+		more, err := w.Plot(s.folder.Path(), s.Config.Heading(), rows)
 		if err != nil {
 			return summary, nil, fmt.Errorf("drawing the link's plots: %w", err)
 		}

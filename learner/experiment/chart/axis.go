@@ -193,7 +193,7 @@ func logAxis(e extent, margin float64, n int) axis {
 	const fewest = 3 // labels by which a reader knows an axis
 	a.ticks = logTicks(a.lo, a.hi, n)
 	if labelled(a.ticks) < fewest {
-		a.ticks = linearTicks(a.lo, a.hi, 0, n, false)
+		a.ticks = linearTicks(a.lo, a.hi, 0, n, e.integer)
 	}
 	return a
 }

@@ -13,6 +13,7 @@ import (
 // CalibrationView is what a calibration measured, as plain numbers. What is empty is not
 // drawn.
 type CalibrationView struct {
+	Title   string // what was calibrated
 	Devices []LinkSeries
 	// RoundSeconds is how long a round of the protocol lasts, 0 if not known.
 	RoundSeconds float64
@@ -69,8 +70,9 @@ const mostPanels = 12
 // of each: gain-clouds (the complex plane, a panel a device, each session with its mean
 // and its ellipse of one deviation), gain-histogram (real effective gains with the
 // density fitted), gain-time and phase-time, delay-time and offset-time where they were
-// measured, autocorrelation, allan and noise (spectra of phase and gain). Panels are of the first twelve devices. On an
-// error it gives the files written so far.
+// measured, autocorrelation, allan and noise (spectra of phase and gain). Panels are of
+// the first twelve devices; where all share one, those beyond have one colour and name.
+// On an error it gives the files written so far.
 func CalibrationPlots(dir string, v CalibrationView) ([]string, error) {
 	pictures := []namedPanels{
 		{"gain-clouds", v.clouds()},
@@ -88,35 +90,27 @@ func CalibrationPlots(dir string, v CalibrationView) ([]string, error) {
 			continue
 		}
 		base := filepath.Join(dir, p.name)
+		p.title = v.Title
 		if err := p.save(base); err != nil {
 			return paths, err
 		}
 		paths = append(paths, base+".svg", base+".png")
 	}
 	if f := v.autocorrelation(); len(f.Series) > 0 {
-		more, err := save(dir, []picture{{"autocorrelation", f}})
+		more, err := save(dir, v.Title, []picture{{"autocorrelation", f}})
 		return append(paths, more...), err
 	}
 	return paths, nil
 }
 
-// shown gives the devices that have panels, and what to tell at the x axis of others.
-func (v CalibrationView) shown() ([]LinkSeries, string) {
-	if left := len(v.Devices) - mostPanels; left > 0 {
-		return v.Devices[:mostPanels], fmt.Sprintf(" – %d more devices are not drawn", left)
-	}
-	return v.Devices, ""
-}
-
 // byDevice gives panels of the devices for which panelOf has anything to draw.
 func (v CalibrationView) byDevice(p panels, panelOf func(LinkSeries) panel) panels {
-	devices, others := v.shown()
-	p.xLabel += others
-	for _, d := range devices {
+	for _, d := range v.Devices {
 		if l := panelOf(d); len(l.series) > 0 {
 			p.list = append(p.list, l)
 		}
 	}
+	p.bound("devices")
 	if len(p.list) == 1 { // alone, a panel may be as large as a figure
 		p.tile = vg.Point{X: 13 * vg.Centimeter, Y: 9 * vg.Centimeter}
 	}
@@ -206,7 +200,7 @@ func spread(cloud []complex128) (mean complex128, ellipse Series) {
 }
 
 func (v CalibrationView) histograms() panels {
-	p := panels{xLabel: "real effective gain", yLabel: "probability density", own: true}
+	p := panels{xLabel: "real effective gain", yLabel: "probability density", own: true, note: "μ is the mean and σ the deviation of the real effective gain, the real part of a gain whose long-term phase is turned to zero."}
 	return v.byDevice(p, func(d LinkSeries) panel {
 		if len(finite(d.Effective)) == 0 {
 			return panel{}
@@ -244,10 +238,16 @@ func phases(d LinkSeries) []float64 {
 	return p
 }
 
+// fewStrips is how many stand one below the other; more take two columns.
+const fewStrips = 6
+
 // strips draws a quantity over time: a strip a device, one below the other, each with a
 // scale of its own, so that the steadiest device's wander is seen, too.
 func (v CalibrationView) strips(yLabel string, of func(LinkSeries) []float64) panels {
 	p := panels{xLabel: "time (s)", yLabel: yLabel, own: true, columns: 1, tile: vg.Point{X: 15 * vg.Centimeter, Y: 3.4 * vg.Centimeter}}
+	if len(v.Devices) > fewStrips {
+		p.columns, p.tile.X = 2, 12*vg.Centimeter
+	}
 	return v.byDevice(p, func(d LinkSeries) panel {
 		l := panel{title: d.Name}
 		y := of(d)
@@ -278,8 +278,9 @@ func (v CalibrationView) autocorrelation() Figure {
 		for _, x := range d.Lags {
 			last.add(x)
 		}
-		f.Series = append(f.Series, deviceLine(d.Name, i, d.Lags, d.Autocorrelation))
+		f.Series = append(f.Series, v.deviceLine(i, d.Lags, d.Autocorrelation))
 	}
+	othersBehind(f.Series)
 	if len(f.Series) == 0 {
 		return f
 	}
@@ -297,13 +298,37 @@ func (v CalibrationView) autocorrelation() Figure {
 }
 
 // deviceLine gives a line in the colour of a device's position; dashed where the palette
-// has been used up once.
-func deviceLine(name string, position int, x, y []float64) Series {
-	s := Series{Name: name, X: x, Y: y, Color: paletteAt(position), Dashed: position/int(Black)%2 == 1}
+// has been used up once, and gray where readers could not tell it from others any more.
+func (v CalibrationView) deviceLine(position int, x, y []float64) Series {
+	if others := len(v.Devices) - mostPanels; others > 0 && position >= mostPanels {
+		return Series{Name: fmt.Sprintf("%d others", others), X: x, Y: y, Color: Gray, Width: otherWidth}
+	}
+	s := Series{Name: v.Devices[position].Name, X: x, Y: y, Color: paletteAt(position), Dashed: position/int(Black)%2 == 1}
 	if !s.Dashed && len(x) <= 60 {
 		s.Style = LinePoints
 	}
 	return s
+}
+
+// otherWidth is that of lines of devices that are not told apart.
+const otherWidth = 0.4
+
+// othersBehind puts gray lines first, below those that are told apart, and leaves but one
+// of them its name.
+func othersBehind(list []Series) {
+	slices.SortStableFunc(list, func(a, b Series) int { return behind(a) - behind(b) })
+	for i := range list {
+		if i > 0 && list[i].Color == Gray && list[i-1].Color == Gray {
+			list[i].Name = ""
+		}
+	}
+}
+
+func behind(s Series) int {
+	if s.Color == Gray {
+		return 0
+	}
+	return 1
 }
 
 // fewLinks is how many devices at most have their intervals drawn: few enough to tell
@@ -312,7 +337,7 @@ const fewLinks = 4
 
 // allan draws the Allan deviations of phase and of gain, with bars for their intervals.
 func (v CalibrationView) allan() panels {
-	p := panels{xLabel: "averaging time (s)", yLabel: "Allan deviation", logX: true, logY: true, own: true, tile: pairTile}
+	p := panels{note: allanNote, xLabel: "averaging time (s)", yLabel: "Allan deviation", logX: true, logY: true, own: true, tile: pairTile}
 	for _, q := range []struct {
 		title string
 		of    func(LinkSeries) Deviation
@@ -325,7 +350,7 @@ func (v CalibrationView) allan() panels {
 			if len(a.Tau) == 0 {
 				return nil
 			}
-			line := []Series{deviceLine(d.Name, i, a.Tau, a.Value)}
+			line := []Series{v.deviceLine(i, a.Tau, a.Value)}
 			if len(v.Devices) > fewLinks {
 				return line
 			}
@@ -334,6 +359,8 @@ func (v CalibrationView) allan() panels {
 	}
 	return p
 }
+
+const allanNote = "The Allan deviation is that between means over neighbouring stretches of the averaging time; bars, of few devices, are its 95 % intervals."
 
 // pairTile is the size of two panels that stand beside each other alone.
 var pairTile = vg.Point{X: 8.5 * vg.Centimeter, Y: 8 * vg.Centimeter}
@@ -344,6 +371,7 @@ func (p *panels) add(title string, devices []LinkSeries, of func(i int, d LinkSe
 	for i, d := range devices {
 		l.series = append(l.series, of(i, d)...)
 	}
+	othersBehind(l.series)
 	if len(l.series) > 0 {
 		p.list = append(p.list, l)
 	}
@@ -352,7 +380,7 @@ func (p *panels) add(title string, devices []LinkSeries, of func(i int, d LinkSe
 // noise draws the spectra of phase and of gain over the offset from the carrier, with
 // bands for their intervals, and lines at what the measurement itself has.
 func (v CalibrationView) noise() panels {
-	p := panels{xLabel: "offset from the carrier (Hz)", yLabel: "density", logX: true, own: true, tile: pairTile}
+	p := panels{note: "L(f) is the phase's density in one sideband, against the carrier.", xLabel: "offset from the carrier (Hz)", yLabel: "density", logX: true, own: true, tile: pairTile}
 	for _, q := range []struct {
 		title string
 		of    func(LinkSeries) Noise
@@ -361,7 +389,11 @@ func (v CalibrationView) noise() panels {
 		{"gain, relative (dB/Hz)", func(d LinkSeries) Noise { return d.GainNoise }},
 	} {
 		p.add(q.title, v.Devices, func(i int, d LinkSeries) []Series {
-			return q.of(d).series(d.Name, i, len(v.Devices) <= fewLinks)
+			n := q.of(d)
+			if len(n.Offset) == 0 {
+				return nil
+			}
+			return n.series(v.deviceLine(i, n.Offset, n.Value), len(v.Devices) <= fewLinks)
 		})
 	}
 	if n := len(p.list); n > 0 { // in the legend once, in no device's colour
@@ -370,13 +402,9 @@ func (v CalibrationView) noise() panels {
 	return p
 }
 
-// series gives the line of the device at a position, its interval and its floor.
-func (n Noise) series(name string, position int, interval bool) []Series {
-	if len(n.Offset) == 0 {
-		return nil
-	}
-	color := paletteAt(position)
-	out := []Series{deviceLine(name, position, n.Offset, n.Value)}
+// series gives the line of a device with its interval and its floor.
+func (n Noise) series(line Series, interval bool) []Series {
+	color, out := line.Color, []Series{line}
 	if interval && len(n.Low) == len(n.Offset) && len(n.High) == len(n.Offset) {
 		out = append(out, Series{Style: Band, Faint: true, Color: color, X: n.Offset, YLow: n.Low, YHigh: n.High})
 	}

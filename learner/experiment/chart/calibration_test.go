@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -114,8 +115,8 @@ func TestCalibrationPlotsOfLittle(t *testing.T) {
 			t.Errorf("%s: %d files, want %d: %v", name, len(files), 2*c.want, err)
 		}
 	}
-	if p := (CalibrationView{Devices: someLinks(14).Devices}).histograms(); len(p.list) != mostPanels || p.xLabel != "real effective gain – 2 more devices are not drawn" {
-		t.Errorf("%d panels over %q", len(p.list), p.xLabel)
+	if p := (CalibrationView{Devices: someLinks(14).Devices}).histograms(); len(p.list) != mostPanels || p.xLabel != "real effective gain" || !strings.HasSuffix(p.note, " The first 12 of 14 devices are drawn.") {
+		t.Errorf("%d panels over %q, with the note %q", len(p.list), p.xLabel, p.note)
 	}
 }
 

@@ -41,8 +41,8 @@ const (
 // messageError is how far the decoded message is from its noiseless value.
 func messageError(r runfolder.Row) float64 { return math.Abs(r.M - r.MIdeal) }
 
-// ComparePlots draws several runs over each other into dir and gives the figures
-// drawn: compare-loss, compare-accuracy, compare-message (M against its noiseless
+// ComparePlots draws several runs over each other into dir, with a title that says what
+// they have in common, and gives the figures drawn: compare-loss, compare-accuracy, compare-message (M against its noiseless
 // value, a panel a group) and compare-message-error (|M - m_ideal| against the round,
 // logarithmic). Groups come in the order in which their labels first do. A group of
 // more than two runs is a line at the median, with a band between the quartiles (see
@@ -50,8 +50,8 @@ func messageError(r runfolder.Row) float64 { return math.Abs(r.M - r.MIdeal) }
 // each run is a thin line. Loss and message error are those of a batch and a round:
 // of each run the running median is shown, over as many rounds as the caption says. On
 // an error it gives the figures drawn so far.
-func ComparePlots(dir string, runs []NamedRun) ([]Plot, error) {
-	c := comparison{groups: group(runs), window: 1}
+func ComparePlots(dir, title string, runs []NamedRun) ([]Plot, error) {
+	c := comparison{title: title, groups: group(runs), window: 1}
 	for _, r := range runs {
 		c.window = max(c.window, smoothing(len(r.Rows)))
 	}
@@ -68,6 +68,7 @@ func ComparePlots(dir string, runs []NamedRun) ([]Plot, error) {
 
 // comparison is groups to be drawn, and the odd number of rounds of running medians.
 type comparison struct {
+	title  string
 	groups []runGroup
 	window int
 }
@@ -96,6 +97,7 @@ func (c comparison) loss(dir string) (Plot, error) {
 	f.LogX, f.LogY = c.manyLengths(), spansDecades(slices.Concat(lists...), 1)
 	lists = told(lists, f.LogY)
 	f.Series = slices.Concat(lists...)
+	f.Title, f.YLabel = c.title, smoothedLabel("loss", c.window)
 	return Plot{"compare-loss", "Training loss of a round's batches" + c.caption(true, lists)}.of(f, dir)
 }
 
@@ -110,14 +112,14 @@ func (c comparison) accuracy(dir string) (Plot, error) {
 		all = append(all, s)
 	}
 	f := accuracyFigure(all)
-	f.LogX = c.manyLengths()
+	f.Title, f.LogX = c.title, c.manyLengths()
 	return Plot{"compare-accuracy", "Test accuracy" + c.caption(false, lists)}.of(f, dir)
 }
 
 func (c comparison) messageErrors(dir string) (Plot, error) {
 	lists := c.lists(messageError, c.window)
 	lists = told(lists, true)
-	f := Figure{XLabel: roundLabel, YLabel: "|decoded message − noiseless value|", LogX: c.manyLengths(), LogY: true, Series: slices.Concat(lists...)}
+	f := Figure{Title: c.title, Note: messageNote, XLabel: roundLabel, YLabel: smoothedLabel("|M − noiseless value|", c.window), LogX: c.manyLengths(), LogY: true, Series: slices.Concat(lists...)}
 	return Plot{"compare-message-error", "How far the decoded message M is from its noiseless value" + c.caption(true, lists)}.of(f, dir)
 }
 
@@ -297,10 +299,11 @@ func coincide(a, b []Series, logarithmic bool, span float64) bool {
 // messages draws M against its noiseless value, a panel a group: over each other they
 // would all lie on the diagonal.
 func (c comparison) messages(dir string) (Plot, error) {
-	p := panels{xLabel: "noiseless value of M", yLabel: "decoded message M"}
-	p.columns, p.tile = panelGrid(len(c.groups))
+	p := panels{title: c.title, note: messageNote, xLabel: "noiseless value of M", yLabel: "decoded message M"}
+	groups := c.groups[:min(len(c.groups), mostPanels)]
+	p.columns, p.tile = panelGrid(len(groups))
 	var clouds []cloud
-	for i, g := range c.groups {
+	for i, g := range groups {
 		clouds = append(clouds, newCloud(g.messages(i)))
 	}
 	p.own = unlike(clouds)
@@ -308,7 +311,7 @@ func (c comparison) messages(dir string) (Plot, error) {
 		share(clouds)
 	}
 	drawn, all := 0, 0
-	for i, g := range c.groups {
+	for i, g := range groups {
 		points := clouds[i].thinned()
 		drawn, all = drawn+len(points.X), all+len(clouds[i].X)
 		l := panel{series: append([]Series{points}, clouds[i].noiseless()...)}
@@ -323,6 +326,9 @@ func (c comparison) messages(dir string) (Plot, error) {
 	plot := Plot{"compare-message", "The decoded message M of each round against its noiseless value; on the dashed line they are equal."}
 	if p.own {
 		plot.Caption += " Panels have axes of their own."
+	}
+	if len(groups) < len(c.groups) {
+		plot.Caption += fmt.Sprintf(" Only the first %d of %d groups are drawn.", len(groups), len(c.groups))
 	}
 	if drawn < all {
 		plot.Caption += fmt.Sprintf(" Of points that share a field of a grid of %d by %d only one is drawn: %d of %d.", cells, cells, drawn, all)

@@ -26,7 +26,7 @@ func TestComparePlots(t *testing.T) {
 	}
 	runs = append(runs, NamedRun{"single", testRun(9, 30, 1e-6)})
 	dir := t.TempDir()
-	plots, err := ComparePlots(dir, runs)
+	plots, err := ComparePlots(dir, "what ran", runs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestComparePlots(t *testing.T) {
 		t.Error("the accuracy is said to be smoothed")
 	}
 	again := t.TempDir()
-	if _, err := ComparePlots(again, runs); err != nil || !maps.Equal(contents(t, dir), contents(t, again)) {
+	if _, err := ComparePlots(again, "what ran", runs); err != nil || !maps.Equal(contents(t, dir), contents(t, again)) {
 		t.Errorf("the same runs give other bytes, or %v", err)
 	}
 }
@@ -76,7 +76,7 @@ func TestOddComparisons(t *testing.T) {
 		}(),
 	} {
 		dir := t.TempDir()
-		plots, err := ComparePlots(dir, runs)
+		plots, err := ComparePlots(dir, "what ran", runs)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

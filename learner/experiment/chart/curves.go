@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // CurvePoint is what was measured of a blind receiver at one number of devices N,
@@ -25,13 +26,14 @@ type CurvePoint struct {
 	Reference float64
 }
 
-// CurvePlots draws success curves into dir and gives the files written, SVG and PNG
+// CurvePlots draws success curves into dir, with a title that says what was measured, and
+// gives the files written, SVG and PNG
 // of each: success-snr (the first attempt's share against the SNR: a panel a sigma,
 // a line an N), success-retry (all attempts' share beside it, where there are
 // several), success-devices (against N) and success-sigma, each at up to five SNRs
 // that tell something, and misfit-snr. References, named referenceName, are open
 // diamonds. On an error it gives the files written so far.
-func CurvePlots(dir string, points []CurvePoint, attempts int, referenceName string) ([]string, error) {
+func CurvePlots(dir, title string, points []CurvePoint, attempts int, referenceName string) ([]string, error) {
 	c := curves{points: points, attempts: attempts}
 	if slices.ContainsFunc(points, func(p CurvePoint) bool { return !math.IsNaN(p.Reference) }) {
 		c.reference = referenceName
@@ -46,7 +48,9 @@ func CurvePlots(dir string, points []CurvePoint, attempts int, referenceName str
 		if len(p.list) == 0 {
 			continue
 		}
+		p.bound("values")
 		base := filepath.Join(dir, p.name)
+		p.title, p.note = title, strings.TrimSpace(curvesNote+" "+p.note)
 		if err := p.save(base); err != nil {
 			return paths, err
 		}
@@ -139,7 +143,7 @@ func references(points []CurvePoint, along coordinate, color Color) Series {
 // success draws the first attempt's share along a coordinate, a panel for each
 // value of another and a line for each of a third.
 func (c curves) success(along, across coordinate, title func(float64) string, of coordinate, name func(float64) string, lines []float64) panels {
-	p := panels{yLabel: successLabel, ySpan: wholeSpan, openName: c.reference}
+	p := panels{yLabel: successLabel, ySpan: wholeSpan, openName: c.reference, note: intervalNote}
 	for _, a := range c.values(across) {
 		l := panel{title: title(a)}
 		for i, v := range lines {
@@ -209,7 +213,7 @@ func (c curves) tellingSNRs() []float64 {
 
 // retry draws the share of all attempts beside that of the first.
 func (c curves) retry() panels {
-	p := panels{xLabel: snrLabel, yLabel: "read (%)", ySpan: wholeSpan}
+	p := panels{xLabel: snrLabel, yLabel: "read (%)", ySpan: wholeSpan, note: intervalNote}
 	// What lines are is told in black, which N in colour.
 	legend := []Series{
 		{Name: fmt.Sprintf("within %d attempts", c.attempts), Color: Black},
@@ -233,7 +237,7 @@ func (c curves) retry() panels {
 
 // misfit draws how well the integers weigh the devices.
 func (c curves) misfit() panels {
-	p := panels{xLabel: snrLabel, yLabel: "median of the largest misfit (%)", logY: true}
+	p := panels{xLabel: snrLabel, yLabel: "median of the largest misfit (%)", logY: true, note: "The misfit of a device is |H_i/α − h_i|/|h_i|: how far the whole number H_i that it is counted with, by the scale α, is from its gain h_i."}
 	for _, sigma := range c.values(bySigma) {
 		l := panel{title: sigmaName(sigma)}
 		for i, n := range c.values(byDevices) {
@@ -247,3 +251,9 @@ func (c curves) misfit() panels {
 	}
 	return p
 }
+
+// intervalNote says what bands are.
+const intervalNote = "Bands are 95 % intervals."
+
+// curvesNote says what symbols in titles and legends stand for.
+const curvesNote = "N devices share the resource; their gains are N(1, σ²). The SNR is that of a device of gain 1."

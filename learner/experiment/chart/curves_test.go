@@ -32,7 +32,7 @@ func TestCurvePlots(t *testing.T) {
 	var first [][]byte
 	for range 2 {
 		dir := t.TempDir()
-		files, err := CurvePlots(dir, someCurves(), 4, "elsewhere")
+		files, err := CurvePlots(dir, "what ran", someCurves(), 4, "elsewhere")
 		if err != nil || len(files) != 10 {
 			t.Fatalf("%d files: %v", len(files), err)
 		}
@@ -73,7 +73,7 @@ func TestCurvePlotsOfLittle(t *testing.T) {
 		"no numbers":  {[]CurvePoint{{Devices: 1, First: nan, Within: nan, Misfit: nan, Reference: nan}}, 2, 5},
 		"four panels": {[]CurvePoint{{Devices: 1, Sigma: 1}, {Devices: 2, Sigma: 2}, {Devices: 3, Sigma: 3}, {Devices: 4, Sigma: 4}}, 1, 4},
 	} {
-		files, err := CurvePlots(t.TempDir(), c.points, c.attempts, "elsewhere")
+		files, err := CurvePlots(t.TempDir(), "what ran", c.points, c.attempts, "elsewhere")
 		if err != nil || len(files) != 2*c.want {
 			t.Errorf("%s: %d files, want %d: %v", name, len(files), 2*c.want, err)
 		}

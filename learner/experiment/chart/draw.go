@@ -15,12 +15,14 @@ import (
 
 // Sizes of what is drawn, in points unless said otherwise.
 const (
-	titleSize  = vg.Length(12)
+	titleSize  = vg.Length(11)
 	labelSize  = vg.Length(11)
 	tickSize   = vg.Length(9.5)
 	legendSize = vg.Length(9.5)
+	noteSize   = vg.Length(8.5)
 
 	outerMargin = vg.Length(7)
+	rightMargin = outerMargin + 4 // half of the last tick label
 	lineWidth   = vg.Length(1.2)
 	gridWidth   = vg.Length(0.4)
 	frameWidth  = vg.Length(0.6)
@@ -30,7 +32,7 @@ const (
 
 // rgb gives the colour of the series at the given position.
 func (c Color) rgb(position int) color.NRGBA {
-	if c <= Auto || c > Black {
+	if c <= Auto || c > Gray {
 		c = Blue + Color(position%int(Black))
 	}
 	return [...]color.NRGBA{
@@ -41,6 +43,7 @@ func (c Color) rgb(position int) color.NRGBA {
 		Orange:     {R: 0xe6, G: 0x9f, B: 0x00, A: 0xff},
 		Sky:        {R: 0x56, G: 0xb4, B: 0xe9, A: 0xff},
 		Black:      {A: 0xff},
+		Gray:       {R: 0xb0, G: 0xb0, B: 0xb0, A: 0xff},
 	}[c]
 }
 
@@ -61,14 +64,10 @@ func (f Figure) draw(c draw.Canvas) error {
 	}
 	c.SetColor(color.White)
 	c.Fill(c.Rectangle.Path())
-	c = draw.Crop(c, outerMargin, -outerMargin-4, outerMargin, -outerMargin)
+	c = draw.Crop(c, outerMargin, -rightMargin, outerMargin, -outerMargin)
 
+	c = drawTexts(c, f.Title, f.Note)
 	traces, x, y := f.traces(c.Size())
-	if f.Title != "" {
-		style := textStyle(titleSize, text.XCenter, text.YTop)
-		c.FillText(style, vg.Point{X: c.Center().X, Y: c.Max.Y}, plain(f.Title))
-		c.Max.Y -= style.Height(f.Title) + 4
-	}
 	c.Max.Y -= drawLegend(c, traces)
 
 	labels := frame{x: plain(x.label(f.XLabel)), y: plain(y.label(f.YLabel)), corner: c.Min}
@@ -114,9 +113,12 @@ func (f Figure) traces(size vg.Point) (traces []colored, x, y axis) {
 	if dots {
 		marginX = 0.015 // the outermost dots are seen whole
 	}
-	ey.integer = false // values of y happen to be whole; rounds are
+	ey.integer = ey.integer && f.WholeY // values of y happen to be whole; rounds are
 	x = makeAxis(f.LogX, ex, marginX, count(size.X, 1.7*vg.Centimeter))
 	y = makeAxis(f.LogY, ey, 0.05, count(size.Y, 0.95*vg.Centimeter))
+	if !ex.any { // numbers along nothing would be read as a range
+		x.ticks, y.ticks = nil, nil
+	}
 	return traces, x, y
 }
 
@@ -231,6 +233,11 @@ func (m mark) Plot(c draw.Canvas, _ *plot.Plot) {
 	high := m.points(c, m.high)
 	if m.Style == Band {
 		low := m.points(c, m.low)
+		if len(high) == 1 { // an area of no width would not be seen
+			const half = vg.Length(12)
+			low = []vg.Point{{X: low[0].X - half, Y: low[0].Y}, {X: low[0].X + half, Y: low[0].Y}}
+			high = []vg.Point{{X: high[0].X - half, Y: high[0].Y}, {X: high[0].X + half, Y: high[0].Y}}
+		}
 		for i := len(low) - 1; i >= 0; i-- {
 			high = append(high, low[i])
 		}
@@ -238,11 +245,29 @@ func (m mark) Plot(c draw.Canvas, _ *plot.Plot) {
 		return
 	}
 	if m.Style != Points {
-		c.StrokeLines(m.line(), high)
+		strokeLine(c, m.line(), high)
 	}
 	// A line through a single point has no length to be seen by.
 	if m.Style != Line || len(high) == 1 {
 		drawDots(c, high, m.color)
+	}
+}
+
+// strokeLine draws a line in pieces that share their ends: the time that the rasteriser
+// takes grows with the square of a piece's length where it goes up and down, and one of
+// 10,000 rounds would take a minute.
+func strokeLine(c draw.Canvas, style draw.LineStyle, points []vg.Point) {
+	const piece = 64
+	if len(style.Dashes) > 0 { // which begin anew with every piece
+		c.StrokeLines(style, points)
+		return
+	}
+	for from := 0; ; from += piece {
+		if len(points)-from <= piece+1 {
+			c.StrokeLines(style, points[from:])
+			return
+		}
+		c.StrokeLines(style, points[from:from+piece+1])
 	}
 }
 

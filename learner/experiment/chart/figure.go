@@ -53,6 +53,7 @@ const (
 	Orange
 	Sky
 	Black
+	Gray // of what stands behind; no series gets it by its position
 )
 
 // Series is one set of points. A point with a coordinate that is NaN, infinite,
@@ -70,12 +71,15 @@ type Series struct {
 	Width       vg.Length // of the line; 0 means 1.2 pt
 }
 
-// Figure is one picture. Texts are plain, in one line each.
+// Figure is one picture. Texts are plain; labels are in one line each, and Title, above
+// all else, and Note, below, which explains what a label has no room for, in as many as
+// they take.
 type Figure struct {
-	Title, XLabel, YLabel string
-	LogX, LogY            bool
-	Series                []Series
-	Width, Height         vg.Length // 5 cm to 1 m; 0 means 16 cm and 10 cm
+	Title, XLabel, YLabel, Note string
+	LogX, LogY                  bool
+	WholeY                      bool // y are counts: ticks at whole numbers only, where all are whole
+	Series                      []Series
+	Width, Height               vg.Length // 5 cm to 1 m, without Title and Note; 0 means 16 cm and 10 cm
 }
 
 // Save writes the figure to base.svg and base.png, each atomically. It is an
@@ -86,7 +90,8 @@ func (f Figure) Save(base string) error {
 	if err != nil {
 		return fmt.Errorf("drawing %s.svg: %w", base, err)
 	}
-	return savePicture(base, w, h, f.draw)
+	head, foot := texts(f.Title, f.Note, w-outerMargin-rightMargin)
+	return savePicture(base, w, h+head.height()+foot.height(), f.draw)
 }
 
 func (f Figure) size() (w, h vg.Length, err error) {

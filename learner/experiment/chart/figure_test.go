@@ -69,6 +69,23 @@ func svgOf(t *testing.T, f Figure) string {
 	return string(b)
 }
 
+// svgTexts gives the texts of a picture in their order, entities resolved.
+func svgTexts(t *testing.T, picture string) (list []string) {
+	t.Helper()
+	for d := xml.NewDecoder(strings.NewReader(picture)); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return list
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, ok := token.(xml.CharData); ok && strings.TrimSpace(string(data)) != "" {
+			list = append(list, strings.TrimSpace(string(data)))
+		}
+	}
+}
+
 func line(y ...float64) Series {
 	s := Series{Y: y}
 	for i := range y {

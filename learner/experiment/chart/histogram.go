@@ -13,6 +13,7 @@ import (
 // Histogram is a figure of the density of values, with a curve to compare.
 type Histogram struct {
 	Title, XLabel string
+	Note          string
 	Name          string    // of the values, in the legend
 	Values        []float64 // NaN and infinities are left out
 
@@ -32,7 +33,7 @@ func (h Histogram) Save(base string) error { return h.figure().Save(base) }
 
 // figure gives the histogram as a figure: a band whose upper edge has steps.
 func (h Histogram) figure() Figure {
-	f := Figure{Title: h.Title, XLabel: h.XLabel, YLabel: "probability density", Width: h.Width, Height: h.Height}
+	f := Figure{Title: h.Title, Note: h.Note, XLabel: h.XLabel, YLabel: "probability density", Width: h.Width, Height: h.Height}
 	values := finite(h.Values)
 	if len(values) == 0 {
 		return f
@@ -115,8 +116,9 @@ func binCount(values []float64, lo, hi float64) int {
 	width := 2 * (Quantile(0.75, values) - Quantile(0.25, values)) / math.Cbrt(float64(len(values)))
 	n := math.Ceil((hi - lo) / width)
 	if !(n <= most) { // NaN and infinite too, where half of the values are one
-		return most
+		n = most
 	}
+	n = min(n, float64(len(values))) // a bin each, of few values, would be a spike each
 	return max(fewest, int(n))
 }
 

@@ -27,12 +27,12 @@ type LinkView struct {
 	Alpha float64
 }
 
-// LinkPlots draws what a radio engineer wants to see of a run into dir and gives
-// the files written, SVG and PNG of each: quality (of the lattice, over rounds)
+// LinkPlots draws what a radio engineer wants to see of a run into dir, with a title that
+// says what ran, and gives the files written, SVG and PNG of each: quality (of the lattice, over rounds)
 // and retries (attempts and frames sent again), of one frame its spectrum and eye,
 // and, where its scale is known, constellation (its symbols, with the lattice)
 // and lattice-distance. On an error it gives the files written so far.
-func LinkPlots(dir string, rows []runfolder.Row, v LinkView) ([]string, error) {
+func LinkPlots(dir, title string, rows []runfolder.Row, v LinkView) ([]string, error) {
 	pictures := []picture{{"quality", qualityFigure(rows)}, {"retries", retriesFigure(rows)}}
 	if len(v.Samples) >= spectrumBins && v.SampleRate > 0 {
 		pictures = append(pictures, picture{"spectrum", v.spectrumFigure()})
@@ -40,13 +40,17 @@ func LinkPlots(dir string, rows []runfolder.Row, v LinkView) ([]string, error) {
 	if traces := v.eye(); len(traces) > 0 {
 		pictures = append(pictures, picture{"eye", Figure{
 			XLabel: "time (symbols)", YLabel: "real part at the common phase", Series: traces,
+			Note: fmt.Sprintf("%d stretches of two symbols of the last round's frame that is kept; at 0 is the middle of a symbol.", len(traces)),
 		}})
 	}
 	if len(v.Soft) > 0 && v.Alpha > 0 {
 		pictures = append(pictures, picture{"constellation", v.constellationFigure()}, picture{"lattice-distance", v.distances().figure()})
 	}
-	return save(dir, pictures)
+	return save(dir, title, pictures)
 }
+
+// latticeNote says what αy is.
+const latticeNote = "y are received symbols, and α the scale found for them, at which the superposition of all devices is whole numbers but for noise."
 
 func qualityFigure(rows []runfolder.Row) Figure {
 	s := series(rows, func(r runfolder.Row) float64 {
@@ -56,7 +60,7 @@ func qualityFigure(rows []runfolder.Row) Figure {
 		return r.Link.Quality
 	})
 	s.Style = Points
-	return Figure{XLabel: roundLabel, YLabel: "worst transmission's mean cos 2παy", Series: []Series{s}}
+	return Figure{XLabel: roundLabel, YLabel: "worst transmission's mean cos 2παy", Note: latticeNote + " The mean cosine is 1 where all symbols are whole, and about 0 where they lie anywhere.", Series: []Series{s}}
 }
 
 func retriesFigure(rows []runfolder.Row) Figure {
@@ -69,7 +73,7 @@ func retriesFigure(rows []runfolder.Row) Figure {
 	repeated.Name, repeated.Style, repeated.Color = "frames sent again", Points, Vermillion
 	attempts := series(rows, func(r runfolder.Row) float64 { return float64(r.Attempts) })
 	attempts.Name, attempts.Color = "attempts", Sky
-	return Figure{XLabel: roundLabel, YLabel: "number in a round", Series: []Series{attempts, repeated}}
+	return Figure{XLabel: roundLabel, YLabel: "number in a round", WholeY: true, Note: "An attempt is a round's transmissions, all of them; a frame that was not read may be sent again within one.", Series: []Series{attempts, repeated}}
 }
 
 // spectrumBins is the resolution of the spectrum.
@@ -160,7 +164,7 @@ func (v LinkView) constellationFigure() Figure {
 	if beyond > 0 {
 		dots.Name += fmt.Sprintf(" (%d of %d beyond this range)", beyond, len(soft))
 	}
-	f := Figure{XLabel: "symbol", YLabel: "αy"}
+	f := Figure{XLabel: "symbol", YLabel: "αy", Note: latticeNote}
 	if reach > constellationReach/3 {
 		f.Height = 2 * DefaultHeight // room for a line an integer
 	}
@@ -177,7 +181,7 @@ func (v LinkView) constellationFigure() Figure {
 
 // distances is the histogram of how far symbols lie from the lattice.
 func (v LinkView) distances() Histogram {
-	h := Histogram{XLabel: "αy − nearest integer", Name: "received symbols", Lo: -0.5, Hi: 0.5}
+	h := Histogram{XLabel: "αy − nearest integer", Note: latticeNote, Name: "received symbols", Lo: -0.5, Hi: 0.5}
 	for _, y := range v.Soft {
 		z := v.Alpha * float64(y)
 		h.Values = append(h.Values, z-math.Round(z))

@@ -94,7 +94,7 @@ func TestLinkPlotsOfLittle(t *testing.T) {
 		"without a rate": {nil, LinkView{Samples: make([]complex64, 2000)}, 2},
 	} {
 		dir := t.TempDir()
-		files, err := LinkPlots(dir, c.rows, c.view)
+		files, err := LinkPlots(dir, "what ran", c.rows, c.view)
 		if err != nil || len(files) != 2*c.want {
 			t.Errorf("%s: %d files, want %d: %v", name, len(files), 2*c.want, err)
 		}

@@ -3,8 +3,8 @@ package chart
 import (
 	"fmt"
 	"image/color"
-	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/text"
@@ -25,6 +25,7 @@ type panel struct {
 // legend are those of all series, each told once; those of open are told by one
 // name.
 type panels struct {
+	title, note    string // as in Figure
 	xLabel, yLabel string
 	logX, logY     bool
 	xTicks         []float64 // where x has few values: the axis is labelled at these
@@ -53,21 +54,46 @@ func (p panels) save(base string) error {
 			return fmt.Errorf("drawing %s: %w", base, err)
 		}
 	}
+	p.setDefaults()
+	columns, rows := p.grid()
+	w, h := p.measure()
+	return savePicture(base, w, h, func(c draw.Canvas) error {
+		p.draw(c, columns, rows)
+		return nil
+	})
+}
+
+func (p *panels) setDefaults() {
 	if p.columns == 0 {
 		p.columns = panelsInRow
 	}
 	if p.tile == (vg.Point{}) {
 		p.tile = vg.Point{X: panelWidth, Y: panelHeight}
 	}
-	columns := min(len(p.list), p.columns)
-	rows := (len(p.list) + columns - 1) / columns
-	w := vg.Length(columns)*p.tile.X + yLabelRoom + 2*outerMargin
-	h := vg.Length(rows)*p.tile.Y + xLabelRoom + 3*rowHeight + 2*outerMargin
+}
 
-	return savePicture(base, w, h, func(c draw.Canvas) error {
-		p.draw(c, columns, rows)
-		return nil
-	})
+func (p panels) grid() (columns, rows int) {
+	columns = min(len(p.list), p.columns)
+	return columns, (len(p.list) + columns - 1) / columns
+}
+
+// measure gives the size of the picture.
+func (p panels) measure() (w, h vg.Length) {
+	p.setDefaults()
+	columns, rows := p.grid()
+	w = vg.Length(columns)*p.tile.X + yLabelRoom + 2*outerMargin
+	inner := w - outerMargin - rightMargin
+	head, foot := texts(p.title, p.note, inner)
+	legend := vg.Length(max(3, len(p.legendRows(inner)))) * rowHeight
+	return w, vg.Length(rows)*p.tile.Y + xLabelRoom + legend + head.height() + foot.height() + 2*outerMargin
+}
+
+// bound leaves out panels beyond the most, and says so.
+func (p *panels) bound(what string) {
+	if all := len(p.list); all > mostPanels {
+		p.list = p.list[:mostPanels]
+		p.note = strings.TrimSpace(fmt.Sprintf("%s The first %d of %d %s are drawn.", p.note, mostPanels, all, what))
+	}
 }
 
 // all gives every series of every panel.
@@ -82,7 +108,8 @@ func (p panels) all() []Series {
 func (p panels) draw(c draw.Canvas, columns, rows int) {
 	c.SetColor(color.White)
 	c.Fill(c.Rectangle.Path())
-	c = draw.Crop(c, outerMargin, -outerMargin-4, outerMargin, -outerMargin)
+	c = draw.Crop(c, outerMargin, -rightMargin, outerMargin, -outerMargin)
+	c = drawTexts(c, p.title, p.note)
 	c.Max.Y -= p.drawLegend(c)
 	x, y := p.axes(p.all())
 	outer := c.Min
@@ -114,10 +141,10 @@ func (p panels) draw(c draw.Canvas, columns, rows int) {
 }
 
 // inset gives the width of the widest tick labels of panels that have axes of their own
-// and stand one below the other: their boxes begin at one line.
+// and stand one below the other, in two columns at most: their boxes begin at one line.
 func (p panels) inset(c draw.Canvas) vg.Length {
 	widest := vg.Length(0)
-	if !p.own || p.columns != 1 {
+	if !p.own || p.columns > 2 {
 		return widest
 	}
 	for _, l := range p.list {
@@ -238,9 +265,11 @@ func drawDiamond(c draw.Canvas, at vg.Point, colour color.Color) {
 	c.StrokeLines(draw.LineStyle{Color: colour, Width: 1.1}, outline)
 }
 
-// drawLegend draws each name once, in rows along the top of c, and gives the
-// height taken.
-func (p panels) drawLegend(c draw.Canvas) vg.Length {
+// mostLegendRows bounds the legend of panels: more names than fit are counted.
+const mostLegendRows = 8
+
+// legendRows lays out each name once, in rows of at most the given width.
+func (p panels) legendRows(width vg.Length) [][]entry {
 	var named []Series
 	for _, l := range p.list {
 		for _, s := range l.series {
@@ -252,7 +281,13 @@ func (p panels) drawLegend(c draw.Canvas) vg.Length {
 	if p.openName != "" {
 		named = append(named, Series{Name: p.openName, Style: Points, Color: Black})
 	}
-	rows := legendRows(p.traces(named), c.Size().X, math.MaxInt)
+	return legendRows(p.traces(named), width, mostLegendRows)
+}
+
+// drawLegend draws each name once, in rows along the top of c, and gives the
+// height taken.
+func (p panels) drawLegend(c draw.Canvas) vg.Length {
+	rows := p.legendRows(c.Size().X)
 	style := textStyle(legendSize, text.XLeft, text.YCenter)
 	y := c.Max.Y - rowHeight/2
 	for _, row := range rows {
@@ -260,7 +295,7 @@ func (p panels) drawLegend(c draw.Canvas) vg.Length {
 		left := c.Center().X - (end.at+entryWidth(style, end.text))/2
 		for _, e := range row {
 			at := vg.Point{X: left + e.at, Y: y}
-			if e.Name == p.openName {
+			if e.Name == p.openName && !e.count {
 				drawDiamond(c, vg.Point{X: at.X + sampleWidth/2, Y: y - 1}, e.color)
 			} else {
 				e.sample(c, vg.Point{X: at.X, Y: y - 1})

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
@@ -36,10 +37,12 @@ type picture struct {
 	figure Figure
 }
 
-// save writes the pictures into dir and gives the paths of their files.
-func save(dir string, pictures []picture) ([]string, error) {
+// save writes the pictures, each under the title, into dir and gives the paths of their
+// files.
+func save(dir, title string, pictures []picture) ([]string, error) {
 	var paths []string
 	for _, p := range pictures {
+		p.figure.Title = title
 		base := filepath.Join(dir, p.name)
 		if err := p.figure.Save(base); err != nil {
 			return paths, err
@@ -49,15 +52,16 @@ func save(dir string, pictures []picture) ([]string, error) {
 	return paths, nil
 }
 
-// RunPlots draws one run into dir and gives the files written, SVG and PNG of
-// each: loss (logarithmic if it spans more than two decades), accuracy, message
+// RunPlots draws one run into dir, with a title that says what ran, and gives the files
+// written, SVG and PNG of each: loss (logarithmic if it spans more than two decades, and
+// with a running median if it has many rounds), accuracy, message
 // (M and its noiseless value), decoded-noise (with bands of 1 and 6 predicted
 // deviations where some are predicted), and, only where some are predicted,
 // decoded-noise-histogram (in predicted deviations, against the standard
 // normal). On an error it gives the files written so far.
-func RunPlots(dir string, rows []runfolder.Row) ([]string, error) {
+func RunPlots(dir, title string, rows []runfolder.Row) ([]string, error) {
 	pictures := []picture{
-		{"loss", lossFigure([]Series{series(rows, trainLoss)})},
+		{"loss", runLossFigure(rows)},
 		{"accuracy", accuracyFigure([]Series{asEvaluated(series(rows, accuracy))})},
 		{"decoded-noise", noiseFigure(rows)},
 		{"message", messageFigure(rows)},
@@ -65,8 +69,68 @@ func RunPlots(dir string, rows []runfolder.Row) ([]string, error) {
 	if noise := normalized(rows); len(noise) > 0 {
 		pictures = append(pictures, picture{"decoded-noise-histogram", noiseHistogram(noise).figure()})
 	}
-	return save(dir, pictures)
+	return save(dir, title, pictures)
 }
+
+// manyRounds is from how many on the losses of single batches hide their course.
+const manyRounds = 200
+
+// runLossFigure draws the loss of each round, and of many rounds the running median, too.
+func runLossFigure(rows []runfolder.Row) Figure {
+	each := series(rows, trainLoss)
+	f := lossFigure([]Series{each})
+	f.Note = "The loss is the mean over the round's batches, before the model moves." + leftOut(rows, trainLoss, "loss")
+	if len(each.X) < manyRounds {
+		return f
+	}
+	window := smoothing(len(each.X))
+	median := Series{Name: smoothedLabel("", window), Color: Vermillion, X: each.X, Y: runningMedian(each.Y, window)}
+	each.Name, each.Color, each.Width = "each round", Sky, singleWidth
+	f.Series = []Series{each, median}
+	return f
+}
+
+// smoothedLabel says on an axis or in a legend how what is there was smoothed.
+func smoothedLabel(text string, window int) string {
+	if window <= 1 {
+		return text
+	}
+	smoothed := fmt.Sprintf("running median over %d rounds", window)
+	if text == "" {
+		return smoothed
+	}
+	return text + ", " + smoothed
+}
+
+// leftOut says of how many rounds a column is not drawn, and why; nothing where all are.
+func leftOut(rows []runfolder.Row, c column, name string) string {
+	skipped, odd := 0, 0
+	for _, r := range rows {
+		if _, ok := drawable(c(r), false); ok {
+			continue
+		}
+		if math.IsNaN(c(r)) && r.Skipped {
+			skipped++
+		} else {
+			odd++
+		}
+	}
+	text := ""
+	if skipped > 0 {
+		text += fmt.Sprintf(" %d of %d rounds were not read and have no %s.", skipped, len(rows), name)
+	}
+	if odd > 0 {
+		text += fmt.Sprintf(" %d of %d rounds have no finite %s and are not drawn.", odd, len(rows), name)
+	}
+	return text
+}
+
+// What symbols in labels stand for.
+const (
+	messageNote   = "M is what the server decodes of a round: the sum of the devices' scaled loss differences Δf_i/μ_i, each times its gain h_i, and noise; the noiseless value is without."
+	noiseNote     = "ε is the decoded message M less its noiseless value."
+	deviationNote = " A predicted deviation is that of ε by the noise budget."
+)
 
 func lossFigure(s []Series) Figure {
 	return Figure{XLabel: roundLabel, YLabel: "training loss", LogY: spansDecades(s, 2), Series: s}
@@ -113,6 +177,11 @@ func noiseFigure(rows []runfolder.Row) Figure {
 	points := series(rows, func(r runfolder.Row) float64 { return r.Eps })
 	points.Name, points.Style, points.Color = "decoded noise", Points, Black
 	f.Series = append(f.Series, points)
+	f.Note = noiseNote
+	if len(f.Series) > 1 {
+		f.Note += deviationNote
+	}
+	f.Note += leftOut(rows, func(r runfolder.Row) float64 { return r.Eps }, "ε")
 	return f
 }
 
@@ -148,7 +217,7 @@ func noiseHistogram(z []float64) Histogram {
 		reach = max(reach, min(6, math.Ceil(math.Abs(v))))
 	}
 	return Histogram{
-		XLabel: "decoded noise ε / predicted deviation", Name: "decoded noise", Values: z,
+		XLabel: "decoded noise ε / predicted deviation", Note: noiseNote + deviationNote, Name: "decoded noise", Values: z,
 		Lo: -reach, Hi: reach, Reference: distuv.UnitNormal.Prob, ReferenceName: "standard normal",
 	}
 }
@@ -158,5 +227,6 @@ func messageFigure(rows []runfolder.Row) Figure {
 	ideal.Name, ideal.Color, ideal.Width = "noiseless value", Sky, 0.9
 	decoded := series(rows, func(r runfolder.Row) float64 { return r.M })
 	decoded.Name, decoded.Style, decoded.Color = "decoded message M", Points, Vermillion
-	return Figure{XLabel: roundLabel, YLabel: "message M", Series: []Series{ideal, decoded}}
+	note := messageNote + leftOut(rows, func(r runfolder.Row) float64 { return r.M }, "M")
+	return Figure{XLabel: roundLabel, YLabel: "message M", Note: note, Series: []Series{ideal, decoded}}
 }

@@ -53,7 +53,7 @@ func wantPlots(t *testing.T, dir string, paths []string, names ...string) {
 
 func TestRunPlots(t *testing.T) {
 	dir := t.TempDir()
-	paths, err := RunPlots(dir, testRun(1, 100, 1e-8))
+	paths, err := RunPlots(dir, "what ran", testRun(1, 100, 1e-8))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestRunPlotsWithoutPrediction(t *testing.T) {
 	for name, rows := range map[string][]runfolder.Row{"none": nil, "plain": testRun(1, 20, 0), "one": testRun(1, 1, 0)} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			paths, err := RunPlots(dir, rows)
+			paths, err := RunPlots(dir, "what ran", rows)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,8 +79,11 @@ func TestRunPlotsWithoutPrediction(t *testing.T) {
 func TestPlotErrorNamesTheFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "absent")
 	for _, draw := range []func() ([]string, error){
-		func() ([]string, error) { return RunPlots(dir, nil) },
-		func() ([]string, error) { plots, err := ComparePlots(dir, nil); return files(dir, plots), err },
+		func() ([]string, error) { return RunPlots(dir, "what ran", nil) },
+		func() ([]string, error) {
+			plots, err := ComparePlots(dir, "what ran", nil)
+			return files(dir, plots), err
+		},
 	} {
 		paths, err := draw()
 		if err == nil || !strings.Contains(err.Error(), dir) || len(paths) != 0 {

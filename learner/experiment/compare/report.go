@@ -42,7 +42,7 @@ func (c Comparison) Write(out string) (plots []chart.Plot, err error) {
 			named = append(named, chart.NamedRun{Label: names[i], Rows: r.rows})
 		}
 	}
-	if plots, err = chart.ComparePlots(out, named); err != nil {
+	if plots, err = chart.ComparePlots(out, c.heading(), named); err != nil {
 		return nil, fmt.Errorf("drawing the comparison: %w", err)
 	}
 	rep, err := c.report(plots)
@@ -106,6 +106,29 @@ func (c Comparison) names() []string {
 		names = append(names, Letter(i)+": "+strings.Join(append(first, rest...), separator))
 	}
 	return names
+}
+
+// heading says how many runs there are, what they have in common and their seeds.
+func (c Comparison) heading() string {
+	runs, seeds := 0, []uint64{}
+	for _, l := range c.Table {
+		runs += l.Runs
+		seeds = append(seeds, l.Seeds...)
+	}
+	slices.Sort(seeds)
+	seeds = slices.Compact(seeds)
+	traits := slices.DeleteFunc(c.groups[0].cfg.Traits(), func(trait string) bool {
+		return slices.ContainsFunc(c.groups, func(g *group) bool { return !slices.Contains(g.cfg.Traits(), trait) })
+	})
+	if len(c.groups) == 1 {
+		traits = slices.Insert(traits, 0, c.groups[0].cfg.Experiment.Name)
+	}
+	word := "seeds"
+	if len(seeds) == 1 {
+		word = "seed"
+	}
+	traits = append(traits, word+" "+seedList(seeds))
+	return fmt.Sprintf("%s in %s: %s", report.Counted(runs, "run"), report.Counted(len(c.groups), "group"), strings.Join(traits, ", "))
 }
 
 // report puts tables and plots together.

@@ -194,11 +194,20 @@ func curveLines(points []Point) []byte {
 
 // Draw draws what there is so far into the folder, and returns the plots' paths.
 func (c *Curves) Draw() ([]string, error) {
-	plots, err := chart.CurvePlots(c.folder.Path(), chartPoints(c.result.Points), c.options.Attempts, "phy/README.md, section 3")
+	plots, err := chart.CurvePlots(c.folder.Path(), c.options.heading(), chartPoints(c.result.Points), c.options.Attempts, "phy/README.md, section 3")
 	if err != nil {
 		return nil, fmt.Errorf("drawing the curves: %w", err)
 	}
 	return plots, nil
+}
+
+// heading says what was measured.
+func (s Settings) heading() string {
+	unit := "blocks"
+	if s.WholeRounds {
+		unit = "rounds"
+	}
+	return fmt.Sprintf("Blind receiver: %d %s a point, base %d, %s pulses, %d samples a symbol, seed %d", s.Blocks, unit, s.Base, s.Pulse, s.SamplesPerSymbol, s.Seed)
 }
 
 // chartPoints returns the points as they are drawn.

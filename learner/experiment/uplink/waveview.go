@@ -40,14 +40,14 @@ func (v *waveView) keep(o phy.Observation) {
 	v.soft = append(v.soft[:0], o.Soft[:min(len(o.Soft), viewSymbols)]...)
 }
 
-// Plot draws the spectrum, the eye and the symbols of a frame of the last round, and the
-// course of the run: Link.
-func (l *Waveform) Plot(dir string, rows []runfolder.Row) ([]string, error) {
+// Plot draws what a radio engineer wants to see of the last round into a folder, under a
+// title, and returns the files.
+func (l *Waveform) Plot(dir, title string, rows []runfolder.Row) ([]string, error) {
 	v := l.view
 	// An eye in the middle of what was kept shows payload and not header.
 	centre, period := float64(v.sync.Payload)-float64(v.begins), float64(l.samplesPerSymbol)
 	centre += period * math.Max(0, math.Floor((float64(len(v.samples))/2-centre)/period))
-	return chart.LinkPlots(dir, rows, chart.LinkView{
+	return chart.LinkPlots(dir, title, rows, chart.LinkView{
 		Samples: v.samples, SampleRate: l.sampleRate, SamplesPerSymbol: l.samplesPerSymbol,
 		Centre: centre, Phase: float64(v.sync.Theta),
 		Soft: v.soft, Alpha: v.alpha,
