@@ -39,7 +39,7 @@ of devices, all in this process, and print and plot the time of a round.`,
 				return err
 			}
 			if out == "" {
-				out = runfolder.DefaultDir("runs", "bench", time.Now())
+				out = runfolder.DefaultDir("benches", "bench", time.Now())
 			}
 			return reportBench(cmd.OutOrStdout(), out, set, points)
 		},
@@ -47,7 +47,7 @@ of devices, all in this process, and print and plot the time of a round.`,
 	cmd.Flags().IntSliceVar(&counts, "devices", []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}, "numbers of devices")
 	cmd.Flags().IntVar(&rounds, "rounds", 5, "rounds to time for each, of which the median counts")
 	cmd.Flags().StringVar(&set, "set", "lean-2048", "parameter set")
-	cmd.Flags().StringVar(&out, "out", "", "folder for the plot (default runs/<utc>-bench)")
+	cmd.Flags().StringVar(&out, "out", "", "folder for the plot (default benches/<utc>-bench)")
 	return cmd
 }
 
@@ -121,6 +121,7 @@ func reportBench(w io.Writer, out, set string, points []benchPoint) error {
 	linear.Name, linear.Dashed = "proportional to N", true
 	base := folder.Path() + "/round-time"
 	err = chart.Figure{
+		Title:  "Whole encrypted rounds, " + set + ", ring link, no learning",
 		XLabel: "devices N", YLabel: "time of a round, all devices in one process (ms)",
 		LogX: true, LogY: true, Series: []chart.Series{linear, measured},
 	}.Save(base)

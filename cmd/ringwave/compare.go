@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -30,7 +31,8 @@ its noiseless value). comparison.html opens from disk by itself; comparison.md h
 same for a repository, with the plots beside them.
 
 Runs that differ in nothing but the seed and the name, and used the same data, are
-one group, with median and quartiles.`,
+one group, with median and quartiles. What is no run, as curves or a calibration beside
+runs, is skipped with a word.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return intake.UserError(fmt.Errorf("%s takes one or more run folders", cmd.CommandPath()))
@@ -45,8 +47,11 @@ one group, with median and quartiles.`,
 			if err != nil {
 				return err
 			}
+			for _, s := range c.Skipped {
+				fmt.Fprintf(cmd.ErrOrStderr(), "Skipped: %v\n", s)
+			}
 			if out == "" {
-				out = runfolder.DefaultDir("runs", "comparison", time.Now())
+				out = runfolder.DefaultDir("comparisons", "comparison", time.Now())
 			}
 			plots, err := c.Write(out)
 			if err != nil {
@@ -60,7 +65,7 @@ one group, with median and quartiles.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&out, "out", "", "folder for report and plots (default runs/<utc>-comparison)")
+	f.StringVar(&out, "out", "", "folder for report and plots (default comparisons/<utc>-comparison)")
 	f.BoolVar(&asJSON, "json", false, "print the tables as JSON")
 	f.Float64SliceVar(&accuracies, "accuracy", nil, "test accuracies, shares such as 0.95, to count the rounds to (default 0.9, 0.95 and 0.99, those of them that were reached)")
 	return cmd
@@ -76,14 +81,24 @@ func checkAccuracies(accuracies []float64) error {
 	return nil
 }
 
+// decimals writes a number with so many, or, where that were digits without a meaning, as
+// 2.96e19.
+func decimals(x runfolder.Float, n int) string {
+	const plain = 1e5 // below it
+	if v := math.Abs(float64(x)); v >= plain && !math.IsInf(v, 0) {
+		return strings.Replace(fmt.Sprintf("%.3g", float64(x)), "e+", "e", 1)
+	}
+	return fmt.Sprintf("%.*f", n, float64(x))
+}
+
 // printComparison writes the tables for a terminal.
 func printComparison(w io.Writer, out string, c compare.Comparison, plots []chart.Plot) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "runs\taccuracy, median %\tquartiles %\ttraining loss\tquartiles\tworst |eps|/std\trepeated\tskipped\t  experiment")
 	for i, l := range c.Table {
-		fmt.Fprintf(t, "%d\t%.2f\t%.2f to %.2f\t%.4f\t%.4f to %.4f\t%.2f\t%d\t%d\t  %s: %s\n",
+		fmt.Fprintf(t, "%d\t%.2f\t%.2f to %.2f\t%s\t%s to %s\t%s\t%d\t%d\t  %s: %s\n",
 			l.Runs, 100*float64(l.Accuracy), 100*float64(l.AccuracyLow), 100*float64(l.AccuracyHigh),
-			float64(l.Loss), float64(l.LossLow), float64(l.LossHigh), float64(l.WorstDeviations), l.Repeated, l.Skipped, compare.Letter(i), l.Label)
+			decimals(l.Loss, 4), decimals(l.LossLow, 4), decimals(l.LossHigh, 4), decimals(l.WorstDeviations, 2), l.Repeated, l.Skipped, compare.Letter(i), l.Label)
 	}
 	_ = t.Flush() // a terminal that is gone cannot be told so
 	for _, warning := range c.Unusable() {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -46,6 +47,7 @@ func TestCompare(t *testing.T) {
 	t.Run("figures", r.figures)
 	t.Run("report", r.report)
 	t.Run("one run", r.oneRun)
+	t.Run("beside", r.beside)
 	t.Run("bad input", r.badInput)
 }
 
@@ -226,6 +228,61 @@ func (r runsToCompare) report(t *testing.T) {
 	}
 }
 
+// What lies beside runs and is none is skipped with a word, and changes nothing: the
+// comparison of a folder of runs can be made again where it was written among them.
+func (r runsToCompare) beside(t *testing.T) {
+	dir := t.TempDir()
+	file, calibration := filepath.Join(dir, "notes.txt"), filepath.Join(dir, "cal")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Mkdir(calibration, 0o700),
+		os.WriteFile(filepath.Join(calibration, runfolder.ConfigName), []byte("[experiment]\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	first := filepath.Join(dir, "first")
+	alone, _ := mustRun(t, slices.Concat([]string{"compare", "--json", "--out", first}, r.plain)...)
+	status, stdout, stderr := run(t, slices.Concat([]string{"compare", "--json", "--out", filepath.Join(dir, "second"), file, first}, r.plain, []string{calibration})...)
+	if status != 0 || stdout != alone {
+		t.Errorf("status %d; with others beside the runs other figures come out", status)
+	}
+	for _, want := range []string{file + " is no run folder: it is a file", first + " is no run folder: it has neither", calibration + " is no run folder"} {
+		if strings.Count(stderr, want) != 1 {
+			t.Errorf("%q is not said once in\n%s", want, stderr)
+		}
+	}
+	// Where nothing else is said, it is written beside the folder of runs and not into it.
+	t.Chdir(dir)
+	mustRun(t, "compare", r.plain[0])
+	if made, err := filepath.Glob(filepath.Join("*", "*", compare.HTMLName)); err != nil || len(made) != 1 || !strings.HasPrefix(made[0], "comparisons") {
+		t.Errorf("comparisons are in %v, %v", made, err)
+	}
+	// A run that lost a file is no stranger.
+	broken := filepath.Join(dir, "broken")
+	if err := os.CopyFS(broken, os.DirFS(r.plain[0])); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{runfolder.SummaryName, runfolder.MetricsName} {
+		path := filepath.Join(broken, name)
+		whole := experimenttest.ReadFile(t, broken, name)
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if status, _, stderr := run(t, "compare", "--out", filepath.Join(dir, "third"), r.plain[0], broken); status != exitBadInput || !strings.Contains(stderr, path) {
+			t.Errorf("without %s: status %d\n%s", name, status, stderr)
+		}
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Numbers have no digits without a meaning.
+func TestDecimals(t *testing.T) {
+	for want, x := range map[string]float64{"0.6931": 0.69314, "69.3000": 69.3, "99999.0000": 99999, "2.96e19": 29589829172569174016, "-1e05": -1e5, "1e300": 1e300, "NaN": math.NaN(), "+Inf": math.Inf(1)} {
+		if got := decimals(runfolder.Float(x), 4); got != want {
+			t.Errorf("%v is written %s, want %s", x, got, want)
+		}
+	}
+}
+
 func (r runsToCompare) oneRun(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	mustRun(t, "compare", "--accuracy", "1", "--out", out, r.encrypted[0])
@@ -246,6 +303,7 @@ func (r runsToCompare) badInput(t *testing.T) {
 		{[]string{"--accuracy", "NaN", dir}, []string{"--accuracy NaN"}},
 		{[]string{"--accuracy", "high", dir}, []string{"--accuracy", "high"}},
 		{[]string{"--accuracies", "0.9", dir}, []string{"--accuracies"}},
+		{[]string{filepath.Dir(dir)}, []string{"no run folders to compare", filepath.Dir(dir) + " is no run folder: it has neither metrics.csv nor summary.json"}},
 		{[]string{dir, out + "none"}, []string{out + "none"}},
 		{nil, []string{"run folders"}},
 	} {

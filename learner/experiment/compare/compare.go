@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,20 +20,60 @@ import (
 )
 
 // errNone is a comparison of nothing.
-var errNone = errors.New("there are no run folders to compare: allowed are one or more")
+var errNone = errors.New("there are no run folders to compare, and one or more are needed")
 
-// Read compares the runs of some folders, in the order given. accuracies are the test
+// Read compares the runs of some folders, in the order given. What is no run, as curves, a
+// calibration or an earlier comparison that lie beside runs, is skipped, and told in
+// Skipped; a run that has not ended, or is damaged, is an error. accuracies are the test
 // accuracies, as shares, to which rounds are counted; without any it chooses them. What
 // is wrong with a folder is the user's to mend.
 func Read(dirs []string, accuracies []float64) (Comparison, error) {
 	if len(dirs) == 0 {
 		return Comparison{}, intake.UserError(errNone)
 	}
-	groups, err := readRuns(dirs)
+	var runs []string
+	var skipped []Skipped
+	for _, dir := range dirs {
+		if why := noRun(dir); why != "" {
+			skipped = append(skipped, Skipped{dir, why})
+			continue
+		}
+		runs = append(runs, dir)
+	}
+	if len(runs) == 0 {
+		return Comparison{}, intake.UserError(fmt.Errorf("%w: %v", errNone, skipped[0]))
+	}
+	groups, err := readRuns(runs)
 	if err != nil {
 		return Comparison{}, err
 	}
-	return compareGroups(groups, accuracies), nil
+	c := compareGroups(groups, accuracies)
+	c.Skipped = skipped
+	return c, nil
+}
+
+// Skipped is what was given as a run folder and is none, and why.
+type Skipped struct{ Path, Why string }
+
+// String returns the sentence that tells of it.
+func (s Skipped) String() string { return s.Path + " is no run folder: " + s.Why }
+
+// noRun says why there is no run at a path; "" where one is or may be. A run has both
+// files from its beginning or its end on: where one is left, the other is missing.
+func noRun(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "" // what is mistyped is not to be passed over
+	}
+	if !info.IsDir() {
+		return "it is a file"
+	}
+	for _, name := range []string{runfolder.MetricsName, runfolder.SummaryName} {
+		if _, err := os.Lstat(filepath.Join(path, name)); !errors.Is(err, fs.ErrNotExist) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("it has neither %s nor %s", runfolder.MetricsName, runfolder.SummaryName)
 }
 
 // group is the runs of one configuration with different seeds.

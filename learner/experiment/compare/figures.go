@@ -13,6 +13,8 @@ type Comparison struct {
 	Table []Line // a line a group
 	// Accuracies are those to which rounds were counted, rising, as shares.
 	Accuracies []float64
+	// Skipped are the folders given that are no runs, in the order given.
+	Skipped []Skipped
 
 	groups []*group
 }
