@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 
@@ -11,6 +13,8 @@ import (
 
 	"ringwave/crypto/attack"
 	"ringwave/crypto/keystream"
+	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/runfolder"
 	"ringwave/radio/intake"
 )
 
@@ -24,6 +28,7 @@ type attackReport struct {
 func newAttackCommand() *cobra.Command {
 	var asJSON bool
 	var seed int64
+	var out string
 	cmd := &cobra.Command{
 		Use:   "attack [NAME...]",
 		Short: "Attack the schemes, each attack with its control, and see what the guards say",
@@ -35,7 +40,8 @@ exactly, and the advantage over guessing (signs).
 
 The attacks:
 ` + attackList() + `
-Exit status 1 if one did not come out as stated.`,
+With --out a figure of all and attacks.json, as --json prints it, are written into a new
+folder. Exit status 1 if one did not come out as stated.`,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			attacks, err := attack.Choose(names...)
 			if err != nil {
@@ -44,19 +50,72 @@ Exit status 1 if one did not come out as stated.`,
 			if seed < 0 {
 				return intake.UserError(fmt.Errorf("--seed: %d is below 0; allowed is 0 or more", seed))
 			}
-			results, err := attack.Run(cmd.Context(), attacks, keystream.FromInteger(uint64(seed)), attack.ProgressTo(cmd.ErrOrStderr()))
+			run := func() ([]attack.Result, error) {
+				results, err := attack.Run(cmd.Context(), attacks, keystream.FromInteger(uint64(seed)), attack.ProgressTo(cmd.ErrOrStderr()))
+				return results, asInterrupted(cmd.Context(), err)
+			}
+			var results []attack.Result
+			if out == "" {
+				results, err = run()
+			} else {
+				results, err = attackInto(out, seed, run)
+			}
 			if err != nil {
-				return asInterrupted(cmd.Context(), err)
+				return err
 			}
 			if err := printAttacks(cmd.OutOrStdout(), seed, results, asJSON); err != nil {
 				return err
+			}
+			if out != "" && !asJSON {
+				fmt.Fprintf(cmd.OutOrStdout(), "Folder: %s\nPlot: %s (and .svg)\n", out, filepath.Join(out, "attacks.png"))
 			}
 			return attack.Judge(results)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().Int64Var(&seed, "seed", 1, "seed of all keys, randomness and channels")
+	cmd.Flags().StringVar(&out, "out", "", "new folder for the figure and attacks.json (default none)")
 	return cmd
+}
+
+// attackInto runs attacks and writes what came of them into a new folder, which is
+// refused before they run, and not there afterwards if they or the writing fail.
+func attackInto(out string, seed int64, run func() ([]attack.Result, error)) (results []attack.Result, err error) {
+	folder, err := runfolder.Create(out)
+	if err != nil {
+		return nil, intake.PathError(err)
+	}
+	defer func() {
+		folder.Close()
+		if err != nil {
+			_ = os.RemoveAll(out)
+		}
+	}()
+	if results, err = run(); err != nil {
+		return nil, err
+	}
+	data, err := json.MarshalIndent(newAttackReport(seed, results), "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	if err := folder.WriteAtomic("attacks.json", append(data, '\n')); err != nil {
+		return nil, err
+	}
+	var drawn []chart.Attack
+	for _, r := range results {
+		drawn = append(drawn, chart.Attack{
+			Name: r.Name, Target: r.Target, Exact: r.Attack.Exact, Correlation: r.Attack.Correlation,
+			ControlExact: r.Control.Exact, ControlCorrelation: r.Control.Correlation,
+		})
+	}
+	if _, err := chart.AttackPlot(out, fmt.Sprintf("What attacks recover, and honest controls; seed %d", seed), drawn); err != nil {
+		return nil, fmt.Errorf("drawing the attacks: %w", err)
+	}
+	return results, nil
+}
+
+func newAttackReport(seed int64, results []attack.Result) attackReport {
+	return attackReport{Seed: seed, AsStated: attack.Judge(results) == nil, Results: results}
 }
 
 func attackList() string {
@@ -71,7 +130,7 @@ func printAttacks(w io.Writer, seed int64, results []attack.Result, asJSON bool)
 	if asJSON {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
-		return e.Encode(attackReport{Seed: seed, AsStated: attack.Judge(results) == nil, Results: results})
+		return e.Encode(newAttackReport(seed, results))
 	}
 	for _, r := range results {
 		fmt.Fprintf(w, "%s: %s\n", r.Name, r.Target)

@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"ringwave/learner/experiment/experimenttest"
 )
 
 func TestAttackPrintsAndExits(t *testing.T) {
@@ -54,6 +58,35 @@ func TestAttackRefusals(t *testing.T) {
 		if status != exitBadInput || out != "" || !strings.Contains(errs, want) {
 			t.Errorf("%v: status %d, %q, %q", args, status, out, errs)
 		}
+	}
+}
+
+// The folder has the figure and what --json prints; one that is not empty is refused
+// before anything runs.
+func TestAttackDraws(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "attacks")
+	printed, _ := mustRun(t, "attack", "--json", "--out", out, "airhe-client", "chosen-c1")
+	if got := string(experimenttest.ReadFile(t, out, "attacks.json")); got != printed {
+		t.Errorf("attacks.json has\n%s and --json prints\n%s", got, printed)
+	}
+	picture := string(experimenttest.ReadFile(t, out, "attacks.svg"))
+	for _, want := range []string{"airhe-client: airhe", "chosen-c1: xmk-ckks", "seed 1", "recovered exactly", "control"} {
+		if !strings.Contains(picture, want) {
+			t.Errorf("%q is not in the figure", want)
+		}
+	}
+	status, stdout, errs := run(t, "attack", "--out", out, "airhe-client")
+	if status != exitBadInput || stdout != "" || !strings.Contains(errs, "not empty") || strings.Contains(errs, "attack 1 of") {
+		t.Errorf("into a folder that is not empty: status %d, %q, %q", status, stdout, errs)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	stopped := filepath.Join(t.TempDir(), "stopped")
+	if status := execute(ctx, []string{"attack", "--out", stopped}, &bytes.Buffer{}, &bytes.Buffer{}); status != exitInterrupted {
+		t.Errorf("status %d", status)
+	}
+	if _, err := os.Stat(stopped); err == nil {
+		t.Error("a folder of nothing was left behind")
 	}
 }
 
