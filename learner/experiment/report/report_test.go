@@ -65,6 +65,21 @@ func TestHTML(t *testing.T) {
 	}
 }
 
+// A picture and its caption are as wide as each other: their figure's width is the only
+// one that is bounded.
+func TestCaptionsAreAsWideAsFigures(t *testing.T) {
+	for _, part := range []struct {
+		of   string
+		want bool
+	}{{"figure {", true}, {"figure img {", false}, {"figcaption {", false}} {
+		_, rule, found := strings.Cut(pageText, part.of)
+		rule, _, _ = strings.Cut(rule, "}")
+		if !found || strings.Contains(rule, "max-width") != part.want {
+			t.Errorf("%s%s}: a width of its own, want %v", part.of, rule, part.want)
+		}
+	}
+}
+
 func TestMarkdown(t *testing.T) {
 	r, _ := some(t)
 	data, err := r.Markdown()
