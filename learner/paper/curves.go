@@ -29,7 +29,7 @@ func (r *reproduction) cifarFigures(s *report.Section, runs []cifarRun, base, ca
 		}
 		name := fmt.Sprintf("%s-sigma-%v", base, sigma)
 		f, err := r.figure(name, fmt.Sprintf("%s, sigma = %v: training loss of a sample, smoothed by the running median over %d rounds. Median over seeds; bands, where there are several, are quartiles. What is above %d, of runs that blow up, is not drawn.", caption, sigma, window, mostLoss),
-			chart.Figure{XLabel: "round k", YLabel: "training loss", Series: losses})
+			chart.Figure{XLabel: "round k", YLabel: fmt.Sprintf("training loss, running median over %d rounds", window), Series: losses})
 		if err != nil {
 			return err
 		}

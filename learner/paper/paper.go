@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -219,5 +220,6 @@ func machine() string {
 // figure draws a figure into plots/ and gives its block.
 func (r *reproduction) figure(name, caption string, f chart.Figure) (report.Figure, error) {
 	base := filepath.Join("plots", name)
+	f.Title, _, _ = strings.Cut(caption, ": ") // a plot is looked at outside of the report, too
 	return report.Figure{Base: base, Caption: caption}, f.Save(filepath.Join(r.dir, base))
 }

@@ -33,12 +33,12 @@ func (r *reproduction) theory(ctx context.Context) (report.Section, error) {
 	s.Blocks = append(s.Blocks, report.Paragraph("Test problems of which L, b and F* are known: min over k of E||grad F||^2 against R/sqrt(K) + rho, with gains N(mu, sigma^2) and decoded noise. The same means that the bound holds; the last column says by how much it could be smaller (of a minimum that is not biased by having looked for it: k is of one half of the seeds, the value of the other), and a bound that is so far off says little of how fast these runs learn."))
 	for k, setting := range found.Settings {
 		measured := chart.Series{Name: "measured", Style: chart.LinePoints, Color: chart.Blue}
-		bound := chart.Series{Name: "R/sqrt(K) + rho", Dashed: true, Color: chart.Vermillion}
+		bound := chart.Series{Name: "Theorem 2: R/√K + ρ", Dashed: true, Color: chart.Vermillion}
 		for _, p := range setting.Points {
 			measured.X, measured.Y = append(measured.X, float64(p.Rounds)), append(measured.Y, p.Minimum)
 			bound.X, bound.Y = append(bound.X, float64(p.Rounds)), append(bound.Y, p.Bound)
 		}
-		f, err := r.figure(fmt.Sprintf("theory-%d", k+1), setting.Name+": measured against Theorem 2.", chart.Figure{XLabel: "rounds K", YLabel: "min E||grad F||^2", LogX: true, LogY: true, Series: []chart.Series{bound, measured}})
+		f, err := r.figure(fmt.Sprintf("theory-%d", k+1), setting.Name+": measured against Theorem 2.", chart.Figure{XLabel: "rounds K", YLabel: "least mean squared gradient norm of F", LogX: true, LogY: true, Series: []chart.Series{bound, measured}})
 		if err != nil {
 			return s, err
 		}

@@ -119,7 +119,7 @@ func (c comparison) accuracy(dir string) (Plot, error) {
 func (c comparison) messageErrors(dir string) (Plot, error) {
 	lists := c.lists(messageError, c.window)
 	lists = told(lists, true)
-	f := Figure{Title: c.title, Note: messageNote, XLabel: roundLabel, YLabel: smoothedLabel("|M − noiseless value|", c.window), LogX: c.manyLengths(), LogY: true, Series: slices.Concat(lists...)}
+	f := Figure{Title: c.title, Note: messageNote, XLabel: roundLabel, YLabel: smoothedLabel("|M − noiseless|", c.window), LogX: c.manyLengths(), LogY: true, Series: slices.Concat(lists...)}
 	return Plot{"compare-message-error", "How far the decoded message M is from its noiseless value" + c.caption(true, lists)}.of(f, dir)
 }
 

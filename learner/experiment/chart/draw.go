@@ -216,7 +216,17 @@ func (f frame) Plot(c draw.Canvas, _ *plot.Plot) {
 	descent := style.FontExtents().Descent
 	c.FillText(style, vg.Point{X: c.Center().X, Y: f.corner.Y + labelSize + descent}, f.x)
 	style.Rotation = math.Pi / 2
-	c.FillText(style, vg.Point{X: f.corner.X, Y: c.Center().Y}, f.y)
+	label := fitted(&style, f.y, c.Size().Y+xLabelRoom)
+	c.FillText(style, vg.Point{X: f.corner.X, Y: c.Center().Y}, label)
+}
+
+// fitted makes a style's font as small as a text on a length needs, down to that of notes,
+// and gives the text, cut where that is still too long.
+func fitted(style *text.Style, txt string, length vg.Length) string {
+	if w := style.Width(txt); w > length {
+		style.Font.Size = max(noteSize, style.Font.Size*length/w)
+	}
+	return shorten(txt, length*1.001, *style)
 }
 
 // mark draws one trace.

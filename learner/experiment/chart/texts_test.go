@@ -35,6 +35,22 @@ func TestTexts(t *testing.T) {
 	}
 }
 
+// A label is no longer than its axis: smaller, and cut in the end.
+func TestFitted(t *testing.T) {
+	for _, c := range []struct {
+		words int
+		size  float64 // of the font, at least and at most
+		cut   bool
+	}{{2, float64(labelSize), false}, {11, 9.5, false}, {40, float64(noteSize), true}} {
+		style := textStyle(labelSize, text.XCenter, text.YTop)
+		whole := strings.TrimSpace(strings.Repeat("label ", c.words))
+		got := fitted(&style, whole, 250)
+		if w := style.Width(got); w > 251 || (got != whole) != c.cut || math.Abs(float64(style.Font.Size)-c.size) > 1 {
+			t.Errorf("%d words: %q, %v wide in size %v", c.words, got, w, style.Font.Size)
+		}
+	}
+}
+
 // Counts have ticks at whole numbers, whatever the axis; what has no data has none.
 func TestWholeTicks(t *testing.T) {
 	whole := func(a axis) {
