@@ -436,8 +436,8 @@ func TestBadInput(t *testing.T) {
 		want []string
 	}{
 		{"unknown key", []string{"run", experimenttest.LoopbackConfig, "--out", dir, "--set", "channel.sdt=1"}, []string{"channel.sdt", "channel.std"}},
-		{"N = 0", []string{"run", experimenttest.LoopbackConfig, "--out", dir, "--set", "devices.count=0"}, []string{"devices.count is 0"}},
-		{"n", []string{"run", experimenttest.LoopbackConfig, "--out", dir, "--set", "encryption.n=1000"}, []string{"encryption.n is 1000"}},
+		{"N = 0", []string{"run", experimenttest.LoopbackConfig, "--out", dir, "--set", "devices.count=0"}, []string{"--set devices.count = 0: must be a whole number from 1"}},
+		{"n", []string{"run", experimenttest.LoopbackConfig, "--out", dir, "--set", "encryption.n=1000"}, []string{"--set encryption.n = 1000: must be"}},
 		{"q too large", []string{"run", experimenttest.LoopbackConfig, "--out", dir, "--set", "encryption.n=2048"}, []string{"q is too large for n"}},
 		{"Lambda", []string{"run", experimenttest.LoopbackConfig, "--out", dir, "--set", "encryption.log2_lambda=96"}, []string{"Lambda", "q/2"}},
 		{"Lambda, plan", []string{"plan", experimenttest.LoopbackConfig, "--set", "encryption.log2_lambda=96"}, []string{"Lambda", "q/2"}},

@@ -151,14 +151,14 @@ func TestPackedRefusals(t *testing.T) {
 		sets []string
 		want string
 	}{
-		{[]string{"optimizer.packed_directions=0"}, "optimizer.packed_directions is 0"},
-		{[]string{"optimizer.packed_directions=-4"}, "optimizer.packed_directions is -4"},
-		{[]string{"optimizer.packed_directions=100000"}, "optimizer.packed_directions is 100000"},
+		{[]string{"optimizer.packed_directions=0"}, "optimizer.packed_directions = 0: must be a whole number from 1 to 65536"},
+		{[]string{"optimizer.packed_directions=-4"}, "optimizer.packed_directions = -4: must be"},
+		{[]string{"optimizer.packed_directions=100000"}, "optimizer.packed_directions = 100000: must be"},
 		{[]string{"optimizer.packed_directions=1.5"}, "packed_directions"},
 		{[]string{"optimizer.packed_directions=4096"}, "optimizer.packed_directions is 4096: no room in the ciphertext: parameter set ringwave-4096-100 has n = 4096 coefficients, too few for P = 4096 messages and W = 2: allowed are at most 4094"},
 		{[]string{"optimizer.packed_directions=2048", "encryption.parameter_set=lean-2048"}, "optimizer.packed_directions is 2048: no room"},
 		{[]string{"optimizer.packed_directions=60000", "experiment.aggregator=digital"}, "optimizer.packed_directions is 60000: no room"},
-		{[]string{"optimizer.packed_directions=2", "experiment.aggregator=heairfed"}, "optimizer.packed_directions is 2"},
+		{[]string{"optimizer.packed_directions=2", "experiment.aggregator=heairfed"}, "optimizer.packed_directions = 2: must be 1"},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
 		args := append([]string{"run", experimenttest.LoopbackConfig, "--out", dir}, small...)

@@ -349,7 +349,7 @@ func TestCarriers(t *testing.T) {
 		experimenttest.WantAll(t, r.output.String(), usb.ErrUnplugged.Error())
 	})
 	for name, c := range map[string]struct{ set, says string }{
-		"not confirmed": {"radio.transmit=false", "radio.transmit is false"},
+		"not confirmed": {"radio.transmit=false", "radio.transmit = false: must be true"},
 		"too strong":    {`radio.transmit_gains_db=["txvga=1", "amp=0"]`, radio.ErrNotPermitted.Error()},
 		"beside band":   {"radio.frequency_hz=432.5e6", "radio.band_hz"},
 	} {

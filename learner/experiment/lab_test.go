@@ -57,7 +57,7 @@ func TestOwnLinkAndDataSet(t *testing.T) {
 	if !errors.Is(err, experiment.ErrInterrupted) {
 		t.Fatal(err)
 	}
-	if _, err := experiment.Resume(t.Context(), dir, experiment.Observer{}); !intake.IsUserError(err) || !strings.Contains(err.Error(), "task.dataset is \"bar\"") && !strings.Contains(err.Error(), "link.kind is \"cable\"") {
+	if _, err := experiment.Resume(t.Context(), dir, experiment.Observer{}); !intake.IsUserError(err) || !strings.Contains(err.Error(), "task.dataset = \"bar\"") && !strings.Contains(err.Error(), "link.kind = \"cable\"") {
 		t.Errorf("another Lab resumes it with %v", err)
 	}
 	r, err := lab.Resume(t.Context(), dir, experiment.Observer{})

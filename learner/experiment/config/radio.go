@@ -1,8 +1,8 @@
 package config
 
 import (
-	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,68 +17,52 @@ const maxGain = 200
 // nothing is sent that the user has not said.
 func (c *Config) checkRadio() error {
 	r := c.Radio
-	if !c.OverRadios() {
-		return c.checkNoRadio()
+	if c.OverRadios() {
+		return first(c.checkPermission(), c.checkStages(), c.checkEnds(), c.checkRadioLink(), c.checkSecrets())
 	}
-	err := first(
-		c.checkPermission(),
-		oneOf("radio.clock", r.Clock, "external", "shared", "internal"),
-		oneOf("radio.trigger", r.Trigger, "wired", "none", "lock-step"),
-		inRange("radio.lead_seconds", r.LeadSeconds, 0, 10),
-		inRange("radio.search_seconds", r.SearchSeconds, 0, 10),
-		inRange("radio.level", r.Level, 0, 100),
-		checkGains("radio.transmit_gains_db", r.TransmitGainsDB),
-		checkGains("radio.receive_gains_db", r.ReceiveGainsDB),
-	)
-	if err != nil {
-		return err
-	}
-	return first(c.checkEnds(), c.checkRadioLink(), c.checkSecrets())
-}
-
-// checkNoRadio refuses a bench without transmitters.
-func (c *Config) checkNoRadio() error {
-	r := c.Radio
 	if r.Transmit || r.Receiver != "" {
-		return fmt.Errorf("radio.transmitters is empty, with radio.transmit = %v and radio.receiver = %q: give one URI a device, or neither of them", r.Transmit, r.Receiver)
+		return c.wrong("radio.transmitters", "one URI a device, with radio.transmit = %v and radio.receiver = %q; or give neither of them", r.Transmit, cut(r.Receiver))
 	}
-	return nil
+	return c.checkStages()
 }
 
 // checkPermission wants what may be sent to be said in full.
 func (c *Config) checkPermission() error {
 	r := c.Radio
 	if !r.Transmit {
-		return fmt.Errorf("radio.transmit is false with %d transmitters: radios send only with radio.transmit = true", len(r.Transmitters))
+		return c.wrong("radio.transmit", "true with %d transmitters: radios send only with radio.transmit = true", len(r.Transmitters))
 	}
-	if err := first(positive("radio.frequency_hz", r.FrequencyHz), positive("radio.band_hz", r.BandHz[0]), positive("radio.band_hz", r.BandHz[1])); err != nil {
-		return err
+	low, high := r.BandHz[0], r.BandHz[1]
+	switch {
+	case r.FrequencyHz == 0:
+		return c.wrong("radio.frequency_hz", "a number above 0 with radios")
+	case low == 0 || high == 0:
+		return c.wrong("radio.band_hz", "two numbers above 0 with radios")
+	case r.MostGainDB == noGain:
+		return c.wrong("radio.most_gain_db", "given with radios, from %d to %d: it is the most that the gains of a transmitter may add up to", -maxGain, maxGain)
 	}
 	half := c.Link.SampleRateHz / 2
-	low, high := r.BandHz[0], r.BandHz[1]
 	if !(r.FrequencyHz-half >= low && r.FrequencyHz+half <= high) {
-		return fmt.Errorf("radio.frequency_hz is %v and link.sample_rate_hz %v: the signal would lie from %v to %v, and radio.band_hz allows %v to %v",
-			r.FrequencyHz, c.Link.SampleRateHz, r.FrequencyHz-half, r.FrequencyHz+half, low, high)
-	}
-	if r.MostGainDB == noGain {
-		return fmt.Errorf("radio.most_gain_db is not given: it is the most that the gains of a transmitter may add up to, from %d to %d dB", -maxGain, maxGain)
-	}
-	return inRange("radio.most_gain_db", r.MostGainDB, -maxGain, maxGain)
-}
-
-func checkGains(key string, list []string) error {
-	seen := map[string]bool{}
-	for _, text := range list {
-		stage, _, err := parseGain(text)
-		if err != nil {
-			return fmt.Errorf("%s has %q: allowed is \"stage=dB\", such as \"lna=16\", from %d to %d dB", key, text, -maxGain, maxGain)
-		}
-		if seen[stage] {
-			return fmt.Errorf("%s has the stage %q twice: allowed is once", key, stage)
-		}
-		seen[stage] = true
+		return c.wrong("radio.frequency_hz", "such that a signal of link.sample_rate_hz = %s lies within radio.band_hz, %s to %s: it would lie from %s to %s",
+			number(c.Link.SampleRateHz), number(low), number(high), number(r.FrequencyHz-half), number(r.FrequencyHz+half))
 	}
 	return nil
+}
+
+// checkStages refuses to set a stage twice.
+func (c *Config) checkStages() error {
+	for _, key := range []string{"radio.transmit_gains_db", "radio.receive_gains_db"} {
+		if list, _ := c.value(key).Interface().([]string); len(Gains(list)) < len(list) {
+			return c.wrong(key, "%s", c.mustBe(key))
+		}
+	}
+	return nil
+}
+
+// isGain reports whether a text is "stage=dB".
+func isGain(text string) bool {
+	_, _, err := parseGain(text)
+	return err == nil
 }
 
 func parseGain(text string) (stage string, gain float64, err error) {
@@ -104,16 +88,11 @@ func Gains(list []string) map[string]float64 {
 // checkEnds wants a radio for each device, and one for the server.
 func (c *Config) checkEnds() error {
 	r := c.Radio
-	if len(r.Transmitters) != c.Devices.Count {
-		return fmt.Errorf("radio.transmitters has %d URIs for %d devices (devices.count): give one a device", len(r.Transmitters), c.Devices.Count)
-	}
-	for i, uri := range r.Transmitters {
-		if uri == "" {
-			return fmt.Errorf("radio.transmitters has no URI for device %d", i+1)
-		}
+	if len(r.Transmitters) != c.Devices.Count || slices.Contains(r.Transmitters, "") {
+		return c.wrong("radio.transmitters", "one URI a device (devices.count = %d)", c.Devices.Count)
 	}
 	if r.Receiver == "" {
-		return fmt.Errorf("radio.receiver is empty: it is the URI of the radio that receives")
+		return c.wrong("radio.receiver", "the URI of the radio that receives, with radios")
 	}
 	return nil
 }
@@ -123,15 +102,17 @@ func (c *Config) checkRadioLink() error {
 	l := c.Link
 	switch {
 	case !c.OverWaveform():
-		return fmt.Errorf("radio.transmitters is given with link.kind = %q and experiment.aggregator = %q: radios carry link.kind = \"waveform\" of experiment.aggregator = \"xmk-ckks\"", l.Kind, c.Experiment.Aggregator)
+		return c.wrong("radio.transmitters", `empty with link.kind = %q and experiment.aggregator = %q: radios carry link.kind = "waveform" of experiment.aggregator = "xmk-ckks"`, l.Kind, c.Experiment.Aggregator)
 	case c.Channel.Gains != "continuous":
-		return fmt.Errorf("channel.gains is %q with radios: nobody puts the gains of the air on a lattice; allowed is \"continuous\"", c.Channel.Gains)
+		return c.wrong("channel.gains", `"continuous" with radios: nobody puts the gains of the air on a lattice`)
 	case l.Regime == "emulated" || l.Regime == "mean-aligned" && c.Calibration.File == "":
-		return fmt.Errorf("link.regime is %q with radios: allowed are auto and blind, and with a calibration.file mean-aligned", l.Regime)
-	case l.Record != "none" && (l.FrameRepeats != 0 || l.GroupSize != 0 && l.GroupSize < c.Devices.Count):
-		return fmt.Errorf("link.record is %s with radios, frame_repeats %d and group_size %d: replay finds the frames of a transmission only where there is one; allowed are frame_repeats = 0 and group_size = 0", l.Record, l.FrameRepeats, l.GroupSize)
+		return c.wrong("link.regime", `"auto" or "blind" with radios, or with a calibration.file "mean-aligned"`)
+	case l.Record != "none" && l.FrameRepeats != 0:
+		return c.wrong("link.frame_repeats", "0 with radios and link.record = %q: replay finds the frames of a transmission only where there is one", l.Record)
+	case l.Record != "none" && l.GroupSize != 0 && l.GroupSize < c.Devices.Count:
+		return c.wrong("link.group_size", "0 with radios and link.record = %q: replay finds the frames of a transmission only where there is one", l.Record)
 	case l.RealTime:
-		return fmt.Errorf("link.real_time is true with radios: it is for the simulated bench; allowed is false")
+		return c.wrong("link.real_time", "false with radios: it is for the simulated bench")
 	}
 	return nil
 }
@@ -141,5 +122,5 @@ func (c *Config) checkSecrets() error {
 	if c.Encryption.Randomness == "system" || c.Radio.SecretsFromSeed {
 		return nil
 	}
-	return fmt.Errorf("encryption.randomness is %q with radios: allowed is \"system\", or radio.secrets_from_seed = true for a test in which nothing is protected", c.Encryption.Randomness)
+	return c.wrong("encryption.randomness", `"system" with radios, or radio.secrets_from_seed = true for a test in which nothing is protected`)
 }

@@ -1,0 +1,372 @@
+package config
+
+import (
+	"math"
+	"reflect"
+	"strings"
+)
+
+// Key is what there is to know of one key.
+type Key struct {
+	Name    string `json:"key"` // section.key
+	Type    string `json:"type"`
+	Unit    string `json:"unit,omitempty"`
+	Default any    `json:"default"`
+	Range   string `json:"range"`
+	Meaning string `json:"meaning"`
+	// Words are the values that it may have, where these are few.
+	Words []string `json:"words,omitempty"`
+}
+
+// DefaultText returns the default as a file has it.
+func (k Key) DefaultText() string { return show(reflect.ValueOf(k.Default)) }
+
+// Describe returns every key of a configuration, in the order in which they are written.
+func Describe() []Key {
+	c := Default()
+	rules := c.allRules()
+	var all []Key
+	for _, f := range c.fields() {
+		r := rules[f.name]
+		all = append(all, Key{
+			Name: f.name, Type: typeName(f.value.Type()), Unit: r.unit, Default: f.value.Interface(),
+			Range: r.limit.column(), Meaning: r.meaning, Words: r.limit.words,
+		})
+	}
+	return all
+}
+
+// Keys gives every key of a configuration as section.key.
+func Keys() []string {
+	var keys []string
+	for _, f := range new(Config).fields() {
+		keys = append(keys, f.name)
+	}
+	return keys
+}
+
+// field is one value of a configuration.
+type field struct {
+	name  string // section.key
+	value reflect.Value
+}
+
+// fields returns every value, to be set, too.
+func (c *Config) fields() []field {
+	var all []field
+	for _, name := range sections() {
+		section := c.section(name)
+		for i := range section.NumField() {
+			all = append(all, field{name + "." + section.Type().Field(i).Tag.Get("toml"), section.Field(i)})
+		}
+	}
+	return all
+}
+
+// sections gives the names of the sections.
+func sections() []string {
+	var names []string
+	t := reflect.TypeFor[Config]()
+	for i := range t.NumField() {
+		if tag := t.Field(i).Tag.Get("toml"); tag != "" {
+			names = append(names, tag)
+		}
+	}
+	return names
+}
+
+// section returns a section by its name.
+func (c *Config) section(name string) reflect.Value {
+	all := reflect.ValueOf(c).Elem()
+	for i := range all.NumField() {
+		if all.Type().Field(i).Tag.Get("toml") == name {
+			return all.Field(i)
+		}
+	}
+	return reflect.Value{}
+}
+
+// value returns that of a key, which is none of a key that there is not.
+func (c *Config) value(key string) reflect.Value {
+	for _, f := range c.fields() {
+		if f.name == key {
+			return f.value
+		}
+	}
+	return reflect.Value{}
+}
+
+// rule is what is asked of a key, and what it means.
+type rule struct {
+	name    string // without the section
+	unit    string
+	limit   limit
+	meaning string
+}
+
+// mustBe returns what the value of a key must be.
+func (c *Config) mustBe(key string) string {
+	return c.allRules()[key].limit.mustBe(c, c.value(key).Type())
+}
+
+// allRules returns the rules of all keys.
+func (c *Config) allRules() map[string]rule {
+	all := map[string]rule{}
+	for _, section := range sections() {
+		for _, r := range c.rules(section) {
+			all[section+"."+r.name] = r
+		}
+	}
+	return all
+}
+
+func (c *Config) rules(section string) []rule {
+	switch section {
+	case "experiment":
+		return c.experimentRules()
+	case "task":
+		return c.taskRules()
+	case "optimizer":
+		return optimizerRules()
+	case "devices":
+		return devicesRules()
+	case "encryption":
+		return encryptionRules()
+	case "link":
+		return append(c.linkRules(), waveformRules()...)
+	case "channel":
+		return append(channelRules(), terahertzRules()...)
+	case "radio":
+		return radioRules()
+	case "calibration":
+		return calibrationRules()
+	}
+	return nil
+}
+
+func (c *Config) experimentRules() []rule {
+	return []rule{
+		{"name", "", text(1, 100), "name of the run, in its folder's name and its plots"},
+		{"seed", "", atLeast(0), "root of every random stream but the system's"},
+		{"aggregator", "", oneOf(c.aggregators()...), "the system that is run: " + systemsInWords() + "; ezofl is read as none"},
+	}
+}
+
+func systemsInWords() string {
+	var texts []string
+	for _, s := range Systems() {
+		texts = append(texts, s.Name+", "+s.Text)
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (c *Config) taskRules() []rule {
+	made := []string{"mnist", "strokes", "cifar10"}
+	sets := append(append([]string{}, made...), "idx")
+	path := text(0, math.MaxInt)
+	return []rule{
+		{"dataset", "", oneOf(append(sets, c.names().DataSets...)...), "what is learned from; strokes are drawn by the program, idx is four files of one's own"},
+		{"fallback", "", oneOf(append([]string{""}, made...)...), "the data set to take where that of dataset is not on the machine; empty for none"},
+		{"classes", "", whole(0, 255), "the two classes to tell apart"},
+		{"model", "", oneOf(append([]string{"logistic", "lenet"}, c.names().Models...)...), "what learns; lenet is for dataset = \"cifar10\""},
+		{"loss", "", oneOf("mean", "sum"), "what a device sends differences of: the mean or the sum over its batch"},
+		{"partition", "", oneOf("iid", "dirichlet"), "how samples are dealt to devices"},
+		{"dirichlet_alpha", "", numbers(1e-3, 1e6), "concentration of partition = \"dirichlet\": the smaller, the more uneven"},
+		{"strokes_train", "images", whole(4, maxSamples), "size of the strokes' training set, over its four classes"},
+		{"strokes_test", "images", whole(4, maxSamples), "size of the strokes' test set"},
+		{"train_images", "", path, "a file of dataset = \"idx\""},
+		{"train_labels", "", path, "a file of dataset = \"idx\""},
+		{"test_images", "", path, "a file of dataset = \"idx\""},
+		{"test_labels", "", path, "a file of dataset = \"idx\""},
+	}
+}
+
+func optimizerRules() []rule {
+	return []rule{
+		{"rounds", "rounds", whole(1, maxRounds), "K, the rounds of training"},
+		{"batch_size", "samples", whole(1, maxSamples), "samples that a device looks at in a round"},
+		{"directions", "", oneOf("rademacher", "gaussian", "sphere"), "law of Phi_k, the random direction of a round"},
+		{"packed_directions", "", whole(1, maxPacked), "P, the directions of a round, whose scalars travel in as many coefficients of one ciphertext"},
+		{"clip", "", numbers(0, 1e300), "what a device sends is cut to +-clip; 0 for no bound"},
+		{"train_loss", "", oneOf("exact", "pairs"), "training loss of a round: exact, or of pairs, the mean of the losses on either side, which costs no forward pass of its own"},
+		{"step_law", "", oneOf("power", "theorem2"), "eta_k and gamma_k: power is x0 (1+k)^-p, theorem2 is x0 K^(-1/4)"},
+		{"eta0", "", above0(), "first step eta_0"},
+		{"eta_power", "", numbers(0, 10), "p of eta_k"},
+		{"gamma0", "", above0(), "first half distance gamma_0 of the two losses"},
+		{"gamma_power", "", numbers(0, 10), "p of gamma_k"},
+		{"evaluate_every_rounds", "rounds", whole(1, maxRounds), "rounds from one test to the next"},
+		{"checkpoint_every_rounds", "rounds", whole(1, maxRounds), "rounds from one checkpoint to the next"},
+	}
+}
+
+func devicesRules() []rule {
+	half := bound{name: "link.sample_rate_hz/2", of: func(c *Config) float64 { return c.Link.SampleRateHz / 2 }}
+	offset := within(bound{name: "-" + half.name, of: func(c *Config) float64 { return -half.of(c) }}, half)
+	width := within(at(0), bound{name: "link.sample_rate_hz/20", of: func(c *Config) float64 { return c.Link.SampleRateHz / 20 }})
+	gain, phase, dc, bits := numbers(-20, 20), numbers(-1, 1), numbers(-0.5, 0.5), converter()
+	all := bound{name: "devices.count", of: func(c *Config) float64 { return float64(c.Devices.Count) }}
+	each := func(what string) string { return what + " of each device, in place of the common one" }
+	return []rule{
+		{"count", "devices", whole(1, maxDevices), "N, the edge devices"},
+		{"minimum", "devices", orZero(within(at(1), all), "all"), "how many devices must take part in a round, that is have an integer gain H_i other than 0, where the receiver looks for the lattice (the blind regime); elsewhere a gain of 0 may be the channel's own, and is counted only"},
+		{"disagreement", "", oneOf("warn", "refuse"), "what is done about a device whose gains are not what is known of them; refuse makes the attempt void. Where |mu| > 4 sigma such a gain has the sign that mu has not; elsewhere its running mean has left the interval of mu. For link.kind = \"waveform\""},
+		{"carrier_offset_hz", "Hz", offset, "simulated transmitters: error of the carrier against the receiver's"},
+		{"carrier_offset_per_device_hz", "Hz", perDevice(offset), each("carrier offset")},
+		{"linewidth_hz", "Hz", width, "simulated transmitters: full width of the spectral line at half maximum; the phase is a Wiener process of variance 2 pi linewidth t"},
+		{"linewidth_per_device_hz", "Hz", perDevice(width), each("linewidth")},
+		{"iq_gain_db", "dB", gain, "simulated transmitters: mismatch of the quadrature branch's gain against the in-phase one"},
+		{"iq_gain_per_device_db", "dB", perDevice(gain), each("gain mismatch")},
+		{"iq_phase_rad", "rad", phase, "simulated transmitters: mismatch of the quadrature branch's phase"},
+		{"iq_phase_per_device_rad", "rad", perDevice(phase), each("phase mismatch")},
+		{"dc_offset", "full scale", dc, "simulated transmitters: offset of both branches"},
+		{"dc_offset_per_device", "full scale", perDevice(dc), each("offset")},
+		{"converter_bits", "bits", bits, "simulated transmitters: resolution of each branch of the converter, whose largest code the largest symbol takes"},
+		{"converter_bits_per_device", "bits", perDevice(bits), each("resolution")},
+	}
+}
+
+func encryptionRules() []rule {
+	power := limit{text: "that is a power of two from 1024 to 8192", check: func(_ *Config, x float64) bool {
+		return x >= 1024 && x <= 8192 && math.Log2(x) == math.Trunc(math.Log2(x))
+	}}
+	own := "the set's own"
+	return []rule{
+		{"parameter_set", "", text(1, 100), "the parameter set: \"ringwave sets\" lists them"},
+		{"form", "", oneOf("set", "whole", "short"), "what is sent of c0 and D: all coefficients, or those that carry the message, and witnesses; set is the set's own"},
+		{"randomness", "", oneOf("seed", "system"), "where keys come from: the seed, by which a run can be repeated and nothing is protected, or the operating system"},
+		{"delta_max", "", above0(), "largest |Delta f/mu|: beyond it messages are clipped, and counted"},
+		{"attempts_per_round", "attempts", whole(1, 1000), "most attempts before a round is skipped; sending its decryption shares again counts as one"},
+		{"key_epoch_rounds", "rounds", whole(0, maxRounds), "rounds that a key serves; 0 for all"},
+		{"n", "coefficients", orZero(power, own), "n, the degree of the ring, in place of the set's"},
+		{"modulus_bits", "bits", list(4, whole(20, 57)), "bits of the modulus' primes, in place of the set's; empty for the set's own"},
+		{"log2_lambda", "bits", orZero(whole(1, 96), own), "log2 of Lambda, the scale of messages, in place of the set's"},
+		{"log2_flood_std", "bits", orZero(numbers(16, 96), own), "log2 of the deviation of e*, the flooding of shares, in place of the set's"},
+	}
+}
+
+func (c *Config) linkRules() []rule {
+	return []rule{
+		{"kind", "", oneOf(append([]string{"ring", "waveform"}, c.names().Links...)...), "how transmissions are superposed: as ring elements, exact, or as samples"},
+		{"noise_std", "coefficients", numbers(0, 1<<52), "sigma_w, the ring's noise in units of one coefficient; 0 for kind = \"waveform\""},
+		{"bandwidth_hz", "Hz", above0(), "bandwidth for the transmission time that plan prints, and of the receiver's noise for channel.model = \"thz-los\""},
+	}
+}
+
+// waveformRules are those of link.kind = "waveform".
+func waveformRules() []rule {
+	odd := limit{text: "that is odd, from 3 to 15", check: func(_ *Config, x float64) bool { return x >= 3 && x <= 15 && math.Mod(x, 2) == 1 }}
+	return []rule{
+		{"base", "", odd, "B of the balanced digits, which have mean zero as B is odd"},
+		{"group_size", "devices", whole(0, maxDevices), "G, the devices that share a time slot; 0 for all"},
+		{"pulse", "", oneOf("flat-top", "root-raised-cosine"), "shape of a symbol; flat-top tolerates delays between devices"},
+		{"samples_per_symbol", "samples", whole(2, 64), "samples a symbol"},
+		{"edge_samples", "samples", numbers(0, 32), "length of an edge of pulse = \"flat-top\""},
+		{"tolerance_samples", "samples", numbers(0, 32), "delay that pulse = \"flat-top\" tolerates"},
+		{"roll_off", "", numbers(0.01, 1), "roll-off of pulse = \"root-raised-cosine\""},
+		{"span_symbols", "symbols", whole(4, 64), "length of pulse = \"root-raised-cosine\""},
+		{"preamble_symbols", "symbols", whole(31, 4095), "length of a frame's preamble"},
+		{"block_symbols", "symbols", whole(64, 1<<20), "symbols that share a linear check"},
+		{"sample_rate_hz", "Hz", numbers(1, 1e9), "samples a second, over radios, too"},
+		{"frame_repeats", "", whole(0, 255), "how often a frame that fails is sent again, and combined, before the attempt fails"},
+		{"max_alpha", "", numbers(1, 1e4), "finest lattice scale that the receiver looks for"},
+		{"snr_db", "dB", numbers(-20, 200), "SNR of a device of gain 1, a symbol; also for aggregator = \"heairfed\" and \"airhe\""},
+		{"delay_spread_samples", "samples", numbers(0, 64), "range of the devices' delays"},
+		{"phase_spread_rad", "rad", numbers(0, math.Pi), "range of the devices' static phases"},
+		{"record", "", oneOf("none", "ci8", "ci16_le", "cf32_le"), "SigMF datatype in which the receiver's samples are kept; an integer one is the receiver's converter, too"},
+		{"record_full_scale", "gain", numbers(0, 1e6), "amplitude up to which a recording does not clip, that of a device of gain 1 being 1; 0 for what the channel's moments ask for"},
+		{"regime", "", oneOf("auto", "emulated", "mean-aligned", "blind"), "how gains come to lie on a lattice: the channel's do (emulated), devices trim gain and phase by the long-term mean (mean-aligned), the receiver looks for the lattice (blind), or auto: emulated for channel.gains = \"lattice\", blind for \"continuous\""},
+		{"real_time", "", limit{}, "every transmission lasts as long as its samples would"},
+		{"receiver_converter_bits", "bits", converter(), "simulated receiver: resolution of each branch"},
+		{"receiver_full_scale", "gain", numbers(0, 1e6), "simulated receiver: amplitude at which it clips, that of a device of gain 1 being 1; 0 for what the channel's moments ask for"},
+		{"receiver_iq_gain_db", "dB", numbers(-20, 20), "simulated receiver: mismatch of the quadrature branch's gain"},
+		{"receiver_iq_phase_rad", "rad", numbers(-1, 1), "simulated receiver: mismatch of the quadrature branch's phase"},
+		{"receiver_dc_offset", "full scale", numbers(-0.5, 0.5), "simulated receiver: offset of both branches"},
+	}
+}
+
+func channelRules() []rule {
+	mean := limit{text: "from -1000 to 1000 and not 0", check: func(_ *Config, x float64) bool { return math.Abs(x) <= 1e3 && x != 0 }}
+	std := numbers(0, 1e3)
+	return []rule{
+		{"model", "", oneOf("gaussian", "rician", "thz-los"), "law of fading; thz-los is a link budget, of which mean and std follow"},
+		{"mean", "gain", mean, "mu of every device (Eq. 2 of the paper)"},
+		{"std", "gain", std, "sigma of every device"},
+		{"k_factor", "", numbers(0, 1e6), "direct power against all scattered power, for model = \"rician\" and \"thz-los\""},
+		{"mean_per_device", "gain", perDevice(mean), "mu of each device, in place of mean"},
+		{"std_per_device", "gain", perDevice(std), "sigma of each device, in place of std"},
+		{"gains", "", oneOf("lattice", "continuous"), "whether gains lie on a lattice"},
+		{"gain_lattice_bits", "bits", whole(0, 24), "f: the gains of gains = \"lattice\" are multiples of 2^-f, and alpha = 2^f"},
+		{"analog_noise_std", "", numbers(0, 1e6), "sigma_n, the receiver's noise, for aggregator = \"none\" and \"ezofl-one-point\""},
+		{"pilot_std", "gain", numbers(0, 1e3), "sigma_pilot, the deviation of the estimate of a gain, for aggregator = \"zf\", \"mmse\", \"airhe\" and, of a complex gain, \"heairfed\""},
+		{"antennas", "", whole(1, 1024), "the server's antennas, for aggregator = \"heairfed\""},
+		{"antenna_fading", "", oneOf("los", "rayleigh"), "how antennas hear a device, for aggregator = \"heairfed\""},
+		{"drift", "", oneOf("none", "after-key", "within-ciphertext", "after-ciphertext"), "where in a round gains change, against the paper's assumption"},
+		{"drift_std", "gain", numbers(0, 1e3), "deviation of the change"},
+		{"drift_probability", "", numbers(0, 1), "probability of the change, a round"},
+		{"fresh_block_on_retry", "", limit{}, "an attempt after the first meets fresh gains"},
+	}
+}
+
+// terahertzRules are those of channel.model = "thz-los", as phy/channel has them.
+func terahertzRules() []rule {
+	distance, angle, gain := numbersAbove(0, 1e6), numbers(0, 90), numbers(-20, 80)
+	return []rule{
+		{"carrier_hz", "Hz", numbers(1e9, 1e12), "thz-los: carrier"},
+		{"distance_m", "m", distance, "thz-los: distance of every device, at which an aligned link has gain 1"},
+		{"distance_per_device_m", "m", perDevice(distance), "thz-los: distance of each device"},
+		{"transmit_gain_dbi", "dBi", gain, "thz-los: gain of a device's antenna"},
+		{"receive_gain_dbi", "dBi", gain, "thz-los: gain of the server's antenna"},
+		{"transmit_power_dbm", "dBm", numbers(-100, 100), "thz-los: power of a device"},
+		{"noise_figure_db", "dB", numbers(0, 60), "thz-los: noise figure of the receiver"},
+		{"misalignment_deg", "degrees", angle, "thz-los: how far each beam points past the other antenna"},
+		{"misalignment_per_device_deg", "degrees", perDevice(angle), "thz-los: misalignment of each device"},
+		{"speed_mps", "m/s", numbers(0, 1e4), "thz-los: speed, which gives the coherence time"},
+		{"temperature_k", "K", numbers(150, 400), "thz-los: temperature of the air"},
+		{"pressure_hpa", "hPa", numbersAbove(0, 2000), "thz-los: pressure of dry air"},
+		{"vapour_density_g_m3", "g/m3", numbers(0, 500), "thz-los: density of water vapour"},
+	}
+}
+
+func radioRules() []rule {
+	gains := limit{text: `"stage=dB", such as "lna=16", each stage once and from -200 to 200 dB`, checkText: isGain}
+	return []rule{
+		{"transmit", "", limit{}, "true: you let radios transmit"},
+		{"transmitters", "", text(0, math.MaxInt), "URIs of the devices' radios, in their order; none for the simulated bench"},
+		{"receiver", "", text(0, math.MaxInt), "URI of the server's radio"},
+		{"frequency_hz", "Hz", orZero(above0(), "none yet"), "carrier"},
+		{"band_hz", "Hz", orZero(above0(), "none yet"), "from where to where signals may lie, as you confirm"},
+		{"most_gain_db", "dB", orNoGain(numbers(-maxGain, maxGain)), "the most that the gains of a transmitter may add up to, on its own scale"},
+		{"transmit_gains_db", "dB", gains, "gains of transmitters as \"stage=dB\", by the names of the radios' stages; what is not there stays as the URI has it"},
+		{"receive_gains_db", "dB", gains, "gains of the receiver"},
+		{"level", "full scale", numbers(0, 100), "amplitude at the receiver that counts as gain 1 in the units of [channel]; 0 for an equal share of full scale for each device"},
+		{"clock", "", oneOf("external", "shared", "internal"), "reference of the boards: external is asked of every board, shared takes your word for it"},
+		{"trigger", "", oneOf("wired", "none", "lock-step"), "how boards begin at once"},
+		{"lead_seconds", "s", numbers(0, 10), "how far ahead of what boards were fed a frame is put"},
+		{"search_seconds", "s", numbers(0, 10), "by how much the receiver's index may differ from the transmitters'; 0 for not at all"},
+		{"secrets_from_seed", "", limit{}, "secrets may come from the seed although radios take part: they protect nothing then"},
+	}
+}
+
+func calibrationRules() []rule {
+	sessions := bound{name: "100 or calibration.blocks/4", of: func(c *Config) float64 { return float64(min(100, max(1, c.Calibration.Blocks/4))) }}
+	guard := bound{name: "calibration.guard_samples", of: func(c *Config) float64 { return float64(c.Calibration.GuardSamples) }}
+	return []rule{
+		{"file", "", text(0, math.MaxInt), "a calibration that a run goes by: mu_i and Omega_i for scaling, phase, gain and delay for what devices trim; empty: the figures of [channel]"},
+		{"assumed_mean", "gain", perDevice(numbers(1e-6, 1e6)), "what a run takes for mu_i in place of what is known of them, to see what a wrong figure does"},
+		{"quick_blocks", "blocks", whole(0, 10_000), "soundings of each device by which a run finds phases and delays anew in each session of streams, where a calibration's do not last; 0 refuses to run there"},
+		{"blocks", "blocks", whole(16, 1_000_000), "calibrate: realisations of the channel that are sounded"},
+		{"looks", "looks", whole(1, 4), "calibrate: how often each device is sounded within a block"},
+		{"sessions", "sessions", within(at(1), sessions), "calibrate: how often streams begin anew, which shows whether phases last"},
+		{"sequence", "", oneOf("zadoff-chu", "m-sequence"), "what is sent"},
+		{"length_chips", "chips", whole(31, 4095), "period of the sequence"},
+		{"root", "", whole(0, 4094), "root of sequence = \"zadoff-chu\"; 0: chosen"},
+		{"samples_per_chip", "samples", whole(2, 16), "samples a chip"},
+		{"repetitions", "periods", whole(2, 1024), "periods that are estimated from"},
+		{"guard_samples", "samples", whole(1, 1_000_000), "silence around a burst"},
+		{"delay_search_samples", "samples", within(at(0), guard), "up to where a burst is searched for"},
+		{"offset_search_hz", "Hz", numbers(0, 1e6), "up to where a burst's carrier is searched for, below half of link.sample_rate_hz"},
+		{"block_seconds", "s", numbers(0, 3600), "time from a block to the next; 0: as fast as can be"},
+		{"round_seconds", "s", numbers(0, 60), "time over which a block's looks are spread, which should be a round's; 0: what a round of this configuration takes over its radios, frames and leads, and in memory as fast as can be"},
+		{"valid_hours", "h", numbers(1e-3, 1e6), "how long what was measured is taken for true"},
+	}
+}
