@@ -14,6 +14,8 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
+//go:generate env RINGWAVE_UPDATE=1 go test -count=1 -run TestReference
+
 // Config is an experiment. Numbers of physical size carry their unit in the key. What
 // each key means, and what it may be, is what Describe returns; hw-configs/README.md
 // has it as a table.
