@@ -38,8 +38,8 @@ of devices, all in this process, and print and plot the time of a round.`,
 			if err != nil {
 				return err
 			}
-			if out == "" {
-				out = runfolder.DefaultDir("benches", "bench", time.Now())
+			if out, err = outFolder(out, "benches", "bench"); err != nil {
+				return err
 			}
 			return reportBench(cmd.OutOrStdout(), out, set, points)
 		},

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -50,8 +49,8 @@ runs, is skipped with a word.`,
 			for _, s := range c.Skipped {
 				fmt.Fprintf(cmd.ErrOrStderr(), "Skipped: %v\n", s)
 			}
-			if out == "" {
-				out = runfolder.DefaultDir("comparisons", "comparison", time.Now())
+			if out, err = outFolder(out, "comparisons", "comparison"); err != nil {
+				return err
 			}
 			plots, err := c.Write(out)
 			if err != nil {

@@ -89,7 +89,7 @@ same command with the same --out goes on, a point of the curves at a time.`,
 	f.BoolVar(&flags.wholeRounds, "whole-rounds", false, "an attempt is a round's four transmissions, a block each, read at one scale")
 	f.StringArrayVar(&flags.set, "set", nil, "override one key of the config, as section.key=value (may be given several times)")
 	f.Int64Var(&flags.seed, "seed", 0, "seed, in place of the config's")
-	f.StringVar(&flags.out, "out", "", "folder for the results, new or begun with the same settings (default runs/<utc>-curves)")
+	f.StringVar(&flags.out, "out", "", "folder for the results, new or begun with the same settings (default curves/<utc>-curves)")
 	f.BoolVar(&flags.json, "json", false, "print the result as JSON")
 	return cmd
 }
@@ -219,11 +219,15 @@ func curveOptions(c config.Config, settings curves.Settings) (o curves.Options, 
 
 // runCurves measures what a folder has not got yet, and reports.
 func runCurves(cmd *cobra.Command, o curves.Options, out string, asJSON bool) error {
-	if out == "" {
-		out = runfolder.DefaultDir("runs", "curves", time.Now())
-	}
-	measured, err := curves.Open(out, o)
+	dir, err := outFolder(out, "curves", "curves")
 	if err != nil {
+		return err
+	}
+	measured, err := curves.Open(dir, o)
+	if err != nil {
+		if out == "" {
+			_ = os.Remove(dir) // it was made for these, and is empty
+		}
 		return err
 	}
 	defer measured.Close()

@@ -10,10 +10,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/runfolder"
 	"ringwave/radio/intake"
 )
 
@@ -108,6 +110,16 @@ waves.`,
 		panic(err) // two completions of one flag
 	}
 	return root
+}
+
+// outFolder returns the folder that --out names, or makes a new one for results of that
+// name.
+func outFolder(out, parent, name string) (string, error) {
+	if out != "" {
+		return out, nil
+	}
+	out, err := runfolder.MakeDir(parent, name, time.Now())
+	return out, intake.PathError(err)
 }
 
 // exactly wants n arguments, named for the error.

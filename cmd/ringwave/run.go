@@ -89,7 +89,7 @@ machine.`,
 		},
 	}
 	flags.add(cmd)
-	cmd.Flags().StringVar(&out, "out", "", "the run's folder, new or empty (default runs/<utc>-<name>)")
+	cmd.Flags().StringVar(&out, "out", "", "the run's folder, new or empty (default runs/<utc>-<name>, -2 and so on behind it within the same second)")
 	cmd.Flags().StringVar(&resume, "resume", "", "go on with the run in this folder")
 	return cmd
 }

@@ -86,7 +86,9 @@ func (l Lab) NewCalibration(c config.Config, recording string) (*Calibration, er
 func (k *Calibration) Run(ctx context.Context, dir string, o CalibrationObserver) (out CalibrationResult, err error) {
 	if k.folder == nil {
 		if dir == "" {
-			dir = runfolder.DefaultDir("calibrations", k.Config.Experiment.Name, time.Now())
+			if dir, err = runfolder.MakeDir("calibrations", k.Config.Experiment.Name, time.Now()); err != nil {
+				return out, intake.PathError(err)
+			}
 		}
 		if err := k.create(dir); err != nil {
 			k.abandon()

@@ -217,9 +217,11 @@ type Result struct {
 // the time and the experiment's name. It ends with ErrInterrupted where ctx did, and the
 // run can be resumed then; with an *Unusable where the run has a result that is of no
 // use.
-func (s *Experiment) Run(ctx context.Context, dir string, o Observer) (Result, error) {
+func (s *Experiment) Run(ctx context.Context, dir string, o Observer) (out Result, err error) {
 	if dir == "" {
-		dir = runfolder.DefaultDir("runs", s.Config.Experiment.Name, time.Now())
+		if dir, err = runfolder.MakeDir("runs", s.Config.Experiment.Name, time.Now()); err != nil {
+			return out, intake.PathError(err)
+		}
 	}
 	if err := s.create(ctx, dir); err != nil {
 		s.abandon()

@@ -31,7 +31,8 @@ type Options struct {
 	Only              []string // these chapters alone; empty for those that nobody need ask for
 }
 
-// Complete returns the options with what they leave open filled in, if they are allowed.
+// Complete returns the options with what they leave open filled in, if they are allowed:
+// Out is a new folder where none is named.
 func (o Options) Complete() (Options, error) {
 	if o.Seeds < 0 || o.CIFARSeeds < 1 || o.Rounds < 0 || max(o.Seeds, o.CIFARSeeds) > 1000 {
 		return o, intake.UserError(fmt.Errorf("--seeds %d, --cifar-seeds %d, --rounds %d: allowed are up to 1000 seeds, and no negative number", o.Seeds, o.CIFARSeeds, o.Rounds))
@@ -45,10 +46,12 @@ func (o Options) Complete() (Options, error) {
 			o.Seeds = 3
 		}
 	}
-	if o.Out == "" {
-		o.Out = runfolder.DefaultDir("reports", "paper", time.Now())
+	if o.Out != "" {
+		return o, nil
 	}
-	return o, nil
+	var err error
+	o.Out, err = runfolder.MakeDir("reports", "paper", time.Now())
+	return o, intake.PathError(err)
 }
 
 // Chapters returns the names of all chapters, in the report's order.

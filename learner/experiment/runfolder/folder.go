@@ -43,10 +43,36 @@ type Folder struct {
 	lock *lockfile.File
 }
 
-// DefaultDir gives the path of a new run's folder, root/20261120T134500Z-name,
-// with t in UTC. Whatever in name is not a letter or digit of ASCII, a dot, an
-// underscore or a hyphen becomes a hyphen; an empty name becomes "run".
-func DefaultDir(root, name string, t time.Time) string {
+// mostOfASecond is how many folders of one name MakeDir makes within a second.
+const mostOfASecond = 10000
+
+// MakeDir makes a new and empty folder, with its parents, and returns its path:
+// root/20261120T134500Z-name, with t in UTC, or behind that -2, -3 and so on where there
+// is one already. No two calls return the same path, in whatever processes.
+func MakeDir(root, name string, t time.Time) (string, error) {
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return "", fmt.Errorf("making the folder %s: %w", root, cause(err))
+	}
+	first := defaultDir(root, name, t)
+	path := first
+	for n := 2; n <= mostOfASecond; n++ {
+		// Mkdir succeeds for one process alone.
+		err := os.Mkdir(path, 0o755)
+		if err == nil {
+			return path, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return "", fmt.Errorf("making the folder %s: %w", path, cause(err))
+		}
+		path = fmt.Sprintf("%s-%d", first, n)
+	}
+	return "", fmt.Errorf("making the folder %s: it is there, and so are those up to %s: name another", first, path)
+}
+
+// defaultDir returns root/20261120T134500Z-name. Whatever in name is not a letter or
+// digit of ASCII, a dot, an underscore or a hyphen becomes a hyphen; an empty name
+// becomes "run".
+func defaultDir(root, name string, t time.Time) string {
 	safe := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r) {
 			return r

@@ -35,7 +35,7 @@ func wantError(t *testing.T, err error, parts ...string) {
 	}
 }
 
-func TestDefaultDir(t *testing.T) {
+func TestMakeDir(t *testing.T) {
 	at := time.Date(2026, 11, 20, 14, 45, 0, 0, time.FixedZone("CET", 3600))
 	for name, want := range map[string]string{
 		"mnist":   "20261120T134500Z-mnist",
@@ -43,9 +43,45 @@ func TestDefaultDir(t *testing.T) {
 		"../a b/": "20261120T134500Z-..-a-b-",
 		"σ=1":     "20261120T134500Z---1",
 	} {
-		if got := DefaultDir("runs", name, at); got != filepath.Join("runs", want) {
-			t.Errorf("DefaultDir(%q) = %s, want %s", name, got, want)
+		root := filepath.Join(t.TempDir(), "runs")
+		for _, suffix := range []string{"", "-2", "-3"} {
+			got, err := MakeDir(root, name, at)
+			if err != nil || got != filepath.Join(root, want+suffix) {
+				t.Errorf("MakeDir(%q) = %s, %v; want %s", name, got, err, want+suffix)
+			}
+			if _, err := Create(got); err != nil {
+				t.Error(err)
+			}
 		}
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err := MakeDir(file, "run", at)
+	wantError(t, err, file)
+}
+
+// Whoever asks at the same moment gets a folder of its own.
+func TestMakeDirAtOnce(t *testing.T) {
+	const callers = 32
+	root, at := filepath.Join(t.TempDir(), "runs"), time.Date(2026, 11, 20, 14, 45, 0, 0, time.UTC)
+	paths := make(chan string, callers)
+	for range callers {
+		go func() {
+			path, err := MakeDir(root, "run", at)
+			if err != nil {
+				t.Error(err)
+			}
+			paths <- path
+		}()
+	}
+	seen := map[string]bool{}
+	for range callers {
+		seen[<-paths] = true
+	}
+	if len(seen) != callers {
+		t.Errorf("%d callers got %d folders", callers, len(seen))
 	}
 }
 
