@@ -50,8 +50,13 @@ folder. Exit status 1 if one did not come out as stated.`,
 			if seed < 0 {
 				return intake.UserError(fmt.Errorf("--seed: %d is below 0; allowed is 0 or more", seed))
 			}
+			p := newConsole(cmd).progress("attack", len(attacks), 0, 0)
+			p.every = true
 			run := func() ([]attack.Result, error) {
-				results, err := attack.Run(cmd.Context(), attacks, keystream.FromInteger(uint64(seed)), attack.ProgressTo(cmd.ErrOrStderr()))
+				results, err := attack.Run(cmd.Context(), attacks, keystream.FromInteger(uint64(seed)), func(at attack.Progress) {
+					p.report(at.Number, at.Done, at.Attack.Name)
+				})
+				p.stop()
 				return results, asInterrupted(cmd.Context(), err)
 			}
 			var results []attack.Result
@@ -138,7 +143,7 @@ func printAttacks(w io.Writer, seed int64, results []attack.Result, asJSON bool)
 		fmt.Fprintln(t, "  \tcorrelation\texact\tadvantage\tvalues\t")
 		printMeasure(t, "attack", r.Attack)
 		printMeasure(t, "control", r.Control)
-		_ = t.Flush() // a terminal that is gone cannot be told so
+		_ = t.Flush() // standard output remembers
 		if r.Guard != "" {
 			fmt.Fprintf(w, "  guard: %s\n", r.Guard)
 		}

@@ -2,11 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -22,6 +23,7 @@ func newBenchCommand() *cobra.Command {
 	var counts []int
 	var rounds int
 	var set, out string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Time a round against the number of devices, and plot it",
@@ -29,25 +31,37 @@ func newBenchCommand() *cobra.Command {
 of devices, all in this process, and print and plot the time of a round.`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(counts) == 0 {
+				return intake.UserError(errors.New("--devices is empty: name one number of devices or more"))
+			}
 			for _, n := range append(slices.Clone(counts), rounds) {
 				if n < 1 || n > 10000 {
 					return intake.UserError(fmt.Errorf("--devices and --rounds: %d is not from 1 to 10000", n))
 				}
 			}
-			points, err := benchRounds(cmd.Context(), set, counts, rounds)
+			points, err := benchRounds(cmd.Context(), newConsole(cmd), set, counts, rounds)
 			if err != nil {
 				return err
 			}
 			if out, err = outFolder(out, "benches", "bench"); err != nil {
 				return err
 			}
-			return reportBench(cmd.OutOrStdout(), out, set, points)
+			plot, err := drawBench(out, set, points)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), newBenchResult(set, rounds, points, plot))
+			}
+			printBench(cmd.OutOrStdout(), points, plot)
+			return nil
 		},
 	}
 	cmd.Flags().IntSliceVar(&counts, "devices", []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}, "numbers of devices")
 	cmd.Flags().IntVar(&rounds, "rounds", 5, "rounds to time for each, of which the median counts")
-	cmd.Flags().StringVar(&set, "set", "lean-2048", "parameter set")
+	cmd.Flags().StringVar(&set, "parameter-set", "lean-2048", "parameter set, one of those that ringwave sets lists")
 	cmd.Flags().StringVar(&out, "out", "", "folder for the plot (default benches/<utc>-bench)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the times as JSON")
 	return cmd
 }
 
@@ -57,14 +71,23 @@ type benchPoint struct {
 	round   time.Duration
 }
 
-func benchRounds(ctx context.Context, set string, counts []int, rounds int) ([]benchPoint, error) {
-	var points []benchPoint
+func benchRounds(ctx context.Context, c *console, set string, counts []int, rounds int) ([]benchPoint, error) {
+	all, behind := 0, 0
 	for _, n := range counts {
-		p, err := benchRound(ctx, set, n, rounds)
+		all += n
+	}
+	p := c.progress("point", len(counts), 0, 0)
+	p.every = true
+	defer p.stop()
+	var points []benchPoint
+	for i, n := range counts {
+		// Before, for the last takes most of the time.
+		p.report(i+1, float64(behind)/float64(all), fmt.Sprintf("N = %d", n))
+		point, err := benchRound(ctx, set, n, rounds)
 		if err != nil {
 			return nil, err
 		}
-		points = append(points, p)
+		points, behind = append(points, point), behind+n
 	}
 	return points, nil
 }
@@ -96,38 +119,66 @@ func slope(points []benchPoint) float64 {
 	return (n*sxy - sx*sy) / (n*sxx - sx*sx)
 }
 
-func reportBench(w io.Writer, out, set string, points []benchPoint) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "devices\tms a round\tus a device and round\t")
-	var measured, linear chart.Series
+// benchResult is what bench --json prints.
+type benchResult struct {
+	ParameterSet string `json:"parameter_set"`
+	Rounds       int    `json:"rounds"` // timed for each point
+	Points       []struct {
+		Devices int     `json:"devices"`
+		Seconds float64 `json:"seconds"` // the median of a round
+	} `json:"points"`
+	Exponent runfolder.Float `json:"exponent"` // of N, from ten devices on; null where it cannot be told
+	Plot     string          `json:"plot"`
+}
+
+func newBenchResult(set string, rounds int, points []benchPoint, plot string) benchResult {
+	r := benchResult{ParameterSet: set, Rounds: rounds, Exponent: runfolder.Float(slope(points)), Plot: plot}
+	for _, p := range points {
+		r.Points = append(r.Points, struct {
+			Devices int     `json:"devices"`
+			Seconds float64 `json:"seconds"`
+		}{p.devices, p.round.Seconds()})
+	}
+	return r
+}
+
+// drawBench draws the times into the folder out and returns the plot's path.
+func drawBench(out, set string, points []benchPoint) (string, error) {
+	measured := chart.Series{Name: "a whole round, " + set, Style: chart.LinePoints}
+	linear := chart.Series{Name: "proportional to N", Dashed: true}
 	last := points[len(points)-1]
 	for _, p := range points {
-		ms := p.round.Seconds() * 1e3
-		fmt.Fprintf(t, "%d\t%.3f\t%.1f\t\n", p.devices, ms, 1e3*ms/float64(p.devices))
-		measured.X, measured.Y = append(measured.X, float64(p.devices)), append(measured.Y, ms)
-		linear.X = append(linear.X, float64(p.devices))
-		linear.Y = append(linear.Y, last.round.Seconds()*1e3*float64(p.devices)/float64(last.devices))
-	}
-	_ = t.Flush() // a terminal that is gone cannot be told so
-	if exponent := slope(points); !math.IsNaN(exponent) {
-		fmt.Fprintf(w, "From ten devices on the time grows as N^%.3f.\n", exponent)
+		n := float64(p.devices)
+		measured.X, measured.Y = append(measured.X, n), append(measured.Y, p.round.Seconds()*1e3)
+		linear.X, linear.Y = append(linear.X, n), append(linear.Y, last.round.Seconds()*1e3*n/float64(last.devices))
 	}
 	folder, err := runfolder.Create(out)
 	if err != nil {
-		return intake.PathError(err)
+		return "", intake.PathError(err)
 	}
 	defer folder.Close()
-	measured.Name, measured.Style = "a whole round, "+set, chart.LinePoints
-	linear.Name, linear.Dashed = "proportional to N", true
-	base := folder.Path() + "/round-time"
+	base := filepath.Join(folder.Path(), "round-time")
 	err = chart.Figure{
 		Title:  "Whole encrypted rounds, " + set + ", ring link, no learning",
 		XLabel: "devices N", YLabel: "time of a round, all devices in one process (ms)",
 		LogX: true, LogY: true, Series: []chart.Series{linear, measured},
 	}.Save(base)
 	if err != nil {
-		return fmt.Errorf("drawing the plot: %w", err)
+		return "", fmt.Errorf("drawing the plot: %w", err)
 	}
-	fmt.Fprintf(w, "Plot: %s.png (and .svg)\n", strings.TrimPrefix(base, "./"))
-	return nil
+	return base + ".png", nil
+}
+
+func printBench(w io.Writer, points []benchPoint, plot string) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "devices\tms a round\tus a device and round\t")
+	for _, p := range points {
+		ms := p.round.Seconds() * 1e3
+		fmt.Fprintf(t, "%d\t%.3f\t%.1f\t\n", p.devices, ms, 1e3*ms/float64(p.devices))
+	}
+	_ = t.Flush() // standard output remembers
+	if exponent := slope(points); !math.IsNaN(exponent) {
+		fmt.Fprintf(w, "From ten devices on the time grows as N^%.3f.\n", exponent)
+	}
+	fmt.Fprintf(w, "Plot: %s (and .svg)\n", plot)
 }

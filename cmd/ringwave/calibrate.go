@@ -4,14 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/runfolder"
@@ -87,11 +83,13 @@ func (f *calibrateFlags) begin(cmd *cobra.Command, args []string) (*experiment.C
 
 // runCalibration measures, writes and prints.
 func runCalibration(cmd *cobra.Command, k *experiment.Calibration, flags *calibrateFlags) error {
-	stderr := cmd.ErrOrStderr()
-	p := blockProgress{w: stderr}
+	stderr, c := cmd.ErrOrStderr(), newConsole(cmd)
+	blocks, sounded := c.steps("block")
+	advice, advised := c.steps("advice: simulation")
 	r, err := k.Run(cmd.Context(), flags.out, experiment.CalibrationObserver{
-		Blocks: p.report, Sounded: p.stop, Advice: adviceProgress(stderr), NoAdvice: flags.noAdvice,
+		Blocks: blocks, Sounded: sounded, Advice: advice, NoAdvice: flags.noAdvice,
 	})
+	advised()
 	switch again := "ringwave calibrate --resume " + r.Dir; {
 	case errors.Is(err, experiment.ErrInterrupted):
 		fmt.Fprintf(stderr, "Stopped after block %d of %d. Go on with:\n  %s\n", r.Blocks, k.Config.Calibration.Blocks, again)
@@ -125,57 +123,16 @@ func printCalibration(w io.Writer, r experiment.CalibrationResult, asJSON bool) 
 	return nil
 }
 
-// adviceProgress says every few seconds how far an advice is.
-func adviceProgress(w io.Writer) func(done, total int) {
-	began, said := time.Now(), time.Now()
+// steps returns what hears how many of some units are done: first of those that were
+// before.
+func (c *console) steps(unit string) (heard func(done, total int), stop func()) {
+	var p *progress
 	return func(done, total int) {
-		if now := time.Now(); now.Sub(said) > 5*time.Second && done > 0 {
-			left := time.Duration(float64(now.Sub(began)) / float64(done) * float64(total-done))
-			fmt.Fprintf(w, "advice: %d of %d simulations, about %v left\n", done, total, left.Round(time.Second))
-			said = now
+		share := float64(done) / float64(max(total, 1))
+		if p == nil {
+			p = c.progress(unit, total, done, share)
+			return
 		}
-	}
-}
-
-// blockProgress shows how far a calibration is: a bar on a terminal, a line every
-// tenth elsewhere.
-type blockProgress struct {
-	w     io.Writer
-	bar   *progressbar.ProgressBar
-	first int       // blocks that were done when it began
-	began time.Time // zero before the first report
-}
-
-func (p *blockProgress) begin(done, total int) {
-	p.first, p.began = done, time.Now()
-	if f, ok := p.w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		p.bar = progressbar.NewOptions(total,
-			progressbar.OptionSetWriter(p.w), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true),
-			progressbar.OptionSetWidth(30), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetDescription("blocks"))
-		_ = p.bar.Set(done) // a bar that cannot be drawn is no reason to stop
-	}
-}
-
-// report shows how many blocks are done. The first one is of those that were before.
-func (p *blockProgress) report(done, total int) {
-	if p.began.IsZero() {
-		p.begin(done, total)
-		return
-	}
-	if p.bar != nil {
-		_ = p.bar.Set(done)
-		return
-	}
-	if step := max(1, total/10); done%step != 0 && done != total {
-		return
-	}
-	left := time.Duration(float64(time.Since(p.began)) / float64(done-p.first) * float64(total-done))
-	fmt.Fprintf(p.w, "block %d of %d, about %v left\n", done, total, left.Round(100*time.Millisecond))
-}
-
-// stop ends the bar's line.
-func (p *blockProgress) stop() {
-	if p.bar != nil {
-		fmt.Fprintln(p.w)
-	}
+		p.report(done, share, "")
+	}, func() { p.stop() }
 }

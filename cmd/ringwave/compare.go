@@ -42,6 +42,7 @@ runs, is skipped with a word.`,
 			if err := checkAccuracies(accuracies); err != nil {
 				return err
 			}
+			fmt.Fprintf(newConsole(cmd).w, "Comparing %s\n", report.Counted(len(args), "run"))
 			c, err := compare.Read(args, accuracies)
 			if err != nil {
 				return err
@@ -99,7 +100,7 @@ func printComparison(w io.Writer, out string, c compare.Comparison, plots []char
 			l.Runs, 100*float64(l.Accuracy), 100*float64(l.AccuracyLow), 100*float64(l.AccuracyHigh),
 			decimals(l.Loss, 4), decimals(l.LossLow, 4), decimals(l.LossHigh, 4), decimals(l.WorstDeviations, 2), l.Repeated, l.Skipped, compare.Letter(i), l.Label)
 	}
-	_ = t.Flush() // a terminal that is gone cannot be told so
+	_ = t.Flush() // standard output remembers
 	for _, warning := range c.Unusable() {
 		fmt.Fprintln(w, warning)
 	}

@@ -14,9 +14,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
@@ -232,7 +230,7 @@ func runCurves(cmd *cobra.Command, o curves.Options, out string, asJSON bool) er
 	}
 	defer measured.Close()
 	grid := o.Grid()
-	p := newCurveProgress(cmd.ErrOrStderr(), o.Settings, grid, len(measured.Result().Points))
+	p := newCurveProgress(newConsole(cmd), o.Settings, grid, len(measured.Result().Points))
 	err = asInterrupted(cmd.Context(), measured.Measure(cmd.Context(), curves.Watch{Trial: p.trial, Point: p.point}))
 	p.stop()
 	result := measured.Result()
@@ -254,20 +252,18 @@ func runCurves(cmd *cobra.Command, o curves.Options, out string, asJSON bool) er
 	return errors.Join(err, result.Wrong())
 }
 
-// curveProgress shows how far the curves are: a bar on a terminal, a line every
-// tenth elsewhere.
+// curveProgress shows how far the curves are.
 type curveProgress struct {
-	w     io.Writer
-	bar   *progressbar.ProgressBar
-	began time.Time
+	*progress
 	// Work is counted in devices times trials, of which the time is made.
-	done, first, total int
-	grid               []curves.Point
-	points, said       int
+	done, total int
+	grid        []curves.Point
+	points      int
+	text        string // of the last point
 }
 
-func newCurveProgress(w io.Writer, s curves.Settings, grid []curves.Point, points int) *curveProgress {
-	p := &curveProgress{w: w, began: time.Now(), grid: grid, points: points}
+func newCurveProgress(c *console, s curves.Settings, grid []curves.Point, points int) *curveProgress {
+	p := &curveProgress{grid: grid, points: points}
 	for i, g := range grid {
 		work := s.Blocks * (g.Devices + 1) // the receiver's own counts as one more
 		p.total += work
@@ -275,45 +271,23 @@ func newCurveProgress(w io.Writer, s curves.Settings, grid []curves.Point, point
 			p.done += work
 		}
 	}
-	p.first, p.said = p.done, 10*p.done/p.total
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		p.bar = progressbar.NewOptions(p.total,
-			progressbar.OptionSetWriter(w), progressbar.OptionSetPredictTime(true), progressbar.OptionSetWidth(30),
-			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetDescription("curves"))
-		_ = p.bar.Set(p.done) // a bar that cannot be drawn is no reason to stop
-	}
+	p.progress = c.progress("point", len(grid), points, p.share())
 	return p
 }
+
+func (p *curveProgress) share() float64 { return float64(p.done) / float64(p.total) }
 
 // trial counts a trial of the point at hand.
 func (p *curveProgress) trial() {
 	p.done += p.grid[p.points].Devices + 1
-	if p.bar != nil {
-		_ = p.bar.Set(p.done)
-	}
+	p.report(p.points, p.share(), p.text)
 }
 
 // point counts a whole point.
 func (p *curveProgress) point(point curves.Point) {
 	p.points++
-	text := fmt.Sprintf("N = %d, sigma = %v, %v dB: %.1f %% at once", point.Devices, point.Sigma, point.SNRdB, 100*point.First)
-	if p.bar != nil {
-		p.bar.Describe(text)
-		return
-	}
-	if 10*p.done/p.total == p.said {
-		return
-	}
-	p.said = 10 * p.done / p.total
-	left := time.Duration(float64(time.Since(p.began)) / float64(p.done-p.first) * float64(p.total-p.done))
-	fmt.Fprintf(p.w, "point %d of %d, %s, about %v left\n", p.points, len(p.grid), text, left.Round(100*time.Millisecond))
-}
-
-// stop ends the bar's line.
-func (p *curveProgress) stop() {
-	if p.bar != nil {
-		fmt.Fprintln(p.w)
-	}
+	p.text = fmt.Sprintf("N = %d, sigma = %v, %v dB: %.1f %% at once", point.Devices, point.Sigma, point.SNRdB, 100*point.First)
+	p.report(p.points, p.share(), p.text)
 }
 
 func printCurves(w io.Writer, dir string, result curves.Result, plots []string) {
@@ -333,7 +307,7 @@ func printCurves(w io.Writer, dir string, result curves.Result, plots []string) 
 		fmt.Fprintf(t, "%d\t%v\t%v\t%d\t%.1f\t%.1f to %.1f\t%s\t%.1f\t%.1f to %.1f\t%d\t%s\t%s\t\n", p.Devices, p.Sigma, p.SNRdB, p.Blocks,
 			100*p.First, 100*p.FirstLow, 100*p.FirstHigh, physics, 100*p.Within, 100*p.WithinLow, 100*p.WithinHigh, p.Wrong, misfit, zeros)
 	}
-	_ = t.Flush() // a terminal that is gone cannot be told so
+	_ = t.Flush() // standard output remembers
 	if result.Wrong() == nil {
 		fmt.Fprintln(w, "Nothing was accepted that is not the superposition with H = round(alpha h).")
 		misread := 0

@@ -22,21 +22,23 @@ func newDataCommand() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var dir string
+	var asJSON bool
 	fetch := &cobra.Command{
 		Use:   "fetch NAME",
 		Short: "Download a data set, with its checksums verified",
 		Long:  "Download a data set (mnist or cifar10) into the user's cache, or --dir, and verify its SHA-256.",
 		Args:  exactly(1, "one data set's NAME, such as mnist"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return fetchData(cmd, args[0], dir)
+			return fetchData(cmd, args[0], dir, asJSON)
 		},
 	}
 	fetch.Flags().StringVar(&dir, "dir", "", "folder to put it in (default: the user's cache)")
+	fetch.Flags().BoolVar(&asJSON, "json", false, "print what was fetched as JSON")
 	data.AddCommand(fetch)
 	return data
 }
 
-func fetchData(cmd *cobra.Command, name, dir string) error {
+func fetchData(cmd *cobra.Command, name, dir string, asJSON bool) error {
 	set, download, err := published(name)
 	if err != nil {
 		return intake.UserError(err)
@@ -48,17 +50,15 @@ func fetchData(cmd *cobra.Command, name, dir string) error {
 		}
 		dir = cache
 	}
-	w := cmd.ErrOrStderr()
-	fmt.Fprintf(w, "%s, licence: %s\nfrom %s\ninto %s\n", set.Name, set.Licence, strings.Join(set.Mirrors, " or "), dir)
-	tenth := int64(-1)
+	c := newConsole(cmd)
+	fmt.Fprintf(c.w, "%s, licence: %s\nfrom %s\ninto %s\n", set.Name, set.Licence, strings.Join(set.Mirrors, " or "), dir)
+	heard, stop := c.steps("MB")
 	err = download(cmd.Context(), dir, http.DefaultClient, func(done, total int64) {
-		if t := 10 * done / max(total, 1); t != tenth {
-			tenth = t
-			fmt.Fprintf(w, "%3d %% of %.1f MB\n", 100*done/max(total, 1), float64(total)/1e6)
-		}
+		heard(int(done/1e6), int(max(total, done)/1e6))
 	})
+	stop()
 	if cmd.Context().Err() != nil {
-		fmt.Fprintln(w, "Stopped. Nothing half-written was kept.")
+		fmt.Fprintln(cmd.ErrOrStderr(), "Stopped. Nothing half-written was kept.")
 		return experiment.ErrInterrupted
 	}
 	var wrong *dataset.ChecksumError
@@ -68,8 +68,18 @@ func fetchData(cmd *cobra.Command, name, dir string) error {
 	if err != nil {
 		return err
 	}
+	if asJSON {
+		return printJSON(cmd.OutOrStdout(), fetched{set.Name, set.Licence, dir})
+	}
 	fmt.Fprintln(cmd.OutOrStdout(), "Fetched and verified:", dir)
 	return nil
+}
+
+// fetched is what data fetch --json prints.
+type fetched struct {
+	Name    string `json:"name"`
+	Licence string `json:"licence"`
+	Dir     string `json:"dir"`
 }
 
 // fetcher downloads a data set into a folder.

@@ -14,6 +14,7 @@ import (
 
 func newReproduceCommand() *cobra.Command {
 	var opt paper.Options
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "reproduce",
 		Short: "Run the paper's experiments and what it compares with, and write one report",
@@ -34,7 +35,7 @@ the others go on.
 
 Chapters: ` + strings.Join(paper.Chapters(), ", ") + `.`,
 		Args: exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return reproduce(cmd, opt) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return reproduce(cmd, opt, asJSON) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&opt.Out, "out", "", "the report's folder; one of an earlier reproduce goes on (default reports/<utc>-paper)")
@@ -44,20 +45,37 @@ Chapters: ` + strings.Join(paper.Chapters(), ", ") + `.`,
 	f.IntVar(&opt.CIFARSeeds, "cifar-seeds", 1, "seeds of the CIFAR-10 experiments")
 	f.IntVar(&opt.Rounds, "rounds", 0, "most rounds of any experiment, for a look at the whole (default: all)")
 	f.StringSliceVar(&opt.Only, "only", nil, "these chapters alone")
+	f.BoolVar(&asJSON, "json", false, "print the files and what came of the report as JSON")
 	return cmd
 }
 
-func reproduce(cmd *cobra.Command, opt paper.Options) error {
+// madeReport is what reproduce --json prints.
+type madeReport struct {
+	Report   string   `json:"report"`
+	Markdown string   `json:"markdown"`
+	Timing   string   `json:"timing"`
+	Tally    []string `json:"tally"` // sentences
+}
+
+func reproduce(cmd *cobra.Command, opt paper.Options, asJSON bool) error {
 	opt, err := opt.Complete()
 	if err != nil {
 		return err
 	}
-	tally, err := paper.Reproduce(cmd.Context(), opt, cmd.ErrOrStderr())
+	c := newConsole(cmd)
+	opt.Verbose = c.verbose
+	tally, err := paper.Reproduce(cmd.Context(), opt, c.w)
 	if errors.Is(err, experiment.ErrInterrupted) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "Stopped. Go on with:\n  ringwave reproduce %s\n", reproduceArguments(opt))
 	}
 	if err != nil {
 		return err
+	}
+	if asJSON {
+		return printJSON(cmd.OutOrStdout(), madeReport{
+			Report: filepath.Join(opt.Out, "report.html"), Markdown: filepath.Join(opt.Out, "report.md"), Timing: filepath.Join(opt.Out, "timing.md"),
+			Tally: append([]string{}, tally...),
+		})
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s\nReport: %s (and report.md, timing.md)\n", strings.Join(tally, "\n"), filepath.Join(opt.Out, "report.html"))
 	return nil

@@ -5,19 +5,14 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"ringwave/learner"
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
-	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/experiment/setup"
 	"ringwave/radio/intake"
 )
@@ -81,7 +76,7 @@ machine.`,
 						return intake.UserError(fmt.Errorf("--%s cannot go with --resume: a run goes on as it began", name))
 					}
 				}
-				l := newListener(cmd.ErrOrStderr())
+				l := newListener(newConsole(cmd))
 				result, err := lab(flags.data).Resume(cmd.Context(), resume, l.observer())
 				return l.report(cmd, result, err, flags.json)
 			}
@@ -103,7 +98,7 @@ func startRun(cmd *cobra.Command, path, out string, flags *configFlags) error {
 	if err != nil {
 		return err
 	}
-	l := newListener(cmd.ErrOrStderr())
+	l := newListener(newConsole(cmd))
 	result, err := e.Run(cmd.Context(), out, l.observer())
 	return l.report(cmd, result, err, flags.json)
 }
@@ -114,25 +109,44 @@ func lab(data string) experiment.Lab { return experiment.Lab{Data: data, Radios:
 // radios returns where this program's radios come from.
 func radios() setup.Radios { return setup.Radios{Guard: startGuard} }
 
-// listener tells of a run on w.
+// listener tells of a run.
 type listener struct {
-	w        io.Writer
+	console  *console
 	rounds   int
+	told     string    // the note that was printed in the beginning; "" for none
+	accuracy float64   // the last that was evaluated
 	progress *progress // nil before the run has started
 }
 
-func newListener(w io.Writer) *listener { return &listener{w: w} }
+func newListener(c *console) *listener { return &listener{console: c, accuracy: math.NaN()} }
 
 func (l *listener) observer() experiment.Observer {
 	return experiment.Observer{
 		Started: func(s *experiment.Experiment) {
-			printStart(l.w, s)
+			l.start(s)
 			l.rounds = s.Config.Optimizer.Rounds
-			l.progress = newProgress(l.w, s.Trainer.State().Round, l.rounds)
+			done := s.Trainer.State().Round
+			l.progress = l.console.progress("round", l.rounds, done, float64(done)/float64(l.rounds))
 		},
-		Round:  func(r learner.Record) { l.progress.report(r) },
-		Warned: func(text string) { l.progress.warn(text) },
+		Round: func(r learner.Record) {
+			l.progress.report(r.Round, float64(r.Round)/float64(l.rounds), l.figures(r))
+		},
+		Warned: func(text string) {
+			l.progress.stop()
+			l.console.say("WARNING: %s", text)
+		},
 	}
+}
+
+// figures says how well training goes.
+func (l *listener) figures(r learner.Record) string {
+	if r.Evaluated {
+		l.accuracy = r.TestAccuracy
+	}
+	if math.IsNaN(l.accuracy) {
+		return fmt.Sprintf("loss %.4g, accuracy not evaluated yet", r.TrainLoss)
+	}
+	return fmt.Sprintf("loss %.4g, accuracy %.2f %%", r.TrainLoss, 100*l.accuracy)
 }
 
 // report prints what came of a run, and how it goes on where it has stopped.
@@ -142,7 +156,7 @@ func (l *listener) report(cmd *cobra.Command, result experiment.Result, err erro
 	}
 	l.progress.stop()
 	if errors.Is(err, experiment.ErrInterrupted) {
-		fmt.Fprintf(l.w, "Stopped after round %d of %d. Go on with:\n  ringwave run --resume %s\n", result.Round, l.rounds, result.Dir)
+		fmt.Fprintf(cmd.ErrOrStderr(), "Stopped after round %d of %d. Go on with:\n  ringwave run --resume %s\n", result.Round, l.rounds, result.Dir)
 		return err
 	}
 	var spoilt *experiment.Unusable
@@ -157,37 +171,42 @@ func (l *listener) report(cmd *cobra.Command, result experiment.Result, err erro
 			return err
 		}
 	} else {
-		printResult(cmd.OutOrStdout(), result.Dir, result.Summary, result.Plots)
+		printResult(cmd.OutOrStdout(), result, l.told)
 	}
 	return err
 }
 
-// printStart says what is about to run, and loudly what a user might not expect.
-func printStart(w io.Writer, s *experiment.Experiment) {
-	if s.Task.FallbackUsed {
-		fmt.Fprintf(w, "*** DATA SET %s NOT FOUND: running on the fallback, %s, which the program makes by itself.\n*** %v\n",
-			strings.ToUpper(s.Config.Task.Dataset), s.Task.Name, s.Task.Missing)
+// start says what is about to run, and loudly what a user might not expect.
+func (l *listener) start(s *experiment.Experiment) {
+	say, c := l.console.say, s.Config
+	if note := s.FallbackNote(); note != "" {
+		say("*** DATA SET %s NOT FOUND: running on the fallback, %s, which the program makes by itself.", strings.ToUpper(c.Task.Dataset), s.Task.Name)
+		say("*** %v", s.Task.Missing)
+		if !l.console.quiet {
+			l.told = note
+		}
 	}
 	if why := s.Task.Unpublished(); why != "" {
-		fmt.Fprintf(w, "*** DATA SET %s IS NOT THE PUBLISHED ONE, as far as can be told.\n*** WARNING: %s\n", strings.ToUpper(s.Task.Name), why)
+		say("*** DATA SET %s IS NOT THE PUBLISHED ONE, as far as can be told.", strings.ToUpper(s.Task.Name))
+		say("*** WARNING: %s", why)
 	}
-	c := s.Config
-	fmt.Fprintf(w, "%s: %s classes %d and %d, %d devices, %d rounds, aggregator %s, seed %d\n",
+	say("%s: %s classes %d and %d, %d devices, %d rounds, aggregator %s, seed %d",
 		c.Experiment.Name, s.Task.Name, c.Task.Classes[0], c.Task.Classes[1], c.Devices.Count, c.Optimizer.Rounds, c.Experiment.Aggregator, c.Experiment.Seed)
 	if s.Design != nil {
-		fmt.Fprintf(w, "%s, %v form, witnesses %d, alpha = %v, flooding %s: %s\n",
+		say("%s, %v form, witnesses %d, alpha = %v, flooding %s: %s",
 			s.Design.Params.Name, s.Design.Form, s.Design.Witnesses, s.Design.Link.Alpha, floodingBits(*s.Design), s.Design.Params.Note)
 	}
-	fmt.Fprintln(w, "Note:", experiment.RandomnessNote(c))
+	say("Note: %s", experiment.RandomnessNote(c))
 }
 
-// printResult is a run's last word.
-func printResult(w io.Writer, dir string, s runfolder.Summary, plots []string) {
+// printResult is a run's last word, but for the note that was told in the beginning.
+func printResult(w io.Writer, r experiment.Result, told string) {
+	s := r.Summary
 	fmt.Fprintf(w, "\nResult after %d rounds in %.1f s\n", s.RoundsCompleted, s.Seconds)
 	if s.Unusable != "" {
 		fmt.Fprintf(w, "  *** NOT USABLE     %s\n", s.Unusable)
 	}
-	fmt.Fprintf(w, "  data set           %s%s%s\n", s.Dataset, map[bool]string{true: "  (fallback: the data set asked for was not found)"}[s.FallbackUsed],
+	fmt.Fprintf(w, "  data set           %s%s%s\n", s.Dataset, map[bool]string{true: "  (fallback)"}[s.FallbackUsed],
 		map[bool]string{true: "  (WARNING: not the published files, see the notes)"}[s.DataUnpublished])
 	fmt.Fprintf(w, "  test accuracy      %.2f %%\n", 100*float64(s.TestAccuracy))
 	fmt.Fprintf(w, "  training loss      %.4g  (all training samples, at the end)\n", float64(s.TrainLoss))
@@ -200,69 +219,14 @@ func printResult(w io.Writer, dir string, s runfolder.Summary, plots []string) {
 			s.UplinkBitsPerRound, s.ParameterSet, s.Form, s.UplinkOverheadBitsPerRound)
 	}
 	for _, n := range s.Notes {
-		fmt.Fprintf(w, "  note: %s\n", n)
+		if n != told {
+			fmt.Fprintf(w, "  note: %s\n", n)
+		}
 	}
-	fmt.Fprintf(w, "Folder: %s\nPlots:\n", dir)
-	for _, p := range plots {
+	fmt.Fprintf(w, "Folder: %s\nPlots:\n", r.Dir)
+	for _, p := range r.Plots {
 		if strings.HasSuffix(p, ".png") {
 			fmt.Fprintf(w, "  %s (and .svg)\n", filepath.Clean(p))
 		}
-	}
-}
-
-// progress shows how far a run is: a bar on a terminal, a line every tenth
-// elsewhere.
-type progress struct {
-	w           io.Writer
-	bar         *progressbar.ProgressBar
-	first, last int
-	began       time.Time
-	accuracy    float64
-}
-
-func newProgress(w io.Writer, done, rounds int) *progress {
-	p := &progress{w: w, first: done, last: rounds, began: time.Now(), accuracy: math.NaN()}
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		p.bar = progressbar.NewOptions(rounds,
-			progressbar.OptionSetWriter(w), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true),
-			progressbar.OptionSetWidth(30), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetDescription("rounds"))
-		_ = p.bar.Set(done) // a bar that cannot be drawn is no reason to stop
-	}
-	return p
-}
-
-func (p *progress) report(r learner.Record) {
-	if r.Evaluated {
-		p.accuracy = r.TestAccuracy
-	}
-	if p.bar != nil {
-		if r.Evaluated {
-			p.bar.Describe(fmt.Sprintf("rounds (loss %.3g, accuracy %.1f %%)", r.TrainLoss, 100*p.accuracy))
-		}
-		_ = p.bar.Set(r.Round)
-		return
-	}
-	step := max(1, p.last/10)
-	if r.Round%step != 0 && r.Round != p.last {
-		return
-	}
-	accuracy := "not evaluated yet"
-	if !math.IsNaN(p.accuracy) {
-		accuracy = fmt.Sprintf("%.2f %%", 100*p.accuracy)
-	}
-	left := time.Duration(float64(time.Since(p.began)) / float64(r.Round-p.first) * float64(p.last-r.Round))
-	fmt.Fprintf(p.w, "round %d of %d, loss %.4g, accuracy %s, about %v left\n", r.Round, p.last, r.TrainLoss, accuracy, left.Round(100*time.Millisecond))
-}
-
-// warn says what cannot wait for the end, on a line of its own.
-func (p *progress) warn(text string) {
-	p.stop()
-	fmt.Fprintln(p.w, "WARNING:", text)
-}
-
-// stop ends the bar's line.
-func (p *progress) stop() {
-	if p.bar != nil {
-		fmt.Fprintln(p.w)
 	}
 }

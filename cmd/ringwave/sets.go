@@ -9,6 +9,7 @@ import (
 
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner/experiment/report"
+	"ringwave/learner/experiment/runfolder"
 )
 
 // setsShares is tau of the listed figures: 400 rounds, one share each.
@@ -26,32 +27,87 @@ func setsLink(devices int, alpha float64) xmkckks.Link {
 }
 
 func newSetsCommand() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "sets",
 		Short: "List the parameter sets: security, flooding, sizes",
 		Args:  exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return printSets(cmd.OutOrStdout())
-		},
-	}
-}
-
-func printSets(w io.Writer) error {
-	for _, p := range xmkckks.Sets() {
-		devices, alpha := 10, 256.0
-		d, err := xmkckks.NewDesign(p, p.Form, setsLink(devices, alpha))
-		if err != nil { // the smallest set has no room for the paper's channel
-			devices, alpha = 3, 1
-			if d, err = xmkckks.NewDesign(p, p.Form, setsLink(devices, alpha)); err != nil {
+			designs, err := setsDesigns()
+			if err != nil {
 				return err
 			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), setsFigures(designs))
+			}
+			printSets(cmd.OutOrStdout(), designs)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the sets as JSON")
+	return cmd
+}
+
+// setsDesigns returns each parameter set at the listed link.
+func setsDesigns() (designs []xmkckks.Design, err error) {
+	for _, p := range xmkckks.Sets() {
+		d, err := xmkckks.NewDesign(p, p.Form, setsLink(10, 256))
+		if err != nil { // the smallest set has no room for the paper's channel
+			if d, err = xmkckks.NewDesign(p, p.Form, setsLink(3, 1)); err != nil {
+				return nil, err
+			}
 		}
-		fmt.Fprintf(w, "%s: %s\n", p.Name, p.Note)
+		designs = append(designs, d)
+	}
+	return designs, nil
+}
+
+func printSets(w io.Writer, designs []xmkckks.Design) {
+	for _, d := range designs {
+		fmt.Fprintf(w, "%s: %s\n", d.Params.Name, d.Params.Note)
 		printSet(w, d)
-		fmt.Fprintf(w, "  (witnesses and flooding for %d devices, sigma = 1, alpha = %v)\n\n", devices, alpha)
+		fmt.Fprintf(w, "  (witnesses and flooding for %d devices, sigma = 1, alpha = %v)\n\n", len(d.Link.Mu), d.Link.Alpha)
 	}
 	fmt.Fprint(w, floodingNotion)
-	return nil
+}
+
+// setFigures is a parameter set as sets --json prints it: witnesses, flooding and uplink
+// for so many devices at sigma = 1 and alpha, and so many shares of a key.
+type setFigures struct {
+	Name             string          `json:"name"`
+	Note             string          `json:"note"`
+	N                int             `json:"n"`
+	Modulus          string          `json:"modulus"` // decimal digits
+	Primes           []uint64        `json:"primes"`
+	Log2Q            float64         `json:"log2_q"`
+	Log2Lambda       int             `json:"log2_lambda"`
+	Security2018     string          `json:"security_2018"`
+	Security2024     string          `json:"security_2024"`
+	Caveat           string          `json:"caveat"`
+	Form             string          `json:"form"`
+	CiphertextBytes  int             `json:"ciphertext_bytes"`
+	Devices          int             `json:"devices"`
+	Alpha            float64         `json:"alpha"`
+	Shares           int             `json:"shares"`
+	Witnesses        int             `json:"witnesses"`
+	UplinkBits       int             `json:"uplink_bits_per_round"`
+	FloodingBits     runfolder.Float `json:"flooding_bits"`
+	FloodingDistance runfolder.Float `json:"flooding_distance"`
+}
+
+func setsFigures(designs []xmkckks.Design) []setFigures {
+	list := []setFigures{}
+	for _, d := range designs {
+		p, s := d.Params, d.Params.Security()
+		list = append(list, setFigures{
+			Name: p.Name, Note: p.Note, N: p.N, Modulus: p.Modulus().String(), Primes: p.Primes, Log2Q: p.LogQ(), Log2Lambda: p.LogLambda,
+			Security2018: s.ByStandard(), Security2024: s.ByNewer(), Caveat: s.Caveat(),
+			Form: d.Form.String(), CiphertextBytes: p.CiphertextBytes(),
+			Devices: len(d.Link.Mu), Alpha: d.Link.Alpha, Shares: d.Link.Shares, Witnesses: d.Witnesses, UplinkBits: d.UplinkBits(),
+			FloodingBits: runfolder.Float(d.FloodingBits), FloodingDistance: runfolder.Float(d.FloodingDistance),
+		})
+	}
+	return list
 }
 
 // floodingNotion says what the bits of flooding are, and are not.

@@ -94,13 +94,13 @@ func (d *decoder) header() ([]int, error) {
 		return nil, err
 	}
 	if magic[0] != 0 || magic[1] != 0 {
-		return nil, d.bad("bytes 0 and 1 (start of the magic number)", fmt.Sprintf("%02x %02x", magic[0], magic[1]), "00 00")
+		return nil, d.noIDX(magic, "begins with 00 00")
 	}
 	if magic[2] != idxUnsignedByte {
-		return nil, d.bad("byte 2 (element type)", fmt.Sprintf("%02x", magic[2]), "08, unsigned byte")
+		return nil, d.noIDX(magic, "has 08, unsigned bytes, as its third byte, the type of its elements")
 	}
 	if magic[3] < 1 || magic[3] > maxDims {
-		return nil, d.bad("byte 3 (number of dimensions)", fmt.Sprint(magic[3]), fmt.Sprintf("1 to %d", maxDims))
+		return nil, d.noIDX(magic, fmt.Sprintf("has 1 to %d as its fourth byte, how many sizes follow: 1 for labels, 3 for images", maxDims))
 	}
 	dims := make([]int, magic[3])
 	total := int64(1)
@@ -114,12 +114,30 @@ func (d *decoder) header() ([]int, error) {
 		// total <= 2^29 and size < 2^32: the product is below 2^61.
 		total *= int64(size)
 		if size == 0 || total > maxElements {
-			return nil, d.bad(fmt.Sprintf("bytes %d to %d (size of dimension %d)", at, at+3, i), fmt.Sprint(size),
+			return nil, d.bad(fmt.Sprintf("the number of %s (bytes %d to %d)", sizeOf(i, len(dims)), at, at+3), fmt.Sprint(size),
 				fmt.Sprintf("1 or more, with at most %d elements in all", maxElements))
 		}
 		dims[i] = int(size)
 	}
 	return dims, nil
+}
+
+// sizeOf names what the i-th of so many sizes counts.
+func sizeOf(i, of int) string {
+	switch {
+	case i == 0 && of == 1:
+		return "labels"
+	case i == 0:
+		return "images"
+	case of == 3:
+		return [...]string{1: "rows of an image", 2: "columns of an image"}[i]
+	}
+	return fmt.Sprintf("values along dimension %d", i+1)
+}
+
+// noIDX refuses a file by its first four bytes, which are not as an idx file has them.
+func (d *decoder) noIDX(magic [4]byte, allowed string) error {
+	return d.bad("the beginning", fmt.Sprintf("the bytes % x, which are not those of images or labels", magic), "an idx file as MNIST's are, which "+allowed)
 }
 
 // elements reads the elements and makes sure that the stream ends after them.

@@ -73,12 +73,12 @@ func TestReadIDXErrors(t *testing.T) {
 		want    string
 	}{
 		"empty":           {nil, "the length is 0 bytes (it ends early); allowed is an idx header"},
-		"magic":           {[]byte{0, 1, 8, 1, 0, 0, 0, 1, 9}, "bytes 0 and 1 (start of the magic number) is 00 01; allowed is 00 00"},
-		"type":            {[]byte{0, 0, 0x0d, 1, 0, 0, 0, 1, 9}, "byte 2 (element type) is 0d; allowed is 08"},
-		"no dimension":    {[]byte{0, 0, 8, 0}, "byte 3 (number of dimensions) is 0; allowed is 1 to 4"},
-		"five dimensions": {[]byte{0, 0, 8, 5}, "byte 3 (number of dimensions) is 5; allowed is 1 to 4"},
-		"size 0":          {idxBytes([]int{2, 0}, nil), "bytes 8 to 11 (size of dimension 1) is 0; allowed is 1 or more"},
-		"size too large":  {idxBytes([]int{1 << 20, 1 << 10}, nil), "bytes 8 to 11 (size of dimension 1) is 1024; allowed is 1 or more, with at most 536870912"},
+		"magic":           {[]byte{0, 1, 8, 1, 0, 0, 0, 1, 9}, "the beginning is the bytes 00 01 08 01, which are not those of images or labels; allowed is an idx file as MNIST's are, which begins with 00 00"},
+		"type":            {[]byte{0, 0, 0x0d, 1, 0, 0, 0, 1, 9}, "the bytes 00 00 0d 01, which are not those of images or labels; allowed is an idx file as MNIST's are, which has 08, unsigned bytes,"},
+		"no dimension":    {[]byte{0, 0, 8, 0}, "the bytes 00 00 08 00, which are not those of images or labels; allowed is an idx file as MNIST's are, which has 1 to 4 as its fourth byte"},
+		"five dimensions": {[]byte{0, 0, 8, 5}, "the bytes 00 00 08 05, which are not those of images or labels; allowed is an idx file as MNIST's are, which has 1 to 4 as its fourth byte"},
+		"size 0":          {idxBytes([]int{2, 0}, nil), "the number of values along dimension 2 (bytes 8 to 11) is 0; allowed is 1 or more"},
+		"size too large":  {idxBytes([]int{1 << 20, 1 << 10}, nil), "the number of values along dimension 2 (bytes 8 to 11) is 1024; allowed is 1 or more, with at most 536870912"},
 		"header cut":      {good[:10], "the length is 10 bytes (it ends early)"},
 		"content cut":     {good[:len(good)-1], "the length is 17 bytes (it ends early); allowed is the 18 bytes that its header declares"},
 		"one byte more":   {append(slices.Clone(good), 0), "the length is more than 18 bytes; allowed is the 18 bytes"},

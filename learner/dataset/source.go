@@ -179,10 +179,18 @@ func (s Source) readFile(path, published string, dims int) (*Array, File, error)
 		return nil, File{}, formatErr
 	}
 	if len(array.Dims) != dims {
-		return nil, File{}, &FormatError{File: path, Where: "byte 3 (number of dimensions)",
-			Value: fmt.Sprint(len(array.Dims)), Allowed: fmt.Sprintf("%d for this file", dims)}
+		return nil, File{}, &FormatError{File: path, Where: "the content", Value: contentOf(len(array.Dims)), Allowed: contentOf(dims)}
 	}
 	return array, file, nil
+}
+
+// contentOf names what an idx file holds by how many sizes its header has.
+func contentOf(dims int) string {
+	name, ok := map[int]string{1: "labels, a number each", 3: "images, a number for each of them, of their rows and of their columns"}[dims]
+	if !ok {
+		name = "neither labels nor images"
+	}
+	return fmt.Sprintf("%s (%d in byte 3 of the file)", name, dims)
 }
 
 // compare notes whether the file has the published checksum, if there is one.

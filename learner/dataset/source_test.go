@@ -71,7 +71,7 @@ func TestBinaryErrors(t *testing.T) {
 		"class absent":     {nil, [2]int{3, 9}, "train-labels: the number of samples of class 9 is 0; allowed is 1 or more"},
 		"absent from test": {nil, [2]int{3, 1}, "test-labels: the number of samples of class 1 is 0"},
 		"swapped files": {func(t *testing.T, p *Paths) { p.TrainImages, p.TrainLabels = p.TrainLabels, p.TrainImages }, [2]int{3, 7},
-			"train-images: byte 3 (number of dimensions) is 3; allowed is 1 for this file"},
+			"train-images: the content is images, a number for each of them, of their rows and of their columns (3 in byte 3 of the file); allowed is labels, a number each (1 in byte 3 of the file)"},
 		"label count": {func(t *testing.T, p *Paths) { write(t, p.TrainLabels, idxBytes([]int{2}, []uint8{3, 7})) }, [2]int{3, 7},
 			"train-labels: the number of labels is 2; allowed is 6, the number of images in"},
 		"image sizes": {func(t *testing.T, p *Paths) { write(t, p.TestImages, idxBytes([]int{3, 1, 2}, make([]uint8, 6))) }, [2]int{3, 7},

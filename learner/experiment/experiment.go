@@ -578,8 +578,8 @@ func (s *Experiment) notes() []string {
 	if stats := s.known; stats != nil {
 		notes = append(notes, stats.Note())
 	}
-	if s.Task.FallbackUsed {
-		notes = append(notes, fmt.Sprintf("the data set %s was not found: the fallback %s was used instead", s.Config.Task.Dataset, s.Task.Name))
+	if note := s.FallbackNote(); note != "" {
+		notes = append(notes, note)
 	}
 	if why := s.Task.Unpublished(); why != "" {
 		notes = append(notes, "WARNING: "+why)
@@ -595,6 +595,14 @@ func (s *Experiment) notes() []string {
 		notes = append(notes, "continuous gains: the ring identities fail, and every round is expected to be rejected")
 	}
 	return notes
+}
+
+// FallbackNote says that another data set is used than was asked for; "" where it is that.
+func (s *Experiment) FallbackNote() string {
+	if !s.Task.FallbackUsed {
+		return ""
+	}
+	return fmt.Sprintf("the data set %s was not found: the fallback %s was used instead", s.Config.Task.Dataset, s.Task.Name)
 }
 
 // abandon removes the folder of a run that could not begin: it was new or empty.

@@ -28,6 +28,7 @@ type Options struct {
 	Quick             bool
 	Seeds, CIFARSeeds int
 	Rounds            int      // the most of any experiment; 0 for all
+	Verbose           bool     // each run is told of as it ends
 	Only              []string // these chapters alone; empty for those that nobody need ask for
 }
 

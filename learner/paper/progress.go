@@ -17,6 +17,7 @@ import (
 type chapterProgress struct {
 	w    io.Writer
 	name string
+	each bool // run is told of as it ends
 
 	mu sync.Mutex
 	// running has the work done of runs on their way.
@@ -34,7 +35,7 @@ const sayEvery = 10 * time.Second
 // begin plans a chapter's runs and says what it expects of them. With most set, they
 // are the most that there may be.
 func (r *reproduction) begin(name string, jobs []job, most bool) {
-	p := &chapterProgress{w: r.stderr, name: name, runs: len(jobs), began: time.Now(), said: time.Now(), running: map[*cellResult]float64{}}
+	p := &chapterProgress{w: r.stderr, name: name, each: r.opt.Verbose, runs: len(jobs), began: time.Now(), said: time.Now(), running: map[*cellResult]float64{}}
 	for _, j := range jobs {
 		j.cfg = r.shortened(j.cfg)
 		p.plan += j.expectedSeconds()
@@ -60,6 +61,9 @@ func (p *chapterProgress) finished(j job, run *cellResult, cached bool) {
 	p.ran++
 	if !cached {
 		p.here += cost
+	}
+	if p.each {
+		p.said = time.Time{}
 	}
 	p.say()
 }
