@@ -42,14 +42,15 @@ runs, is skipped with a word.`,
 			if err := checkAccuracies(accuracies); err != nil {
 				return err
 			}
-			fmt.Fprintf(newConsole(cmd).w, "Comparing %s\n", report.Counted(len(args), "run"))
 			c, err := compare.Read(args, accuracies)
 			if err != nil {
 				return err
 			}
+			console := newConsole(cmd)
 			for _, s := range c.Skipped {
-				fmt.Fprintf(cmd.ErrOrStderr(), "Skipped: %v\n", s)
+				console.say("Skipped: %v", s)
 			}
+			console.say("Drawing %s", report.Counted(len(args)-len(c.Skipped), "run"))
 			if out, err = outFolder(out, "comparisons", "comparison"); err != nil {
 				return err
 			}

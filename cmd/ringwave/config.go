@@ -34,7 +34,7 @@ meaning. hw-configs/README.md has the same.`,
 		RunE: func(cmd *cobra.Command, words []string) error {
 			keys := matching(config.Describe(), words)
 			if len(keys) == 0 {
-				return intake.UserError(fmt.Errorf("no key has %s in its name or meaning: see %s", quoted(words), cmd.CommandPath()))
+				return intake.UserError(fmt.Errorf("no key has %s in its name or meaning: see %s", eitherOf(words), cmd.CommandPath()))
 			}
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), keys)
@@ -46,7 +46,8 @@ meaning. hw-configs/README.md has the same.`,
 	return cmd
 }
 
-func quoted(words []string) string {
+// eitherOf returns words in quotation marks, any of which will do.
+func eitherOf(words []string) string {
 	var texts []string
 	for _, w := range words {
 		texts = append(texts, fmt.Sprintf("%q", w))

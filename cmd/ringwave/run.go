@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,6 +34,13 @@ func (f *configFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.json, "json", false, "print the result as JSON")
 }
 
+// with returns the flags with another seed.
+func (f *configFlags) with(seed int64) *configFlags {
+	g := *f
+	g.set = append(slices.Clone(f.set), fmt.Sprintf("experiment.seed=%d", seed))
+	return &g
+}
+
 // load reads the configuration with the flags' overrides.
 func (f *configFlags) load(cmd *cobra.Command, path string) (config.Config, error) {
 	set := f.set
@@ -45,7 +53,7 @@ func (f *configFlags) load(cmd *cobra.Command, path string) (config.Config, erro
 
 func newRunCommand() *cobra.Command {
 	var flags configFlags
-	var out, resume string
+	var out, resume, seeds string
 	cmd := &cobra.Command{
 		Use:   "run CONFIG",
 		Short: "Run an experiment into a run folder",
@@ -57,6 +65,10 @@ Ctrl-C finishes the round and writes a checkpoint, and so does the end of the te
 crash. With keys from the system's generator, or over radios, no
 round is sent twice: a resumed run takes what it has received from metrics.csv (and
 messages.csv, of packed directions), and skips a round that was broken off.
+
+With --seeds there is a run for each seed; the same command with the same --out goes on
+with those that have not ended. --json prints an array then, and the exit status is the
+worst of all.
 
 Exit status: 3 for a run that ended without a usable result, for none of its rounds was
 read or training diverged (no finite number, or a final training loss over 69, a hundred
@@ -71,7 +83,7 @@ machine.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if resume != "" {
-				for _, name := range []string{"set", "seed", "out"} {
+				for _, name := range []string{"set", "seed", "seeds", "out"} {
 					if cmd.Flags().Changed(name) {
 						return intake.UserError(fmt.Errorf("--%s cannot go with --resume: a run goes on as it began", name))
 					}
@@ -80,11 +92,18 @@ machine.`,
 				result, err := lab(flags.data).Resume(cmd.Context(), resume, l.observer())
 				return l.report(cmd, result, err, flags.json)
 			}
-			return startRun(cmd, args[0], out, &flags)
+			if !cmd.Flags().Changed("seeds") {
+				return startRun(cmd, args[0], out, &flags)
+			}
+			if cmd.Flags().Changed("seed") || slices.ContainsFunc(flags.set, func(s string) bool { return strings.HasPrefix(strings.TrimSpace(s), "experiment.seed") }) {
+				return intake.UserError(errors.New("--seeds names the seeds of the runs: it cannot go with --seed or --set experiment.seed"))
+			}
+			return startSeeds(cmd, args[0], out, seeds, &flags)
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "the run's folder, new or empty (default runs/<utc>-<name>, -2 and so on behind it within the same second)")
+	cmd.Flags().StringVar(&seeds, "seeds", "", "run with each of these seeds, as in 1-20 or 1,3,5-7, each in its folder seed-N of --out")
 	cmd.Flags().StringVar(&resume, "resume", "", "go on with the run in this folder")
 	return cmd
 }
@@ -113,12 +132,16 @@ func radios() setup.Radios { return setup.Radios{Guard: startGuard} }
 type listener struct {
 	console  *console
 	rounds   int
+	started  bool
 	told     string    // the note that was printed in the beginning; "" for none
 	accuracy float64   // the last that was evaluated
 	progress *progress // nil before the run has started
 }
 
-func newListener(c *console) *listener { return &listener{console: c, accuracy: math.NaN()} }
+func newListener(c *console) *listener { return &listener{console: c, accuracy: noAccuracy()} }
+
+// noAccuracy is that of a run before its first evaluation.
+func noAccuracy() float64 { return math.NaN() }
 
 func (l *listener) observer() experiment.Observer {
 	return experiment.Observer{
@@ -129,7 +152,7 @@ func (l *listener) observer() experiment.Observer {
 			l.progress = l.console.progress("round", l.rounds, done, float64(done)/float64(l.rounds))
 		},
 		Round: func(r learner.Record) {
-			l.progress.report(r.Round, float64(r.Round)/float64(l.rounds), l.figures(r))
+			l.progress.report(r.Round, float64(r.Round)/float64(l.rounds), l.figuresOf(r))
 		},
 		Warned: func(text string) {
 			l.progress.stop()
@@ -138,8 +161,8 @@ func (l *listener) observer() experiment.Observer {
 	}
 }
 
-// figures says how well training goes.
-func (l *listener) figures(r learner.Record) string {
+// figuresOf says how well training goes.
+func (l *listener) figuresOf(r learner.Record) string {
 	if r.Evaluated {
 		l.accuracy = r.TestAccuracy
 	}
