@@ -7,6 +7,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,8 @@ type configFlags struct {
 	data string
 	seed int64
 	json bool
+	// rounds is the number of rounds in place of the config's, of run alone.
+	rounds int
 }
 
 func (f *configFlags) add(cmd *cobra.Command) {
@@ -66,6 +69,11 @@ crash. With keys from the system's generator, or over radios, no
 round is sent twice: a resumed run takes what it has received from metrics.csv (and
 messages.csv, of packed directions), and skips a round that was broken off.
 
+A run is extended with --resume DIR --rounds N: its rounds are then the first of a longer
+run's. That is refused where they were made for their number: with the steps of Theorem 2,
+and with shares that are flooded for so many of one key, which encryption.key_epoch_rounds
+keeps the same.
+
 With --seeds there is a run for each seed; the same command with the same --out goes on
 with those that have not ended. --json prints an array then, and the exit status is the
 worst of all.
@@ -83,14 +91,10 @@ machine.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if resume != "" {
-				for _, name := range []string{"set", "seed", "seeds", "out"} {
-					if cmd.Flags().Changed(name) {
-						return intake.UserError(fmt.Errorf("--%s cannot go with --resume: a run goes on as it began", name))
-					}
-				}
-				l := newListener(newConsole(cmd))
-				result, err := lab(flags.data).Resume(cmd.Context(), resume, l.observer())
-				return l.report(cmd, result, err, flags.json)
+				return resumeRun(cmd, resume, &flags)
+			}
+			if cmd.Flags().Changed("rounds") {
+				flags.set = append(flags.set, fmt.Sprintf("%s=%d", roundsKey, flags.rounds))
 			}
 			if !cmd.Flags().Changed("seeds") {
 				return startRun(cmd, args[0], out, &flags)
@@ -103,9 +107,44 @@ machine.`,
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "the run's folder, new or empty (default runs/<utc>-<name>, -2 and so on behind it within the same second)")
+	cmd.Flags().IntVar(&flags.rounds, "rounds", 0, "rounds, in place of the config's; with --resume more than the run has")
 	cmd.Flags().StringVar(&seeds, "seeds", "", "run with each of these seeds, as in 1-20 or 1,3,5-7, each in its folder seed-N of --out")
 	cmd.Flags().StringVar(&resume, "resume", "", "go on with the run in this folder")
 	return cmd
+}
+
+// roundsKey is the one key that a resumed run may have another value of.
+const roundsKey = "optimizer.rounds"
+
+// resumeRun goes on with a run, which may be given more rounds.
+func resumeRun(cmd *cobra.Command, dir string, flags *configFlags) error {
+	for _, name := range []string{"seed", "seeds", "out"} {
+		if cmd.Flags().Changed(name) {
+			return intake.UserError(fmt.Errorf("--%s cannot go with --resume: a run goes on as it began", name))
+		}
+	}
+	rounds, more := flags.rounds, cmd.Flags().Changed("rounds")
+	for _, set := range flags.set {
+		key, value, _ := strings.Cut(set, "=")
+		n, err := strconv.Atoi(strings.TrimSpace(value))
+		if strings.TrimSpace(key) != roundsKey || more {
+			return intake.UserError(fmt.Errorf("--set %s cannot go with --resume: a run goes on as it began, but that it may be given more rounds, by --rounds or --set %s=N", intake.Sentence(set), roundsKey))
+		}
+		if err != nil {
+			return intake.UserError(fmt.Errorf("--set %s: allowed is a whole number of rounds", intake.Sentence(set)))
+		}
+		rounds, more = n, true
+	}
+	l := newListener(newConsole(cmd))
+	if !more {
+		result, err := lab(flags.data).Resume(cmd.Context(), dir, l.observer())
+		return l.report(cmd, result, err, flags.json)
+	}
+	if rounds < 1 {
+		return intake.UserError(fmt.Errorf("--rounds %d: allowed is a number above that of the run", rounds))
+	}
+	result, err := lab(flags.data).Extend(cmd.Context(), dir, rounds, l.observer())
+	return l.report(cmd, result, err, flags.json)
 }
 
 func startRun(cmd *cobra.Command, path, out string, flags *configFlags) error {

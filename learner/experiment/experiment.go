@@ -41,6 +41,7 @@ type Experiment struct {
 	Design  *xmkckks.Design   // nil without encryption
 
 	folder   *runfolder.Folder
+	extends  *config.Config // of before this sitting, which has more rounds; nil elsewhere
 	metrics  *runfolder.Metrics
 	log      *runfolder.Log
 	journal  *xmkckks.Journal
@@ -77,7 +78,7 @@ func newSessionIn(lab Lab, dir string, cfg config.Config) (*Experiment, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Experiment{lab: lab, Config: cfg, digest: digest, root: keystream.FromInteger(uint64(cfg.Experiment.Seed))}
+	s := &Experiment{lab: lab, Config: cfg, digest: digest, root: rootOf(cfg)}
 	if s.Channel, err = setup.NewChannel(cfg, s.root); err != nil {
 		return nil, err
 	}
@@ -97,6 +98,9 @@ func newSessionIn(lab Lab, dir string, cfg config.Config) (*Experiment, error) {
 	s.Task, err = lab.LoadTask(cfg, s.root, s.Design)
 	return s, err
 }
+
+// rootOf returns the root of a configuration's random streams.
+func rootOf(c config.Config) keystream.Seed { return keystream.FromInteger(uint64(c.Experiment.Seed)) }
 
 // links returns the channel whose moments the run goes by.
 func (s *Experiment) links() *channel.Channel {
@@ -292,13 +296,14 @@ func (s *Experiment) dataFiles() []runfolder.DataFile {
 	return files
 }
 
-// resumeSession opens an earlier run behind its last checkpoint.
-func resumeSession(ctx context.Context, lab Lab, dir string) (*Experiment, error) {
+// resumeSession opens an earlier run behind its last checkpoint, extended to so many rounds,
+// if not 0.
+func resumeSession(ctx context.Context, lab Lab, dir string, rounds int) (*Experiment, error) {
 	folder, err := runfolder.Open(dir)
 	if err != nil {
 		return nil, intake.PathError(err)
 	}
-	s, err := experimentIn(lab, folder)
+	s, err := experimentIn(lab, folder, rounds)
 	if err != nil {
 		_ = folder.Close() // the first error counts
 		return nil, err
@@ -310,17 +315,27 @@ func resumeSession(ctx context.Context, lab Lab, dir string) (*Experiment, error
 	return s, nil
 }
 
-// experimentIn makes the experiment of a run folder, with the folder in it.
-func experimentIn(lab Lab, folder *runfolder.Folder) (*Experiment, error) {
-	cfg, err := lab.Load(filepath.Join(folder.Path(), runfolder.ConfigName))
+// experimentIn makes the experiment of a run folder, with the folder in it. The run is extended
+// to so many rounds, if not 0.
+func experimentIn(lab Lab, folder *runfolder.Folder, rounds int) (*Experiment, error) {
+	began, err := lab.Load(filepath.Join(folder.Path(), runfolder.ConfigName))
 	if err != nil {
 		return nil, err
+	}
+	cfg := began
+	if rounds != 0 {
+		if cfg, err = extended(lab, folder, began, rounds); err != nil {
+			return nil, err
+		}
 	}
 	s, err := newSessionIn(lab, folder.Path(), cfg)
 	if err != nil {
 		return nil, err
 	}
 	s.folder = folder
+	if cfg.Optimizer.Rounds != began.Optimizer.Rounds {
+		s.extends = &began
+	}
 	return s, nil
 }
 
@@ -331,12 +346,16 @@ func (s *Experiment) resume(ctx context.Context) error {
 	if err != nil {
 		return intake.PathError(err)
 	}
-	if s.digest != point.ConfigDigest {
-		return intake.UserError(fmt.Errorf("%s: the checkpoint belongs to another configuration (digest %.16s…, that of %s is %.16s…), or to a version of the program with other settings: restore the file, or go on with that version, or start a new run",
-			filepath.Join(folder.Path(), runfolder.CheckpointName), point.ConfigDigest, runfolder.ConfigName, s.digest))
+	if err := s.sameRun(point); err != nil {
+		return err
 	}
 	if err := s.sameData(); err != nil {
 		return err
+	}
+	if s.extends != nil {
+		if err := s.keepExtension(*s.extends); err != nil {
+			return err
+		}
 	}
 	open := folder.OpenMetricsAt
 	if sendsOnce(s.Config) {
@@ -351,6 +370,9 @@ func (s *Experiment) resume(ctx context.Context) error {
 	}
 	at := s.Trainer.State().Round
 	s.log.Info("resumed", "after_round", at)
+	if s.extends != nil {
+		s.log.Info("extended", "from", s.extends.Optimizer.Rounds, "to", s.Config.Optimizer.Rounds)
+	}
 	if s.remembered != nil && s.remembered.until > at {
 		s.log.Warn("rounds that may have been sent are skipped", "from", at+1, "to", s.remembered.until)
 	}

@@ -183,7 +183,7 @@ func New(c Config) (*Experiment, error) { return Lab{}.New(c) }
 
 // Resume goes on with the run of a folder behind its last round.
 func (l Lab) Resume(ctx context.Context, dir string, o Observer) (Result, error) {
-	s, err := resumeSession(ctx, l, dir)
+	s, err := resumeSession(ctx, l, dir, 0)
 	if err != nil {
 		return Result{Dir: dir}, err
 	}

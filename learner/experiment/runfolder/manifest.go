@@ -33,6 +33,15 @@ type Manifest struct {
 	// manifests of before these were kept have neither.
 	Modulus string   `json:"modulus,omitempty"`
 	Primes  []uint64 `json:"primes,omitempty"`
+
+	// Extended is what the run was before it was given more rounds, first to last.
+	Extended []Extension `json:"extended,omitempty"`
+}
+
+// Extension is the configuration of a run before it was given more rounds.
+type Extension struct {
+	Rounds       int    `json:"rounds"`
+	ConfigDigest Digest `json:"config_digest"`
 }
 
 // Module is a Go module of the program and its version; Sum is its checksum as
