@@ -86,6 +86,10 @@ func ReadRecording(name string) (*Recording, error) {
 			re, im := int16(binary.LittleEndian.Uint16(data)), int16(binary.LittleEndian.Uint16(data[2:]))
 			r.Samples = append(r.Samples, complex(float64(re), float64(im))*complex(r.Meta.Global.Scale, 0))
 		}
+	case "ci8":
+		for ; len(data) >= 2; data = data[2:] {
+			r.Samples = append(r.Samples, complex(float64(int8(data[0])), float64(int8(data[1])))*complex(r.Meta.Global.Scale, 0))
+		}
 	default:
 		return nil, fmt.Errorf("samples of type %s", r.Meta.Global.Datatype)
 	}
@@ -135,6 +139,13 @@ func Sequence(length int) []float64 {
 	return s
 }
 
+// held is what the first frame of an attempt settles: its phase, and where its sequence is
+// behind the beginning of the frame.
+type held struct {
+	attempt      uint16
+	theta, first float64
+}
+
 // decoder has what does not change from frame to frame.
 type decoder struct {
 	*Recording
@@ -142,9 +153,10 @@ type decoder struct {
 	cyclic   int
 	window   int // W
 	q        *big.Int
-	digits   int // L
-	checks   int // C
-	theta    map[int]float64
+	digits   int          // L
+	checks   int          // C
+	held     map[int]held // of a group's attempt
+	starts   []int        // of the frames, as annotations say
 }
 
 func newDecoder(r *Recording) (*decoder, error) {
@@ -152,9 +164,14 @@ func newDecoder(r *Recording) (*decoder, error) {
 	if f.Pulse != "flat-top" && f.Pulse != "root-raised-cosine" {
 		return nil, fmt.Errorf("pulse %q", f.Pulse)
 	}
-	d := &decoder{Recording: r, sequence: Sequence(f.R), cyclic: 3, q: big.NewInt(1), theta: map[int]float64{}}
+	d := &decoder{Recording: r, sequence: Sequence(f.R), cyclic: 3, q: big.NewInt(1), held: map[int]held{}}
 	if f.Pulse != "flat-top" {
 		d.cyclic = f.Span/2 + 2
+	}
+	for _, a := range r.Meta.Annotations {
+		if a.Label == "frame" {
+			d.starts = append(d.starts, a.Start)
+		}
 	}
 	tolerance := f.Tolerance
 	if tolerance == 0 {
@@ -398,10 +415,21 @@ func (d *decoder) frame(at float64) (f Frame, err error) {
 	if f.Tx >= len(p.Coefficients) || f.Group*p.Group >= p.Devices {
 		return f, fmt.Errorf("header %+v", f.Header)
 	}
-	if f.Tx == 0 && f.Repeat == 0 {
-		d.theta[f.Group] = phase
+	start := at // of the frame
+	for _, s := range d.starts {
+		if float64(s) < at {
+			start = float64(s)
+		}
 	}
-	phase = d.theta[f.Group]
+	h, ok := d.held[f.Group]
+	if !ok || h.attempt != f.Attempt || f.Tx == 0 && f.Repeat == 0 {
+		h = held{f.Attempt, phase, at - start}
+		d.held[f.Group] = h
+	}
+	phase = h.theta
+	if shift := h.first - (at - start); math.Abs(shift) <= 1 {
+		at, begin = at+shift, begin+shift
+	}
 	if p.Phase != nil {
 		phase = *p.Phase
 	}
@@ -560,6 +588,7 @@ func noise(count []float64, n float64) float64 {
 	phi := make([]float64, 3*bins/2)
 	for k := range phi {
 		t := float64(k) * step
+		phi[k] = -count[0] / 2 // which counts twice there
 		for j, m := range count {
 			phi[k] += m * math.Cos(2*math.Pi*t*float64(j))
 		}
