@@ -55,13 +55,8 @@ func pale(c color.NRGBA, faint bool) color.NRGBA {
 	return c
 }
 
-// draw draws the whole figure on c.
+// draw draws the whole figure, whose series are sound, on c.
 func (f Figure) draw(c draw.Canvas) error {
-	for _, s := range f.Series {
-		if err := s.check(); err != nil {
-			return err
-		}
-	}
 	c.SetColor(color.White)
 	c.Fill(c.Rectangle.Path())
 	c = draw.Crop(c, outerMargin, -rightMargin, outerMargin, -outerMargin)

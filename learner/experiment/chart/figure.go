@@ -91,7 +91,22 @@ func (f Figure) Save(base string) error {
 		return fmt.Errorf("drawing %s.svg: %w", base, err)
 	}
 	head, foot := texts(f.Title, f.Note, w-outerMargin-rightMargin)
+	for _, s := range f.Series {
+		if err := s.check(); err != nil {
+			return fmt.Errorf("drawing %s.svg: %w", base, err)
+		}
+	}
+	h += f.moreLegend(w-outerMargin-rightMargin, h)
 	return savePicture(base, w, h+head.height()+foot.height(), f.draw)
+}
+
+// moreLegend gives the height of a legend's rows beyond those that a figure of height h
+// has room for.
+func (f Figure) moreLegend(width, h vg.Length) vg.Length {
+	const roomy = 3
+	traces, _, _ := f.traces(vg.Point{X: width, Y: h})
+	rows := legendRows(traces, width, max(1, int(legendShare*h/rowHeight)))
+	return vg.Length(max(0, len(rows)-roomy)) * rowHeight
 }
 
 func (f Figure) size() (w, h vg.Length, err error) {

@@ -165,6 +165,10 @@ func labelWidth(c draw.Canvas, x, y axis) vg.Length {
 // drawPanel draws one panel and its title.
 func (p panels) drawPanel(c draw.Canvas, l panel, labels frame, x, y axis) {
 	style := textStyle(labelSize, text.XCenter, text.YTop)
+	if p.own { // a label that several share cannot say what one's ticks leave out
+		l.title = offsetText("x", x) + offsetText("y", y) + l.title
+		l.title = fitted(&style, l.title, p.tile.X-panelGap)
+	}
 	c.FillText(style, vg.Point{X: c.Center().X, Y: c.Max.Y}, plain(l.title))
 	c.Max.Y -= style.Height(l.title) + 5
 
@@ -192,6 +196,14 @@ func (p panels) drawPanel(c draw.Canvas, l panel, labels frame, x, y axis) {
 	}
 	out.Add(labels)
 	out.Draw(c)
+}
+
+// offsetText names what an axis has less what its tick labels leave out, if anything.
+func offsetText(name string, a axis) string {
+	if a.offset == 0 {
+		return ""
+	}
+	return "[" + a.label(name) + "] "
 }
 
 func (p panels) traces(list []Series) []colored {
@@ -236,6 +248,9 @@ func (p panels) axes(all []Series) (x, y axis) {
 	x = makeAxis(p.logX, ex, margin, count(p.tile.X, 1.1*vg.Centimeter))
 	const fewest = 5 // of the ticks of a low panel
 	y = makeAxis(p.logY, ey, 0.05, max(fewest, count(p.tile.Y, 0.95*vg.Centimeter)))
+	if !ex.any {
+		x.ticks, y.ticks = nil, nil
+	}
 	if len(p.xTicks) == 0 || !ex.any {
 		return x, y
 	}

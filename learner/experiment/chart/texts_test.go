@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"image/png"
 	"math"
 	"strings"
 	"testing"
@@ -48,6 +49,42 @@ func TestFitted(t *testing.T) {
 		if w := style.Width(got); w > 251 || (got != whole) != c.cut || math.Abs(float64(style.Font.Size)-c.size) > 1 {
 			t.Errorf("%d words: %q, %v wide in size %v", c.words, got, w, style.Font.Size)
 		}
+	}
+}
+
+// What tick labels leave out is said where a panel has axes of its own, and names in many
+// rows take no room from the data.
+func TestNothingIsLeftUnsaid(t *testing.T) {
+	dir := t.TempDir()
+	p := panels{own: true, list: []panel{{title: "t", series: []Series{{Style: Points, X: []float64{1, 2}, Y: []float64{7 - 1e-9, 7 + 1e-9}}}}, {}}}
+	if err := p.save(dir + "/p"); err != nil {
+		t.Fatal(err)
+	}
+	if said := strings.Join(svgTexts(t, contents(t, dir)["p.svg"]), " "); !strings.Contains(said, "[y − 7] t") {
+		t.Errorf("the picture says %s", said)
+	}
+	if x, y := p.axes(nil); len(x.ticks)+len(y.ticks) > 0 {
+		t.Error("there are ticks along nothing")
+	}
+	height := func(name string) int {
+		var f Figure
+		for range 6 {
+			s := line(1, 2)
+			s.Name = name
+			f.Series = append(f.Series, s)
+		}
+		if err := f.Save(dir + "/f"); err != nil {
+			t.Fatal(err)
+		}
+		c, err := png.DecodeConfig(strings.NewReader(contents(t, dir)["f.png"]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Height
+	}
+	rows := 3 * rowHeight // of six, beyond three
+	if more := height(strings.Repeat("n", 50)) - height(""); math.Abs(float64(more)-rows.Dots(dotsPerInch)) > 1 {
+		t.Errorf("six names make a picture %d pixels higher, want %v", more, rows.Dots(dotsPerInch))
 	}
 }
 
