@@ -66,7 +66,7 @@ func beyond(f field, l limit) (all []badValue) {
 			}
 		}
 	case reflect.Array:
-		all = append(all, badValue{f.name, "[1]"}, badValue{f.name, "[1, 2, 3]"}, badValue{f.name, "[ ]"}, badValue{f.name, "[-1, 1]"})
+		all = append(all, badValue{f.name, "[1]"}, badValue{f.name, "[1, 2, 3]"}, badValue{f.name, "[]"}, badValue{f.name, "[-1, 1]"})
 	case reflect.Slice:
 		if l.each && f.value.Type().Elem().Kind() != reflect.String {
 			all = append(all, badValue{f.name, "[1]"}, badValue{f.name, "[1, 1, 1, 1, 1, 1, 1, 1, 1, 1e30]"}, badValue{f.name, "[" + strings.Repeat("1, ", 2_000) + "]"})
@@ -145,6 +145,13 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 		for suffix, unit := range map[string]string{"_hz": "Hz", "_db": "dB", "_rad": "rad", "_seconds": "s", "_samples": "samples", "_rounds": "rounds", "_bits": "bits", "_deg": "degrees", "_m": "m", "_dbi": "dBi", "_dbm": "dBm"} {
 			if strings.HasSuffix(name, suffix) && k.Unit != unit {
 				t.Errorf("%s has the unit %q", k.Name, k.Unit)
+			}
+		}
+	}
+	for name, r := range c.allRules() {
+		for _, end := range []bound{r.limit.low, r.limit.high} {
+			if end.name != "" && !r.limit.check(&c, end.value(&c)) {
+				t.Errorf("%s: %s, an end of its range, is not allowed", name, end.text(&c))
 			}
 		}
 	}

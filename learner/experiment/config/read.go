@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -251,26 +252,28 @@ func (s *source) override(c *Config, text string) error {
 	key, value, found := strings.Cut(text, "=")
 	key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 	if !found || !strings.Contains(key, ".") {
-		return failf("--set %s: must be section.key=value, such as channel.std=10", text)
+		return failf("--set %s: must be section.key=value, such as channel.std=10", cut(text))
 	}
 	if strings.ContainsAny(key+value, "\n\r") {
-		return failf("--set %s: must be a single line", key)
+		return failf("--set %s: must be a single line", cut(key))
 	}
 	v := c.value(key)
 	if !v.IsValid() {
-		return unknown("--set "+key, strings.SplitN(key, ".", 2))
+		return unknown("--set "+cut(key), strings.SplitN(key, ".", 2))
 	}
 	line := "x = " + value
 	if err := intake.CheckTOML(line); err != nil {
 		return failf("--set %s: %v", key, err)
 	}
 	var data any = value
+	shown := cmp.Or(cut(value), `""`)
 	var probe map[string]any
 	if _, err := toml.Decode(line, &probe); err == nil {
 		data = probe["x"]
+		shown = show(reflect.ValueOf(data))
 	}
 	if !set(v, data) {
-		return failf("--set %s = %s: must be %s", key, cut(value), c.mustBe(key))
+		return failf("--set %s = %s: must be %s", key, shown, c.mustBe(key))
 	}
 	s.overridden[key] = true
 	return nil
@@ -287,7 +290,7 @@ func unknown(name string, key []string) error {
 	if len(near) > 1 {
 		verb = "ones are "
 	}
-	return failf("%s: unknown key %s; the nearest known %s%s", name, shown, verb, strings.Join(near, " and "))
+	return failf("%s: unknown key %s; the nearest known %s%s", name, cut(shown), verb, strings.Join(near, " and "))
 }
 
 // nearest returns the keys that a wrong one may stand for: those of the same name in other
