@@ -115,9 +115,9 @@ func TestKeptIsFound(t *testing.T) {
 	} {
 		var want []string
 		for _, line := range x.lines {
-			want = append(want, fmt.Sprintf("a.go:%d", line))
+			want = append(want, fmt.Sprintf("a:%d", line))
 		}
-		got := kept(t, "a.go", "package a\n"+x.text)
+		got := kept(t, "a", "package a\n"+x.text)
 		for i := range got {
 			got[i] = got[i][:strings.LastIndex(got[i], ":")]
 		}
