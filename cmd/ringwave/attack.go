@@ -30,13 +30,16 @@ func newAttackCommand() *cobra.Command {
 	var seed int64
 	var out string
 	cmd := &cobra.Command{
-		Use:   "attack [NAME...]",
+		Use: "attack [NAME...]",
+		Example: `  ringwave attack
+  ringwave attack ghost chosen-b --seed 2 --json`,
 		Short: "Attack the schemes, each attack with its control, and see what the guards say",
-		Long: `Run the attacks that the paper argues about, all or those named, in this process and
-against devices made for it: single-key systems by a client, xMK-CKKS by clients,
-by its decryption shares, its keys and its server. Each is measured beside an honest
-control: the correlation of what was recovered with the truth, the share recovered
-exactly, and the advantage over guessing (signs).
+		Long: `Run the attacks that the paper argues about, all or those named, in this
+process and against devices made for it: single-key systems by a client,
+xMK-CKKS by clients, by its decryption shares, its keys and its server. Each is
+measured beside an honest control: the correlation of what was recovered with
+the truth, the share recovered exactly, and the advantage over guessing
+(signs).
 
 The attacks:
 ` + attackList() + `
@@ -126,7 +129,8 @@ func newAttackReport(seed int64, results []attack.Result) attackReport {
 func attackList() string {
 	var b strings.Builder
 	for _, a := range attack.All() {
-		fmt.Fprintf(&b, "  %-18s %s\n", a.Name, a.Short)
+		short := strings.ReplaceAll(fold(a.Short, 58), "\n", "\n"+strings.Repeat(" ", 19))
+		fmt.Fprintf(&b, "  %-18s %s\n", a.Name, short)
 	}
 	return b.String()
 }

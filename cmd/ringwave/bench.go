@@ -25,10 +25,13 @@ func newBenchCommand() *cobra.Command {
 	var set, out string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "bench",
+		Use: "bench",
+		Example: `  ringwave bench
+  ringwave bench --parameter-set paper-4096 --devices 10,100,1000 --rounds 9`,
 		Short: "Time a round against the number of devices, and plot it",
-		Long: `Run whole encrypted rounds on the ring link, without learning, for several numbers
-of devices, all in this process, and print and plot the time of a round.`,
+		Long: `Run whole encrypted rounds on the ring link, without learning, for several
+numbers of devices, all in this process, and print and plot the time of a
+round.`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(counts) == 0 {

@@ -24,24 +24,29 @@ type calibrateFlags struct {
 func newCalibrateCommand() *cobra.Command {
 	var flags calibrateFlags
 	cmd := &cobra.Command{
-		Use:   "calibrate CONFIG",
+		Use: "calibrate CONFIG",
+		Example: `  ringwave calibrate hw-configs/waveform-aligned.toml --out cal
+  ringwave calibrate --resume cal
+  ringwave calibrate hw-configs/waveform-aligned.toml --recording cal`,
 		Short: "Measure mean and second moment of every link, and what the bench can carry",
-		Long: `Let each device in turn send soundings, as [calibration] says, and measure its link:
-mu_i and Omega_i of the real effective gain with 95 % intervals, sigma_i, K-factor,
-SNR, phase, delay, carrier offset, DC and IQ mismatch; test what the paper assumes of
-the channel; and say which regime, group size and digits the bench can carry.
+		Long: `Let each device in turn send soundings, as [calibration] says, and measure its
+link: mu_i and Omega_i of the real effective gain with 95 % intervals, sigma_i,
+K-factor, SNR, phase, delay, carrier offset, DC and IQ mismatch; test what the
+paper assumes of the channel; and say which regime, group size and digits the
+bench can carry.
 
-The folder gets calibration.toml, which run takes as calibration.file, soundings.csv
-with a line a burst, gains-<device>.npy (complex128, in order of blocks and looks;
-numpy.load reads it), spectra.csv with phase noise L(f) and the gain's density, plots,
-and with link.record a recording.
+The folder gets calibration.toml, which run takes as calibration.file,
+soundings.csv with a line a burst, gains-<device>.npy (complex128, in order of
+blocks and looks; numpy.load reads it), spectra.csv with phase noise L(f) and
+the gain's density, plots, and with link.record a recording.
 
 The bench is the one of the config: radios where [radio] names some, else the
-simulated one. --recording measures a recording of an earlier calibration instead:
-its folder, or one of its files.
+simulated one. --recording measures a recording of an earlier calibration
+instead: its folder, or one of its files.
 
-Ctrl-C stops after a block; calibrate --resume DIR goes on. Exit status: 0 also where
-an assumption is violated, which the output names; 2 if a device is not heard.`,
+Ctrl-C stops after a block; calibrate --resume DIR goes on. Exit status: 0 also
+where an assumption is violated, which the output names; 2 if a device is not
+heard.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if flags.resume != "" {
 				return exactly(0, "no CONFIG beside --resume")(cmd, args)

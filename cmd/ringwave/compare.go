@@ -22,16 +22,18 @@ func newCompareCommand() *cobra.Command {
 	var asJSON bool
 	var accuracies []float64
 	cmd := &cobra.Command{
-		Use:   "compare DIR...",
+		Use: "compare DIR...",
+		Example: `  ringwave compare runs/first runs/second
+  ringwave compare all/seed-* --accuracy 0.95 --out comparison`,
 		Short: "Overlay runs and tabulate median and quartiles over seeds",
-		Long: `Put runs side by side: what they differ in, their results, differences on the same
-seeds, rounds and airtime to chosen accuracies, and plots (loss, accuracy, and M against
-its noiseless value). comparison.html opens from disk by itself; comparison.md has the
-same for a repository, with the plots beside them.
+		Long: `Put runs side by side: what they differ in, their results, differences on the
+same seeds, rounds and airtime to chosen accuracies, and plots (loss, accuracy,
+and M against its noiseless value). comparison.html opens from disk by itself;
+comparison.md has the same for a repository, with the plots beside them.
 
-Runs that differ in nothing but the seed and the name, and used the same data, are
-one group, with median and quartiles. What is no run, as curves or a calibration beside
-runs, is skipped with a word.`,
+Runs that differ in nothing but the seed and the name, and used the same data,
+are one group, with median and quartiles. What is no run, as curves or a
+calibration beside runs, is skipped with a word.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return intake.UserError(fmt.Errorf("%s takes one or more run folders", cmd.CommandPath()))

@@ -38,21 +38,24 @@ type curveFlags struct {
 func newCurvesCommand() *cobra.Command {
 	var flags curveFlags
 	cmd := &cobra.Command{
-		Use:   "curves [CONFIG]",
+		Use: "curves [CONFIG]",
+		Example: `  ringwave curves
+  ringwave curves --devices 2,3 --snr 20:50:5 --blocks 400 --out curves
+  ringwave curves hw-configs/waveform-mnist.toml --whole-rounds --json`,
 		Short: "Measure and plot how often the blind receiver reads, against SNR, N and sigma",
-		Long: `Send random blocks through the whole modem (digits, frame, pulses, delays, phases,
-gains, noise) to a receiver that is told nothing, and measure the share that it
-reads at the first attempt and within all attempts, each with fresh gains.
-Every accepted block is compared with what was sent.
+		Long: `Send random blocks through the whole modem (digits, frame, pulses, delays,
+phases, gains, noise) to a receiver that is told nothing, and measure the share
+that it reads at the first attempt and within all attempts, each with fresh
+gains. Every accepted block is compared with what was sent.
 
 Of CONFIG the modem's keys in [link] count, with delay_spread_samples,
-phase_spread_rad, max_alpha and block_symbols; without it the defaults, delays up
-to a sample and phases over 0.2 rad. A frame is never repeated within an attempt,
-and gains are N(1, sigma^2). Root-raised-cosine pulses have their delays
-compensated, as after a calibration.
+phase_spread_rad, max_alpha and block_symbols; without it the defaults, delays
+up to a sample and phases over 0.2 rad. A frame is never repeated within an
+attempt, and gains are N(1, sigma^2). Root-raised-cosine pulses have their
+delays compensated, as after a calibration.
 
-Lists are values and ranges first:last:step, as in 20:40:5,50. Ctrl-C stops; the
-same command with the same --out goes on, a point of the curves at a time.`,
+Lists are values and ranges first:last:step, as in 20:40:5,50. Ctrl-C stops;
+the same command with the same --out goes on, a point of the curves at a time.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return intake.UserError(fmt.Errorf("%s takes one CONFIG file or none; got %d arguments", cmd.CommandPath(), len(args)))

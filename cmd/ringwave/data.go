@@ -16,17 +16,20 @@ import (
 
 func newDataCommand() *cobra.Command {
 	data := &cobra.Command{
-		Use:   "data",
-		Short: "Fetch data sets",
-		Args:  exactly(0, "a subcommand, such as fetch"),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:     "data",
+		Example: `  ringwave data fetch mnist`,
+		Short:   "Fetch data sets",
+		Args:    exactly(0, "a subcommand, such as fetch"),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	var dir string
 	var asJSON bool
 	fetch := &cobra.Command{
-		Use:   "fetch NAME",
+		Use: "fetch NAME",
+		Example: `  ringwave data fetch mnist
+  ringwave data fetch cifar10 --dir /data/sets`,
 		Short: "Download a data set, with its checksums verified",
-		Long:  "Download a data set (mnist or cifar10) into the user's cache, or --dir, and verify its SHA-256.",
+		Long:  "Download a data set (mnist or cifar10) into the user's cache, or --dir, and\nverify its SHA-256.",
 		Args:  exactly(1, "one data set's NAME, such as mnist"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return fetchData(cmd, args[0], dir, asJSON)

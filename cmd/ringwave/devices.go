@@ -18,19 +18,21 @@ import (
 func newDevicesCommand() *cobra.Command {
 	var asJSON, probe bool
 	cmd := &cobra.Command{
-		Use:   "devices [URI...]",
+		Use: "devices [URI...]",
+		Example: `  ringwave devices
+  ringwave devices --probe pluto:192.168.2.1 rtl_tcp:host:1234`,
 		Short: "List radios, and what to do about those that cannot be opened",
 		Long: `List the radios on USB (HackRF, RTL-SDR) and those given by URI, such as
-pluto:192.168.2.1 or rtl_tcp:host:1234; and for each that cannot be opened why, and
-what to do about it.
+pluto:192.168.2.1 or rtl_tcp:host:1234; and for each that cannot be opened why,
+and what to do about it.
 
-Without --probe nothing is opened, but for a look at names and serial numbers on
-USB. With it each device is opened as a run would, which switches a HackRF off and
-gives it settings to begin with, and is asked what it is and can do. Nothing is ever
-sent.
+Without --probe nothing is opened, but for a look at names and serial numbers
+on USB. With it each device is opened as a run would, which switches a HackRF
+off and gives it settings to begin with, and is asked what it is and can do.
+Nothing is ever sent.
 
-Exit status 2 says that this build has no USB and no URI was given, or that a device
-which --probe was to open could not be.`,
+Exit status 2 says that this build has no USB and no URI was given, or that a
+device which --probe was to open could not be.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return devices(cmd.Context(), usb.System(), args, probe, asJSON, cmd.OutOrStdout())
 		},

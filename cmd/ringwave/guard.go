@@ -19,8 +19,9 @@ func newGuardCommand() *cobra.Command {
 		Use:    guardCommand,
 		Short:  "Switch boards off for a program that no longer can",
 		Hidden: true, // the program itself starts it
-		Long: `Watch over the boards that another ringwave sends with, which starts this and talks to
-it over standard input and output, and switch them off when it ends or stands still.`,
+		Long: `Watch over the boards that another ringwave sends with, which starts this and
+talks to it over standard input and output, and switch them off when it ends or
+stands still.`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			guard.Ignore()

@@ -138,7 +138,11 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "ringwave",
+		Use: "ringwave",
+		Example: `  ringwave run hw-configs/loopback.toml
+  ringwave plan hw-configs/paper-mnist-4096.toml
+  ringwave runs
+  ringwave help run`,
 		Short: "Encrypted zero-order federated learning over the air",
 		Long: `Ringwave runs the protocol of "Privacy-Enhanced Zero-Order Federated Learning
 via xMK-CKKS over Wireless Channels": N devices learn one model, each sends one

@@ -15,12 +15,14 @@ import (
 func newPlanCommand() *cobra.Command {
 	var flags configFlags
 	cmd := &cobra.Command{
-		Use:   "plan CONFIG",
+		Use: "plan CONFIG",
+		Example: `  ringwave plan hw-configs/thz-los.toml
+  ringwave plan hw-configs/loopback.toml --set devices.count=100 --json`,
 		Short: "Say what an experiment will need and give, without running it",
 		Long: `Print, without running the experiment: the noise budget term by term, the noise
-floor rho, security and flooding, uplink bits and transmission time at the given
-bandwidth, memory and expected duration. Memory and duration are measured on a
-few rounds that are thrown away.`,
+floor rho, security and flooding, uplink bits and transmission time at the
+given bandwidth, memory and expected duration. Memory and duration are measured
+on a few rounds that are thrown away.`,
 		Args: exactly(1, "one CONFIG file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := flags.load(cmd, args[0])

@@ -16,24 +16,28 @@ func newReproduceCommand() *cobra.Command {
 	var opt paper.Options
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "reproduce",
+		Use: "reproduce",
+		Example: `  ringwave reproduce --quick
+  ringwave reproduce --only mnist,theory --out report
+  ringwave reproduce --out report --seeds 20`,
 		Short: "Run the paper's experiments and what it compares with, and write one report",
-		Long: `Run every experiment, table and figure of the paper, the systems that it cites and the
-attacks that it argues about, and write a report that puts its numbers beside these:
-report.html opens from disk by itself, report.md has the same for a repository, with
-plots/ beside them. What is timed by a clock is in timing.md: the report's bytes are
-the same for the same seeds.
+		Long: `Run every experiment, table and figure of the paper, the systems that it cites
+and the attacks that it argues about, and write a report that puts its numbers
+beside these: report.html opens from disk by itself, report.md has the same for
+a repository, with plots/ beside them. What is timed by a clock is in
+timing.md: the report's bytes are the same for the same seeds.
 
-Results are kept in the folder's cache/ by what they were computed from: Ctrl-C and the
-same --out go on, in the middle of a run, too, and what has not changed is not run again.
+Results are kept in the folder's cache/ by what they were computed from: Ctrl-C
+and the same --out go on, in the middle of a run, too, and what has not changed
+is not run again.
 
-"--only cifar-search" chooses steps for CIFAR-10, half an hour on two free cores; no other
-form of this command does.
+"--only cifar-search" chooses steps for CIFAR-10, half an hour on two free
+cores; no other form of this command does.
 
-CIFAR-10 is fetched by "ringwave data fetch cifar10"; without it its chapter says so, and
-the others go on.
+CIFAR-10 is fetched by "ringwave data fetch cifar10"; without it its chapter
+says so, and the others go on.
 
-Chapters: ` + strings.Join(paper.Chapters(), ", ") + `.`,
+` + fold("Chapters: "+strings.Join(paper.Chapters(), ", "), 79) + `.`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return reproduce(cmd, opt, asJSON) },
 	}

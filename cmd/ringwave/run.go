@@ -58,31 +58,37 @@ func newRunCommand() *cobra.Command {
 	var flags configFlags
 	var out, resume, seeds string
 	cmd := &cobra.Command{
-		Use:   "run CONFIG",
+		Use: "run CONFIG",
+		Example: `  ringwave run hw-configs/loopback.toml
+  ringwave run hw-configs/paper-mnist-4096.toml --set channel.std=10
+  ringwave run hw-configs/loopback.toml --seeds 1-20 --json -q
+  ringwave run --resume runs/20261120T125703Z-loopback
+  ringwave run --resume runs/20261120T125703Z-loopback --rounds 800`,
 		Short: "Run an experiment into a run folder",
 		Long: `Run an experiment and write its folder: config.toml with every default,
 manifest.json, metrics.csv with a line a round, summary.json and plots.
 
-Ctrl-C finishes the round and writes a checkpoint, and so does the end of the terminal
-(SIGHUP; under nohup a run goes on); run --resume DIR goes on from there, also after a
-crash. With keys from the system's generator, or over radios, no
-round is sent twice: a resumed run takes what it has received from metrics.csv (and
-messages.csv, of packed directions), and skips a round that was broken off.
+Ctrl-C finishes the round and writes a checkpoint, and so does the end of the
+terminal (SIGHUP; under nohup a run goes on); run --resume DIR goes on from
+there, also after a crash. With keys from the system's generator, or over
+radios, no round is sent twice: a resumed run takes what it has received from
+metrics.csv (and messages.csv, of packed directions), and skips a round that
+was broken off.
 
-A run is extended with --resume DIR --rounds N: its rounds are then the first of a longer
-run's. That is refused where they were made for their number: with the steps of Theorem 2,
-and with shares that are flooded for so many of one key, which encryption.key_epoch_rounds
-keeps the same.
+A run is extended with --resume DIR --rounds N: its rounds are then the first
+of a longer run's. That is refused where they were made for their number: with
+the steps of Theorem 2, and with shares that are flooded for so many of one
+key, which encryption.key_epoch_rounds keeps the same.
 
-With --seeds there is a run for each seed; the same command with the same --out goes on
-with those that have not ended. --json prints an array then, and the exit status is the
-worst of all.
+With --seeds there is a run for each seed; the same command with the same --out
+goes on with those that have not ended. --json prints an array then, and the
+exit status is the worst of all.
 
-Exit status: 3 for a run that ended without a usable result, for none of its rounds was
-read or training diverged (no finite number, or a final training loss over 69, a hundred
-times that of a model which knows nothing); a model that has learned badly is a result.
-summary.json has the reason in "unusable". 130 stopped, 2 something you can mend, 1 the
-machine.`,
+Exit status: 3 for a run that ended without a usable result, for none of its
+rounds was read or training diverged (no finite number, or a final training
+loss over 69, a hundred times that of a model which knows nothing); a model
+that has learned badly is a result. summary.json has the reason in "unusable".
+130 stopped, 2 something you can mend, 1 the machine.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if resume != "" {
 				return exactly(0, "no CONFIG beside --resume")(cmd, args)

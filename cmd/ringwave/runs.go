@@ -37,14 +37,16 @@ const damaged = "damaged"
 func newRunsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "runs [DIR...]",
+		Use: "runs [DIR...]",
+		Example: `  ringwave runs
+  ringwave runs /data/experiments --json`,
 		Short: "List runs: which are running, stopped or finished, and how well they learned",
-		Long: `List the runs in the folders named, or in runs/: those of a folder that is a run's, of the
-folders in it, and of those of run --seeds. Nothing is written.
+		Long: `List the runs in the folders named, or in runs/: those of a folder that is a
+run's, of the folders in it, and of those of run --seeds. Nothing is written.
 
-A run is running while a process holds its folder; stopped where run --resume goes on;
-finished; unusable where it ended without a usable result; and damaged where its files
-cannot be read, which is said below the table.`,
+A run is running while a process holds its folder; stopped where run --resume
+goes on; finished; unusable where it ended without a usable result; and damaged
+where its files cannot be read, which is said below the table.`,
 		RunE: func(cmd *cobra.Command, dirs []string) error {
 			if len(dirs) == 0 {
 				dirs = []string{"runs"}

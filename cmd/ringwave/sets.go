@@ -29,7 +29,9 @@ func setsLink(devices int, alpha float64) xmkckks.Link {
 func newSetsCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "sets",
+		Use: "sets",
+		Example: `  ringwave sets
+  ringwave sets --json`,
 		Short: "List the parameter sets: security, flooding, sizes",
 		Args:  exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
