@@ -24,7 +24,7 @@ func newCompareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "compare DIR...",
 		Example: `  ringwave compare runs/first runs/second
-  ringwave compare all/seed-* --accuracy 0.95 --out comparison`,
+  ringwave compare runs/all/seed-* --accuracy 0.95 --out comparison`,
 		Short: "Overlay runs and tabulate median and quartiles over seeds",
 		Long: `Put runs side by side: what they differ in, their results, differences on the
 same seeds, rounds and airtime to chosen accuracies, and plots (loss, accuracy,
