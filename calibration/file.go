@@ -151,7 +151,7 @@ type Device struct {
 	IQPhaseRad float64 `toml:"iq_phase_rad"`
 
 	Model Model `toml:"model"`
-	// PhaseLasts tells whether the phase was the same in all sessions; nil if there
+	// PhaseLasts reports whether the phase was the same in all sessions; nil if there
 	// was but one.
 	PhaseLasts *bool `toml:"phase_lasts,omitempty"`
 	// PhasePerSessionRad is the phase of the mean in each session.

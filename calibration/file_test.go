@@ -15,7 +15,7 @@ import (
 
 func yes() *bool { v := true; return &v }
 
-// some gives a file of three devices that has every odd value a file may have.
+// some returns a file of three devices that has every odd value a file may have.
 func some() File {
 	nan, inf := math.NaN(), math.Inf(1)
 	f := File{

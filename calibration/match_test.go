@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// now gives the bench that f was made of, an hour later.
+// now returns the bench that f was made of, an hour later.
 func now(f File) Want {
 	w := Want{Bench: f.Bench, Now: f.Created.Add(time.Hour)}
 	for _, d := range f.Devices {

@@ -10,7 +10,7 @@ import (
 	"ringwave/learner/dataset"
 )
 
-// stepped gives n samples of one feature, 0 and 1 in turn, whose class is the
+// stepped returns n samples of one feature, 0 and 1 in turn, whose class is the
 // feature where right says so, and the other class elsewhere.
 func stepped(n int, right func(i int) bool) *dataset.Set {
 	set := &dataset.Set{Dim: 1, Shape: []int{1}, Classes: []string{"0", "1"}}

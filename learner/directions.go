@@ -24,7 +24,7 @@ const (
 	Sphere
 )
 
-// ParseDirections gives the distribution named rademacher, gaussian or sphere.
+// ParseDirections returns the distribution named rademacher, gaussian or sphere.
 func ParseDirections(name string) (Directions, error) {
 	for _, d := range []Directions{Rademacher, Gaussian, Sphere} {
 		if name == d.String() {
@@ -34,7 +34,7 @@ func ParseDirections(name string) (Directions, error) {
 	return 0, fmt.Errorf("directions are %q; allowed is rademacher, gaussian or sphere", name)
 }
 
-// String gives the name that ParseDirections takes.
+// String returns the name that ParseDirections takes.
 func (d Directions) String() string {
 	switch d {
 	case Rademacher:
@@ -47,11 +47,11 @@ func (d Directions) String() string {
 	return fmt.Sprintf("Directions(%d)", int(d))
 }
 
-// B1 gives b_1 = E[(Phi^j)^2] of Assumption 3.4, which is 1: then c_1 = 2 b_1 of
+// B1 returns b_1 = E[(Phi^j)^2] of Assumption 3.4, which is 1: then c_1 = 2 b_1 of
 // Lemma 1 is 2.
 func (d Directions) B1() float64 { return 1 }
 
-// B2Squared gives b_2^2, the bound on ||Phi||^2 of Assumption 3.4, for vectors
+// B2Squared returns b_2^2, the bound on ||Phi||^2 of Assumption 3.4, for vectors
 // of length dim: dim. For Gaussian there is no such bound, and dim is the mean
 // of ||Phi||^2 instead.
 func (d Directions) B2Squared(dim int) float64 { return float64(dim) }

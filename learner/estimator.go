@@ -22,7 +22,7 @@ const (
 	OnePoint
 )
 
-// String gives two-point or one-point.
+// String returns two-point or one-point.
 func (e Estimator) String() string {
 	switch e {
 	case TwoPoint:
@@ -33,7 +33,7 @@ func (e Estimator) String() string {
 	return fmt.Sprintf("Estimator(%d)", int(e))
 }
 
-// scalar gives what a device sends, of the losses at theta +- gamma Phi.
+// scalar returns what a device sends, of the losses at theta +- gamma Phi.
 func (e Estimator) scalar(plus, minus float64) float64 {
 	if e == OnePoint {
 		return plus
@@ -41,7 +41,7 @@ func (e Estimator) scalar(plus, minus float64) float64 {
 	return plus - minus
 }
 
-// symbol gives what scalar is called.
+// symbol returns what scalar is called.
 func (e Estimator) symbol() string {
 	if e == OnePoint {
 		return "f"

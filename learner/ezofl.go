@@ -24,7 +24,7 @@ type EZOFL struct {
 	y, ideal []float64 // of the last round
 }
 
-// NewEZOFL gives the aggregator for len(mu) devices. Each mu_i, the mean of
+// NewEZOFL returns the aggregator for len(mu) devices. Each mu_i, the mean of
 // h_{i,k}, is finite and not 0; sigmaN, the deviation of n_k in the unit of
 // Delta f, is finite and 0 or more. The noise of round k depends on the seed and
 // k alone.
@@ -50,7 +50,7 @@ func NewEZOFL(gains aggregate.Gains, mu []float64, sigmaN float64, seed keystrea
 	}, nil
 }
 
-// Aggregate gives M = Y_k: of several values one symbol after another over the same gains
+// Aggregate returns M = Y_k: of several values one symbol after another over the same gains
 // h_{i,k}, each with receiver noise n_k of its own.
 func (a *EZOFL) Aggregate(ctx context.Context, k int, values [][]float64) (aggregate.Outcome, error) {
 	if err := ctx.Err(); err != nil {

@@ -28,7 +28,7 @@ type GradientTrainer struct {
 	perDevice func(w model.Worker, i int)
 }
 
-// NewGradientTrainer gives a trainer before its first round. The task's Aggregator
+// NewGradientTrainer returns a trainer before its first round. The task's Aggregator
 // carries gradients. The directions of the config are not used. The model must have
 // gradients: see model.GradientWorker.
 func NewGradientTrainer(cfg Config, task Task) (*GradientTrainer, error) {
@@ -134,7 +134,7 @@ func (r *Record) fillGradient(out aggregate.Outcome, a Aggregator) {
 // Done says whether all K rounds have been run.
 func (t *GradientTrainer) Done() bool { return t.inner.Done() }
 
-// State gives a copy of the run's state.
+// State returns a copy of the run's state.
 func (t *GradientTrainer) State() State { return t.inner.State() }
 
 // Restore continues from a state that a trainer of the same config and task has
@@ -148,7 +148,7 @@ func (t *GradientTrainer) Final() Result { return t.inner.Final() }
 // encrypt them.
 type Plain struct{ sum []float64 }
 
-// Aggregate gives the sums, without error.
+// Aggregate returns the sums, without error.
 func (a *Plain) Aggregate(_ context.Context, _ int, values [][]float64) (aggregate.Outcome, error) {
 	if _, err := aggregate.Width(values); err != nil {
 		return aggregate.Outcome{}, fmt.Errorf("adding: %w", err)

@@ -25,7 +25,7 @@ func newGradientTrainer(t testing.TB, cfg Config, task Task, a Aggregator) *Grad
 	return tr
 }
 
-// scripted gives what a test wants. It knows of no truth.
+// scripted returns what a test wants. It knows of no truth.
 type scripted struct {
 	outcome aggregate.Outcome
 	err     error

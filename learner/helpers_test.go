@@ -75,7 +75,7 @@ func newTrainer(t testing.TB, cfg Config, task Task) *Trainer {
 	return trainer
 }
 
-// strokes gives ring against bar.
+// strokes returns ring against bar.
 func strokes(t testing.TB, train, test int) (*dataset.Set, *dataset.Set) {
 	t.Helper()
 	all, allTest, err := dataset.Strokes(keystream.FromInteger(77), 2*train, 2*test)
@@ -93,7 +93,7 @@ func strokes(t testing.TB, train, test int) (*dataset.Set, *dataset.Set) {
 	return one, other
 }
 
-// mnist gives 0 against 1, and skips the test where there is no data.
+// mnist returns 0 against 1, and skips the test where there is no data.
 func mnist(t testing.TB) *dataset.Task {
 	t.Helper()
 	root := os.Getenv("RINGWAVE_DATA")

@@ -82,7 +82,7 @@ func Evaluate(m model.Model, theta []float64, set *dataset.Set) (loss, accuracy 
 	return newPool(m, runtime.GOMAXPROCS(0)).evaluate(theta, set)
 }
 
-// evaluate gives the mean loss and the share of correct predictions over a set.
+// evaluate returns the mean loss and the share of correct predictions over a set.
 func (p *pool) evaluate(theta []float64, set *dataset.Set) (loss, accuracy float64) {
 	n := set.Len()
 	blocks := (n + evaluationBlock - 1) / evaluationBlock

@@ -7,7 +7,7 @@ import (
 
 // StepLaw is the course of a step size, eta_k or gamma_k, over the rounds.
 type StepLaw interface {
-	// At gives the step size of round k, k = 1..K: above 0 and finite.
+	// At returns the step size of round k, k = 1..K: above 0 and finite.
 	At(k int) float64
 }
 
@@ -15,7 +15,7 @@ type StepLaw interface {
 // for eta_k and 0.25 for gamma_k, and X0 is 0.05 for both on MNIST.
 type PowerLaw struct{ X0, P float64 }
 
-// At gives X0 * (1+k)^-P.
+// At returns X0 * (1+k)^-P.
 func (l PowerLaw) At(k int) float64 { return l.X0 * math.Pow(1+float64(k), -l.P) }
 
 // HorizonLaw is X0 * K^(-1/4) in every round of a run of K rounds, the law of
@@ -25,7 +25,7 @@ type HorizonLaw struct {
 	K  int
 }
 
-// At gives X0 * K^(-1/4), whatever the round.
+// At returns X0 * K^(-1/4), whatever the round.
 func (l HorizonLaw) At(int) float64 { return l.X0 * math.Pow(float64(l.K), -0.25) }
 
 // checkLaw looks at the ends only: both laws are monotone.

@@ -159,7 +159,7 @@ type Trainer struct {
 	perDevice func(w model.Worker, i int)
 }
 
-// New gives a trainer before its first round.
+// New returns a trainer before its first round.
 func New(cfg Config, task Task) (*Trainer, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("setting up training: %w", err)
@@ -354,7 +354,7 @@ func (t *Trainer) accept(out aggregate.Outcome) error {
 	return nil
 }
 
-// overflowed gives x within the finite numbers, and what stands for one that is none.
+// overflowed returns x within the finite numbers, and what stands for one that is none.
 func overflowed(x, none float64) float64 {
 	if math.IsNaN(x) {
 		return none
@@ -415,7 +415,7 @@ func (t *Trainer) evaluates(k int) bool {
 // Done says whether all K rounds have been run.
 func (t *Trainer) Done() bool { return t.state.Round >= t.cfg.Rounds }
 
-// State gives a copy of the run's state.
+// State returns a copy of the run's state.
 func (t *Trainer) State() State {
 	s := t.state
 	s.Theta = slices.Clone(s.Theta)

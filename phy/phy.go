@@ -34,7 +34,7 @@ type Reception struct {
 	// Pattern is the superposition of the devices' +-1 patterns: the same in two
 	// transmissions if and only if every H_i is (phy/README.md, section 4, point 3).
 	Pattern []int64
-	// CheckPassed tells whether the linear check of the payload held.
+	// CheckPassed reports whether the linear check of the payload held.
 	CheckPassed bool
 	// Reason says in a few words what the link saw go wrong where CheckPassed is
 	// false; empty where it only has the check.
@@ -56,6 +56,6 @@ type Uplink interface {
 	Transmit(i int, x zq.Vector) error
 	// Receive writes the superposition of all that was transmitted since Open.
 	Receive(ctx context.Context, rx *Reception) error
-	// PatternSymbols gives the length of Reception.Pattern.
+	// PatternSymbols returns the length of Reception.Pattern.
 	PatternSymbols() int
 }

@@ -15,9 +15,9 @@ import (
 // Gains is where a Ring link has its gains from: channel.Channel, or a test's
 // own.
 type Gains interface {
-	// Devices gives N.
+	// Devices returns N.
 	Devices() int
-	// Alpha gives the lattice scale.
+	// Alpha returns the lattice scale.
 	Alpha() float64
 	// Continuous tells that the scaled gains are no integers.
 	Continuous() bool
@@ -88,10 +88,10 @@ func NewRing(cfg RingConfig) (*Ring, error) {
 	return r, nil
 }
 
-// PatternSymbols gives the length of each device's pattern.
+// PatternSymbols returns the length of each device's pattern.
 func (r *Ring) PatternSymbols() int { return r.patterns.Symbols() }
 
-// CheckCoefficients gives the number of check coefficients that go with a
+// CheckCoefficients returns the number of check coefficients that go with a
 // payload of n coefficients in transmission t. It is an error if the ring noise
 // leaves no check that could tell right from wrong.
 func (r *Ring) CheckCoefficients(t slot.Transmission, n int) (int, error) {

@@ -10,7 +10,7 @@ import (
 // channel, at most 1 in magnitude.
 type Trim complex128
 
-// Align gives the trims that let devices of the given mean complex gains, as a
+// Align returns the trims that let devices of the given mean complex gains, as a
 // calibration measures them, all arrive in phase and at one level. No device can
 // send more than its full drive: the level is the magnitude of the weakest gain.
 // Against it, device i then has the gain h_i/mu_i, whose mean is 1, and

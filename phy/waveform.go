@@ -113,14 +113,14 @@ func NewWaveform(cfg WaveformConfig) (*Waveform, error) {
 	return w, nil
 }
 
-// PatternSymbols gives the length of Reception.Pattern: the groups' patterns one
+// PatternSymbols returns the length of Reception.Pattern: the groups' patterns one
 // behind the other.
 func (w *Waveform) PatternSymbols() int { return w.groups.patternSymbols() }
 
 // Report tells how the last transmission went.
 func (w *Waveform) Report() WaveformReport { return w.report }
 
-// Next gives the receiver's index at which the next frame is due at the earliest,
+// Next returns the receiver's index at which the next frame is due at the earliest,
 // its guard time included.
 func (w *Waveform) Next() radio.SampleIndex { return w.time.due() }
 
@@ -128,7 +128,7 @@ func (w *Waveform) Next() radio.SampleIndex { return w.time.due() }
 // and that otherwise takes the first sample it gets for the beginning of a frame.
 func (w *Waveform) Seek(at radio.SampleIndex) { w.time.seek(at) }
 
-// FrameSamples gives the samples that one frame of transmission t with payloads
+// FrameSamples returns the samples that one frame of transmission t with payloads
 // of n coefficients takes, guard time included.
 func (w *Waveform) FrameSamples(t slot.Transmission, n int) (int, error) {
 	p, err := w.layout.payload(t, n)
@@ -138,7 +138,7 @@ func (w *Waveform) FrameSamples(t slot.Transmission, n int) (int, error) {
 	return w.layout.window(w.layout.patterns, p), nil
 }
 
-// FrameBlocks gives the symbols of each block of a frame of transmission t with
+// FrameBlocks returns the symbols of each block of a frame of transmission t with
 // payloads of n coefficients; those of the pattern are read with the first.
 func (w *Waveform) FrameBlocks(t slot.Transmission, n int) ([]int, error) {
 	p, err := w.layout.payload(t, n)

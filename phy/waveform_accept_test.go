@@ -14,7 +14,7 @@ import (
 	"ringwave/phy/zq"
 )
 
-// counted gives how many trials a test makes: few with -short, all of them with
+// counted returns how many trials a test makes: few with -short, all of them with
 // RINGWAVE_LONG in the environment.
 func counted(short, usual, long int) int {
 	switch {
@@ -26,7 +26,7 @@ func counted(short, usual, long int) int {
 	return usual
 }
 
-// noiseFor gives the deviation a branch and sample that leaves trits the given
+// noiseFor returns the deviation a branch and sample that leaves trits the given
 // SNR in dB, per device of gain 1 and soft real symbol.
 func noiseFor(c modem.Config, snr float64) float64 {
 	return math.Sqrt(2.0 / 3 * math.Pow(10, -snr/10) / modem.NoiseBandwidth(c.Pulse, c.SamplesPerSymbol))
@@ -62,7 +62,7 @@ func passage(t testing.TB, m *zq.Modulus, i int) float64 {
 	return sum / n
 }
 
-// superposition gives sum H_i x_i.
+// superposition returns sum H_i x_i.
 func superposition(m *zq.Modulus, h []float64, x []zq.Vector) zq.Vector {
 	y := m.NewVector(x[0].Len())
 	for i := range x {

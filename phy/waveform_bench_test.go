@@ -137,7 +137,7 @@ func readAgain(w *Waveform) (failure string) {
 // converter is of 8 bits, signed.
 var converter = iq.New(iq.Config{Format: iq.CI8, Step: 1.0 / 127})
 
-// heardFrame gives a link whose capture is of 8 bits, and readable, and its codes.
+// heardFrame returns a link whose capture is of 8 bits, and readable, and its codes.
 func heardFrame(b *testing.B, cfg modem.Config) (w *Waveform, codes []byte) {
 	const devices, level = 3, 1.0 / 4
 	m := newModulus(b, leanPrime)

@@ -96,7 +96,7 @@ func (b *bench) round(t *testing.T, k uint32) verdict {
 	})
 }
 
-// frame gives the samples of a frame, and where its payload begins.
+// frame returns the samples of a frame, and where its payload begins.
 func (b *bench) frame(t testing.TB, tr slot.Transmission) (whole, payload radio.SampleIndex) {
 	t.Helper()
 	n, err := b.w.FrameSamples(tr, benchLengths[tr])
@@ -426,7 +426,7 @@ type clipping struct {
 	phase   float64
 }
 
-// bench gives a waveform whose samples are clipped.
+// bench returns a waveform whose samples are clipped.
 func (c clipping) bench(t *testing.T, m *zq.Modulus) (a *air, source *saturation, w *Waveform) {
 	t.Helper()
 	a = newAir(t, c.devices, scene{sigma: 0.3, bits: -1, noiseStd: noiseFor(flatTop, 50), impair: func(i int) channel.Impairments {
@@ -452,7 +452,7 @@ func (c clipping) bench(t *testing.T, m *zq.Modulus) (a *air, source *saturation
 	return a, source, w
 }
 
-// tenthsOf gives where round k is clipped, in tenths of the peak: 30 to 90 %, and then 110 %.
+// tenthsOf returns where round k is clipped, in tenths of the peak: 30 to 90 %, and then 110 %.
 func tenthsOf(k, rounds int) int {
 	if k >= rounds*9/10 {
 		return 11
@@ -768,7 +768,7 @@ func TestWaveformTamperedTape(t *testing.T) {
 	}
 }
 
-// recordTape gives what a receiver had of rounds that were sent.
+// recordTape returns what a receiver had of rounds that were sent.
 func recordTape(t *testing.T) (sender *Waveform, whole []complex64, sent tapedRounds) {
 	t.Helper()
 	const n = 100

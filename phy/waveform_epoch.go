@@ -11,7 +11,7 @@ import (
 // gains are then no longer the same (phy/README.md, section 6).
 type epochs struct {
 	streams *streams
-	// recorded gives the epochs of who sends on a link that only listens; nil where
+	// recorded returns the epochs of who sends on a link that only listens; nil where
 	// they are not known.
 	recorded   func() []radio.Epoch
 	phaseGiven bool // and so of one epoch of each board
@@ -59,7 +59,7 @@ func (e *epochs) senders(dst []radio.Epoch) []radio.Epoch {
 	return dst
 }
 
-// changedEpoch gives the first device whose epoch is another now, -1 if there is
+// changedEpoch returns the first device whose epoch is another now, -1 if there is
 // none. One that was not known, or is not, did not change.
 func changedEpoch(before, now []radio.Epoch) int {
 	for i := range min(len(before), len(now)) {

@@ -177,7 +177,7 @@ func (c *capture) cut(meta *radio.Meta, first, window int) radio.SampleIndex {
 	return begins
 }
 
-// within gives the changes of epoch inside a part of a capture.
+// within returns the changes of epoch inside a part of a capture.
 func within(changes []radio.EpochChange, first, window int) []radio.EpochChange {
 	var kept []radio.EpochChange
 	for _, c := range changes {

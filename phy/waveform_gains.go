@@ -2,7 +2,7 @@ package phy
 
 import "math"
 
-// Alpha gives the scale of the current attempt, retry gains folded in, as in
+// Alpha returns the scale of the current attempt, retry gains folded in, as in
 // Reception.Alpha.
 func (w *Waveform) Alpha() float64 { return w.groups.alpha() * w.sender.meanRetryGain(w.slot) }
 

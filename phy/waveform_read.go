@@ -140,7 +140,7 @@ func (r *reader) damage(c *capture, report modem.Report) string {
 // sameInstant is how far, in samples, two frames' instants may lie apart by chance.
 const sameInstant = 1.0
 
-// timing gives a frame the timing of the round's first one: what a fractional
+// timing returns a frame the timing of the round's first one: what a fractional
 // delay leaves of the pulse's edges weighs differently at another instant, and the
 // gains would change with it. An instant further off is no chance: samples were
 // lost that nobody noticed. late is how long after its due time the capture begins.
@@ -159,7 +159,7 @@ func (h *holding) timing(found modem.Sync, late radio.SampleIndex) modem.Sync {
 	return found
 }
 
-// phase gives a frame, whose capture begins at index at, the phase of the round's first
+// phase returns a frame, whose capture begins at index at, the phase of the round's first
 // one of b.
 func (h *holding) phase(found modem.Sync, at radio.SampleIndex, isKey bool) modem.Sync {
 	switch {
@@ -247,7 +247,7 @@ func (r *reader) decodeBlocks(g *group, e expected, worst *WaveformReport) (int,
 	return 0, nil
 }
 
-// read gives the integers of a block: at the scale that is known, or searching.
+// read returns the integers of a block: at the scale that is known, or searching.
 func (r *reader) read(g *group, e expected, block int, y []float32, accept lattice.Accept) (lattice.Result, error) {
 	switch {
 	case r.alpha > 0 && r.tolerance == 0:

@@ -14,7 +14,7 @@ import (
 	"ringwave/radio"
 )
 
-// turned gives the devices integer real parts and some quadrature: static phases
+// turned returns the devices integer real parts and some quadrature: static phases
 // of the paths, of whose gains the receiver keeps the real part.
 func (a *air) turned(_ context.Context, s slot.Slot, at radio.SampleIndex) error {
 	a.gains.Scaled(a.h, s.Round, s.Attempt, int(s.Transmission))
@@ -89,7 +89,7 @@ func TestWaveformIsTheRingLinkInManyRounds(t *testing.T) {
 	t.Logf("%d rounds, sum |H| up to %v", rounds, largest)
 }
 
-// bothLinks gives a waveform over the air and a ring link of the same gains.
+// bothLinks returns a waveform over the air and a ring link of the same gains.
 func bothLinks(t *testing.T, devices, base int, name string, set []uint64) (*air, *Waveform, *Ring, *rand.Rand) {
 	t.Helper()
 	m, pulse := newModulus(t, set...), flatTop

@@ -14,7 +14,7 @@ const (
 	Transmit
 )
 
-// String gives the direction's name.
+// String returns the direction's name.
 func (d Direction) String() string {
 	if d == Transmit {
 		return "transmit"
@@ -26,7 +26,7 @@ func (d Direction) String() string {
 // for settings without steps.
 type Span[T ~float64] struct{ Min, Max, Step T }
 
-// Floor gives the largest setting of the span that is not above v: boards differ
+// Floor returns the largest setting of the span that is not above v: boards differ
 // in what they do with a value off the grid, so it is rounded here. It fails
 // where v is outside the span; name is that of the setting, for the error.
 func (s Span[T]) Floor(name string, v T) (T, error) {
@@ -41,7 +41,7 @@ func (s Span[T]) Floor(name string, v T) (T, error) {
 	return min(s.Min+T(steps)*s.Step, s.Max), nil
 }
 
-// String gives the range and the step.
+// String returns the range and the step.
 func (s Span[T]) String() string {
 	switch {
 	case s.Min == s.Max:
@@ -97,7 +97,7 @@ type ClockControl interface {
 	ClockSources() []string
 	ClockSource() string
 	SetClockSource(ctx context.Context, name string) error
-	// ClockLocked tells whether the chosen reference is there and followed.
+	// ClockLocked reports whether the chosen reference is there and followed.
 	ClockLocked(ctx context.Context) (bool, error)
 }
 
@@ -113,7 +113,7 @@ type TriggerControl interface {
 // TimeControl is a device that counts samples itself: indices are exact, and
 // TxMeta.Timed is honoured.
 type TimeControl interface {
-	// Now gives the index that the device's clock has reached.
+	// Now returns the index that the device's clock has reached.
 	Now(ctx context.Context) (SampleIndex, error)
 }
 
@@ -123,7 +123,7 @@ type TimeControl interface {
 // zeros go, so that its index goes on with time. TxMeta.Timed is honoured on the
 // driver's own count, that of samples handed to the board since Start.
 type Pacer interface {
-	// Earliest gives the index that the next sample handed to the board will
+	// Earliest returns the index that the next sample handed to the board will
 	// have. A timed block must start at it or later, with as much to spare as the
 	// program needs until it writes.
 	Earliest() SampleIndex

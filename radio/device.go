@@ -16,14 +16,14 @@ type Device interface {
 
 // ReceiveOpener is a Device that receives.
 type ReceiveOpener interface {
-	// OpenReceiver gives a stream that is Ready; ErrBusy if the device has no
+	// OpenReceiver returns a stream that is Ready; ErrBusy if the device has no
 	// other to give.
 	OpenReceiver(ctx context.Context) (Receiver, error)
 }
 
 // TransmitOpener is a Device that transmits.
 type TransmitOpener interface {
-	// OpenTransmitter gives a stream that is Ready; ErrBusy if the device has no
+	// OpenTransmitter returns a stream that is Ready; ErrBusy if the device has no
 	// other to give.
 	OpenTransmitter(ctx context.Context) (Transmitter, error)
 }
@@ -114,12 +114,12 @@ func (desc *Description) describeGains(d Device, dir Direction) {
 	}
 }
 
-// choice gives what is set and what could be.
+// choice returns what is set and what could be.
 func choice(all []string, now string) string {
 	return fmt.Sprintf("%s (of %s)", now, strings.Join(all, ", "))
 }
 
-// String gives one line for what the device is, one a capability and one a note.
+// String returns one line for what the device is, one a capability and one a note.
 func (desc Description) String() string {
 	var b strings.Builder
 	i := desc.Info

@@ -23,7 +23,7 @@ const (
 	EventsLost
 )
 
-// String gives the kind's name.
+// String returns the kind's name.
 func (k EventKind) String() string {
 	switch k {
 	case Underrun:

@@ -23,7 +23,7 @@ type Watch interface {
 	// on, or has switched boards off. It stays so: nothing is to be sent any more. Stop
 	// has f not called, and reports whether that was so: it is false once f was called.
 	AfterLoss(f func()) (stop func() bool)
-	// Err gives the cause of that now, and whether the program itself stood still for
+	// Err returns the cause of that now, and whether the program itself stood still for
 	// longer than the limit, which it may learn here before f is called. It is to be asked
 	// once more behind whatever switches a board on, because a program may be stopped
 	// between any two of its steps.

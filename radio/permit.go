@@ -33,7 +33,7 @@ func NewTransmitPermit(band Span[Hertz], width Hertz, most Decibels) (TransmitPe
 	return TransmitPermit{band: Span[Hertz]{Min: band.Min, Max: band.Max}, width: width, most: most}, nil
 }
 
-// Allowed tells whether anything may be sent at all.
+// Allowed reports whether anything may be sent at all.
 func (p TransmitPermit) Allowed() bool { return p.band.Max > 0 }
 
 // Frequency fails where a carrier at f is not permitted.
@@ -62,7 +62,7 @@ func (p TransmitPermit) nothing() error {
 	return fmt.Errorf("%w: nothing may be sent until the user has confirmed band and gain", ErrNotPermitted)
 }
 
-// String gives the permit in one line.
+// String returns the permit in one line.
 func (p TransmitPermit) String() string {
 	if !p.Allowed() {
 		return "nothing may be sent"

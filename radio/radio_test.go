@@ -128,7 +128,7 @@ func TestReadFullOverAnyBlocks(t *testing.T) {
 	}
 }
 
-// metaOf gives the Meta of samples from to before to, of which index and epoch
+// metaOf returns the Meta of samples from to before to, of which index and epoch
 // are known; a gap before from belongs to it.
 func metaOf(index []radio.SampleIndex, epoch []radio.Epoch, from, to int) radio.Meta {
 	m := radio.Meta{First: index[from], Epoch: epoch[from]}

@@ -72,7 +72,7 @@ func readFull(ctx context.Context, r Receiver, dst []complex64, until SampleInde
 	return n, meta, nil
 }
 
-// endOfFull gives the error of a ReadFull that got n of want samples and err.
+// endOfFull returns the error of a ReadFull that got n of want samples and err.
 func endOfFull(err error, n, want int) error {
 	switch {
 	case !errors.Is(err, io.EOF):
@@ -94,13 +94,13 @@ type Sink interface {
 // SinkError says that a Tee's sink failed; the samples of the same Read are good.
 type SinkError struct{ Err error }
 
-// Error gives one sentence.
+// Error returns one sentence.
 func (e *SinkError) Error() string { return fmt.Sprintf("recording stopped: %v", e.Err) }
 
-// Unwrap gives the sink's error.
+// Unwrap returns the sink's error.
 func (e *SinkError) Unwrap() error { return e.Err }
 
-// Tee gives a Receiver that reads from r and records into sink all that it reads.
+// Tee returns a Receiver that reads from r and records into sink all that it reads.
 // If the sink fails, that Read tells by a *SinkError beside its samples, and
 // later ones go on without the sink: whether a recording matters is the caller's
 // decision. Closing the Tee closes r and not the sink.

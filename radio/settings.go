@@ -20,13 +20,13 @@ func ReadSettings(u URI, allowed ...string) *Settings {
 	return &Settings{uri: u, err: u.Only(allowed...)}
 }
 
-// Err gives the first error.
+// Err returns the first error.
 func (s *Settings) Err() error { return s.err }
 
-// Has tells whether a parameter is there.
+// Has reports whether a parameter is there.
 func (s *Settings) Has(key string) bool { return s.uri.Params.Has(key) }
 
-// Text gives a parameter as it is, "" where it is not there.
+// Text returns a parameter as it is, "" where it is not there.
 func (s *Settings) Text(key string) string { return s.uri.Params.Get(key) }
 
 // Wrong says that a parameter is not allowed as it is.
@@ -36,7 +36,7 @@ func (s *Settings) Wrong(key, allowed string) {
 	}
 }
 
-// Number gives a number from least to most, or unset where there is none.
+// Number returns a number from least to most, or unset where there is none.
 func (s *Settings) Number(key string, unset, least, most float64) float64 {
 	if !s.Has(key) {
 		return unset
@@ -51,7 +51,7 @@ func (s *Settings) Number(key string, unset, least, most float64) float64 {
 
 func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// Whole gives a whole number from least to most that is a multiple of step, or unset
+// Whole returns a whole number from least to most that is a multiple of step, or unset
 // where there is none.
 func (s *Settings) Whole(key string, unset, least, most, step int) int {
 	if !s.Has(key) {
@@ -69,13 +69,13 @@ func (s *Settings) Whole(key string, unset, least, most, step int) int {
 	return v
 }
 
-// Milliseconds gives a time in whole milliseconds from least to most, or unset where
+// Milliseconds returns a time in whole milliseconds from least to most, or unset where
 // there is none.
 func (s *Settings) Milliseconds(key string, unset time.Duration, least, most int) time.Duration {
 	return time.Duration(s.Whole(key, int(unset/time.Millisecond), least, most, 1)) * time.Millisecond
 }
 
-// Word gives one of a few words, the first where there is none. An empty one stands
+// Word returns one of a few words, the first where there is none. An empty one stands
 // for that alone.
 func (s *Settings) Word(key string, words ...string) string {
 	if !s.Has(key) {

@@ -31,7 +31,7 @@ const (
 	Closed               // for good
 )
 
-// String gives the state's name.
+// String returns the state's name.
 func (s State) String() string {
 	switch s {
 	case Ready:
@@ -53,7 +53,7 @@ type Stream interface {
 	// waits for the trigger, and a Write takes in what is sent after it.
 	Start(ctx context.Context) error
 	State() State
-	// Epoch gives the present tuning epoch.
+	// Epoch returns the present tuning epoch.
 	Epoch() Epoch
 	// Close ends the stream and makes calls that wait in it return ErrClosed. A
 	// second Close does nothing.
@@ -84,12 +84,12 @@ type Bounded interface {
 
 // Ranged is a Receiver that knows where its converter ends.
 type Ranged interface {
-	// ClipLevel gives the amplitude of I or Q that only samples at the converter's
+	// ClipLevel returns the amplitude of I or Q that only samples at the converter's
 	// limit reach, at most 1 for a board; 0 where there is no limit.
 	ClipLevel() Amplitude
 }
 
-// ClipLevel gives r's clip level, 0 if it knows none.
+// ClipLevel returns r's clip level, 0 if it knows none.
 func ClipLevel(r Receiver) Amplitude {
 	if c, ok := r.(Ranged); ok {
 		return c.ClipLevel()
@@ -106,7 +106,7 @@ type Transmitter interface {
 	// The error is ctx's, ErrClosed, ErrNotStarted, ErrUntimed, or the failure of
 	// the device. Underruns and late blocks are events.
 	Write(ctx context.Context, src []complex64, meta TxMeta) (n int, err error)
-	// Event gives the oldest event not yet given and waits for one. An event
+	// Event returns the oldest event not yet given and waits for one. An event
 	// that is there is given even if ctx is done, so that a done ctx polls. After
 	// Close come the events that are left, then ErrClosed.
 	Event(ctx context.Context) (Event, error)
@@ -148,7 +148,7 @@ const (
 	Unlocked
 )
 
-// String gives the names of the flags that are set.
+// String returns the names of the flags that are set.
 func (f Flags) String() string {
 	names := [...]string{"overrun", "clipped", "invalid", "burst end", "host counted", "unlocked"}
 	var set []string
@@ -197,7 +197,7 @@ type Meta struct {
 	Clipped, Invalid SampleCount
 }
 
-// Index gives the index of the sample at position k of the block.
+// Index returns the index of the sample at position k of the block.
 func (m *Meta) Index(k int) SampleIndex {
 	i := m.First + SampleIndex(k)
 	for _, g := range m.Gaps {
@@ -209,7 +209,7 @@ func (m *Meta) Index(k int) SampleIndex {
 	return i
 }
 
-// EpochAt gives the epoch of the sample at position k of the block.
+// EpochAt returns the epoch of the sample at position k of the block.
 func (m *Meta) EpochAt(k int) Epoch {
 	e := m.Epoch
 	for _, c := range m.Changes {

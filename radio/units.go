@@ -32,7 +32,7 @@ type Epoch uint64
 // Forever is an index that no stream reaches.
 const Forever SampleIndex = math.MaxInt64
 
-// String gives the frequency with the largest unit that leaves at least one.
+// String returns the frequency with the largest unit that leaves at least one.
 func (f Hertz) String() string {
 	units := [...]struct {
 		scale float64
@@ -46,24 +46,24 @@ func (f Hertz) String() string {
 	return strconv.FormatFloat(float64(f), 'g', 12, 64) + " Hz"
 }
 
-// String gives the number with its unit.
+// String returns the number with its unit.
 func (d Decibels) String() string { return strconv.FormatFloat(float64(d), 'g', 6, 64) + " dB" }
 
-// Power gives 10^(d/10).
+// Power returns 10^(d/10).
 func (d Decibels) Power() Power { return Power(math.Pow(10, float64(d)/10)) }
 
-// Amplitude gives 10^(d/20).
+// Amplitude returns 10^(d/20).
 func (d Decibels) Amplitude() Amplitude { return Amplitude(math.Pow(10, float64(d)/20)) }
 
-// Power gives a^2.
+// Power returns a^2.
 func (a Amplitude) Power() Power { return Power(a * a) }
 
-// Decibels gives 10 log10(p); p must be 0 or more, and 0 gives minus infinity.
+// Decibels returns 10 log10(p); p must be 0 or more, and 0 gives minus infinity.
 func (p Power) Decibels() Decibels { return Decibels(10 * math.Log10(float64(p))) }
 
 const maxDuration = time.Duration(math.MaxInt64)
 
-// Duration gives the time that n samples take at a rate above 0, rounded up to
+// Duration returns the time that n samples take at a rate above 0, rounded up to
 // the nanosecond, so that it has passed only when the samples have; the longest
 // time.Duration if it is longer. n must be 0 or more.
 func (rate Hertz) Duration(n SampleCount) time.Duration {
@@ -88,7 +88,7 @@ func (rate Hertz) Duration(n SampleCount) time.Duration {
 	return time.Duration(min(ns, uint64(maxDuration)))
 }
 
-// Samples gives the number of whole samples in d, 0 or more, at a rate above 0.
+// Samples returns the number of whole samples in d, 0 or more, at a rate above 0.
 func (rate Hertz) Samples(d time.Duration) SampleCount {
 	whole := uint64(rate)
 	if Hertz(whole) != rate {

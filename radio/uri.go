@@ -54,7 +54,7 @@ func validScheme(s string) bool {
 	return s != ""
 }
 
-// String gives what ParseURI takes apart into u.
+// String returns what ParseURI takes apart into u.
 func (u URI) String() string {
 	s := u.Scheme + ":" + (&url.URL{Path: u.Name}).EscapedPath()
 	if len(u.Params) > 0 {
@@ -101,7 +101,7 @@ func NewRegistry(openers map[string]Opener) (*Registry, error) {
 	return r, nil
 }
 
-// Schemes gives the schemes in order.
+// Schemes returns the schemes in order.
 func (r *Registry) Schemes() []string {
 	var names []string
 	for s := range r.openers {

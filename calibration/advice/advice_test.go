@@ -21,7 +21,7 @@ import (
 
 var usual = modem.Config{SamplesPerSymbol: 8, Pulse: modem.FlatTop{Edge: 2, Tolerance: 1}, Preamble: modem.Preamble{Length: modem.DefaultPreamble}}
 
-// noiseOf gives the noise at which a symbol of a device of gain 1 has an SNR.
+// noiseOf returns the noise at which a symbol of a device of gain 1 has an SNR.
 func noiseOf(t *testing.T, m modem.Config, base int, snr float64) modem.Power {
 	t.Helper()
 	modulator, err := modem.NewModulator(m, modem.Drive{Peak: float32(base-1) / 2})

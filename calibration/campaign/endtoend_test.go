@@ -44,7 +44,7 @@ type setting struct {
 
 func (s setting) noise() float64 { return s.law.SecondMoment() / math.Pow(10, s.snrDB/10) }
 
-// sounding gives what is sent: 31 chips keep a calibration of 100 blocks at 20,000
+// sounding returns what is sent: 31 chips keep a calibration of 100 blocks at 20,000
 // samples.
 func (s setting) sounding() sounding.Config {
 	return sounding.Config{Kind: sounding.ZadoffChu, Length: cmp.Or(s.chips, 31), SamplesPerChip: 2, Repetitions: 2}

@@ -59,7 +59,7 @@ func addRecord(s *moments.Series, r sounder.Record, rate float64) {
 	s.Offset, s.OffsetVar = append(s.Offset, offset), append(s.OffsetVar, row.DOffsetVar*rate*rate)
 }
 
-// fillNoise gives bursts without noise the mean of the others': a converter that rounds
+// fillNoise returns bursts without noise the mean of the others': a converter that rounds
 // all of a weak one to 0 hides its noise, and does not end it.
 func fillNoise(s moments.Series) {
 	noise, variance, n := 0.0, 0.0, 0.0

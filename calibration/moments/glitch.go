@@ -43,7 +43,7 @@ func (l *link) findJumps(alpha float64, o Options) (found []jump, moved bool) {
 	return found, moved
 }
 
-// step gives the best place to cut the blocks from first to before end in two, with
+// step returns the best place to cut the blocks from first to before end in two, with
 // chi the improvement of the fit and p its probability for that one place.
 type step func(first, end int) jump
 

@@ -29,7 +29,7 @@ import (
 type Bench struct {
 	// Looks is the number of measurements of a device in a block, 1 or more.
 	Looks int
-	// Session gives the session of each block: its length is the number of blocks.
+	// Session returns the session of each block: its length is the number of blocks.
 	// The blocks of a session follow one another. Between sessions phases may turn
 	// by an unknown angle.
 	Session []int

@@ -15,7 +15,7 @@ import (
 	"ringwave/phy/channel"
 )
 
-// counted gives how many trials a test makes: all of them with RINGWAVE_LONG set.
+// counted returns how many trials a test makes: all of them with RINGWAVE_LONG set.
 func counted(usual, long int) int {
 	if os.Getenv("RINGWAVE_LONG") != "" {
 		return long

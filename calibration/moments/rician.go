@@ -94,7 +94,7 @@ type fitted struct {
 }
 
 // newFitted matches mean and variance (the second moment alone at Rayleigh's end).
-// It gives false where the noise is as large as the scatter or the K-factor beyond
+// It returns false where the noise is as large as the scatter or the K-factor beyond
 // largestTold.
 func newFitted(p sample) (fitted, bool) {
 	v := p.fading()

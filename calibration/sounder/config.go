@@ -55,7 +55,7 @@ type Config struct {
 	// ErrStalled; 0 for ever, as in memory. It must be longer than a block, its Lead
 	// and twice its Reach take on the air.
 	Patience time.Duration
-	// BlockAt gives the receiver's index at which a block begins, and its session.
+	// BlockAt returns the receiver's index at which a block begins, and its session.
 	BlockAt func(block int) (at radio.SampleIndex, session int, err error)
 
 	// First is the number of blocks that are done; Session is the session to which

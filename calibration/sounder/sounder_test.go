@@ -317,7 +317,7 @@ func TestAllIsLost(t *testing.T) {
 	}
 }
 
-// still gives nothing.
+// still returns nothing.
 type still struct{ radio.Receiver }
 
 func (still) Read(ctx context.Context, _ []complex64) (int, radio.Meta, error) {

@@ -34,7 +34,7 @@ func (m *moments) join(other moments) {
 
 func (m moments) ratio() float64 { return m.square / float64(m.n) }
 
-// bias gives the mean in standard errors.
+// bias returns the mean in standard errors.
 func (m moments) bias() float64 { return m.sum / math.Sqrt(m.square) }
 
 // errorsOf are the errors of estimates over many trials; the gain's two parts count as

@@ -15,7 +15,7 @@ import (
 	"ringwave/phy/modem"
 )
 
-// counted gives the number of trials: many with RINGWAVE_LONG in the environment, few
+// counted returns the number of trials: many with RINGWAVE_LONG in the environment, few
 // with -short.
 func counted(usual int) int {
 	switch {
@@ -116,7 +116,7 @@ func (b *bench) shift(delay float64) {
 	}
 }
 
-// receive gives a window, which the next call overwrites.
+// receive returns a window, which the next call overwrites.
 func (b *bench) receive(l link) []complex64 {
 	b.shift(l.delay)
 	centre := float64(b.start) + l.delay + float64(b.s.Burst()-1)/2

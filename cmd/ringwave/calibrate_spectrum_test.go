@@ -16,7 +16,7 @@ import (
 	"ringwave/learner/experiment/experimenttest"
 )
 
-// readSpectra gives the rows of each device.
+// readSpectra returns the rows of each device.
 func readSpectra(t *testing.T, dir string, devices int) [][][]float64 {
 	t.Helper()
 	lines, err := csv.NewReader(bytes.NewReader(experimenttest.ReadFile(t, dir, experiment.SpectraName))).ReadAll()

@@ -24,7 +24,7 @@ import (
 
 const unequalConfig = "../../hw-configs/calibration-mnist.toml"
 
-// sets gives flags that change keys.
+// sets returns flags that change keys.
 func sets(keys ...string) []string {
 	var out []string
 	for _, k := range keys {

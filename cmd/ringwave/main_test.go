@@ -229,7 +229,7 @@ func TestKilledTenTimesAndResumed(t *testing.T) {
 	}
 }
 
-// journalRecords gives the records of a run's journal, 40 bytes each behind 8 of
+// journalRecords returns the records of a run's journal, 40 bytes each behind 8 of
 // magic, sorted.
 func journalRecords(t *testing.T, dir string) []string {
 	t.Helper()

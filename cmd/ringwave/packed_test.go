@@ -18,7 +18,7 @@ import (
 	"ringwave/learner/experiment/setup"
 )
 
-// withPacked gives the arguments of P directions.
+// withPacked returns the arguments of P directions.
 func withPacked(p int, args ...string) []string {
 	return append(slices.Clone(args), "--set", fmt.Sprintf("optimizer.packed_directions=%d", p))
 }

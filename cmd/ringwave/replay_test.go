@@ -23,7 +23,7 @@ import (
 	"ringwave/radio/sigmf"
 )
 
-// recorded gives the arguments of a short run over a waveform that is recorded.
+// recorded returns the arguments of a short run over a waveform that is recorded.
 func recorded(format, dir string, more ...string) []string {
 	args := append([]string{"run", experimenttest.WaveformConfig, "--out", dir}, small...)
 	args = append(args, "--set", "optimizer.rounds=4", "--set", "optimizer.checkpoint_every_rounds=2", "--set", "encryption.parameter_set=demo-1024",

@@ -168,7 +168,7 @@ func (r *running) ended(t testing.TB) {
 	}
 }
 
-// guard gives the process of the program's guard, its one child, by whichever of its
+// guard returns the process of the program's guard, its one child, by whichever of its
 // threads.
 func (r *running) guard(t testing.TB) int {
 	t.Helper()
@@ -197,7 +197,7 @@ func (r *running) signal(t testing.TB, s os.Signal) {
 	}
 }
 
-// transmits tells whether a board sends samples.
+// transmits reports whether a board sends samples.
 func transmits(b *virtual.HackRF) bool {
 	return b.Settings().Mode == virtual.ModeTransmit && b.M0().Active == virtual.M0TXRun
 }
@@ -220,7 +220,7 @@ func (s *scene) onAir(t testing.TB, r *running) {
 	})
 }
 
-// sent gives the bytes that each transmitter has sent.
+// sent returns the bytes that each transmitter has sent.
 func (s *scene) sent() (counts []uint32) {
 	for _, b := range s.transmitters {
 		counts = append(counts, b.M0().M0Count)

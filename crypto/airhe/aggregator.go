@@ -62,7 +62,7 @@ type Aggregator struct {
 	law     law
 }
 
-// New gives the aggregator. All that it draws comes from seed: the common key,
+// New returns the aggregator. All that it draws comes from seed: the common key,
 // each device's encryption, pilot errors and receiver noise.
 func New(cfg Config, gains aggregate.Gains, seed keystream.Seed) (*Aggregator, error) {
 	if err := cfg.check(); err != nil {
@@ -80,10 +80,10 @@ func New(cfg Config, gains aggregate.Gains, seed keystream.Seed) (*Aggregator, e
 	return a, nil
 }
 
-// Scale gives S, the integers of Z_q to one unit of Delta f.
+// Scale returns S, the integers of Z_q to one unit of Delta f.
 func (a *Aggregator) Scale() float64 { return a.scale }
 
-// Symbols gives the real symbols that the uplink of a round takes for each scalar of a
+// Symbols returns the real symbols that the uplink of a round takes for each scalar of a
 // device, pilots not counted, from all devices at once.
 func (a *Aggregator) Symbols() int { return Elements * Digits }
 
@@ -181,7 +181,7 @@ func (a *Aggregator) receive(k, direction uint32) (ct Ciphertext) {
 	return ct
 }
 
-// predicted gives the expected deviation of M from the ideal sum, given the
+// predicted returns the expected deviation of M from the ideal sum, given the
 // weights. If all symbols are read right, what is left are the errors of LWE and
 // of rounding, (sigma^2 + 1/12) N; a wrong symbol of a meets a uniform s and leaves
 // a sum that is uniform modulo q, which is taken for wrong symbols of b, too.
@@ -202,7 +202,7 @@ const (
 	gridReach = 8   // units either way
 )
 
-// right gives the probability that a symbol is read right: |sum (g_i - 1) d_i +
+// right returns the probability that a symbol is read right: |sum (g_i - 1) d_i +
 // noise| < 1/2.
 func (l *law) right(weights []float64, noiseStd float64) float64 {
 	const size = 2*gridSteps*gridReach + 1
@@ -234,7 +234,7 @@ func (l *law) right(weights []float64, noiseStd float64) float64 {
 	return math.Min(1, sum)
 }
 
-// within gives the probability that x plus noise lies within 1/2 of zero.
+// within returns the probability that x plus noise lies within 1/2 of zero.
 func within(x, std float64) float64 {
 	if std == 0 {
 		if math.Abs(x) < 0.5 {

@@ -60,12 +60,12 @@ func (x *Encryptor) Encrypt(message int64, round, direction uint32) Ciphertext {
 	return ct
 }
 
-// Decrypt gives b - <a, s>, centred: message and error.
+// Decrypt returns b - <a, s>, centred: message and error.
 func Decrypt(ct *Ciphertext, key *SecretKey) int64 {
 	return Centred((ct[N] + Q - inner(ct, key)) % Q)
 }
 
-// inner gives <a, s> modulo q. The sum is below n q^2.
+// inner returns <a, s> modulo q. The sum is below n q^2.
 func inner(ct *Ciphertext, key *SecretKey) (sum uint64) {
 	for j, s := range key {
 		sum += ct[j] * s
@@ -75,7 +75,7 @@ func inner(ct *Ciphertext, key *SecretKey) (sum uint64) {
 
 func residue(x int64) uint64 { return uint64((x%Q + Q) % Q) }
 
-// Centred gives the representative of a residue in -(q/2-1)..q/2.
+// Centred returns the representative of a residue in -(q/2-1)..q/2.
 func Centred(x uint64) int64 {
 	if x > Q/2 {
 		return int64(x) - Q
@@ -94,7 +94,7 @@ func Split(dst *[Digits]int8, x uint64) {
 	}
 }
 
-// Join gives sum_l 3^l y_l modulo q for superposed digits.
+// Join returns sum_l 3^l y_l modulo q for superposed digits.
 func Join(y *[Digits]int64) uint64 {
 	sum := int64(0)
 	for l := Digits - 1; l >= 0; l-- {
@@ -103,7 +103,7 @@ func Join(y *[Digits]int64) uint64 {
 	return residue(sum)
 }
 
-// scale gives S: the factor for which the sum of devices scalars of absolute value
+// scale returns S: the factor for which the sum of devices scalars of absolute value
 // bound, their rounding, and six deviations of their errors, fill q/2.
 func scale(devices int, bound float64) float64 {
 	n := float64(devices)

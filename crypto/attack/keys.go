@@ -165,7 +165,7 @@ func unfloodedRounds(ctx context.Context, seed keystream.Seed) ([]Result, error)
 	return []Result{r}, nil
 }
 
-// nearestSums gives the nearest values that a sum of so many secrets can have: with
+// nearestSums returns the nearest values that a sum of so many secrets can have: with
 // signs it is as odd or even as their number.
 func nearestSums(x []float64, law sampler.Distribution, keys int) []int64 {
 	if law != sampler.Signs {

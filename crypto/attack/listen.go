@@ -36,12 +36,12 @@ func newListener(devices, target int, noiseStd float64, rnd *rand.Rand) *listene
 	return &listener{std: noiseStd * math.Sqrt(length), rnd: rnd}
 }
 
-// hear gives a symbol as the client has it.
+// hear returns a symbol as the client has it.
 func (l *listener) hear(symbol complex128) complex128 {
 	return symbol + complex(l.std*l.rnd.NormFloat64(), l.std*l.rnd.NormFloat64())/math.Sqrt2
 }
 
-// solve gives the solution of n equations in n unknowns, each with its right side
+// solve returns the solution of n equations in n unknowns, each with its right side
 // as its last entry, by elimination with the largest pivot. It overwrites them.
 func solve(a [][]complex128) []complex128 {
 	n := len(a)

@@ -148,7 +148,7 @@ func (q *party) close() {
 	}
 }
 
-// set gives a parameter set of the program by its name.
+// set returns a parameter set of the program by its name.
 func set(name string) (xmkckks.Params, error) {
 	p, ok := xmkckks.Lookup(name)
 	if !ok {
@@ -171,7 +171,7 @@ func describe(p xmkckks.Params) string {
 	return fmt.Sprintf("xmk-ckks %s (%d, %.0f)", p.Name, p.N, p.LogQ())
 }
 
-// ended gives ctx's error every so many steps.
+// ended returns ctx's error every so many steps.
 func ended(ctx context.Context, step int) error {
 	if step%16 == 0 {
 		return ctx.Err()

@@ -48,7 +48,7 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// tableLine gives the beginning of a set's line in the table of sets.
+// tableLine returns the beginning of a set's line in the table of sets.
 func tableLine(p xmkckks.Params) string {
 	s := p.Security()
 	met := func(ok bool) string {
@@ -65,14 +65,14 @@ func tableLine(p xmkckks.Params) string {
 		name, p.N, s.LogQ, s.Standard, met(s.MeetsStandard()), s.Newer, met(s.MeetsNewer()), math.Round(s.Bits))
 }
 
-// estimatorLine gives the set as the lattice estimator takes it.
+// estimatorLine returns the set as the lattice estimator takes it.
 func estimatorLine(p xmkckks.Params) string {
 	secret := map[sampler.Distribution]string{sampler.Ternary: "ternary", sampler.Signs: "signs"}[p.Secret]
 	noise := map[sampler.Distribution]string{sampler.Binomial: "binomial", sampler.Gaussian: "gaussian"}[p.KeyError]
 	return fmt.Sprintf("%q: LWE.Parameters(n=%d, q=%v, Xs=%s, Xe=%s, m=2*%d),", p.Name, p.N, p.Modulus(), secret, noise, p.N)
 }
 
-// testNames gives the names of all tests of the module.
+// testNames returns the names of all tests of the module.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}

@@ -51,7 +51,7 @@ func (r *regression) add(y []float64, x []int8, known ...[2][]int8) {
 	}
 }
 
-// solve gives s.
+// solve returns s.
 func (r *regression) solve() []float64 {
 	at := make([]complex128, r.n)
 	for k := range at {

@@ -123,7 +123,7 @@ func (a Attack) Run(ctx context.Context, seed keystream.Seed) ([]Result, error) 
 	return results, nil
 }
 
-// All gives the attacks in the order of the report.
+// All returns the attacks in the order of the report.
 func All() []Attack {
 	return []Attack{
 		{"heairfed-client", "a client with the shared key decrypts another's gradient", 0.1, heairfedClient},

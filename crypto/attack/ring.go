@@ -41,7 +41,7 @@ func newWorkbench(p xmkckks.Params, public keystream.Seed) (*workbench, error) {
 
 func poly(v zq.Vector) ring.Poly { return ring.Poly{Coeffs: [][]uint64(v)} }
 
-// ownKey gives s and e of key epoch 0 of the device with that seed: what its owner
+// ownKey returns s and e of key epoch 0 of the device with that seed: what its owner
 // has.
 func (w *workbench) ownKey(seed keystream.Seed) (s, e []int8) {
 	stream := seed.Derive("key epoch", 0).Derive("s and e").Stream()
@@ -51,7 +51,7 @@ func (w *workbench) ownKey(seed keystream.Seed) (s, e []int8) {
 	return s, e
 }
 
-// ownRandomness gives v, e0 and e1 of a round's first attempt, all coefficients.
+// ownRandomness returns v, e0 and e1 of a round's first attempt, all coefficients.
 func (w *workbench) ownRandomness(seed keystream.Seed, round uint32) (v, e0, e1 []int8) {
 	epoch := seed.Derive("key epoch", 0)
 	draw := func(law sampler.Distribution, name string) []int8 {
@@ -63,7 +63,7 @@ func (w *workbench) ownRandomness(seed keystream.Seed, round uint32) (v, e0, e1 
 	return draw(w.params.Ephemeral, "v"), draw(w.params.Error0, "e0"), draw(w.params.Error1, "e1")
 }
 
-// lift gives small integers as an element of R_q.
+// lift returns small integers as an element of R_q.
 func lift[T int8 | int64](w *workbench, x []T) zq.Vector {
 	y := w.mod.NewVector(w.params.N)
 	for k, v := range x {
@@ -86,14 +86,14 @@ func (w *workbench) addWide(x zq.Vector, e []sampler.Int128) error {
 	return nil
 }
 
-// transform gives the number-theoretic transform of x.
+// transform returns the number-theoretic transform of x.
 func (w *workbench) transform(x zq.Vector) zq.Vector {
 	y := w.mod.NewVector(w.params.N)
 	w.ring.NTT(poly(x), poly(y))
 	return y
 }
 
-// multiply gives the product of two transforms, in coefficient form.
+// multiply returns the product of two transforms, in coefficient form.
 func (w *workbench) multiply(x, y zq.Vector) zq.Vector {
 	z := w.mod.NewVector(w.params.N)
 	w.ring.MForm(poly(x), poly(z))
@@ -102,7 +102,7 @@ func (w *workbench) multiply(x, y zq.Vector) zq.Vector {
 	return z
 }
 
-// divide gives x/y in R_q, x in coefficient form and y as its transform. Where y
+// divide returns x/y in R_q, x in coefficient form and y as its transform. Where y
 // has a zero, with probability n L/p for a uniform y, the quotient is no solution.
 func (w *workbench) divide(x, y zq.Vector) zq.Vector {
 	inverse := w.mod.NewVector(w.params.N)
@@ -114,7 +114,7 @@ func (w *workbench) divide(x, y zq.Vector) zq.Vector {
 	return w.multiply(inverse, w.transform(x))
 }
 
-// centred gives all coefficients, centred.
+// centred returns all coefficients, centred.
 func (w *workbench) centred(x zq.Vector) []float64 {
 	y := make([]float64, x.Len())
 	for k := range y {
@@ -141,7 +141,7 @@ func firstOf[T int8 | int64](w *workbench, s []T) func(c zq.Vector) zq.Vector {
 	}
 }
 
-// open gives the message that c0 and c1 hold under the key that product multiplies
+// open returns the message that c0 and c1 hold under the key that product multiplies
 // by: (c0 + c1 s)[0]/Lambda, centred.
 func (w *workbench) open(c0, c1 zq.Vector, product func(zq.Vector) zq.Vector) float64 {
 	y := product(c1)
@@ -151,7 +151,7 @@ func (w *workbench) open(c0, c1 zq.Vector, product func(zq.Vector) zq.Vector) fl
 	return w.mod.Centred(y, 0).Float64() / w.params.Lambda()
 }
 
-// openingStd gives the deviation of what open finds under the right key, the sum
+// openingStd returns the deviation of what open finds under the right key, the sum
 // of the given number of keys.
 func (w *workbench) openingStd(keys int) float64 {
 	p := w.params
@@ -201,7 +201,7 @@ func rounded(x []float64) []int64 {
 	return y
 }
 
-// added gives the sum of polynomials.
+// added returns the sum of polynomials.
 func added(xs ...[]int8) []int64 {
 	sum := make([]int64, len(xs[0]))
 	for _, x := range xs {

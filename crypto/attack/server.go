@@ -28,7 +28,7 @@ type equation struct {
 	m float64
 }
 
-// solved gives the scalars that fit equations best, and the shortest of them where
+// solved returns the scalars that fit equations best, and the shortest of them where
 // there is one equation only.
 func solved(equations []equation) []float64 {
 	n := len(equations[0].h)
@@ -238,7 +238,7 @@ func chosenB(ctx context.Context, seed keystream.Seed) (results []Result, err er
 	return results, nil
 }
 
-// openedByServer gives what a server solves from attempts at which no device answers,
+// openedByServer returns what a server solves from attempts at which no device answers,
 // after a b~ of its choice, and after an honest one.
 func openedByServer(ctx context.Context, p xmkckks.Params, zero bool, seed keystream.Seed) (chosen, honest, truth []float64, err error) {
 	q, err := newFadingParty(p, 1, seed)

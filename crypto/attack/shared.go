@@ -67,7 +67,7 @@ func heairfedClient(_ context.Context, seed keystream.Seed) ([]Result, error) {
 	return []Result{r}, nil
 }
 
-// residue gives the integer nearest to x modulo q.
+// residue returns the integer nearest to x modulo q.
 func residue(x float64, q int64) uint64 {
 	r := int64(math.Round(x)) % q
 	if r < 0 {
@@ -114,7 +114,7 @@ func airheClient(_ context.Context, seed keystream.Seed) ([]Result, error) {
 	return []Result{r}, nil
 }
 
-// misread gives the probability that a listener misreads at least one of so many
+// misread returns the probability that a listener misreads at least one of so many
 // trits in a round, all heard over the same channels. What is left of the target's
 // Rayleigh channel across those of all others has the power E, exponential of mean
 // 1, and the noise grows by 1/sqrt E. The outer trits are misread to one side only:
@@ -131,7 +131,7 @@ func misread(noiseStd float64, trits int) float64 {
 	return sum
 }
 
-// verdict gives the sentence, or says that it does not hold.
+// verdict returns the sentence, or says that it does not hold.
 func verdict(asStated bool, sentence string) string {
 	if asStated {
 		return sentence

@@ -48,7 +48,7 @@ func (a *answers) next(dst []uint64) error {
 	return nil
 }
 
-// sigma gives the deviation of e*.
+// sigma returns the deviation of e*.
 func (a *answers) sigma() float64 {
 	sum := 0.0
 	for _, f := range a.factors {
@@ -57,7 +57,7 @@ func (a *answers) sigma() float64 {
 	return math.Sqrt(sum * sampler.Gaussian.Variance())
 }
 
-// asked gives what the attacker makes of so many answers: its estimate of e* in
+// asked returns what the attacker makes of so many answers: its estimate of e* in
 // the first, the true one, and the first answer.
 func (a *answers) asked(ctx context.Context, times int) (estimate []float64, truth []int64, err error) {
 	first := make([]uint64, a.w.params.N)
@@ -76,7 +76,7 @@ func (a *answers) asked(ctx context.Context, times int) (estimate []float64, tru
 	return estimate, truth, err
 }
 
-// secretFrom gives s = (answer - e*)/c~1, from the first answer, which is
+// secretFrom returns s = (answer - e*)/c~1, from the first answer, which is
 // s c~1 + truth, and what the attacker takes e* for.
 func (a *answers) secretFrom(truth, estimate []int64, c1 zq.Vector) []float64 {
 	off := make([]int64, len(truth))
@@ -97,7 +97,7 @@ func someC1(w *workbench, seed keystream.Seed) zq.Vector {
 	return c1
 }
 
-// victim gives the workbench of a set, and the key of who is to answer.
+// victim returns the workbench of a set, and the key of who is to answer.
 func victim(name string, seed keystream.Seed) (*workbench, []int8, error) {
 	p, err := set(name)
 	if err != nil {
@@ -159,7 +159,7 @@ func answeredAgain(p xmkckks.Params, seed keystream.Seed) (words string, refused
 	return refusal(err, xmkckks.ErrAnswered)
 }
 
-// refusal gives the words of a guard's error, and whether it is the one expected.
+// refusal returns the words of a guard's error, and whether it is the one expected.
 func refusal(err, want error) (words string, refused bool, none error) {
 	if err == nil {
 		return "", false, nil

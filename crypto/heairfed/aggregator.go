@@ -21,7 +21,7 @@ const (
 	Rayleigh
 )
 
-// ParseFading gives the fading named los or rayleigh.
+// ParseFading returns the fading named los or rayleigh.
 func ParseFading(name string) (Fading, error) {
 	switch name {
 	case "los":
@@ -32,7 +32,7 @@ func ParseFading(name string) (Fading, error) {
 	return 0, fmt.Errorf("heairfed: the fading is %q; allowed is los or rayleigh", name)
 }
 
-// String gives the name that ParseFading takes.
+// String returns the name that ParseFading takes.
 func (f Fading) String() string {
 	if f == Rayleigh {
 		return "rayleigh"
@@ -112,7 +112,7 @@ type Aggregator struct {
 	std          float64 // predicted for a component of the last round
 }
 
-// New gives the aggregator. All that it draws comes from seed: keys, each
+// New returns the aggregator. All that it draws comes from seed: keys, each
 // device's encryption, phases, fading, pilot errors and receiver noise.
 func New(cfg Config, gains aggregate.Gains, seed keystream.Seed) (*Aggregator, error) {
 	if err := cfg.check(); err != nil {
@@ -148,7 +148,7 @@ func New(cfg Config, gains aggregate.Gains, seed keystream.Seed) (*Aggregator, e
 	return a, nil
 }
 
-// scale gives Delta: the largest power of two for which the sum of N components of
+// scale returns Delta: the largest power of two for which the sum of N components of
 // absolute value clip, and six deviations of the noise of N encryptions, stay
 // below q/2.
 func scale(devices int, clip float64) (float64, error) {
@@ -160,13 +160,13 @@ func scale(devices int, clip float64) (float64, error) {
 	return delta, nil
 }
 
-// Delta gives the scaling factor of the encoding.
+// Delta returns the scaling factor of the encoding.
 func (a *Aggregator) Delta() float64 { return a.delta }
 
-// Ciphertexts gives the number of ciphertexts of a gradient, ceil(d/n).
+// Ciphertexts returns the number of ciphertexts of a gradient, ceil(d/n).
 func (a *Aggregator) Ciphertexts() int { return (a.cfg.Dim + N - 1) / N }
 
-// Symbols gives the complex symbols that the uplink of a round takes, pilots not
+// Symbols returns the complex symbols that the uplink of a round takes, pilots not
 // counted: n a ciphertext, from all devices at once.
 func (a *Aggregator) Symbols() int { return N * a.Ciphertexts() }
 
@@ -223,7 +223,7 @@ func complexNormal(rnd *rand.Rand, std float64) complex128 {
 	return complex(std*rnd.NormFloat64(), std*rnd.NormFloat64())
 }
 
-// weights gives g_i = w^H h_i / w^H h^_i, what is left of device i's channel after
+// weights returns g_i = w^H h_i / w^H h^_i, what is left of device i's channel after
 // it has inverted what it was told: 1 but for the pilot error. A device that was
 // told 0 stays silent.
 func (a *Aggregator) weights(w []complex128) []complex128 {
@@ -292,7 +292,7 @@ func (a *Aggregator) receive(k, part uint32, least float64) {
 	}
 }
 
-// coefficientNoise gives the deviation of the receiver noise in a received
+// coefficientNoise returns the deviation of the receiver noise in a received
 // coefficient. The amplitude of a symbol is at most 1 where c0 + j c1 has q/sqrt 2,
 // and each of its two parts has half of the noise's power: q/2 NoiseStd, over the
 // gain to which all devices are levelled.
@@ -303,7 +303,7 @@ func (a *Aggregator) coefficientNoise(least float64) float64 {
 	return float64(Q) / 2 * a.cfg.NoiseStd / least
 }
 
-// reduce gives the integer nearest to x modulo q. What is no number, from a channel
+// reduce returns the integer nearest to x modulo q. What is no number, from a channel
 // without any gain, is 0.
 func reduce(x float64) uint64 {
 	r := math.Mod(math.Round(x), Q)
@@ -316,7 +316,7 @@ func reduce(x float64) uint64 {
 	return uint64(r)
 }
 
-// predicted gives the expected squared error of a component, given the channel.
+// predicted returns the expected squared error of a component, given the channel.
 // The error of c0 + c1 s before it is reduced has the variance
 //
 //	N (V_enc + 1/12) + (1 + |s|^2) (sum_i |g_i - 1|^2 q^2/12 + noise^2 + 1/12)
@@ -334,7 +334,7 @@ func (a *Aggregator) predicted(weights []complex128, least float64) float64 {
 	return wrappedVariance(v/(Q*Q)) * Q * Q / (a.delta * a.delta)
 }
 
-// wrappedVariance gives the variance of a Gaussian of variance v after it is
+// wrappedVariance returns the variance of a Gaussian of variance v after it is
 // centred modulo 1: the second moment of its Fourier series on [-1/2, 1/2].
 func wrappedVariance(v float64) float64 {
 	if v < 1e-3 { // half a period is 15 deviations or more away

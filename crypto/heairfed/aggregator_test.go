@@ -89,7 +89,7 @@ func TestErrorIsPredicted(t *testing.T) {
 	}
 }
 
-// squaredError gives the mean over the components.
+// squaredError returns the mean over the components.
 func squaredError(out aggregate.Outcome, truth aggregate.Truth) float64 {
 	sum := 0.0
 	for j, x := range out.M {
@@ -227,7 +227,7 @@ func checkNormal(t *testing.T, name string, rounds []array) {
 	}
 }
 
-// fitting gives the bound on a component for which the largest sum of the devices'
+// fitting returns the bound on a component for which the largest sum of the devices'
 // components, at Delta = 2^20, lies the given number of deviations of the encryptions'
 // noise below q/2.
 func fitting(devices int, deviations float64) float64 {

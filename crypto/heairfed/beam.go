@@ -17,7 +17,7 @@ func newArray(devices, antennas int) array {
 	return h
 }
 
-// dot gives w^H h.
+// dot returns w^H h.
 func dot(w, h []complex128) (sum complex128) {
 	for m, x := range h {
 		sum += cmplx.Conj(w[m]) * x
@@ -40,7 +40,7 @@ const (
 	dualSweeps = 40
 )
 
-// beamform gives a unit vector w that makes the least |w^H h_i| large, and that
+// beamform returns a unit vector w that makes the least |w^H h_i| large, and that
 // least. It starts at the sum of the h_i and at each of them, and keeps the best.
 func beamform(h array) (w []complex128, least float64) {
 	w = make([]complex128, len(h[0]))

@@ -85,10 +85,10 @@ func (s *Scheme) small(law sampler.Distribution, stream *keystream.Stream) ring.
 	return p
 }
 
-// residue gives x modulo q in [0, q), for |x| < q, without a branch on x.
+// residue returns x modulo q in [0, q), for |x| < q, without a branch on x.
 func residue(x int64) uint64 { return uint64(x + x>>63&Q) }
 
-// Centred gives the representative of a residue that is nearest to zero.
+// Centred returns the representative of a residue that is nearest to zero.
 func Centred(x uint64) int64 {
 	if x > Q/2 {
 		return int64(x) - Q

@@ -31,7 +31,7 @@ import (
 // that is derived from it.
 type Seed [32]byte
 
-// FromInteger gives the root seed for a user's integer. It holds at most 64
+// FromInteger returns the root seed for a user's integer. It holds at most 64
 // bits of entropy: it is for experiments that can be repeated, not for secrets.
 func FromInteger(seed uint64) Seed {
 	var b [8]byte
@@ -200,7 +200,7 @@ func (s *Stream) Fill(dst []byte) {
 	}
 }
 
-// Uint64 gives the next eight bytes of the stream, little-endian.
+// Uint64 returns the next eight bytes of the stream, little-endian.
 func (s *Stream) Uint64() uint64 {
 	if s.pos+8 <= chunkSize {
 		v := binary.LittleEndian.Uint64(s.buf[s.pos:])

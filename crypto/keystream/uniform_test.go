@@ -103,7 +103,7 @@ func TestUniform(t *testing.T) {
 	}
 }
 
-// cell gives floor(v cells / p), and part the share of [0, p) in cell c.
+// cell returns floor(v cells / p), and part the share of [0, p) in cell c.
 func cell(v, p, cells uint64) uint64 {
 	hi, lo := bits.Mul64(v, cells)
 	q, _ := bits.Div64(hi, lo, p)

@@ -121,7 +121,7 @@ func (b *bench) deltas() [][]float64 {
 	return d
 }
 
-// ideal gives sum_i g_i Delta f_i along direction p.
+// ideal returns sum_i g_i Delta f_i along direction p.
 func ideal(g []float64, delta [][]float64, p int) float64 {
 	m := 0.0
 	for i := range g {
@@ -138,7 +138,7 @@ func (g fixed) Alpha() float64                           { return 1 }
 func (g fixed) Continuous() bool                         { return true }
 func (g fixed) Scaled(dst []float64, _, _ uint32, _ int) { copy(dst, g) }
 
-// lattice gives a channel of Gaussian gains of mean 1 on multiples of 2^-8.
+// lattice returns a channel of Gaussian gains of mean 1 on multiples of 2^-8.
 func lattice(t testing.TB, devices int, sigma float64) *channel.Channel {
 	t.Helper()
 	cfg := channel.Config{LatticeBits: 8}

@@ -33,7 +33,7 @@ type Residual struct {
 	Products float64
 }
 
-// Equalised gives the residual of gains g_i that are the same in the whole round: what
+// Equalised returns the residual of gains g_i that are the same in the whole round: what
 // is left of a gain that is no integer.
 func Equalised(p xmkckks.Params, g []float64) Residual {
 	var off, power float64
@@ -46,7 +46,7 @@ func Equalised(p xmkckks.Params, g []float64) Residual {
 	return Residual{Direct: 2 * off / 12, Products: off / 12 * float64(p.N) * perProduct}
 }
 
-// Stale gives the residual of a round with scaled gains H_i, now, whose keys were
+// Stale returns the residual of a round with scaled gains H_i, now, whose keys were
 // aggregated under others, before: (S_k - S_0) a is uniform unless all gains agree, and
 // V, n coefficients of variance sum H_i^2 times that of v, multiplies it.
 func Stale(p xmkckks.Params, before, now []float64) Residual {
@@ -60,10 +60,10 @@ func Stale(p xmkckks.Params, before, now []float64) Residual {
 	return Residual{Products: float64(p.N) * p.Ephemeral.Variance() * power / 12}
 }
 
-// Variance gives the variance before the reduction, in units of q^2.
+// Variance returns the variance before the reduction, in units of q^2.
 func (r Residual) Variance() float64 { return r.Direct + r.Products }
 
-// Std gives the standard deviation of the centred residue, in units of q: of a wrapped
+// Std returns the standard deviation of the centred residue, in units of q: of a wrapped
 // Gaussian, whose characteristic function at 2 pi j/q is that of the Gaussian,
 //
 //	E[x^2] = 1/12 + sum_{j >= 1} (-1)^j/(pi j)^2 exp(-2 (pi j)^2 v),   v = Variance.
@@ -88,7 +88,7 @@ func (r Residual) Std() float64 {
 	}
 }
 
-// DecodedStd gives the standard deviation of eps_k = M_k - sum_i g_i Delta f_i/mu_i: the
+// DecodedStd returns the standard deviation of eps_k = M_k - sum_i g_i Delta f_i/mu_i: the
 // residual of size q/(alpha Lambda), and beside it the noise that would be there without.
 func (r Residual) DecodedStd(p xmkckks.Params, alpha, noiseStd float64) float64 {
 	return math.Hypot(r.Std()*math.Exp2(p.LogQ()-float64(p.LogLambda))/alpha, noiseStd)

@@ -42,7 +42,7 @@ func step(in ...slot.Transmission) func(*setup, *[]func(slot.Slot, *phy.Receptio
 	}
 }
 
-// stale gives the server round 0's b~ in all later rounds, with its pattern or
+// stale returns the server round 0's b~ in all later rounds, with its pattern or
 // with the current one.
 func stale(withPattern bool) func(*setup, *[]func(slot.Slot, *phy.Reception)) {
 	return func(_ *setup, after *[]func(slot.Slot, *phy.Reception)) {

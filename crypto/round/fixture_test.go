@@ -136,14 +136,14 @@ func (b *bench) deltas() [][]float64 {
 	return d
 }
 
-// gains gives H_i of a round.
+// gains returns H_i of a round.
 func (b *bench) gains(k uint32) []float64 {
 	h := make([]float64, len(b.devices))
 	b.channel.Scaled(h, k, 0, 0)
 	return h
 }
 
-// ideal gives sum (H_i/alpha)(Delta_i/mu_i) along direction p, mu = 1.
+// ideal returns sum (H_i/alpha)(Delta_i/mu_i) along direction p, mu = 1.
 func (b *bench) ideal(h []float64, delta [][]float64, p int) float64 {
 	m := 0.0
 	for i := range h {

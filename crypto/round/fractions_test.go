@@ -76,7 +76,7 @@ func TestFractions(t *testing.T) {
 	t.Logf("%d benches: %d of %d rounds of fractions accepted, %d of %d controls read", len(benches), wrong, rounds, read, rounds)
 }
 
-// fractionBenches gives benches over all sets, devices and noise, and the gains of each.
+// fractionBenches returns benches over all sets, devices and noise, and the gains of each.
 func fractionBenches(t *testing.T) (benches []*bench, gains []*fractions) {
 	for _, p := range xmkckks.Sets() {
 		for i, devices := range []int{1, 2, 3, 6, 10} {

@@ -28,7 +28,7 @@ type trials struct {
 	bound             float64 // how far the mean may be off 1
 }
 
-// trialsOf gives the usual trials, or with RINGWAVE_LONG in the environment the long
+// trialsOf returns the usual trials, or with RINGWAVE_LONG in the environment the long
 // ones.
 func trialsOf(usual, long trials) trials {
 	if os.Getenv("RINGWAVE_LONG") != "" {
@@ -60,7 +60,7 @@ func (r *ratio) add(x float64) {
 
 func (r *ratio) mean() float64 { return r.sum / r.keys }
 
-// stdErr gives the standard error of the mean.
+// stdErr returns the standard error of the mean.
 func (r *ratio) stdErr() float64 {
 	m := r.mean()
 	return math.Sqrt(math.Max(0, r.squares/r.keys-m*m) / (r.keys - 1))
@@ -128,7 +128,7 @@ func measure(t *testing.T, b *bench, n trials, eps func(out Outcome, h []float64
 	r.judge(t, n.bound)
 }
 
-// silent gives the mean, over the coefficients that carry no message, of the
+// silent returns the mean, over the coefficients that carry no message, of the
 // square of c~0 + D~ over its variance. The bench must be of the whole form.
 func (b *bench) silent() func(Outcome, []float64, [][]float64) float64 {
 	noiseVar := ringNoise(b.design.Link.NoiseStd)
@@ -144,7 +144,7 @@ func (b *bench) silent() func(Outcome, []float64, [][]float64) float64 {
 	}
 }
 
-// message gives the square of M's error over its variance: coefficient 0 alone.
+// message returns the square of M's error over its variance: coefficient 0 alone.
 func (b *bench) message() func(Outcome, []float64, [][]float64) float64 {
 	return func(out Outcome, h []float64, delta [][]float64) float64 {
 		eps := (out.M[0] - b.ideal(h, delta, 0)) / b.design.ConditionalStd(b.ctx, h)
@@ -152,7 +152,7 @@ func (b *bench) message() func(Outcome, []float64, [][]float64) float64 {
 	}
 }
 
-// ringNoise gives the variances of ring noise of the given deviations before
+// ringNoise returns the variances of ring noise of the given deviations before
 // rounding.
 func ringNoise(std [slot.Transmissions]float64) (v [slot.Transmissions]float64) {
 	for t, s := range std {
@@ -178,7 +178,7 @@ func noiseCases() []noiseCase {
 
 func (c noiseCase) String() string { return fmt.Sprintf("%s/alpha=%d", c.set, 1<<c.f) }
 
-// setup gives gains N(1, 1) and the given ring noise. The sub-tests run side by
+// setup returns gains N(1, 1) and the given ring noise. The sub-tests run side by
 // side, so each has one worker.
 func (c noiseCase) setup(t *testing.T, noise [slot.Transmissions]float64) setup {
 	return setup{
@@ -187,10 +187,10 @@ func (c noiseCase) setup(t *testing.T, noise [slot.Transmissions]float64) setup 
 	}
 }
 
-// expected gives E[sum H_i^2].
+// expected returns E[sum H_i^2].
 func (c noiseCase) expected() float64 { return math.Ldexp(2*float64(c.devices), 2*c.f) }
 
-// evenNoise gives ring noise that makes every term it enters as large as the
+// evenNoise returns ring noise that makes every term it enters as large as the
 // term's other part: w_b as e, w_1 as e1, and w_0 and w_D as all of A.
 func (c noiseCase) evenNoise(t *testing.T) [slot.Transmissions]float64 {
 	p, s := params(t, c.set), c.expected()
@@ -257,7 +257,7 @@ func TestNoiseOfTheMessage(t *testing.T) {
 	}
 }
 
-// inBothForms gives the outcomes of rounds in the whole and in the short form. M of a round
+// inBothForms returns the outcomes of rounds in the whole and in the short form. M of a round
 // is a copy.
 func inBothForms(t *testing.T, s setup, rounds int) [][2]Outcome {
 	t.Helper()
@@ -310,7 +310,7 @@ type noiseTerm struct {
 	of               func(xmkckks.Budget) float64
 }
 
-// at gives small ring noise in one transmission.
+// at returns small ring noise in one transmission.
 func at(tx slot.Transmission) func(noiseCase, *testing.T) [slot.Transmissions]float64 {
 	return func(noiseCase, *testing.T) (w [slot.Transmissions]float64) {
 		w[tx] = smallNoise

@@ -16,7 +16,7 @@ import (
 	"ringwave/phy/slot"
 )
 
-// mostMessages gives P = n - W.
+// mostMessages returns P = n - W.
 func mostMessages(t *testing.T, s setup) int {
 	t.Helper()
 	return s.params.N - newBench(t, s).design.Witnesses

@@ -34,7 +34,7 @@ func (a *attempts) record(s slot.Slot, rx *phy.Reception) {
 	a.rx[s.Attempt][s.Transmission] = y
 }
 
-// maxDifference gives the largest |x - y|, coefficients centred, over q.
+// maxDifference returns the largest |x - y|, coefficients centred, over q.
 func maxDifference(m *zq.Modulus, x, y zq.Vector) float64 {
 	d := m.NewVector(x.Len())
 	d.Copy(x)
@@ -46,7 +46,7 @@ func maxDifference(m *zq.Modulus, x, y zq.Vector) float64 {
 	return largest / math.Exp2(m.Log2())
 }
 
-// drifts tells whether an attempt's gains change on the way: what the channel
+// drifts reports whether an attempt's gains change on the way: what the channel
 // does, and no check.
 func (b *bench) drifts(k, attempt uint32) bool {
 	first, last := make([]float64, len(b.devices)), make([]float64, len(b.devices))

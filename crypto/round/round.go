@@ -193,7 +193,7 @@ func New(cfg Config) (*Engine, error) {
 // Close stops the engine's goroutines. It leaves the devices as they are.
 func (e *Engine) Close() { e.pool.close() }
 
-// length gives the number of coefficients of a transmission.
+// length returns the number of coefficients of a transmission.
 func (e *Engine) length(t slot.Transmission) int {
 	return e.cfg.Context.PayloadLength(t)
 }
@@ -452,6 +452,6 @@ func (e *Engine) sendAgainOne(i int) {
 	e.errs[i] = e.cfg.Uplink.Transmit(i, e.shares[i])
 }
 
-// Received gives what the server received in the transmission of the last
+// Received returns what the server received in the transmission of the last
 // attempt. The caller must not change it.
 func (e *Engine) Received(t slot.Transmission) *phy.Reception { return &e.rx[t] }

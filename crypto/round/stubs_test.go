@@ -50,7 +50,7 @@ func (l *tap) Receive(ctx context.Context, rx *phy.Reception) error {
 	return nil
 }
 
-// tapped gives a setup's wrap that calls the functions in turn after each
+// tapped returns a setup's wrap that calls the functions in turn after each
 // reception.
 func tapped(after ...func(slot.Slot, *phy.Reception)) func(phy.Uplink) phy.Uplink {
 	return func(u phy.Uplink) phy.Uplink {

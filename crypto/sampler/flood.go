@@ -69,7 +69,7 @@ const maxLowBits = 96
 // oneWordBits is the widest u of which four have a sum below 2^64.
 const oneWordBits = 62
 
-// NewFlood gives the narrowest Flood whose standard deviation is at least sigma,
+// NewFlood returns the narrowest Flood whose standard deviation is at least sigma,
 // which is less than 2 sigma. It is an error to ask for 2^13.06 or less, half of the
 // narrowest (small noise is Distribution's), or for more than 2^110.05.
 func NewFlood(sigma float64) (Flood, error) {
@@ -84,7 +84,7 @@ func NewFlood(sigma float64) (Flood, error) {
 	return f, nil
 }
 
-// Variance gives the variance of what Sample draws, exactly but for the rounding
+// Variance returns the variance of what Sample draws, exactly but for the rounding
 // of float64: 4^k sigma_x^2 + 4 (4^k - 1)/12.
 func (f Flood) Variance() float64 {
 	x := tableVariance(floodTail[:]) * (1 + z0*z0) * (1 + z1*z1) * (1 + z2*z2)
@@ -92,21 +92,21 @@ func (f Flood) Variance() float64 {
 	return scale*x + (scale-1)/3
 }
 
-// Std gives the standard deviation of what Sample draws.
+// Std returns the standard deviation of what Sample draws.
 func (f Flood) Std() float64 { return math.Sqrt(f.Variance()) }
 
-// Bound gives the largest absolute value that Sample can draw, below 2^114.
+// Bound returns the largest absolute value that Sample can draw, below 2^114.
 func (f Flood) Bound() Int128 {
 	x := Int128From(int64(len(floodTail)) * (1 + z0) * (1 + z1) * (1 + z2))
 	return x.Lsh(f.k).Add(f.centre())
 }
 
-// String gives the name as it is printed in parameter sets.
+// String returns the name as it is printed in parameter sets.
 func (f Flood) String() string {
 	return fmt.Sprintf("flooding(sigma=2^%.2f)", math.Log2(f.Std()))
 }
 
-// centre gives 2 (2^k - 1), the mean of u1 + u2 + u3 + u4.
+// centre returns 2 (2^k - 1), the mean of u1 + u2 + u3 + u4.
 func (f Flood) centre() Int128 { return Int128From(2).Lsh(f.k).Add(Int128From(-2)) }
 
 // Sample fills dst with independent samples. Each takes 96 bytes of keystream,
@@ -132,7 +132,7 @@ func (f Flood) sample(dst []Int128, s *keystream.Stream) {
 	clear(buffer[:])
 }
 
-// sampleWide gives x, |x| < 2^17.8, with 64 bytes of keystream.
+// sampleWide returns x, |x| < 2^17.8, with 64 bytes of keystream.
 func sampleWide(random []byte) int64 {
 	a := fromTable(floodTail[:], random[:32])
 	b := fromTable(floodTail[:], random[32:])
@@ -141,7 +141,7 @@ func sampleWide(random []byte) int64 {
 	return lower + z2*upper
 }
 
-// sumLowBits gives u1 + u2 + u3 + u4 < 2^(k+2), with 32 bytes of keystream if one
+// sumLowBits returns u1 + u2 + u3 + u4 < 2^(k+2), with 32 bytes of keystream if one
 // word holds the sum, with 64 otherwise.
 func (f Flood) sumLowBits(random []byte) Int128 {
 	if f.k <= oneWordBits {

@@ -301,7 +301,7 @@ func TestFloodTableError(t *testing.T) {
 	}
 }
 
-// tableErrorLaw gives P_table(x) - P_ideal(x) of the flood's table, on both sides.
+// tableErrorLaw returns P_table(x) - P_ideal(x) of the flood's table, on both sides.
 func tableErrorLaw() []float64 {
 	errors, _, _ := tableErrors(floodTail[:], floodParameter())
 	n := 60 // the ideal is below 2^-100 there

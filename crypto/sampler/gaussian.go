@@ -55,7 +55,7 @@ func fromTable(tail []uint64, random []byte) (x [4]int64) {
 	return x
 }
 
-// tableVariance gives the variance of the distribution of a tail table:
+// tableVariance returns the variance of the distribution of a tail table:
 // E x^2 = sum over k >= 1 of (k^2 - (k-1)^2) P(|x| >= k). Summed from the
 // smallest term, with a relative error below 2^-50.
 func tableVariance(tail []uint64) float64 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// tableDistance gives the total variation of a tail table from the ideal
+// tableDistance returns the total variation of a tail table from the ideal
 // distribution, and the table's variance over the ideal's, less 1.
 func tableDistance(tail []uint64, v *big.Float) (distance, variance float64) {
 	delta, have, want := tableErrors(tail, v)
@@ -20,7 +20,7 @@ func tableDistance(tail []uint64, v *big.Float) (distance, variance float64) {
 	return distance / 2, variance
 }
 
-// tableErrors gives P_table(|x| = k) - P_ideal(|x| = k), k = 0, 1, ... until the
+// tableErrors returns P_table(|x| = k) - P_ideal(|x| = k), k = 0, 1, ... until the
 // ideal is below 2^-200, and both variances.
 func tableErrors(tail []uint64, v *big.Float) (delta []*big.Float, have, want *big.Float) {
 	weight, total := discreteGaussian(v)

@@ -13,24 +13,24 @@ type Int128 struct {
 	Lo uint64
 }
 
-// Int128From gives x as an Int128.
+// Int128From returns x as an Int128.
 func Int128From(x int64) Int128 { return Int128{Hi: x >> 63, Lo: uint64(x)} }
 
-// Add gives x + y modulo 2^128.
+// Add returns x + y modulo 2^128.
 func (x Int128) Add(y Int128) Int128 {
 	lo, carry := bits.Add64(x.Lo, y.Lo, 0)
 	hi, _ := bits.Add64(uint64(x.Hi), uint64(y.Hi), carry)
 	return Int128{int64(hi), lo}
 }
 
-// Neg gives -x modulo 2^128.
+// Neg returns -x modulo 2^128.
 func (x Int128) Neg() Int128 {
 	lo, borrow := bits.Sub64(0, x.Lo, 0)
 	hi, _ := bits.Sub64(0, uint64(x.Hi), borrow)
 	return Int128{int64(hi), lo}
 }
 
-// Lsh gives x 2^k modulo 2^128. k is not a secret.
+// Lsh returns x 2^k modulo 2^128. k is not a secret.
 func (x Int128) Lsh(k uint) Int128 {
 	if k >= 64 {
 		return Int128{Hi: int64(x.Lo << (k - 64))}
@@ -39,7 +39,7 @@ func (x Int128) Lsh(k uint) Int128 {
 	return Int128{Hi: x.Hi<<k | int64(x.Lo>>(64-k)), Lo: x.Lo << k}
 }
 
-// Float64 gives x as a float64, with a relative error below 2^-51. Go's
+// Float64 returns x as a float64, with a relative error below 2^-51. Go's
 // conversion branches on the top bit of Lo: it is for statistics, not for
 // secrets.
 func (x Int128) Float64() float64 {
@@ -59,7 +59,7 @@ type Reducer struct {
 	offset   uint64 // p - (2^127 mod p), in (0, p]
 }
 
-// NewReducer gives the Reducer for p, 2 <= p < 2^62.
+// NewReducer returns the Reducer for p, 2 <= p < 2^62.
 func NewReducer(p uint64) (Reducer, error) {
 	if p < 2 || p >= 1<<62 {
 		return Reducer{}, fmt.Errorf("sampler: modulus %d outside [2, 2^62)", p)
@@ -73,17 +73,17 @@ func NewReducer(p uint64) (Reducer, error) {
 	return r, nil
 }
 
-// Modulus gives p.
+// Modulus returns p.
 func (r *Reducer) Modulus() uint64 { return r.p }
 
-// Reduce gives the residue of x in [0, p), for every x, in constant time.
+// Reduce returns the residue of x in [0, p), for every x, in constant time.
 func (r *Reducer) Reduce(x Int128) uint64 {
 	// y = x + 2^127 is in [0, 2^128): its residue, less that of 2^127.
 	y := r.reduceUnsigned(uint64(x.Hi)^1<<63, x.Lo)
 	return subtractOnce(y+r.offset, r.p) // y + offset < 2p
 }
 
-// reduceUnsigned gives the residue in [0, p) of y = hi 2^64 + lo, any of 128 bits.
+// reduceUnsigned returns the residue in [0, p) of y = hi 2^64 + lo, any of 128 bits.
 func (r *Reducer) reduceUnsigned(hi, lo uint64) uint64 {
 	// q = floor(y u / 2^128) with u = floor(2^128/p) > 2^128/p - 1, so that
 	// y/p - 1 < y u / 2^128 <= y/p, and q is floor(y/p) or one less. Only the

@@ -52,7 +52,7 @@ const (
 	Gaussian
 )
 
-// String gives the name as it is printed in parameter sets.
+// String returns the name as it is printed in parameter sets.
 func (d Distribution) String() string {
 	switch d {
 	case Zero:
@@ -69,7 +69,7 @@ func (d Distribution) String() string {
 	return fmt.Sprintf("Distribution(%d)", uint8(d))
 }
 
-// Variance gives the variance of what Sample draws, exactly but for the rounding
+// Variance returns the variance of what Sample draws, exactly but for the rounding
 // of float64: for Gaussian that of the table in use.
 func (d Distribution) Variance() float64 {
 	switch d {
@@ -87,7 +87,7 @@ func (d Distribution) Variance() float64 {
 	panic("sampler: no distribution chosen")
 }
 
-// Bound gives the largest absolute value that Sample can draw.
+// Bound returns the largest absolute value that Sample can draw.
 func (d Distribution) Bound() int64 {
 	switch d {
 	case Zero:
@@ -146,7 +146,7 @@ func sampleTernary(dst []int8, s *keystream.Stream) {
 	clear(block[:])
 }
 
-// trits gives the five digits of b < 243 in base 3, first the highest, each less
+// trits returns the five digits of b < 243 in base 3, first the highest, each less
 // one.
 func trits(b byte) (x [5]int8) {
 	// f = b ceil(2^16/243) is b/243 as a fraction of 2^16, too large by less

@@ -95,7 +95,7 @@ func checkLags(t *testing.T, what string, x []float64, variance float64) {
 	}
 }
 
-// probabilities gives the exact law of d on [-Bound, Bound].
+// probabilities returns the exact law of d on [-Bound, Bound].
 func probabilities(d Distribution) []float64 {
 	switch d {
 	case Zero:
@@ -118,7 +118,7 @@ func probabilities(d Distribution) []float64 {
 	panic(fmt.Sprint("no law for ", d))
 }
 
-// tableLaw gives P(-K), ..., P(K) of a tail table of K entries.
+// tableLaw returns P(-K), ..., P(K) of a tail table of K entries.
 func tableLaw(tail []uint64) []float64 {
 	k := len(tail)
 	p := make([]float64, 2*k+1)
@@ -134,7 +134,7 @@ func tableLaw(tail []uint64) []float64 {
 	return p
 }
 
-// gaussianLaw gives the discrete Gaussian of parameter sigma^2 = v on [-n, n].
+// gaussianLaw returns the discrete Gaussian of parameter sigma^2 = v on [-n, n].
 func gaussianLaw(v float64, n int) []float64 {
 	p := make([]float64, 2*n+1)
 	var total float64
@@ -149,7 +149,7 @@ func gaussianLaw(v float64, n int) []float64 {
 	return p
 }
 
-// convolve gives the law of x + z y for laws p of x and q of y, both centred.
+// convolve returns the law of x + z y for laws p of x and q of y, both centred.
 func convolve(p, q []float64, z int) []float64 {
 	out := make([]float64, len(p)+z*(len(q)-1))
 	for j, w := range q {
@@ -164,7 +164,7 @@ func convolve(p, q []float64, z int) []float64 {
 	return out
 }
 
-// distance gives the total variation between p and the discrete Gaussian of
+// distance returns the total variation between p and the discrete Gaussian of
 // parameter v, over the support of p.
 func distance(p []float64, v float64) float64 {
 	var d float64

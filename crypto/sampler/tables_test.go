@@ -21,7 +21,7 @@ func rational(num, den int64) *big.Float {
 	return x.Quo(x, new(big.Float).SetInt64(den))
 }
 
-// discreteGaussian gives exp(-k^2/(2 v)), k = 0, 1, ..., and the sum of these
+// discreteGaussian returns exp(-k^2/(2 v)), k = 0, 1, ..., and the sum of these
 // weights over all integers, both signs. The weights end below 2^-200.
 func discreteGaussian(v *big.Float) (weight []*big.Float, total *big.Float) {
 	half := new(big.Float).Quo(big.NewFloat(-0.5).SetPrec(precision), v)
@@ -42,7 +42,7 @@ func discreteGaussian(v *big.Float) (weight []*big.Float, total *big.Float) {
 	return weight, total
 }
 
-// expSmall gives exp(x), abs(x) < 1, by its series.
+// expSmall returns exp(x), abs(x) < 1, by its series.
 func expSmall(x *big.Float) *big.Float {
 	sum := big.NewFloat(1).SetPrec(precision)
 	term := big.NewFloat(1).SetPrec(precision)
@@ -54,7 +54,7 @@ func expSmall(x *big.Float) *big.Float {
 	return sum
 }
 
-// tailTable gives 2 round(2^63 P(|x| >= k)), k = 1, 2, ..., of the discrete
+// tailTable returns 2 round(2^63 P(|x| >= k)), k = 1, 2, ..., of the discrete
 // Gaussian with parameter sigma^2 = v, up to the last that is not 0.
 func tailTable(v *big.Float) []uint64 {
 	weight, total := discreteGaussian(v)
@@ -75,7 +75,7 @@ func tailTable(v *big.Float) []uint64 {
 }
 
 // Variances of the ideal distributions: 3.2^2, and 16^2/10 so that the first
-// convolution gives 16.
+// convolution returns 16.
 func gaussianParameter() *big.Float { return rational(1024, 100) }
 func floodParameter() *big.Float    { return rational(256, 10) }
 

@@ -15,7 +15,7 @@ type GainSums struct {
 	Q float64
 }
 
-// SumsOf gives the sums of known scaled gains H_i = alpha h_i.
+// SumsOf returns the sums of known scaled gains H_i = alpha h_i.
 func SumsOf(scaled []float64) GainSums {
 	s := 0.0
 	for _, h := range scaled {
@@ -29,7 +29,7 @@ func SumsOf(scaled []float64) GainSums {
 // dimensions. A Gaussian gain has one dimension, a Rician envelope two.
 type squareLaw struct{ fixed, variance, dimensions float64 }
 
-// squareLaws gives the laws of Gaussian gains of means mu_i and second moments
+// squareLaws returns the laws of Gaussian gains of means mu_i and second moments
 // Omega_i, or, where K-factors are given, of Rician envelopes.
 func squareLaws(mu, omega, k []float64) []squareLaw {
 	laws := make([]squareLaw, len(mu))
@@ -43,7 +43,7 @@ func squareLaws(mu, omega, k []float64) []squareLaw {
 	return laws
 }
 
-// expectedSums gives S = alpha^2 sum_i E[h_i^2] and Q = alpha^4 ((sum_i
+// expectedSums returns S = alpha^2 sum_i E[h_i^2] and Q = alpha^4 ((sum_i
 // E[h_i^2])^2 + sum_i Var[h_i^2]). For Gaussian gains that is Appendix B's
 // alpha^4 (S_Omega^2 + 2 S_{Omega^2} - 2 S_{mu^4}) (Eq. 24).
 func expectedSums(laws []squareLaw, alpha float64) GainSums {
@@ -116,26 +116,26 @@ func (c *Context) Budget(sums GainSums, noiseVar [slot.Transmissions]float64) Bu
 	}
 }
 
-// Noise gives the variance of a coefficient that carries no message: B_eps^2/n
+// Noise returns the variance of a coefficient that carries no message: B_eps^2/n
 // of Eq. 26.
 func (b Budget) Noise() float64 { return b.A + b.B1 + b.B2 + b.C1 + b.C2 + b.D + b.E }
 
-// Total gives the variance of a coefficient that carries a message.
+// Total returns the variance of a coefficient that carries a message.
 func (b Budget) Total() float64 { return b.Noise() + b.R }
 
-// FailureBound gives Proposition 1's bound 4 B_eps^2/q^2 on the probability that
+// FailureBound returns Proposition 1's bound 4 B_eps^2/q^2 on the probability that
 // any coefficient's noise reaches q/2 (Markov's inequality).
 func (c *Context) FailureBound(b Budget) float64 {
 	return 4 * float64(c.Params.N) * b.Noise() / math.Exp2(2*c.Params.LogQ())
 }
 
-// DecodedStd gives the standard deviation of eps_k = M_k - sum (H_i/alpha)
+// DecodedStd returns the standard deviation of eps_k = M_k - sum (H_i/alpha)
 // (Delta f_i/mu_i).
 func (c *Context) DecodedStd(b Budget, alpha float64) float64 {
 	return math.Sqrt(b.Total()) / (alpha * c.Params.Lambda())
 }
 
-// sensitivity gives t of Li, Micciancio, Schultz and Sorrell 2022: a bound, at
+// sensitivity returns t of Li, Micciancio, Schultz and Sorrell 2022: a bound, at
 // the given sums of gains, on the Euclidean norm, over the revealed coefficients,
 // of what one honest device contributes to the decryption noise, divided by that
 // device's gain. Over many rounds it is the mean over the gains that counts. A device
@@ -166,7 +166,7 @@ func (c *Context) sensitivity(form Form, messages, witnesses int, sums GainSums,
 	return short * perCoefficient
 }
 
-// FloodStd gives the standard deviation sigma* = sqrt(12 tau) 2^(s/2) t that hides
+// FloodStd returns the standard deviation sigma* = sqrt(12 tau) 2^(s/2) t that hides
 // the decryption noise with s bits of statistical security over tau decryption
 // shares of one key (Li, Micciancio, Schultz and Sorrell, "Securing approximate
 // homomorphic encryption using differential privacy", eprint 2022/816).
@@ -216,7 +216,7 @@ func floodingDistance(std float64, tau int, t float64) float64 {
 	return math.Min(1, math.Sqrt(float64(tau))*t/(2*std))
 }
 
-// RoundedVariance gives the variance of a Gaussian of deviation std rounded to
+// RoundedVariance returns the variance of a Gaussian of deviation std rounded to
 // integers, and 0 for std = 0: std^2 + 1/12 to many digits from std = 0.6 on.
 func RoundedVariance(std float64) float64 {
 	if std == 0 {

@@ -23,7 +23,7 @@ func near(t *testing.T, what string, x, want, relative float64) {
 	}
 }
 
-// equalGains gives N devices of mean 1 and deviation sigma.
+// equalGains returns N devices of mean 1 and deviation sigma.
 func equalGains(n int, sigma float64) (mu, omega []float64) {
 	for range n {
 		mu = append(mu, 1)
@@ -295,7 +295,7 @@ func TestAppendixB(t *testing.T) {
 	near(t, "the decoded deviation", c.DecodedStd(b, 256), math.Sqrt(b.Total())/(256*0x1p40), 1e-12)
 }
 
-// testGains gives unequal devices.
+// testGains returns unequal devices.
 func testGains() (mu, sigma, omega []float64) {
 	mu = []float64{1, 0.5, -2, 1.5, 0.1, 3}
 	sigma = []float64{1, 0.2, 2, 0, 4, 0.5}

@@ -93,7 +93,7 @@ func NewContext(p Params, form Form, messages, witnesses int, public keystream.S
 	return c, nil
 }
 
-// drawPublic gives a. A uniform element has a uniform transform, so the drawn
+// drawPublic returns a. A uniform element has a uniform transform, so the drawn
 // residues are taken as the transform itself.
 func (c *Context) drawPublic(seed keystream.Seed) polyMont {
 	a := polyNTT{c.mod.NewVector(c.Params.N)}
@@ -106,7 +106,7 @@ func (c *Context) drawPublic(seed keystream.Seed) polyMont {
 	return m
 }
 
-// Modulus gives q as an RNS basis.
+// Modulus returns q as an RNS basis.
 func (c *Context) Modulus() *zq.Modulus { return c.mod }
 
 // ErrNoRoom says that n coefficients do not hold all messages and witnesses.
@@ -117,7 +117,7 @@ func noRoom(p Params, messages, witnesses int) error {
 		ErrNoRoom, p.Name, p.N, messages, witnesses, p.N-witnesses)
 }
 
-// Revealed gives the number of coefficients of c0 and D that a round sends.
+// Revealed returns the number of coefficients of c0 and D that a round sends.
 func (c *Context) Revealed() int { return c.Params.revealed(c.Form, c.Messages, c.Witnesses) }
 
 // PayloadLength returns the number of coefficients of a transmission: n of b and c1, as
@@ -131,7 +131,7 @@ func (c *Context) PayloadLength(t slot.Transmission) int {
 // all n, takes less time. What comes out is the same.
 const fewCoefficients = 16
 
-// transforms tells whether a device computes whole products, by transforms.
+// transforms reports whether a device computes whole products, by transforms.
 func (c *Context) transforms() bool { return c.Form == Whole || c.Revealed() > fewCoefficients }
 
 func poly(v zq.Vector) ring.Poly { return ring.Poly{Coeffs: [][]uint64(v)} }
@@ -202,7 +202,7 @@ func negacyclic(w, x []int8) {
 // added before the sum moves to 128 bits: two sums of 64, each below 2^63.
 const chunk = 128
 
-// smallProduct gives coefficient k of x b modulo prime j, where w is
+// smallProduct returns coefficient k of x b modulo prime j, where w is
 // negacyclic(x) and every x is in {-1, 0, 1}: additions only, and no branch on x.
 func (c *Context) smallProduct(w []int8, b zq.Vector, j, k int) uint64 {
 	n := c.Params.N

@@ -10,7 +10,7 @@ import (
 // Link is what a run's design must know of the channel and of the messages.
 type Link struct {
 	// Mu and Omega are the gains' means and second moments, one a device, as a
-	// calibration gives them.
+	// calibration returns them.
 	Mu, Omega []float64
 	// K holds the K-factors of Rician envelopes; nil for Gaussian gains.
 	K []float64
@@ -59,7 +59,7 @@ func (l Link) validate() error {
 	return nil
 }
 
-// noiseVar gives the variances of the rounded ring noise.
+// noiseVar returns the variances of the rounded ring noise.
 func (l Link) noiseVar() (v [slot.Transmissions]float64) {
 	for t, s := range l.NoiseStd {
 		v[t] = RoundedVariance(s)
@@ -184,7 +184,7 @@ func (d *Design) checkFits() error {
 	return nil
 }
 
-// Revealed gives the number of coefficients of c0 and D that a round sends.
+// Revealed returns the number of coefficients of c0 and D that a round sends.
 func (d *Design) Revealed() int {
 	return d.Params.revealed(d.Form, d.Link.Messages, d.Witnesses)
 }
@@ -194,18 +194,18 @@ func (d *Design) PayloadLength(t slot.Transmission) int {
 	return d.Params.payloadLength(d.Form, d.Link.Messages, d.Witnesses, t)
 }
 
-// UplinkBits gives the payload that a device sends in one attempt at a round.
+// UplinkBits returns the payload that a device sends in one attempt at a round.
 func (d *Design) UplinkBits() int {
 	return d.Params.UplinkBits(d.Form, d.Link.Messages, d.Witnesses)
 }
 
-// DecodedStd gives the expected standard deviation of eps_k, the same for every
+// DecodedStd returns the expected standard deviation of eps_k, the same for every
 // message.
 func (d *Design) DecodedStd() float64 {
 	return math.Sqrt(d.Expected.Total()) / (d.Link.Alpha * d.Params.Lambda())
 }
 
-// ConditionalStd gives the standard deviation of eps_k given the scaled gains
+// ConditionalStd returns the standard deviation of eps_k given the scaled gains
 // H_i of a round, at the link's scale. It is the same for every message:
 // any coefficient of a product in R_q is a sum of n products of one coefficient of
 // each factor, with signs, and the coefficients of each factor are independent, of
@@ -219,7 +219,7 @@ func (d *Design) ConditionalStdAt(c *Context, scaled []float64, alpha float64) f
 	return c.DecodedStd(c.Budget(SumsOf(scaled), d.Link.noiseVar()), alpha)
 }
 
-// tolerance gives the witness tolerance at a scale that a receiver found.
+// tolerance returns the witness tolerance at a scale that a receiver found.
 func (d *Design) tolerance(c *Context, alpha float64, unitRare float64) float64 {
 	s := alpha * alpha * unitRare
 	return 6 * math.Sqrt(c.Budget(GainSums{S: s, Q: s * s}, d.Link.noiseVar()).Noise())

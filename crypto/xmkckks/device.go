@@ -213,10 +213,10 @@ func (d *Device) drawKeys(epoch uint32) {
 	clear(d.e1)
 }
 
-// Epoch gives the current key epoch.
+// Epoch returns the current key epoch.
 func (d *Device) Epoch() uint32 { return d.epoch }
 
-// PublicKey gives b_i, what the device sends in phase 1. The caller must not
+// PublicKey returns b_i, what the device sends in phase 1. The caller must not
 // change it.
 func (d *Device) PublicKey() zq.Vector { return d.b }
 
@@ -256,7 +256,7 @@ func (d *Device) Prepare(round, attempt uint32) error {
 	return nil
 }
 
-// later tells whether (round, attempt) comes after (r, a).
+// later reports whether (round, attempt) comes after (r, a).
 func later(round, attempt, r, a uint32) bool {
 	return round > r || round == r && attempt > a
 }
@@ -366,7 +366,7 @@ func shiftLeft(x, k uint64) [3]uint64 {
 	return [3]uint64{lo &^ across, lo&across | hi&^across, hi & across}
 }
 
-// Ciphertext gives (c0, c1) of the last Encrypt. The caller must not change
+// Ciphertext returns (c0, c1) of the last Encrypt. The caller must not change
 // them. In the short form c0 has its first P+W coefficients only.
 func (d *Device) Ciphertext() (c0, c1 zq.Vector) { return d.c0, d.c1 }
 

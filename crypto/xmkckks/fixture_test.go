@@ -11,7 +11,7 @@ import (
 	"ringwave/phy/zq"
 )
 
-// openGuard gives every share: for tests of what a share is, not of whether it
+// openGuard returns every share: for tests of what a share is, not of whether it
 // may be given.
 type openGuard struct{}
 
@@ -71,7 +71,7 @@ func newParty(t testing.TB, c *Context, gains []int64) *party {
 	return p
 }
 
-// superpose gives sum H_i x_i of copies of x, and keeps the copies.
+// superpose returns sum H_i x_i of copies of x, and keeps the copies.
 func (p *party) superpose(tx slot.Transmission, x []zq.Vector) zq.Vector {
 	p.sent[tx] = nil
 	p.sum[tx] = p.ctx.mod.NewVector(x[0].Len())
@@ -123,7 +123,7 @@ func (p *party) attemptPacked(t testing.TB, round, attempt uint32, delta [][]flo
 	p.superpose(slot.TxShare, share)
 }
 
-// flooded gives e*_j of coefficient k, which the device still holds.
+// flooded returns e*_j of coefficient k, which the device still holds.
 func (d *Device) flooded(k int) *big.Int {
 	if d.flood == nil {
 		return big.NewInt(int64(d.small[k]))
@@ -136,7 +136,7 @@ func bigOf(x sampler.Int128) *big.Int {
 	return y.Add(y, new(big.Int).SetUint64(x.Lo))
 }
 
-// modulus gives q from the primes alone.
+// modulus returns q from the primes alone.
 func modulus(primes []uint64) *big.Int {
 	q := big.NewInt(1)
 	for _, p := range primes {
@@ -145,7 +145,7 @@ func modulus(primes []uint64) *big.Int {
 	return q
 }
 
-// lift gives coefficient k of v in [0, q) by the Chinese remainder theorem, and
+// lift returns coefficient k of v in [0, q) by the Chinese remainder theorem, and
 // shares no code with package zq.
 func lift(primes []uint64, v zq.Vector, k int) *big.Int {
 	q, x := modulus(primes), new(big.Int)
@@ -159,7 +159,7 @@ func lift(primes []uint64, v zq.Vector, k int) *big.Int {
 	return x.Mod(x, q)
 }
 
-// centre gives the representative of x mod q nearest to zero.
+// centre returns the representative of x mod q nearest to zero.
 func centre(x, q *big.Int) *big.Int {
 	y := new(big.Int).Mod(x, q)
 	if new(big.Int).Lsh(y, 1).Cmp(q) > 0 {
@@ -173,7 +173,7 @@ func float(x *big.Int) float64 {
 	return f
 }
 
-// largestPrimes gives the largest primes of the given bit length that are 1
+// largestPrimes returns the largest primes of the given bit length that are 1
 // modulo 2n.
 func largestPrimes(t testing.TB, n, width, count int) (primes []uint64) {
 	t.Helper()
@@ -204,7 +204,7 @@ func smallSet(t testing.TB, n int) Params {
 	}
 }
 
-// forms gives both forms, for loops.
+// forms returns both forms, for loops.
 func forms() []Form { return []Form{Whole, Short} }
 
 // recoverOne is Recover of one message.

@@ -44,7 +44,7 @@ var (
 )
 
 // journalOf makes a journal with the given shares, of a process that was killed,
-// and gives its path.
+// and returns its path.
 func journalOf(t testing.TB, records ...ShareRecord) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "journal")
@@ -345,7 +345,7 @@ func TestJournalGoesOnAfterTornWrite(t *testing.T) {
 	}
 }
 
-// sixRounds gives the shares of two devices in rounds 0 to 5, round 4 at its second attempt,
+// sixRounds returns the shares of two devices in rounds 0 to 5, round 4 at its second attempt,
 // with a key epoch of three.
 func sixRounds() (records []ShareRecord) {
 	for round := range uint32(6) {

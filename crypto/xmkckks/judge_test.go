@@ -17,7 +17,7 @@ import (
 	"ringwave/phy/zq"
 )
 
-// judgeParameters gives lattigo's own parameters of the same ring.
+// judgeParameters returns lattigo's own parameters of the same ring.
 func judgeParameters(t testing.TB, p Params) rlwe.Parameters {
 	t.Helper()
 	params, err := rlwe.NewParametersFromLiteral(rlwe.ParametersLiteral{
@@ -29,7 +29,7 @@ func judgeParameters(t testing.TB, p Params) rlwe.Parameters {
 	return params
 }
 
-// lattigoGaussian gives lattigo's sampler of small errors, for comparisons of
+// lattigoGaussian returns lattigo's sampler of small errors, for comparisons of
 // speed alone.
 func lattigoGaussian(t testing.TB, params rlwe.Parameters) ring.Sampler {
 	t.Helper()
@@ -71,7 +71,7 @@ func judge(t testing.TB, p Params, s []int64, c0, c1 zq.Vector) zq.Vector {
 	return zq.Vector(rlwe.NewDecryptor(params, sk).DecryptNew(ct).Value.Coeffs)
 }
 
-// aggregatedSecret gives S~ = sum H_i s_i over the integers.
+// aggregatedSecret returns S~ = sum H_i s_i over the integers.
 func (p *party) aggregatedSecret() []int64 {
 	s := make([]int64, p.ctx.Params.N)
 	for i, d := range p.devices {
@@ -82,7 +82,7 @@ func (p *party) aggregatedSecret() []int64 {
 	return s
 }
 
-// rounded gives round(2^logLambda x), halves away from zero, in exact
+// rounded returns round(2^logLambda x), halves away from zero, in exact
 // arithmetic.
 func rounded(x float64, logLambda int) *big.Int {
 	r := new(big.Rat)

@@ -21,7 +21,7 @@ const (
 	Short
 )
 
-// String gives the name of the form in configs.
+// String returns the name of the form in configs.
 func (f Form) String() string {
 	if f == Short {
 		return "short"
@@ -64,7 +64,7 @@ const (
 	maxLogFlood  = 96
 )
 
-// Sets gives the parameter sets that the program knows, the default first.
+// Sets returns the parameter sets that the program knows, the default first.
 //
 // Lambda and the flooding of the sets named ringwave are chosen for the paper's
 // experiments: N = 10, alpha = 2^8, |Delta f/mu| <= 16, mu = 1, sigma = 1 and 10, and
@@ -142,7 +142,7 @@ func Sets() []Params {
 	}
 }
 
-// Lookup gives the set of the given name.
+// Lookup returns the set of the given name.
 func Lookup(name string) (Params, bool) {
 	for _, p := range Sets() {
 		if p.Name == name {
@@ -171,10 +171,10 @@ func (p *Params) Validate() error {
 	return nil
 }
 
-// Lambda gives the scaling factor.
+// Lambda returns the scaling factor.
 func (p *Params) Lambda() float64 { return math.Ldexp(1, p.LogLambda) }
 
-// LogQ gives log2 q.
+// LogQ returns log2 q.
 func (p *Params) LogQ() float64 {
 	sum := 0.0
 	for _, prime := range p.Primes {
@@ -183,7 +183,7 @@ func (p *Params) LogQ() float64 {
 	return sum
 }
 
-// Modulus gives q.
+// Modulus returns q.
 func (p *Params) Modulus() *big.Int {
 	q := big.NewInt(1)
 	for _, prime := range p.Primes {
@@ -192,7 +192,7 @@ func (p *Params) Modulus() *big.Int {
 	return q
 }
 
-// CoefficientBits gives the bits of one coefficient, its residues packed:
+// CoefficientBits returns the bits of one coefficient, its residues packed:
 // ceil(log2 q) for the sets of Sets.
 func (p *Params) CoefficientBits() int {
 	sum := 0
@@ -202,7 +202,7 @@ func (p *Params) CoefficientBits() int {
 	return sum
 }
 
-// ShareVariance gives sigma_phi^2, the variance of e*.
+// ShareVariance returns sigma_phi^2, the variance of e*.
 func (p *Params) ShareVariance() (float64, error) {
 	if p.LogFlood == 0 {
 		return p.ShareError.Variance(), nil
@@ -214,22 +214,22 @@ func (p *Params) ShareVariance() (float64, error) {
 	return f.Variance(), nil
 }
 
-// CiphertextBytes gives the size of (c0, c1) with all coefficients, packed at
+// CiphertextBytes returns the size of (c0, c1) with all coefficients, packed at
 // ceil(log2 q) bits each: Table II.
 func (p *Params) CiphertextBytes() int { return 2 * p.N * p.CoefficientBits() / 8 }
 
-// ExpansionFactor gives the ciphertext's size against the 8 bytes of one
+// ExpansionFactor returns the ciphertext's size against the 8 bytes of one
 // floating-point value.
 func (p *Params) ExpansionFactor() float64 { return float64(p.CiphertextBytes()) / 8 }
 
-// UplinkBits gives the payload that a device sends in one attempt at a round:
+// UplinkBits returns the payload that a device sends in one attempt at a round:
 // 4 n ceil(log2 q) bits in the whole form (the paper's Section IV-H), and
 // (2n + 2(P+W)) ceil(log2 q) in the short one, of P messages a ciphertext.
 func (p *Params) UplinkBits(form Form, messages, witnesses int) int {
 	return 2 * (p.N + p.revealed(form, messages, witnesses)) * p.CoefficientBits()
 }
 
-// revealed gives the number of coefficients of c0 and D that a round sends.
+// revealed returns the number of coefficients of c0 and D that a round sends.
 func (p *Params) revealed(form Form, messages, witnesses int) int {
 	if form == Whole {
 		return p.N

@@ -12,7 +12,7 @@ import (
 	"ringwave/phy/zq"
 )
 
-// schoolbook gives x y in Z[X]/(X^n+1).
+// schoolbook returns x y in Z[X]/(X^n+1).
 func schoolbook(x, y []*big.Int) []*big.Int {
 	n := len(x)
 	z := make([]*big.Int, n)
@@ -129,7 +129,7 @@ func TestSmallProductAtItsBounds(t *testing.T) {
 	}
 }
 
-// plainPublic gives a in coefficient form.
+// plainPublic returns a in coefficient form.
 func plainPublic(c *Context) []*big.Int {
 	a := c.mod.NewVector(c.Params.N)
 	for j, p := range c.Params.Primes {
@@ -144,7 +144,7 @@ func plainPublic(c *Context) []*big.Int {
 	return bigVector(c.Params.Primes, a)
 }
 
-// keyError gives e_i of epoch 0 anew, which the device forgets once b_i is made.
+// keyError returns e_i of epoch 0 anew, which the device forgets once b_i is made.
 func keyError(d *Device) []int8 {
 	keys := d.cfg.Seed.Derive("key epoch", 0).Derive("s and e").Stream()
 	s, e := make([]int8, len(d.s)), make([]int8, len(d.s))

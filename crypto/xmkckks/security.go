@@ -39,7 +39,7 @@ type Security struct {
 	Secret sampler.Distribution
 }
 
-// Security gives the estimate of a set.
+// Security returns the estimate of a set.
 func (p *Params) Security() Security {
 	s := Security{LogQ: p.LogQ(), Secret: p.Secret}
 	for _, l := range securityLimits() {

@@ -26,7 +26,7 @@ const (
 	KindUpdate
 )
 
-// String gives the paper's symbol.
+// String returns the paper's symbol.
 func (k Kind) String() string {
 	names := [...]string{"", "b", "c0", "c1", "D", "b~", "c~1", "M"}
 	if int(k) < len(names) && k != 0 {
@@ -48,7 +48,7 @@ type Header struct {
 // or public polynomials do not mix.
 type Fingerprint [8]byte
 
-// Fingerprint gives the first 64 bits of SHA-256 over the parameters and a.
+// Fingerprint returns the first 64 bits of SHA-256 over the parameters and a.
 func (c *Context) Fingerprint() Fingerprint { return c.fingerprint }
 
 func (c *Context) computeFingerprint() Fingerprint {
@@ -86,7 +86,7 @@ const (
 // ErrWire says that bytes are no message of this context.
 var ErrWire = errors.New("not a message of this run")
 
-// coefficients gives the number of coefficients of a kind, 0 for the update.
+// coefficients returns the number of coefficients of a kind, 0 for the update.
 func (c *Context) coefficients(k Kind) (int, error) {
 	switch k {
 	case KindKey, KindC1, KindAggregatedKey, KindAggregatedC1:

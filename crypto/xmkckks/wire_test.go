@@ -18,7 +18,7 @@ func vectorKinds() []Kind {
 	return []Kind{KindKey, KindC0, KindC1, KindShare, KindAggregatedKey, KindAggregatedC1}
 }
 
-// randomVector gives a vector of a kind with both edges of every prime in it.
+// randomVector returns a vector of a kind with both edges of every prime in it.
 func randomVector(c *Context, k Kind, rnd *rand.Rand) zq.Vector {
 	n, err := c.coefficients(k)
 	if err != nil {

@@ -47,7 +47,7 @@ type CIFAR10 struct {
 	Test  string
 }
 
-// cifarFiles gives the names of the files, the test batch last.
+// cifarFiles returns the names of the files, the test batch last.
 func cifarFiles() []string {
 	var names []string
 	for i := range 5 {
@@ -84,7 +84,7 @@ func FindCIFAR10(roots []string) (CIFAR10, error) {
 	return CIFAR10{}, missing
 }
 
-// firstFile gives the path of the name in the first folder that has it.
+// firstFile returns the path of the name in the first folder that has it.
 func firstFile(name string, folders ...string) (string, error) {
 	for _, folder := range folders {
 		path := filepath.Join(folder, name)
@@ -230,7 +230,7 @@ func ReadCIFAR10(name string, r io.Reader, classes ...int) (Records, error) {
 	}
 }
 
-// standardised gives the samples of two classes, of which all records are.
+// standardised returns the samples of two classes, of which all records are.
 func (r Records) standardised(classes [2]int) *Set {
 	// Over the published training images, for pixels 0..1, as commonly given.
 	mean := [cifarChannels]float64{0.4914, 0.4822, 0.4465}
@@ -263,7 +263,7 @@ func cifarClassNames() [cifarClasses]string {
 	}
 }
 
-// CIFAR10Archive gives the published archive of CIFAR-10's binary version, and from
+// CIFAR10Archive returns the published archive of CIFAR-10's binary version, and from
 // where it is.
 func CIFAR10Archive() (archive KnownFile, mirrors []string, licence string) {
 	return KnownFile{"cifar-10-binary.tar.gz", 170052171, "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"},

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// cifarBytes gives records of the given labels; pixel j of record i is i + j.
+// cifarBytes returns records of the given labels; pixel j of record i is i + j.
 func cifarBytes(labels ...uint8) []byte {
 	var out []byte
 	for i, label := range labels {
@@ -197,7 +197,7 @@ func TestCIFAR10(t *testing.T) {
 	}
 }
 
-// archiveOf gives an archive as the published one is made, and what it is known by.
+// archiveOf returns an archive as the published one is made, and what it is known by.
 func archiveOf(t *testing.T, files map[string][]byte) (KnownFile, []byte) {
 	t.Helper()
 	var b bytes.Buffer

@@ -29,13 +29,13 @@ type Set struct {
 	Classes []string
 }
 
-// Len gives the number of samples.
+// Len returns the number of samples.
 func (s *Set) Len() int { return len(s.Y) }
 
-// Row gives the Dim features of sample i, 0 <= i < Len. It shares X's memory.
+// Row returns the Dim features of sample i, 0 <= i < Len. It shares X's memory.
 func (s *Set) Row(i int) []float64 { return s.X[i*s.Dim : (i+1)*s.Dim : (i+1)*s.Dim] }
 
-// Subset gives a copy of the samples of the given indices, in their order, each in
+// Subset returns a copy of the samples of the given indices, in their order, each in
 // 0..Len-1.
 func (s *Set) Subset(indices []int) *Set {
 	out := &Set{
@@ -48,7 +48,7 @@ func (s *Set) Subset(indices []int) *Set {
 	return out
 }
 
-// Binary gives the samples of two classes, in their order, as a new set whose
+// Binary returns the samples of two classes, in their order, as a new set whose
 // class 0 is classes[0] and whose class 1 is classes[1]. The two must differ and
 // must each have a sample.
 func (s *Set) Binary(classes [2]int) (*Set, error) {
@@ -88,7 +88,7 @@ func checkClasses(classes [2]int, limit int) error {
 	return nil
 }
 
-// choose gives the indices of the labels that are one of the two classes, in
+// choose returns the indices of the labels that are one of the two classes, in
 // ascending order, and how many there are of each.
 func choose(labels []uint8, classes [2]int) (chosen []int, count [2]int) {
 	for _, y := range labels {

@@ -168,7 +168,7 @@ func (f KnownFile) copyChecked(ctx context.Context, w io.Writer, body io.Reader,
 	return nil
 }
 
-// causeOf gives the reason why ctx ended, where it did, in place of err.
+// causeOf returns the reason why ctx ended, where it did, in place of err.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause

@@ -29,7 +29,7 @@ type FormatError struct {
 	Allowed string // what may be there
 }
 
-// Error gives one sentence with the file, the position, the value and what is
+// Error returns one sentence with the file, the position, the value and what is
 // allowed.
 func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s: %s is %s; allowed is %s", e.File, e.Where, e.Value, e.Allowed)

@@ -29,7 +29,7 @@ type KnownFile struct {
 	SHA256 string // lower-case hexadecimal
 }
 
-// MNIST gives the published files of the MNIST data set: 60,000 training and
+// MNIST returns the published files of the MNIST data set: 60,000 training and
 // 10,000 test images of 28 x 28 grey pixels, in ten classes.
 func MNIST() Known {
 	return Known{
@@ -48,7 +48,7 @@ func MNIST() Known {
 	}
 }
 
-// Lookup gives the published data set of the given name.
+// Lookup returns the published data set of the given name.
 func Lookup(name string) (Known, error) {
 	mnist := MNIST()
 	if name == mnist.Name {
@@ -70,7 +70,7 @@ type Lacking struct {
 	Files []string
 }
 
-// Error gives one sentence with what was looked for, where, and the command that
+// Error returns one sentence with what was looked for, where, and the command that
 // downloads it.
 func (e *MissingError) Error() string {
 	fetch := fmt.Sprintf("`ringwave data fetch %s` downloads them", e.Set)
@@ -107,7 +107,7 @@ func Find(name string, roots []string) (Source, error) {
 	return Source{}, missing
 }
 
-// within gives the paths of the set's files under one root and the names of
+// within returns the paths of the set's files under one root and the names of
 // those that are not there.
 func (k Known) within(root string) (paths [4]string, lacking []string, err error) {
 	for i, file := range k.Files {

@@ -62,7 +62,7 @@ type ChecksumError struct {
 	Got, Want string // SHA-256, lower-case hexadecimal
 }
 
-// Error gives one sentence with the file and both checksums.
+// Error returns one sentence with the file and both checksums.
 func (e *ChecksumError) Error() string {
 	return fmt.Sprintf("%s: SHA-256 is %s; allowed is %s, the published one", e.File, e.Got, e.Want)
 }
@@ -103,7 +103,7 @@ func (s Source) Binary(classes [2]int) (*Task, error) {
 	return &Task{Train: train.set, Test: test.set, Files: append(train.files, test.files...)}, nil
 }
 
-// published gives the checksums of the four files, empty where there are none.
+// published returns the checksums of the four files, empty where there are none.
 func (s Source) published() ([4]string, error) {
 	var sums [4]string
 	if s.Known == "" {
@@ -203,7 +203,7 @@ func (f *File) compare(published string) {
 	}
 }
 
-// absolute gives the path from the root where the system can say it: a run's
+// absolute returns the path from the root where the system can say it: a run's
 // record is read in other folders.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {

@@ -107,7 +107,7 @@ func drawStroke(dst []float64, f figure, rnd *rand.Rand) {
 	}
 }
 
-// distance gives the distance of a point from the figure's middle line.
+// distance returns the distance of a point from the figure's middle line.
 func (f figure) distance(row, column float64) float64 {
 	if f.ellipse[0] > 0 {
 		return ellipseDistance(row, column, f.ellipse)

@@ -50,7 +50,7 @@ func packedDelta(rnd *rand.Rand, directions, devices int, most float64) [][]floa
 	return delta
 }
 
-// weightsOf gives what an aggregator weights the devices' scalars with in round k, from
+// weightsOf returns what an aggregator weights the devices' scalars with in round k, from
 // the channel alone.
 func weightsOf(t *testing.T, s *Experiment, k int) []float64 {
 	t.Helper()

@@ -6,5 +6,5 @@ import "time"
 
 var start = time.Now()
 
-// processorTime gives the clock on the wall, for want of a better one.
+// processorTime returns the clock on the wall, for want of a better one.
 func processorTime() time.Duration { return time.Since(start) }

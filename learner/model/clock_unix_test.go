@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// processorTime gives how long this process has computed. Other than by the clock on
+// processorTime returns how long this process has computed. Other than by the clock on
 // the wall, a benchmark then need not have the core to itself.
 func processorTime() time.Duration {
 	var u syscall.Rusage

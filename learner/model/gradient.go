@@ -37,7 +37,7 @@ func (w logisticWorker) Gradient(grad, theta []float64, set *dataset.Set, batch 
 	return loss / n
 }
 
-// logisticFunction gives 1/(1 + exp(-t)), the derivative of softplus. The
+// logisticFunction returns 1/(1 + exp(-t)), the derivative of softplus. The
 // exponential is of a number that is never positive, so it cannot overflow.
 func logisticFunction(t float64) float64 {
 	e := math.Exp(-math.Abs(t))

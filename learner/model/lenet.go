@@ -39,7 +39,7 @@ const (
 // then begin near 0, where the loss is log 2.
 const lenetOutputStd = 0.01
 
-// NewLeNet gives the network, computed on the given path, which must lack nothing
+// NewLeNet returns the network, computed on the given path, which must lack nothing
 // that the processor has not.
 func NewLeNet(path kernel.Path) *LeNet {
 	m := &LeNet{path: path, layers: []*kernel.Layer{
@@ -59,13 +59,13 @@ func NewLeNet(path kernel.Path) *LeNet {
 	return m
 }
 
-// Dim gives 61241.
+// Dim returns 61241.
 func (m *LeNet) Dim() int { return len(m.packing) }
 
-// Features gives 3 * 32 * 32.
+// Features returns 3 * 32 * 32.
 func (m *LeNet) Features() int { return lenetChannels * lenetSide * lenetSide }
 
-// MultiplyAdds gives the number of multiplications of a sample's forward pass.
+// MultiplyAdds returns the number of multiplications of a sample's forward pass.
 func (m *LeNet) MultiplyAdds() int {
 	n := 0
 	for _, l := range m.layers {
@@ -93,7 +93,7 @@ func (m *LeNet) Init(theta []float64, rnd *rand.Rand) {
 	}
 }
 
-// NewWorker gives a Worker with about a megabyte of memory of its own.
+// NewWorker returns a Worker with about a megabyte of memory of its own.
 func (m *LeNet) NewWorker() Worker { return m.newWorker() }
 
 func (m *LeNet) newWorker() *lenetWorker {
@@ -151,7 +151,7 @@ func (w *lenetWorker) Pair(theta, phi []float64, gamma float64, set *dataset.Set
 	return means[1], means[2]
 }
 
-// means gives the mean losses over the batch at the packed points from the given one on.
+// means returns the mean losses over the batch at the packed points from the given one on.
 func (w *lenetWorker) means(set *dataset.Set, batch []int, first int) (means [3]float64) {
 	lanes := len(w.index)
 	for from := 0; from < len(batch); from += lanes {
@@ -224,7 +224,7 @@ func (w *lenetWorker) gather(set *dataset.Set, samples []int) {
 	}
 }
 
-// forward gives the logits of the first n samples of the panel.
+// forward returns the logits of the first n samples of the panel.
 func (w *lenetWorker) forward(weights []float32, n int) []float32 {
 	for i, l := range w.net.layers {
 		l.Run(w.units[i+1], w.units[i], weights)

@@ -8,7 +8,7 @@ import (
 	"ringwave/learner/model/kernel"
 )
 
-// peakOf gives the most multiplications, each with an addition, that this core does a
+// peakOf returns the most multiplications, each with an addition, that this core does a
 // second of its time: the best of twenty tries of some 10 ms.
 func peakOf(p kernel.Path) float64 {
 	best := 0.0

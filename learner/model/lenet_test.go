@@ -28,7 +28,7 @@ func eachPath(t *testing.T, test func(t *testing.T, m *LeNet)) {
 	}
 }
 
-// lenetCase gives a network that has biases, and samples around 0.
+// lenetCase returns a network that has biases, and samples around 0.
 func lenetCase(m *LeNet, samples int) (theta, phi []float64, set *dataset.Set) {
 	rnd := rand.New(rand.NewPCG(20, 21))
 	set = randomSet(samples, m.Features(), rnd)
@@ -43,7 +43,7 @@ func lenetCase(m *LeNet, samples int) (theta, phi []float64, set *dataset.Set) {
 	return theta, randomVector(m.Dim(), 1, rnd), set
 }
 
-// logitsOf gives the logits as the Worker has them.
+// logitsOf returns the logits as the Worker has them.
 func logitsOf(w *lenetWorker, theta []float64, set *dataset.Set) []float32 {
 	w.pack(theta, theta, 0)
 	var logits []float32

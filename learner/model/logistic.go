@@ -15,7 +15,7 @@ import (
 // bias, so that d is the number of features plus one; it starts at zero.
 type Logistic struct{ features int }
 
-// NewLogistic gives logistic regression on samples of the given number of
+// NewLogistic returns logistic regression on samples of the given number of
 // features, at least 1.
 func NewLogistic(features int) (*Logistic, error) {
 	if features < 1 {
@@ -24,16 +24,16 @@ func NewLogistic(features int) (*Logistic, error) {
 	return &Logistic{features: features}, nil
 }
 
-// Dim gives the number of features plus one.
+// Dim returns the number of features plus one.
 func (m *Logistic) Dim() int { return m.features + 1 }
 
-// Features gives the number of features of a sample.
+// Features returns the number of features of a sample.
 func (m *Logistic) Features() int { return m.features }
 
 // Init sets theta to zero; it draws nothing.
 func (m *Logistic) Init(theta []float64, _ *rand.Rand) { clear(theta) }
 
-// NewWorker gives a Worker, which for this model needs no scratch memory.
+// NewWorker returns a Worker, which for this model needs no scratch memory.
 func (m *Logistic) NewWorker() Worker { return logisticWorker{m.features} }
 
 type logisticWorker struct{ features int }
@@ -72,7 +72,7 @@ func (w logisticWorker) logit(theta, x []float64) float64 {
 	return floats.Dot(x, theta[:w.features]) + theta[w.features]
 }
 
-// towards gives the factor s for which the cross-entropy of a sample of class y
+// towards returns the factor s for which the cross-entropy of a sample of class y
 // at logit u is softplus(s*u): -log(1/(1+exp(-u))) for class 1, and the same of
 // -u for class 0.
 func towards(y uint8) float64 {
@@ -82,7 +82,7 @@ func towards(y uint8) float64 {
 	return 1
 }
 
-// softplus gives log(1 + exp(t)). The exponential is of a number that is never
+// softplus returns log(1 + exp(t)). The exponential is of a number that is never
 // positive, so it cannot overflow.
 func softplus(t float64) float64 {
 	return max(t, 0) + math.Log1p(math.Exp(-math.Abs(t)))

@@ -2,7 +2,7 @@ package model
 
 import "math"
 
-// crossEntropy gives the binary cross-entropy of a sample of class y, 0 or 1, at the
+// crossEntropy returns the binary cross-entropy of a sample of class y, 0 or 1, at the
 // given logit: softplus(-u) for class 1, softplus(u) for class 0. It is made of
 // additions, multiplications and divisions that are each rounded, and so gives the
 // same bits on all processors, which math.Exp and math.Log do not; the error is a few
@@ -22,7 +22,7 @@ const (
 	ln2Low  = 1.90821492927058770002e-10
 )
 
-// expNegative gives exp(x) for x <= 0, and x where it is no number. Where the result
+// expNegative returns exp(x) for x <= 0, and x where it is no number. Where the result
 // would be below 2^-1000 it is 0.
 func expNegative(x float64) float64 {
 	if x < -693 {
@@ -43,7 +43,7 @@ func expNegative(x float64) float64 {
 	return float64(sum * math.Float64frombits(uint64(1023+int(n))<<52))
 }
 
-// log1pUnit gives log(1+z) for 0 <= z <= 1, as 2 artanh(s) with s = z/(2+z) <= 1/3.
+// log1pUnit returns log(1+z) for 0 <= z <= 1, as 2 artanh(s) with s = z/(2+z) <= 1/3.
 func log1pUnit(z float64) float64 {
 	s := z / (2 + z)
 	square := float64(s * s)

@@ -14,14 +14,14 @@ import (
 // Model is the fixed part of a model: its size and its start. It is safe for
 // concurrent use.
 type Model interface {
-	// Dim gives d, the length of theta.
+	// Dim returns d, the length of theta.
 	Dim() int
-	// Features gives the number of features that a sample must have.
+	// Features returns the number of features that a sample must have.
 	Features() int
 	// Init writes the initial model, theta_0 of Algorithm 1, to theta of length
 	// Dim, drawing what it needs from rnd.
 	Init(theta []float64, rnd *rand.Rand)
-	// NewWorker gives a new Worker with scratch memory of its own.
+	// NewWorker returns a new Worker with scratch memory of its own.
 	NewWorker() Worker
 }
 
@@ -32,7 +32,7 @@ type Model interface {
 //
 // Sets have samples of Features features and classes 0 and 1.
 type Worker interface {
-	// Losses gives the mean loss over the batch, samples set.Row(batch[j]), at
+	// Losses returns the mean loss over the batch, samples set.Row(batch[j]), at
 	// theta, at theta + gamma*phi and at theta - gamma*phi: f_i of Eq. 3 of the
 	// paper at its two points, and at their middle. Theta and phi have length
 	// Dim; the batch has at least one sample.
@@ -46,12 +46,12 @@ type Worker interface {
 // the work where a loss is a whole forward pass.
 type PairWorker interface {
 	Worker
-	// Pair gives what Losses gives at theta + gamma*phi and at theta - gamma*phi, to
+	// Pair returns what Losses gives at theta + gamma*phi and at theta - gamma*phi, to
 	// the bit.
 	Pair(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (plus, minus float64)
 }
 
-// Pair gives the losses at theta +- gamma*phi, by w.Pair if it has one.
+// Pair returns the losses at theta +- gamma*phi, by w.Pair if it has one.
 func Pair(w Worker, theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (plus, minus float64) {
 	if p, ok := w.(PairWorker); ok {
 		return p.Pair(theta, phi, gamma, set, batch)

@@ -15,7 +15,7 @@ import (
 // their mean. It predicts no class and looks at none.
 type Quadratic struct{ curvature, start []float64 }
 
-// NewQuadratic gives the model of curvatures a_1..a_d, each above 0 and finite,
+// NewQuadratic returns the model of curvatures a_1..a_d, each above 0 and finite,
 // that starts at the d finite values of start. It takes copies.
 func NewQuadratic(curvature, start []float64) (*Quadratic, error) {
 	if len(curvature) == 0 || len(start) != len(curvature) {
@@ -32,16 +32,16 @@ func NewQuadratic(curvature, start []float64) (*Quadratic, error) {
 	return &Quadratic{curvature: slices.Clone(curvature), start: slices.Clone(start)}, nil
 }
 
-// Dim gives the number of curvatures, which is that of features.
+// Dim returns the number of curvatures, which is that of features.
 func (m *Quadratic) Dim() int { return len(m.curvature) }
 
-// Features gives the number of curvatures.
+// Features returns the number of curvatures.
 func (m *Quadratic) Features() int { return len(m.curvature) }
 
 // Init sets theta to the start; it draws nothing.
 func (m *Quadratic) Init(theta []float64, _ *rand.Rand) { copy(theta, m.start) }
 
-// NewWorker gives a Worker, which for this model needs no scratch memory.
+// NewWorker returns a Worker, which for this model needs no scratch memory.
 func (m *Quadratic) NewWorker() Worker { return quadraticWorker{m.curvature} }
 
 type quadraticWorker struct{ curvature []float64 }
@@ -62,7 +62,7 @@ func (w quadraticWorker) Losses(theta, phi []float64, gamma float64, set *datase
 	return f / n, plus / n, minus / n
 }
 
-// Evaluate gives the sum of the losses; no prediction is correct, as there is
+// Evaluate returns the sum of the losses; no prediction is correct, as there is
 // none.
 func (w quadraticWorker) Evaluate(theta []float64, set *dataset.Set, from, to int) (loss float64, correct int) {
 	for i := from; i < to; i++ {

@@ -2,7 +2,7 @@ package model
 
 import "ringwave/learner/dataset"
 
-// BatchSum gives m with the losses at theta +- gamma*phi as sums over the batch in place
+// BatchSum returns m with the losses at theta +- gamma*phi as sums over the batch in place
 // of means, which makes the two-point difference as many times larger as a batch has
 // samples. The loss at theta, which only goes into the record, stays a mean, and
 // Evaluate is m's.

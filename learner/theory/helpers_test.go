@@ -27,7 +27,7 @@ func problems(t *testing.T) []*Problem {
 	return all
 }
 
-// unequal gives the moments of four devices that differ, one of them with a
+// unequal returns the moments of four devices that differ, one of them with a
 // negative mean.
 func unequal() (mu, sigma, omega []float64) {
 	mu, sigma = []float64{1, -2, 0.5, 1.5}, []float64{1, 1, 0.5, 0}

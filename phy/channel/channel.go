@@ -82,14 +82,14 @@ func New(cfg Config, seed keystream.Seed) (*Channel, error) {
 	return c, nil
 }
 
-// Devices gives N.
+// Devices returns N.
 func (c *Channel) Devices() int { return len(c.cfg.Devices) }
 
-// Alpha gives the lattice scale 2^f: the one number about the gains that a
+// Alpha returns the lattice scale 2^f: the one number about the gains that a
 // server is told.
 func (c *Channel) Alpha() float64 { return c.alpha }
 
-// Continuous tells whether the gains stay off the lattice.
+// Continuous reports whether the gains stay off the lattice.
 func (c *Channel) Continuous() bool { return c.cfg.Continuous }
 
 // Scaled writes alpha h_i of transmission t (0 to 3: b, c0, c1, D) of an attempt
@@ -113,7 +113,7 @@ func (c *Channel) Scaled(dst []float64, round, attempt uint32, t int) {
 	}
 }
 
-// startDrift tells whether transmission t of the attempt comes after a change,
+// startDrift reports whether transmission t of the attempt comes after a change,
 // and sets the drift stream to the change's draws.
 func (c *Channel) startDrift(round, attempt uint32, t int) bool {
 	if c.cfg.DriftAt == NoDrift || t < int(c.cfg.DriftAt) {
@@ -123,7 +123,7 @@ func (c *Channel) startDrift(round, attempt uint32, t int) bool {
 	return c.normal.Float64() < c.cfg.DriftProbability
 }
 
-// KFactors gives the K-factor of every device where all are Rician, and nil
+// KFactors returns the K-factor of every device where all are Rician, and nil
 // otherwise.
 func (c *Channel) KFactors() []float64 {
 	var k []float64
@@ -137,7 +137,7 @@ func (c *Channel) KFactors() []float64 {
 	return k
 }
 
-// Moments gives mu_i and Omega_i of every device.
+// Moments returns mu_i and Omega_i of every device.
 func (c *Channel) Moments() (mu, omega []float64) {
 	for _, f := range c.cfg.Devices {
 		mu = append(mu, f.Mean())

@@ -1,7 +1,7 @@
 // Package channel draws the gains of a fading channel.
 //
 // It takes in a fading model a device, the scale of the gain lattice and a seed,
-// and gives the gains of each round: block fading, constant over the round's
+// and returns the gains of each round: block fading, constant over the round's
 // transmissions, independent across rounds and devices (Eq. 2 of the paper). It
 // knows nothing of what is sent.
 package channel
@@ -14,11 +14,11 @@ import (
 
 // Fading is the distribution of one device's real effective gain h.
 type Fading interface {
-	// Draw gives one gain.
+	// Draw returns one gain.
 	Draw(rnd *rand.Rand) float64
-	// Mean gives mu = E[h].
+	// Mean returns mu = E[h].
 	Mean() float64
-	// SecondMoment gives Omega = E[h^2].
+	// SecondMoment returns Omega = E[h^2].
 	SecondMoment() float64
 }
 
@@ -33,7 +33,7 @@ func (g Gaussian) SecondMoment() float64       { return g.Mu*g.Mu + g.Sigma*g.Si
 // Gaussian amplitude, K times weaker in power; Omega is the total power.
 type Rician struct{ K, Omega float64 }
 
-// NewRicianMean gives the Rician envelope of the given K-factor whose mean is mu.
+// NewRicianMean returns the Rician envelope of the given K-factor whose mean is mu.
 func NewRicianMean(k, mu float64) Rician {
 	unit := Rician{K: k, Omega: 1}.Mean()
 	return Rician{K: k, Omega: mu * mu / (unit * unit)}
@@ -90,7 +90,7 @@ func validate(i int, f Fading) error {
 	return nil
 }
 
-// Density gives the probability density of the envelope at h.
+// Density returns the probability density of the envelope at h.
 func (r Rician) Density(h float64) float64 {
 	if h <= 0 || !(r.Omega > 0) {
 		return 0

@@ -96,7 +96,7 @@ func NewPath(imp Impairments, seed keystream.Seed) (*Path, error) {
 // SetGain sets the real gain h of the samples that follow.
 func (p *Path) SetGain(h float64) { p.gain = float32(h) }
 
-// Latency gives the constant delay of every path, in samples: that of the
+// Latency returns the constant delay of every path, in samples: that of the
 // fractional-delay filter.
 func (p *Path) Latency() int { return delayLatency }
 
@@ -153,7 +153,7 @@ func (p *Path) filter(dst, w []complex64) {
 	}
 }
 
-// fractionalDelay gives a filter that delays by delayLatency plus a fraction of
+// fractionalDelay returns a filter that delays by delayLatency plus a fraction of
 // a sample: a sinc under a Kaiser window (beta 8), of unit gain at 0 Hz. Up to
 // 0.3 cycles a sample its error stays below -60 dB.
 func fractionalDelay(fraction float64) (taps [delayTaps]float32) {

@@ -19,7 +19,7 @@ func newPath(t testing.TB, imp Impairments) *Path {
 	return p
 }
 
-// tone gives n samples of a tone of unit amplitude.
+// tone returns n samples of a tone of unit amplitude.
 func tone(n int, cycles float64) []complex64 {
 	x := make([]complex64, n)
 	for i := range x {

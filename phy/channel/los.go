@@ -70,7 +70,7 @@ func (l LineOfSight) Budget() (LinkBudget, error) {
 	return b, nil
 }
 
-// pointingLoss gives the loss in dB of a Gaussian main lobe at an angle off its
+// pointingLoss returns the loss in dB of a Gaussian main lobe at an angle off its
 // axis: 12 (angle/width)^2, the half-power width in degrees from Kraus's
 // estimate, gain = 41253/width^2.
 func pointingLoss(gainDBi, angleDeg float64) float64 {
@@ -103,7 +103,7 @@ func (l LineOfSight) validate() error {
 	return nil
 }
 
-// Fading gives the distribution of the link's real effective gain, as an
+// Fading returns the distribution of the link's real effective gain, as an
 // amplitude against that of a link that receives referenceDBm. The receiver keeps
 // the direct path's phase, so that of the scattered power mu^2/K half falls into
 // the real part, as a Gaussian: mu = 10^((received - reference)/20) and

@@ -106,10 +106,10 @@ func (c *Codec) makePowers() {
 	}
 }
 
-// Digits gives L = ceil(log_B q), the digits of one coefficient.
+// Digits returns L = ceil(log_B q), the digits of one coefficient.
 func (c *Codec) Digits() int { return c.digits }
 
-// Base gives B.
+// Base returns B.
 func (c *Codec) Base() int { return c.base }
 
 // Split writes the digits of every coefficient of v: digit l of coefficient k,
@@ -133,7 +133,7 @@ func (c *Codec) splitOne(dst []int8, x zq.Centred) {
 	}
 }
 
-// shifted gives x + (B^L-1)/2, which is in [0, B^L).
+// shifted returns x + (B^L-1)/2, which is in [0, B^L).
 func (c *Codec) shifted(x zq.Centred) [5]uint64 {
 	sum := c.offset
 	var carry uint64

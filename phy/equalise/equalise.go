@@ -29,7 +29,7 @@ const (
 	MMSE
 )
 
-// String gives the name of the method in configs.
+// String returns the name of the method in configs.
 func (m Method) String() string {
 	if m == MMSE {
 		return "mmse"
@@ -43,9 +43,9 @@ const MaxGain = 1 << 20
 
 // Source is the channel to equalise: channel.Channel, or a test's own.
 type Source interface {
-	// Devices gives N.
+	// Devices returns N.
 	Devices() int
-	// Alpha gives the scale of Scaled.
+	// Alpha returns the scale of Scaled.
 	Alpha() float64
 	// Scaled writes alpha h_i of transmission t (0 to 3) of an attempt to dst.
 	Scaled(dst []float64, round, attempt uint32, t int)
@@ -78,10 +78,10 @@ func New(source Source, method Method, pilotStd float64, seed keystream.Seed) (*
 	}, nil
 }
 
-// Devices gives N.
+// Devices returns N.
 func (c *Channel) Devices() int { return c.source.Devices() }
 
-// Alpha gives 1: effective gains are meant to be 1, and there is no lattice.
+// Alpha returns 1: effective gains are meant to be 1, and there is no lattice.
 func (c *Channel) Alpha() float64 { return 1 }
 
 // Continuous tells that the effective gains are no integers.
@@ -100,7 +100,7 @@ func (c *Channel) Scaled(dst []float64, round, attempt uint32, t int) {
 	}
 }
 
-// gain gives h p(hat h). A device whose estimate is 0 has nothing to invert, and
+// gain returns h p(hat h). A device whose estimate is 0 has nothing to invert, and
 // sends nothing.
 func (c *Channel) gain(h, estimate float64) float64 {
 	if estimate == 0 {

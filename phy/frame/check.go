@@ -50,7 +50,7 @@ const SoundnessBits = 40
 // 1, and these are further apart than T, so that not both are within T/2 of 0. No
 // shape of d is an exception: d_k = q a/b or a multiple of a prime is as far from 0
 // as it is. And no wider range of weights does better: for d_k near q/2 every even
-// r_ck gives almost nothing. The r_ck are independent: C = 40. Errors within T are
+// r_ck returns almost nothing. The r_ck are independent: C = 40. Errors within T are
 // not told from noise and count in its budget.
 //
 // Where gains are no integers, e depends on r: a device's check coefficient is

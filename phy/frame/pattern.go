@@ -48,13 +48,13 @@ func NewPatterns(devices int, seed keystream.Seed) *Patterns {
 	}
 }
 
-// Symbols gives the length of each pattern.
+// Symbols returns the length of each pattern.
 func (p *Patterns) Symbols() int { return p.symbols }
 
-// Devices gives the number of patterns.
+// Devices returns the number of patterns.
 func (p *Patterns) Devices() int { return p.devices }
 
-// Symbol gives what device i sends at symbol t, -1 or +1.
+// Symbol returns what device i sends at symbol t, -1 or +1.
 func (p *Patterns) Symbol(i, t int) int64 {
 	return 1 - 2*int64(p.sign[i][t/patternWord]>>(t%patternWord)&1)
 }
@@ -85,7 +85,7 @@ func (p *Patterns) Superpose(y []int64, h []int64) {
 	}
 }
 
-// independent tells whether +-1 sequences given by their signs are certainly
+// independent reports whether +-1 sequences given by their signs are certainly
 // linearly independent over the rationals.
 //
 // Flipping whole sequences and whole symbols keeps the rank, so let the first
@@ -108,7 +108,7 @@ func independent(sign [][]uint64) bool {
 	return fullRankGF2(rows)
 }
 
-// fullRankGF2 tells whether the rows are independent over GF(2). It overwrites
+// fullRankGF2 reports whether the rows are independent over GF(2). It overwrites
 // them.
 func fullRankGF2(rows [][]uint64) bool {
 	for r, row := range rows {

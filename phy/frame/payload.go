@@ -82,7 +82,7 @@ func (p *Payload) scratch(b block) Scratch {
 	}
 }
 
-// NewScratch gives working memory for Encode: one set a device.
+// NewScratch returns working memory for Encode: one set a device.
 func (p *Payload) NewScratch() []Scratch {
 	s := make([]Scratch, len(p.blocks))
 	for i, b := range p.blocks {
@@ -91,7 +91,7 @@ func (p *Payload) NewScratch() []Scratch {
 	return s
 }
 
-// Len gives the number of coefficients, Symbols the length in symbols, Blocks
+// Len returns the number of coefficients, Symbols the length in symbols, Blocks
 // the number of blocks.
 func (p *Payload) Len() int    { return p.n }
 func (p *Payload) Blocks() int { return len(p.blocks) }
@@ -100,7 +100,7 @@ func (p *Payload) Symbols() int {
 	return to
 }
 
-// BlockSymbols gives the range of block i's symbols.
+// BlockSymbols returns the range of block i's symbols.
 func (p *Payload) BlockSymbols(i int) (from, to int) {
 	b := p.blocks[i]
 	return b.symbol, b.symbol + (b.coefficients+b.check.Len())*p.codec.Digits()

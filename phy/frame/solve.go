@@ -6,7 +6,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Solve gives the integer gains H_i whose superposed patterns are y, and whether
+// Solve returns the integer gains H_i whose superposed patterns are y, and whether
 // there are any. Decoding has no need of them: they say who takes part in a round and
 // with which sign, and the harness of a simulation compares them with what the channel
 // was told to do.

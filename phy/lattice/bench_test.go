@@ -10,7 +10,7 @@ import (
 // rrcPerSymbol the samples a symbol: 8 symbols.
 const rrcTaps, rrcPerSymbol = 64, 8
 
-// rootRaisedCosine gives rrcTaps taps of roll-off 1/4, but for their scale. None of
+// rootRaisedCosine returns rrcTaps taps of roll-off 1/4, but for their scale. None of
 // them falls on a zero of the denominator.
 func rootRaisedCosine() []float32 {
 	const b = 0.25

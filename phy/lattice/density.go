@@ -58,7 +58,7 @@ func newDensity(bins int) *density {
 	return d
 }
 
-// turn gives the frequency of point k of the transform, in turns a bin.
+// turn returns the frequency of point k of the transform, in turns a bin.
 func (d *density) turn(k int) float64 { return float64(k) / float64(2*padding*d.bins) }
 
 // load takes in a block of at least one symbol and notes the bin of each.
@@ -108,7 +108,7 @@ func (d *density) transform() {
 	}
 }
 
-// extent gives the largest |y|, NaN or Inf if there is one, and whether not all
+// extent returns the largest |y|, NaN or Inf if there is one, and whether not all
 // symbols are the same. Without their signs, floats are ordered as their bits.
 func extent(y []float32) (peak float64, varies bool) {
 	const magnitude = 1<<31 - 1
@@ -122,7 +122,7 @@ func extent(y []float32) (peak float64, varies bool) {
 	return float64(math.Float32frombits(largest)), differ != 0
 }
 
-// noiseBound gives an upper bound on the standard deviation of the noise, in
+// noiseBound returns an upper bound on the standard deviation of the noise, in
 // bins. Whatever the digits and gains, |phi| is at most the noise's own factor
 // exp(-2 pi^2 t^2 sigma^2); as the digits' factor comes near 1 somewhere, the
 // best of these bounds is close: at N = 2 to 4 it was 0 % to 50 % too high, and

@@ -10,7 +10,7 @@ import (
 	"ringwave/phy/zq"
 )
 
-// linear tells whether y is any integer superposition of the digits, as a linear
+// linear reports whether y is any integer superposition of the digits, as a linear
 // check would, and which one.
 func (s *superposition) linear(y []int32) ([]int32, bool) {
 	gain := make([]int32, len(s.digits))
@@ -106,7 +106,7 @@ func newRingBlock(t *testing.T, devices int) *ringBlock {
 	return b
 }
 
-// split gives the payload and the check coefficients of a vector.
+// split returns the payload and the check coefficients of a vector.
 func (b *ringBlock) split(v zq.Vector) (payload, chk zq.Vector) {
 	for j := range v {
 		n := len(v[j]) - b.check.Len()

@@ -45,7 +45,7 @@ var (
 	ErrScale = errors.New("the lattice scale is out of range")
 )
 
-// Accept tells whether integers are an integer superposition of what was sent:
+// Accept reports whether integers are an integer superposition of what was sent:
 // the linear check. It must not keep or change y.
 type Accept func(y []int32) bool
 
@@ -89,7 +89,7 @@ func round(dst []int32, y []float32, alpha float64) {
 	}
 }
 
-// measure gives the statistics of Slice.
+// measure returns the statistics of Slice.
 func measure(y []float32, alpha float64) Stats {
 	var s Stats
 	largest := 0.0
@@ -135,7 +135,7 @@ func nearest(x float64) float64 {
 	return (x + shift) - shift
 }
 
-// cosTurn gives cos(2 pi d) for |d| <= 1/2 within 3e-7, as 1 - 2 sin^2(pi d): the
+// cosTurn returns cos(2 pi d) for |d| <= 1/2 within 3e-7, as 1 - 2 sin^2(pi d): the
 // sine's series to x^11 leaves 6e-8 at the range's end, pi/2. All powers of pi are
 // in the coefficients, and the sine's d is taken out: the rest is even.
 func cosTurn(d float64) float64 {

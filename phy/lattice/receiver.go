@@ -119,7 +119,7 @@ func (r *Receiver) grow(n int) {
 	}
 }
 
-// Candidates gives the scales worth trying in y, in the order to try them: those
+// Candidates returns the scales worth trying in y, in the order to try them: those
 // of the largest margins, finest first, and at the end those of margins below
 // 0.05. The list belongs to the Receiver and holds until its next call.
 func (r *Receiver) Candidates(y []float32) ([]Candidate, error) {
@@ -194,7 +194,7 @@ func (r *Receiver) At(y []float32, alpha float64, accept Accept) (Result, error)
 	return Result{Tried: tried}, ErrNoLattice
 }
 
-// noise gives the noise's deviation in bins.
+// noise returns the noise's deviation in bins.
 func (r *Receiver) noise() float64 {
 	r.density.transform()
 	if r.opt.NoiseStd > 0 {
@@ -253,7 +253,7 @@ func (r *Receiver) localMaxima(low, high float64) {
 	}
 }
 
-// visible gives the highest frequency, in turns a bin, at which phi can be told
+// visible returns the highest frequency, in turns a bin, at which phi can be told
 // from chance: taking the noise's factor exp(-2 pi^2 t^2 sigma^2) off phi
 // amplifies its statistical error 1/sqrt(2n), which shall not exceed 0.05. Short
 // blocks are given twice their error all the same.
@@ -285,7 +285,7 @@ func (r *Receiver) consider(k int) (Candidate, bool) {
 	return c, turn <= maxTurn
 }
 
-// vertex gives the place and height of the parabola through three points around
+// vertex returns the place and height of the parabola through three points around
 // x, a step apart.
 func vertex(x, step, before, at, after float64) (float64, float64) {
 	bend := before - 2*at + after
@@ -296,7 +296,7 @@ func vertex(x, step, before, at, after float64) (float64, float64) {
 	return x + shift*step, at - (before-after)*shift/4
 }
 
-// first gives the first candidate of the list that is accepted. Should the teeth
+// first returns the first candidate of the list that is accepted. Should the teeth
 // mislead, the scale of the highest quality is sliced as it is, at last.
 func (r *Receiver) first(y []float32, list []Candidate, accept Accept) (Result, error) {
 	tried := 0

@@ -20,7 +20,7 @@ func newReceiver(t testing.TB, opt Options) *Receiver {
 func all([]int32) bool  { return true }
 func none([]int32) bool { return false }
 
-// superposed gives trits superposed with the given gains.
+// superposed returns trits superposed with the given gains.
 func superposed(n int, noise float64, gains ...float64) *superposition {
 	s := newSuperposition(blocks{
 		gains: make([]normal, len(gains)), snrDB: 0, base: 3, symbols: n, trials: 1, seed: 7,

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// devices gives n devices with h ~ N(1, sigma^2).
+// devices returns n devices with h ~ N(1, sigma^2).
 func devices(n int, sigma float64) []normal {
 	g := make([]normal, n)
 	for i := range g {
@@ -94,7 +94,7 @@ func TestConventionOfSNR(t *testing.T) {
 	}
 }
 
-// bestQuality gives the share of blocks that the scale of the highest quality
+// bestQuality returns the share of blocks that the scale of the highest quality
 // alone, sliced plainly, reads.
 func bestQuality(cfg blocks) float64 {
 	s := newSuperposition(cfg)

@@ -103,7 +103,7 @@ func (c *comb) cut(count []float64, sigma float64) {
 	}
 }
 
-// valley gives the lowest bin between two peaks, of several the nearest to the
+// valley returns the lowest bin between two peaks, of several the nearest to the
 // middle.
 func (c *comb) valley(from, to int) int {
 	best, middle := from, (from+to)/2
@@ -159,7 +159,7 @@ func (c *comb) refine(turn float64) float64 {
 	return turn
 }
 
-// margin gives how far the worst symbol stays from a boundary between integers,
+// margin returns how far the worst symbol stays from a boundary between integers,
 // in units of the lattice; negative if some cross it.
 //
 // A tooth that holds several values is taken as wide as three values of equal

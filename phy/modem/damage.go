@@ -16,7 +16,7 @@ func MarkLost(samples []complex64) {
 	}
 }
 
-// valid tells whether x is a sample at all.
+// valid reports whether x is a sample at all.
 func valid(x complex64) bool {
 	return real(x) < limit && real(x) > -limit && imag(x) < limit && imag(x) > -limit
 }
@@ -32,7 +32,7 @@ type comb struct {
 	first, end, sps int
 }
 
-// inside gives the range [from, to) of n symbols that lie in a capture of so many
+// inside returns the range [from, to) of n symbols that lie in a capture of so many
 // samples with all they are made of.
 func (c comb) inside(samples, n int) (from, to int) {
 	if c.first < 0 {

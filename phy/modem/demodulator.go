@@ -65,7 +65,7 @@ type Report struct {
 	Drift Radians
 }
 
-// Demodulator gives the symbols of frames. It is for one goroutine.
+// Demodulator returns the symbols of frames. It is for one goroutine.
 type Demodulator struct {
 	sps     int
 	recv    receiver
@@ -171,7 +171,7 @@ func (d *Demodulator) filter(z []complex64, erased []bool, samples []complex64, 
 	return report
 }
 
-// placed tells whether an instant can be an index: a Sync need not come from a
+// placed reports whether an instant can be an index: a Sync need not come from a
 // Detector.
 func placed(t Samples, length int) bool {
 	const far = 1 << 50

@@ -51,7 +51,7 @@ type Sync struct {
 	Lost Symbols
 }
 
-// Hold gives s with the frequency of an earlier frame of the same tuning epoch and
+// Hold returns s with the frequency of an earlier frame of the same tuning epoch and
 // with that frame's phase, carried on to here at that frequency: what two frames
 // then have in common is exactly the same in both. elapsed is the number of
 // samples between index 0 of the earlier capture and index 0 of this one.
@@ -161,10 +161,10 @@ func (d *Detector) makeTransforms() {
 	}
 }
 
-// Threshold gives the least Sync.Quality of a preamble.
+// Threshold returns the least Sync.Quality of a preamble.
 func (d *Detector) Threshold() float64 { return d.threshold }
 
-// First gives the first preamble of a capture, or ErrNoPreamble.
+// First returns the first preamble of a capture, or ErrNoPreamble.
 func (d *Detector) First(samples []complex64) (Sync, error) {
 	var found []Sync
 	d.scan(samples, func(s Sync) bool {
@@ -177,7 +177,7 @@ func (d *Detector) First(samples []complex64) (Sync, error) {
 	return found[0], nil
 }
 
-// Find gives all preambles of a capture in their order; none is no error. Samples
+// Find returns all preambles of a capture in their order; none is no error. Samples
 // that are no numbers count as zeros.
 func (d *Detector) Find(samples []complex64) []Sync {
 	var found []Sync
@@ -278,7 +278,7 @@ func (d *Detector) means(samples []complex64, from, total, half int) {
 	}
 }
 
-// halfSymbol gives the samples of a half within its symbol.
+// halfSymbol returns the samples of a half within its symbol.
 func (d *Detector) halfSymbol(half int) (first, end int) {
 	sps := d.cfg.SamplesPerSymbol
 	if half == 0 {
@@ -319,7 +319,7 @@ func (d *Detector) refine(samples []complex64, c candidate) (Sync, bool) {
 	return d.framed(s), true
 }
 
-// framed gives a sequence's Sync as the frame's: the instant found is that of the
+// framed returns a sequence's Sync as the frame's: the instant found is that of the
 // sequence, and the guards lie around it.
 func (d *Detector) framed(s Sync) Sync {
 	sps := Samples(d.cfg.SamplesPerSymbol)
@@ -331,7 +331,7 @@ func (d *Detector) framed(s Sync) Sync {
 // settling is the number of symbols that Settle looks at.
 const settling = 512
 
-// Settle gives s moved to where the symbols that follow the preamble are flat, up
+// Settle returns s moved to where the symbols that follow the preamble are flat, up
 // to so many of them. It is for FlatTop and changes nothing with other pulses.
 //
 // The preamble shows the sum of the devices' pulses. With gains of both signs that

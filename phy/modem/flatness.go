@@ -79,7 +79,7 @@ func (f *flatness) add(samples []complex64) {
 	}
 }
 
-// better gives how many samples from the middle one the flattest window lies, 0
+// better returns how many samples from the middle one the flattest window lies, 0
 // unless it is better by more than chance and by so much that it matters.
 func (f *flatness) better() int {
 	const (

@@ -95,7 +95,7 @@ func (c Config) validate() error {
 	return c.Preamble.validate()
 }
 
-// PreambleSymbols gives the symbols that begin every frame: the sequence of
+// PreambleSymbols returns the symbols that begin every frame: the sequence of
 // Config.Preamble with its cyclic guards before and after. The configuration must
 // be one that NewDetector takes.
 func (c Config) PreambleSymbols() []float32 {

@@ -48,7 +48,7 @@ func newScene(cfg Config, seed uint64, n, base int, devices ...device) *scene {
 	return s
 }
 
-// capture gives the superposed samples. The true instant of the first payload
+// capture returns the superposed samples. The true instant of the first payload
 // symbol of a device without delay is payload.
 func (s *scene) capture(t testing.TB) (samples []complex64, payload Samples) {
 	t.Helper()
@@ -82,7 +82,7 @@ func (s *scene) normal(power float64) complex128 {
 	return complex(std*s.rnd.NormFloat64(), std*s.rnd.NormFloat64())
 }
 
-// want gives the soft symbols that the gains and a common phase make.
+// want returns the soft symbols that the gains and a common phase make.
 func (s *scene) want(theta Radians) []float64 {
 	y := make([]float64, len(s.symbols[0]))
 	for i, dev := range s.devices {
@@ -94,7 +94,7 @@ func (s *scene) want(theta Radians) []float64 {
 	return y
 }
 
-// common gives the argument and magnitude of the sum of the devices' channels.
+// common returns the argument and magnitude of the sum of the devices' channels.
 func (s *scene) common() (Radians, float64) {
 	var sum complex128
 	for _, dev := range s.devices {
@@ -103,7 +103,7 @@ func (s *scene) common() (Radians, float64) {
 	return Radians(cmplx.Phase(sum)), cmplx.Abs(sum)
 }
 
-// evm gives the power of y's error over the power of want, in dB.
+// evm returns the power of y's error over the power of want, in dB.
 func evm(y []float32, want []float64) float64 {
 	var e, p float64
 	for k, w := range want {
@@ -158,7 +158,7 @@ func mustFind(t testing.TB, d *Detector, samples []complex64) Sync {
 	return s
 }
 
-// demodulate gives the soft symbols of a capture of which none may be erased.
+// demodulate returns the soft symbols of a capture of which none may be erased.
 func demodulate(t testing.TB, cfg Config, receive Receive, samples []complex64, s Sync, n int) ([]float32, Report) {
 	t.Helper()
 	y, erased := make([]float32, n), make([]bool, n)

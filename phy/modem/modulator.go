@@ -118,15 +118,15 @@ func (m *Modulator) shape(p Pulse, advance Samples) {
 // history is the number of earlier symbols that a period depends on.
 func (m *Modulator) history() int { return m.lag + m.perPhase - 1 }
 
-// Scale gives the amplitude of a symbol of 1, that is, of the height of a flat-top
+// Scale returns the amplitude of a symbol of 1, that is, of the height of a flat-top
 // pulse: the real gain between symbols and samples.
 func (m *Modulator) Scale() Amplitude { return Amplitude(m.scale) }
 
-// Delay gives the instant of a symbol without advance, from the first sample of
+// Delay returns the instant of a symbol without advance, from the first sample of
 // the period in which it is handed in.
 func (m *Modulator) Delay() Samples { return m.delay }
 
-// Tail gives how many zeros bring out the last symbol in full.
+// Tail returns how many zeros bring out the last symbol in full.
 func (m *Modulator) Tail() Symbols { return m.tail }
 
 // Modulate writes one symbol period of samples for each symbol:

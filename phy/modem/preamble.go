@@ -55,7 +55,7 @@ func (p Preamble) validate() error {
 	return nil
 }
 
-// sequence gives the L symbols between the guards, +-1. Their sum is -1.
+// sequence returns the L symbols between the guards, +-1. Their sum is -1.
 func (p Preamble) sequence() []float32 {
 	order, taps := p.order(), feedback(p.order())
 	seq := make([]float32, p.Length)
@@ -68,7 +68,7 @@ func (p Preamble) sequence() []float32 {
 	return seq
 }
 
-// symbols gives the sequence with its guards, at its level.
+// symbols returns the sequence with its guards, at its level.
 func (p Preamble) symbols(guard Symbols) []float32 {
 	seq := p.sequence()
 	out := make([]float32, 0, p.Length+2*guard)

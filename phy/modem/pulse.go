@@ -10,7 +10,7 @@ type Pulse interface {
 	validate(sps int) error
 	// half is half the pulse's support: at is 0 outside [-half, half].
 	half(sps int) Samples
-	// at gives the pulse at t from its centre.
+	// at returns the pulse at t from its centre.
 	at(t Samples, sps int) float64
 	// guard is the number of symbols before and after the preamble's sequence
 	// that repeat it cyclically.
@@ -62,7 +62,7 @@ func (p FlatTop) tolerance() Samples {
 	return p.Tolerance
 }
 
-// window gives W.
+// window returns W.
 func (p FlatTop) window(sps int) int {
 	return int(math.Floor(float64(2*p.flat(sps) - p.tolerance())))
 }
@@ -154,7 +154,7 @@ func (p RootRaisedCosine) at(t Samples, sps int) float64 {
 	return min(1, rest) * rootRaisedCosine(float64(t)/float64(sps), p.RollOff)
 }
 
-// rootRaisedCosine gives the pulse of roll-off b at u symbols from its centre.
+// rootRaisedCosine returns the pulse of roll-off b at u symbols from its centre.
 func rootRaisedCosine(u, b float64) float64 {
 	// The formula is 0/0 at u = 0 and at |u| = 1/(4b). Nearer than this it has
 	// lost more digits than the limit is wrong by.
@@ -178,7 +178,7 @@ func (p RootRaisedCosine) receiver(sps int) receiver {
 	return newMatched(p, sps)
 }
 
-// NoiseBandwidth gives the noise power of a soft complex symbol for complex white
+// NoiseBandwidth returns the noise power of a soft complex symbol for complex white
 // noise of power 1 a sample: 1/W for FlatTop, 1/sps for RootRaisedCosine but for
 // its cut-off. A soft real symbol has half of it. Symbols' noise is independent.
 func NoiseBandwidth(p Pulse, samplesPerSymbol int) float64 {

@@ -17,18 +17,18 @@ type receiver interface {
 	mindsSidelobes() bool
 	// margin is how far around the believed instant locate looks.
 	margin() int
-	// settle gives by how many samples to move the instant of the first of so many
+	// settle returns by how many samples to move the instant of the first of so many
 	// symbols that devices send independently of each other, where what they show
 	// is significantly better than what the preamble did.
 	settle(samples []complex64, t Samples, symbols int) int
 	// tune sets the instant of symbol 0.
 	tune(t Samples)
-	// footprint gives the samples [first, end) that symbol 0 is made of.
+	// footprint returns the samples [first, end) that symbol 0 is made of.
 	footprint() (first, end int)
 	// filter sets dst[k] to the symbol at the tuned instant plus k symbol periods.
 	// All footprints lie in samples.
 	filter(dst, samples []complex64)
-	// noise gives the noise power a symbol for noise power 1 a sample.
+	// noise returns the noise power a symbol for noise power 1 a sample.
 	noise() float64
 }
 
@@ -74,7 +74,7 @@ func (r *integrator) filter(dst, samples []complex64) {
 	}
 }
 
-// locate gives the middle of the windows that are as good as any: where the
+// locate returns the middle of the windows that are as good as any: where the
 // response is flat, and vanishes one symbol before and after. That asks for what
 // is wanted of the window, and of no device where it is. Gains of both signs can
 // make the response stronger, and as flat, on edges: settle is for these.
@@ -199,7 +199,7 @@ func (r *matched) filter(dst, samples []complex64) {
 	}
 }
 
-// dot gives sum x[n] taps[n]. Four partial sums each keep the additions from
+// dot returns sum x[n] taps[n]. Four partial sums each keep the additions from
 // waiting for each other.
 func dot(x []complex64, taps []float32) complex64 {
 	var re0, re1, re2, re3, im0, im1, im2, im3 float32
@@ -252,7 +252,7 @@ func (r *matched) locate(response []complex128, centre int) Samples {
 	return Samples((low + high) / 2)
 }
 
-// output gives the power of the matched filter's output at t from the believed
+// output returns the power of the matched filter's output at t from the believed
 // instant.
 func (r *matched) output(response []complex128, centre int, t float64) float64 {
 	half := float64(r.pulse.half(r.sps))

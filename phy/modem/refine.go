@@ -122,7 +122,7 @@ func (r *refiner) respond() {
 	}
 }
 
-// slope gives the frequency that the preamble's symbols, the first of them at the
+// slope returns the frequency that the preamble's symbols, the first of them at the
 // instant given in work, still turn at: roughly from one segment to the next, which has no ambiguity, then from a line through
 // the segments' phases.
 func (r *refiner) slope(at Samples) CyclesPerSample {
@@ -173,7 +173,7 @@ func (r *refiner) flagLost(samples []complex64, origin int) {
 	}
 }
 
-// measure gives phase, amplitude and noise of the symbols that are not lost. It
+// measure returns phase, amplitude and noise of the symbols that are not lost. It
 // fails if less than half of them remain.
 func (r *refiner) measure(origin int, at Samples, f CyclesPerSample) (Sync, bool) {
 	var sum complex128

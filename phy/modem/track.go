@@ -49,7 +49,7 @@ func (t *tracker) measure(z []complex64, erased []bool) {
 	}
 }
 
-// realness gives the median weight.
+// realness returns the median weight.
 func (t *tracker) realness() float64 {
 	if len(t.weight) == 0 {
 		return 0
@@ -96,7 +96,7 @@ func (t *tracker) solve(since float64, follow bool) bool {
 	return true
 }
 
-// unwrap gives the mean advance of the phase from block to block and sets phase to
+// unwrap returns the mean advance of the phase from block to block and sets phase to
 // what each block deviates from it, continuous along the blocks. Phases are half
 // the squares' arguments.
 func (t *tracker) unwrap() float64 {
@@ -119,7 +119,7 @@ func (t *tracker) unwrap() float64 {
 	return advance / 2
 }
 
-// fit gives the line through the phases, by weighted least squares.
+// fit returns the line through the phases, by weighted least squares.
 func (t *tracker) fit() (intercept, slope float64) {
 	var w, wx, wy, wxx, wxy float64
 	for b, y := range t.phase {
@@ -154,7 +154,7 @@ func (t *tracker) run(from, end, step int) {
 	}
 }
 
-// turn gives the phase at the beginning of a block and its advance a symbol.
+// turn returns the phase at the beginning of a block and its advance a symbol.
 func (t *tracker) turn(b int) (phase, step float64) {
 	return t.knots[b], (t.knots[b+1] - t.knots[b]) / float64(t.block)
 }

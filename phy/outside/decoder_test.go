@@ -122,7 +122,7 @@ type Frame struct {
 // exponents are those of section 8.
 var exponents = map[int][]int{5: {0, 2}, 6: {0, 1}, 7: {0, 1}, 8: {0, 2, 3, 4}, 9: {0, 4}, 10: {0, 3}, 11: {0, 2}, 12: {0, 1, 4, 6}}
 
-// Sequence gives the preamble's symbols, guards excluded (section 8).
+// Sequence returns the preamble's symbols, guards excluded (section 8).
 func Sequence(length int) []float64 {
 	m := bits.Len(uint(length))
 	bit := make([]int, length)
@@ -192,7 +192,7 @@ func newDecoder(r *Recording) (*decoder, error) {
 	return d, nil
 }
 
-// correlation gives c and M at sample t (section 9).
+// correlation returns c and M at sample t (section 9).
 func (d *decoder) correlation(t int) (c complex128, m float64) {
 	energy, step := 0.0, d.Meta.Global.Frames.S
 	for k, s := range d.sequence {
@@ -223,7 +223,7 @@ func (d *decoder) next(t int) int {
 	return at
 }
 
-// response gives n values of the composite response from sample t on, with the given
+// response returns n values of the composite response from sample t on, with the given
 // offset to the sequence's symbols (section 9).
 func (d *decoder) response(t, n int, offset float64) []complex128 {
 	r := make([]complex128, n)
@@ -239,7 +239,7 @@ func (d *decoder) response(t, n int, offset float64) []complex128 {
 
 func power(x complex128) float64 { return real(x)*real(x) + imag(x)*imag(x) }
 
-// peak gives the instant of the sequence's first symbol, of root-raised-cosine pulses: to
+// peak returns the instant of the sequence's first symbol, of root-raised-cosine pulses: to
 // a 64th of a sample, that at which the filtered response is largest.
 func (d *decoder) peak(at int) float64 {
 	f := d.Meta.Global.Frames
@@ -255,7 +255,7 @@ func (d *decoder) peak(at int) float64 {
 	return float64(at) + best
 }
 
-// place gives the first sample of the sequence's first symbol's window (section 9).
+// place returns the first sample of the sequence's first symbol's window (section 9).
 func (d *decoder) place(at int) int {
 	s, w := d.Meta.Global.Frames.S, d.window
 	lowest := at - s/2 - w/2
@@ -289,7 +289,7 @@ func (d *decoder) place(at int) int {
 	return lowest + (from+to)/2
 }
 
-// settled gives by how many samples windows are to move to be where the payload's symbols
+// settled returns by how many samples windows are to move to be where the payload's symbols
 // are flat, the first of them beginning at a sample (section 9).
 func (d *decoder) settled(first int) int {
 	s, w := d.Meta.Global.Frames.S, float64(d.window)
@@ -333,7 +333,7 @@ func (d *decoder) settled(first int) int {
 	return best - s/2
 }
 
-// symbol gives the complex symbol that is centred at t.
+// symbol returns the complex symbol that is centred at t.
 func (d *decoder) symbol(t float64) (z complex128) {
 	f := d.Meta.Global.Frames
 	if f.Pulse != "flat-top" {
@@ -442,7 +442,7 @@ func (d *decoder) frame(at float64) (f Frame, err error) {
 	return f, nil
 }
 
-// perBlock gives K.
+// perBlock returns K.
 func (d *decoder) perBlock() int { return max(1, d.Meta.Global.Frames.BlockSymbols/d.digits) }
 
 func (d *decoder) soft(at float64, n int, theta float64) []float64 {
@@ -472,7 +472,7 @@ func header(y []float64) (h Header, err error) {
 	}, nil
 }
 
-// Elements gives sum H_i x_i mod q of a frame read at alpha, and the integer pattern.
+// Elements returns sum H_i x_i mod q of a frame read at alpha, and the integer pattern.
 func (d *decoder) Elements(f Frame, alpha float64) (y []*big.Int, pattern []int64) {
 	n, perBlock := d.Meta.Global.Frames.Coefficients[f.Tx], d.perBlock()
 	soft, skip := f.Soft, f.Pattern // of the first block
@@ -491,7 +491,7 @@ func (d *decoder) Elements(f Frame, alpha float64) (y []*big.Int, pattern []int6
 	return y, pattern
 }
 
-// join gives sum_l B^l y_l mod q, lowest digit first (sections 2 and 8).
+// join returns sum_l B^l y_l mod q, lowest digit first (sections 2 and 8).
 func (d *decoder) join(digits []int64) *big.Int {
 	x, base := new(big.Int), big.NewInt(int64(d.Meta.Global.Frames.Base))
 	for l := len(digits) - 1; l >= 0; l-- {
@@ -684,7 +684,7 @@ func (c *comb) serves(alpha float64) bool {
 	return true
 }
 
-// Decode gives what was received in the transmission of an annotation, all groups and
+// Decode returns what was received in the transmission of an annotation, all groups and
 // repeats of it, as a digest.
 func Decode(d *decoder, frames []Frame, a Annotation) (string, error) {
 	tx := map[string]int{"b": 0, "c0": 1, "c1": 2, "D": 3}[a.Phase]
@@ -716,7 +716,7 @@ func Decode(d *decoder, frames []Frame, a Annotation) (string, error) {
 	return d.Digest(total), nil
 }
 
-// alpha gives the scale at which a group's frame of a transmission was read.
+// alpha returns the scale at which a group's frame of a transmission was read.
 func (d *decoder) alpha(a Annotation, group int) float64 {
 	for _, f := range d.Meta.Annotations {
 		if f.Label == "frame" && f.Round == a.Round && f.Attempt == a.Attempt && f.Phase == a.Phase && f.Again == a.Again && f.Group == group && f.Alpha > 0 {
@@ -741,7 +741,7 @@ func mean(frames []Frame) Frame {
 	return f
 }
 
-// Want gives the digest that an annotation says, or "" where nothing was read.
+// Want returns the digest that an annotation says, or "" where nothing was read.
 func Want(a Annotation) string {
 	digest, ok := strings.CutPrefix(a.Comment, "sha256 ")
 	if !ok {
@@ -750,7 +750,7 @@ func Want(a Annotation) string {
 	return digest
 }
 
-// Geometry gives when, behind its beginning, the preamble's sequence begins, and how many
+// Geometry returns when, behind its beginning, the preamble's sequence begins, and how many
 // samples a frame has, guards included (sections 8 and 9).
 func Geometry(r *Recording, f Frame) (first float64, window int) {
 	p := r.Meta.Global.Frames

@@ -120,7 +120,7 @@ func decode(t *testing.T, name string) (frames, read int) {
 	return len(found), read
 }
 
-// frameAnnotations gives the annotations of a recording's frames.
+// frameAnnotations returns the annotations of a recording's frames.
 func frameAnnotations(r *outside.Recording) (list []outside.Annotation) {
 	for _, a := range r.Meta.Annotations {
 		if a.Label == "frame" {

@@ -51,7 +51,7 @@ func (e *edges) add(y []float32, integers []int32) {
 	}
 }
 
-// bounds gives between which symbols each integer from -largest to largest is read.
+// bounds returns between which symbols each integer from -largest to largest is read.
 // Integers that were not seen have the grid's own boundaries at the scale alpha: what
 // lies between two that were seen goes to the nearer.
 func (e *edges) bounds(largest int, alpha float64) (from, to []float64) {
@@ -86,7 +86,7 @@ func (g *group) survives(extra int) bool {
 	return u >= -math.Expm1(-float64(extra)*g.errorRate())
 }
 
-// errorRate gives the probability that a symbol is taken for another integer: the
+// errorRate returns the probability that a symbol is taken for another integer: the
 // noise, as the simulated symbols have it, reaches over a boundary.
 func (g *group) errorRate() float64 {
 	std := g.residual()
@@ -131,7 +131,7 @@ func tail(x float64) float64 {
 	return distuv.UnitNormal.CDF(-x) // Survival loses the digits of a small one
 }
 
-// residual gives the deviation of the simulated symbols from what the gains alone
+// residual returns the deviation of the simulated symbols from what the gains alone
 // give: noise, converters and interference.
 func (g *group) residual() float64 {
 	sin, cos := math.Sincos(g.theta)

@@ -100,7 +100,7 @@ func (s *Simulation) newGroup(first, size int, scale, level float64) (*group, er
 	return g, nil
 }
 
-// drive gives what each device sends for each digit, in units of the digit: its
+// drive returns what each device sends for each digit, in units of the digit: its
 // converter rounds the flat top of each, turned and trimmed as it is.
 func (g *group) drive(scale float64) {
 	for _, d := range g.cfg.Bench.Devices[g.first : g.first+g.size] {
@@ -227,7 +227,7 @@ func (g *group) fill(way []response) {
 	}
 }
 
-// sampled tells whether the samples of a symbol are simulated one by one.
+// sampled reports whether the samples of a symbol are simulated one by one.
 func (g *group) sampled() bool { return g.flat && g.convert.step > 0 }
 
 // frame sends and reads a frame, and gives the repeats that this took.
@@ -274,7 +274,7 @@ func (g *group) digits(n int) {
 	}
 }
 
-// shape gives the symbols of a frame what is not uniform in them: the header before
+// shape returns the symbols of a frame what is not uniform in them: the header before
 // them, which all devices send alike; the pattern of +-1 that is read with the first
 // block, a good part of it if the frame is short; and the coefficients' last digits.
 func (g *group) shape(blocks []int) {
@@ -308,7 +308,7 @@ func (g *group) shape(blocks []int) {
 	}
 }
 
-// state gives that of a cell's devices of the given digits, the least of which is 0.
+// state returns that of a cell's devices of the given digits, the least of which is 0.
 func (g *group) state(c *cell, digit func(device int) int) uint16 {
 	state := 0
 	for i := c.first + c.size - 1; i >= c.first; i-- {
@@ -504,7 +504,7 @@ func (g *group) solve(y []int32) bool {
 	return true
 }
 
-// digitsOf gives the digits of the block's symbol k.
+// digitsOf returns the digits of the block's symbol k.
 func (g *group) digitsOf(k int) {
 	for _, c := range g.cells {
 		rest := int(c.index[reach+g.from+k])
@@ -515,7 +515,7 @@ func (g *group) digitsOf(k int) {
 	}
 }
 
-// tabulate gives sum_i H_i d_i for each state of a cell.
+// tabulate returns sum_i H_i d_i for each state of a cell.
 func (g *group) tabulate() {
 	for k := range g.cells {
 		c := &g.cells[k]

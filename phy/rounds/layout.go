@@ -51,7 +51,7 @@ func LayoutOf(w link, mod *zq.Modulus, base int, length func(t slot.Transmission
 	return l, nil
 }
 
-// topDigit gives the distribution of the last of the balanced digits of an integer that
+// topDigit returns the distribution of the last of the balanced digits of an integer that
 // is uniform in (-q/2, q/2), for q = ratio B^(L-1): the probability of each digit and of
 // those below it. It is not uniform, and near 0 for a ratio near 1.
 func topDigit(base int, ratio float64) []float64 {

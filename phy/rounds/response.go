@@ -103,7 +103,7 @@ type placed struct {
 	scale          float64 // amplitude of the digit 1 at full drive
 }
 
-// passed gives a device's samples as they arrive at gain 1.
+// passed returns a device's samples as they arrive at gain 1.
 func passed(m modem.Config, digits []float32, d placed) ([]complex64, error) {
 	modulator, err := modem.NewModulator(m, modem.Drive{Peak: m.Preamble.Level, Advance: d.advance})
 	if err != nil {

@@ -44,7 +44,7 @@ func (t *Tally) Add(o Outcome) {
 	t.zeros += o.ZeroGains
 }
 
-// Within gives how many trials were read within so many attempts.
+// Within returns how many trials were read within so many attempts.
 func (t *Tally) Within(attempts int) int {
 	sum := 0
 	for _, n := range t.ReadAt[:min(attempts, len(t.ReadAt))] {
@@ -53,7 +53,7 @@ func (t *Tally) Within(attempts int) int {
 	return sum
 }
 
-// Misfit gives the median of the misfits of the trials read; NaN if there are none.
+// Misfit returns the median of the misfits of the trials read; NaN if there are none.
 func (t *Tally) Misfit() float64 {
 	n := len(t.misfits)
 	if n == 0 {
@@ -63,11 +63,11 @@ func (t *Tally) Misfit() float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// ZeroGains gives the mean number of devices with H_i = 0 among the trials read;
+// ZeroGains returns the mean number of devices with H_i = 0 among the trials read;
 // NaN if there are none.
 func (t *Tally) ZeroGains() float64 { return float64(t.zeros) / float64(len(t.misfits)) }
 
-// Wilson gives the score interval of Wilson, at 95 %, of a share of which k of n
+// Wilson returns the score interval of Wilson, at 95 %, of a share of which k of n
 // were counted: from 0 to 1, and of some width even where k is 0 or n.
 func Wilson(k, n int) (low, high float64) {
 	if n <= 0 {

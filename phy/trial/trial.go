@@ -184,7 +184,7 @@ func New(cfg Config) (*Bench, error) {
 	return b, nil
 }
 
-// coefficients gives how many coefficients make a block of so many symbols, check
+// coefficients returns how many coefficients make a block of so many symbols, check
 // included.
 func coefficients(mod *zq.Modulus, codec *digit.Codec, symbols int) (int, error) {
 	least, err := frame.NewPayload(mod, codec, 1, 1, 0)
@@ -310,7 +310,7 @@ func (b *Bench) Trial(ctx context.Context, number uint32) (Outcome, error) {
 	return out, nil
 }
 
-// attempt tells whether all transmissions of an attempt were read, as the judge of
+// attempt reports whether all transmissions of an attempt were read, as the judge of
 // a round has it (crypto/round): each check passed, one pattern, not all 0.
 func (b *Bench) attempt(ctx context.Context, number, attempt uint32, out *Outcome) (bool, error) {
 	transmissions := 1

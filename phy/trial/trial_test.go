@@ -15,7 +15,7 @@ import (
 	"ringwave/phy/modem"
 )
 
-// counted gives how many trials a test makes: few with -short, all of them with
+// counted returns how many trials a test makes: few with -short, all of them with
 // RINGWAVE_LONG in the environment.
 func counted(short, usual, long int) int {
 	switch {

@@ -80,7 +80,7 @@ func (t *truth) judge(mod *zq.Modulus, solved []float64, x []zq.Vector, y zq.Vec
 	return v, nil
 }
 
-// near tells whether gains are those nearest to alpha h_i, within what h_i is known
+// near reports whether gains are those nearest to alpha h_i, within what h_i is known
 // to.
 func (t *truth) near(gains []float64) bool {
 	const deviations = 6
@@ -92,7 +92,7 @@ func (t *truth) near(gains []float64) bool {
 	return true
 }
 
-// superposed gives sum_i H_i x_i.
+// superposed returns sum_i H_i x_i.
 func superposed(mod *zq.Modulus, h []float64, x []zq.Vector) zq.Vector {
 	y := mod.NewVector(x[0].Len())
 	for i := range x {
@@ -141,7 +141,7 @@ func (t *truth) measure(x []zq.Vector) error {
 	return nil
 }
 
-// residual gives the mean square of what the devices' digits leave of the soft
+// residual returns the mean square of what the devices' digits leave of the soft
 // symbols.
 func (t *truth) residual() float64 {
 	sum := 0.0

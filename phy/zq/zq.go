@@ -86,16 +86,16 @@ func limbsOf(x *big.Int) (l [4]uint64) {
 	return l
 }
 
-// Primes gives the primes in order. The caller must not change them.
+// Primes returns the primes in order. The caller must not change them.
 func (m *Modulus) Primes() []uint64 { return m.primes }
 
-// Big gives q. The caller must not change it.
+// Big returns q. The caller must not change it.
 func (m *Modulus) Big() *big.Int { return m.q }
 
-// Bits gives ceil(log2 q), the bits that one coefficient costs on the uplink.
+// Bits returns ceil(log2 q), the bits that one coefficient costs on the uplink.
 func (m *Modulus) Bits() int { return m.q.BitLen() }
 
-// Log2 gives log2 q.
+// Log2 returns log2 q.
 func (m *Modulus) Log2() float64 {
 	f, _ := new(big.Float).SetInt(m.q).Float64()
 	return math.Log2(f)
@@ -105,7 +105,7 @@ func (m *Modulus) Log2() float64 {
 // prime j.
 type Vector [][]uint64
 
-// NewVector gives the zero vector of n coefficients.
+// NewVector returns the zero vector of n coefficients.
 func (m *Modulus) NewVector(n int) Vector {
 	v := make(Vector, len(m.primes))
 	backing := make([]uint64, n*len(m.primes))
@@ -115,7 +115,7 @@ func (m *Modulus) NewVector(n int) Vector {
 	return v
 }
 
-// Len gives the number of coefficients.
+// Len returns the number of coefficients.
 func (v Vector) Len() int {
 	if len(v) == 0 {
 		return 0
@@ -137,7 +137,7 @@ func (v Vector) Copy(src Vector) {
 	}
 }
 
-// Equal tells whether v and w are the same vector.
+// Equal reports whether v and w are the same vector.
 func (v Vector) Equal(w Vector) bool {
 	if len(v) != len(w) {
 		return false
@@ -207,7 +207,7 @@ func addScaled(y []uint64, h uint64, x []uint64, p uint64) {
 	}
 }
 
-// residue gives h mod p in [0, p).
+// residue returns h mod p in [0, p).
 func residue(h int64, p uint64) uint64 {
 	if h >= 0 {
 		return uint64(h) % p
@@ -273,7 +273,7 @@ type Centred struct {
 	Mag      [4]uint64 // little-endian limbs
 }
 
-// Centred gives coefficient k of v as the representative of its class nearest
+// Centred returns coefficient k of v as the representative of its class nearest
 // to zero, by Garner's mixed-radix conversion. Its time depends on the value:
 // it is for values that their holder may see, such as M.
 func (m *Modulus) Centred(v Vector, k int) Centred {
@@ -293,7 +293,7 @@ func (m *Modulus) Centred(v Vector, k int) Centred {
 	return Centred{Negative: true, Mag: sub(m.limbs, x)}
 }
 
-// Float64 gives the nearest float64 up to one rounding of the sum of the limbs.
+// Float64 returns the nearest float64 up to one rounding of the sum of the limbs.
 func (c Centred) Float64() float64 {
 	f := 0.0
 	for i := 3; i >= 0; i-- {
@@ -305,7 +305,7 @@ func (c Centred) Float64() float64 {
 	return f
 }
 
-// Low64 gives the integer modulo 2^64.
+// Low64 returns the integer modulo 2^64.
 func (c Centred) Low64() uint64 {
 	if c.Negative {
 		return -c.Mag[0]
@@ -313,7 +313,7 @@ func (c Centred) Low64() uint64 {
 	return c.Mag[0]
 }
 
-// Big gives the integer.
+// Big returns the integer.
 func (c Centred) Big() *big.Int {
 	x := new(big.Int)
 	for i := 3; i >= 0; i-- {
@@ -369,7 +369,7 @@ func sub(a, b [4]uint64) (d [4]uint64) {
 	return d
 }
 
-// Dot gives sum_k r[k] x[k] mod p for residues below p < 2^MaxPrimeBits, at most
+// Dot returns sum_k r[k] x[k] mod p for residues below p < 2^MaxPrimeBits, at most
 // 2^13 of them, so that the 128-bit sum of products below 2^114 cannot overflow.
 func Dot(r, x []uint64, p uint64) uint64 {
 	x = x[:len(r)]

@@ -73,7 +73,7 @@ type member struct {
 	epoch radio.Epoch       // once all ran
 }
 
-// stream gives the open stream, nil if there is none.
+// stream returns the open stream, nil if there is none.
 func (m *member) stream() radio.Stream {
 	switch {
 	case m.tx != nil:
@@ -159,7 +159,7 @@ func (a *Array) Infos() []radio.Info {
 	return all
 }
 
-// Transmitters gives the running streams, in the order of the URIs; it is for after
+// Transmitters returns the running streams, in the order of the URIs; it is for after
 // Start, and so is Receiver.
 func (a *Array) Transmitters() []radio.Transmitter {
 	var all []radio.Transmitter
@@ -169,13 +169,13 @@ func (a *Array) Transmitters() []radio.Transmitter {
 	return all
 }
 
-// Receiver gives the running receiver, at the transmitters' carrier.
+// Receiver returns the running receiver, at the transmitters' carrier.
 func (a *Array) Receiver() radio.Receiver {
 	r := a.receiver()
 	return turn(r.rx, r.tuned, a.members[0].tuned, a.cfg.Rate)
 }
 
-// Flush gives the number of zeros that must be promised behind what is sent before
+// Flush returns the number of zeros that must be promised behind what is sent before
 // the receiver has all of it: 0 where transmitters go on by themselves
 // (radio.Pacer), else what the buffers on both ways hold.
 func (a *Array) Flush() radio.SampleCount {
@@ -191,7 +191,7 @@ func (a *Array) Flush() radio.SampleCount {
 	return most + max(most, a.receiver().buffered())
 }
 
-// buffered gives the number of samples that a board's own buffers hold, 0 if it does
+// buffered returns the number of samples that a board's own buffers hold, 0 if it does
 // not tell.
 func (m *member) buffered() radio.SampleCount {
 	if b, ok := m.device.(interface{ BufferSamples() radio.SampleCount }); ok {

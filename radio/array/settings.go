@@ -160,7 +160,7 @@ func (a *Array) checkTriggers() error {
 	return nil
 }
 
-// source gives a device's trigger input, "" if it has none.
+// source returns a device's trigger input, "" if it has none.
 func source(m *member) string {
 	if t, ok := m.device.(radio.TriggerControl); ok && len(t.TriggerSources()) > 0 {
 		return t.TriggerSources()[0]

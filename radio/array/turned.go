@@ -19,7 +19,7 @@ type turned struct {
 	by   float64 // cycles a sample
 }
 
-// turn gives a receiver that hears at a carrier what r hears that is tuned to another.
+// turn returns a receiver that hears at a carrier what r hears that is tuned to another.
 func turn(r radio.Receiver, tuned, carrier, rate radio.Hertz) radio.Receiver {
 	if tuned == carrier {
 		return r

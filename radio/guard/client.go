@@ -105,7 +105,7 @@ func (c *Client) lost(why string) {
 	c.life.End(fmt.Errorf("%w cannot be relied on: %s", radio.ErrGuard, why))
 }
 
-// Err gives why the guard can no longer be relied on, which is why nothing is to be sent;
+// Err returns why the guard can no longer be relied on, which is why nothing is to be sent;
 // nil while it can.
 func (c *Client) Err() error {
 	if err := c.life.Err(); err != nil {
@@ -128,7 +128,7 @@ func (c *Client) say(m message) error {
 	return err
 }
 
-// beat gives signs of life until the guard is lost or no longer needed.
+// beat returns signs of life until the guard is lost or no longer needed.
 func (c *Client) beat() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -118,7 +118,7 @@ func (f *field) end(t *testing.T) (string, error) {
 	}
 }
 
-// connect gives the program's side.
+// connect returns the program's side.
 func (f *field) connect(t *testing.T) *Client {
 	t.Helper()
 	c, err := connect(t.Context(), f.program, f.in)

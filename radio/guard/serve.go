@@ -131,7 +131,7 @@ func (g *server) serve(ctx context.Context, lines <-chan message, ended <-chan e
 	}
 }
 
-// limit gives the least of the boards' limits, 0 if there is none.
+// limit returns the least of the boards' limits, 0 if there is none.
 func (g *server) limit() (least time.Duration) {
 	for _, w := range g.boards {
 		if w.limit > 0 && (least == 0 || w.limit < least) {

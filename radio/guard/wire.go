@@ -61,7 +61,7 @@ func has(verb string) (number, limit, text, known bool) {
 	return false, false, false, false
 }
 
-// String gives the line, without its end. Text is cut where it is too long.
+// String returns the line, without its end. Text is cut where it is too long.
 func (m message) String() string {
 	line := m.verb
 	number, limit, text, _ := has(m.verb)
@@ -124,7 +124,7 @@ type reader struct{ lines *bufio.Reader }
 
 func newReader(r io.Reader) reader { return reader{bufio.NewReaderSize(r, MaxLine)} }
 
-// next gives the next message, or the error of the pipe; a line that is none, or has no
+// next returns the next message, or the error of the pipe; a line that is none, or has no
 // end, is an error, too, behind which nothing can be read.
 func (r reader) next() (message, error) {
 	line, err := r.lines.ReadSlice('\n')
@@ -137,7 +137,7 @@ func (r reader) next() (message, error) {
 	return parse(string(line[:len(line)-1]))
 }
 
-// wholeMilliseconds gives a limit as it goes over the wire, at least a millisecond where
+// wholeMilliseconds returns a limit as it goes over the wire, at least a millisecond where
 // there is one.
 func wholeMilliseconds(d time.Duration) (time.Duration, error) {
 	if d < 0 || d > maxLimit {

@@ -28,7 +28,7 @@ func ok(t testing.TB, errs ...error) {
 	}
 }
 
-// limited gives a context that ends before a test hangs.
+// limited returns a context that ends before a test hangs.
 func limited(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
@@ -42,7 +42,7 @@ func anything(t testing.TB) radio.TransmitPermit {
 	return p
 }
 
-// serial gives the serial number of board i.
+// serial returns the serial number of board i.
 func serial(i int) string { return fmt.Sprintf("0000000000000000%016x", 0xa0+i) }
 
 // rig is a bench with boards and their host.
@@ -138,7 +138,7 @@ func (r *rig) tryOpen(i int, params string) (*hackrf.Device, error) {
 	return d.(*hackrf.Device), nil
 }
 
-// noise gives samples that 8 bits carry exactly, the same for the same seed.
+// noise returns samples that 8 bits carry exactly, the same for the same seed.
 func noise(seed uint64, n int) []complex64 {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	x := make([]complex64, n)
@@ -169,7 +169,7 @@ func start(t testing.TB, streams ...radio.Stream) {
 	}
 }
 
-// find gives the position of needle in hay, -1 if it is not there.
+// find returns the position of needle in hay, -1 if it is not there.
 func find(hay, needle []complex64) int {
 	for k := 0; k+len(needle) <= len(hay); k++ {
 		if hay[k] == needle[0] && same(hay[k:k+len(needle)], needle) {
@@ -248,7 +248,7 @@ func TestLockstep(t *testing.T) {
 	}
 }
 
-// halves gives samples as noise does, of which two add up to at most full scale.
+// halves returns samples as noise does, of which two add up to at most full scale.
 func halves(seed uint64, n int) []complex64 {
 	x := noise(seed, n)
 	for k, v := range x {

@@ -55,7 +55,7 @@ type Device struct {
 type stream interface {
 	radio.Stream
 	direction() radio.Direction
-	// counted gives the board's byte count now, as far as it can be known.
+	// counted returns the board's byte count now, as far as it can be known.
 	counted() counted
 	// disturbed begins an epoch for the stretch between two counts, and another
 	// behind it.
@@ -207,10 +207,10 @@ func printable(b []byte) string {
 // Info tells what the board is.
 func (d *Device) Info() radio.Info { return d.info }
 
-// API gives the version of the board's USB interface.
+// API returns the version of the board's USB interface.
 func (d *Device) API() API { return d.api }
 
-// BufferSamples gives the number of samples that the board's own buffers hold:
+// BufferSamples returns the number of samples that the board's own buffers hold:
 // what is sent comes on air when so many more were handed over.
 func (d *Device) BufferSamples() radio.SampleCount { return radio.SampleCount(d.flush / sampleBytes) }
 
@@ -235,7 +235,7 @@ func (d *Device) Close() error {
 	return errors.Join(err, d.transport.Close())
 }
 
-// OpenReceiver gives the stream of what the board receives: radio.Bounded,
+// OpenReceiver returns the stream of what the board receives: radio.Bounded,
 // radio.Ranged and radio.LossChecker.
 func (d *Device) OpenReceiver(context.Context) (radio.Receiver, error) {
 	d.mu.Lock()
@@ -248,7 +248,7 @@ func (d *Device) OpenReceiver(context.Context) (radio.Receiver, error) {
 	return r, nil
 }
 
-// OpenTransmitter gives the stream of what the board sends: radio.Idler,
+// OpenTransmitter returns the stream of what the board sends: radio.Idler,
 // radio.Pacer unless feed=strict, radio.LossChecker and radio.ClipCounter. It fails
 // with radio.ErrNotPermitted where frequency or gains are not permitted, and with
 // radio.ErrNoGuard or radio.ErrGuard where no guard watches over the board.
@@ -317,7 +317,7 @@ func (d *Device) permitted() error {
 	return d.permit.Gain(d.gains[txvga] + d.gains[txAmp])
 }
 
-// nextEpoch gives an epoch that this device never had.
+// nextEpoch returns an epoch that this device never had.
 func (d *Device) nextEpoch() radio.Epoch { return radio.Epoch(d.epochs.Add(1)) }
 
 // control makes a request.

@@ -26,7 +26,7 @@ var (
 	ErrSessionOver = errors.New("the session is over")
 )
 
-// gone tells whether a board can no longer be asked for anything.
+// gone reports whether a board can no longer be asked for anything.
 func gone(err error) bool {
 	return errors.Is(err, usb.ErrUnplugged) || errors.Is(err, usb.ErrClosed)
 }

@@ -234,7 +234,7 @@ func neverOn(t *testing.T, board *virtual.HackRF, what string) {
 	board.ClearTranscript()
 }
 
-// watched gives the URI by which a guard finds the first board.
+// watched returns the URI by which a guard finds the first board.
 func (r *rig) watched() string {
 	r.t.Helper()
 	boards, err := hackrf.List(limited(r.t), r.host)
@@ -287,7 +287,7 @@ func (b meddledBoard) Control(s usb.Setup, data []byte, timeout time.Duration) (
 	return b.Transport.Control(s, data, timeout)
 }
 
-// isMode tells whether a request sets a mode of the board.
+// isMode reports whether a request sets a mode of the board.
 func isMode(s usb.Setup, mode uint16) bool { return s.Request == 1 && s.Value == mode }
 
 // A guard's way to a board works beside the program that has it open, in each of a

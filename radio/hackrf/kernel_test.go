@@ -57,7 +57,7 @@ func detachAll(t testing.TB) {
 	}
 }
 
-// inKernel gives the serial numbers of the HackRFs that the kernel knows.
+// inKernel returns the serial numbers of the HackRFs that the kernel knows.
 func inKernel(t testing.TB) (serials []string) {
 	entries, err := filepath.Glob("/sys/bus/usb/devices/*/serial")
 	ok(t, err)

@@ -57,7 +57,7 @@ func NewOpener(session context.Context, host usb.Host, permit radio.TransmitPerm
 	return &Opener{life.Of(session), host, permit, guard}
 }
 
-// List gives the boards that are plugged in.
+// List returns the boards that are plugged in.
 func List(ctx context.Context, host usb.Host) ([]usb.Listed, error) {
 	return host.List(ctx, IsBoard)
 }
@@ -86,7 +86,7 @@ func (o *Opener) Open(ctx context.Context, u radio.URI) (radio.Device, error) {
 	return d, nil
 }
 
-// find gives the one board that a URI names.
+// find returns the one board that a URI names.
 func (o *Opener) find(ctx context.Context, u radio.URI, opts options) (usb.Listed, error) {
 	boards, err := List(ctx, o.host)
 	if err != nil {
@@ -109,7 +109,7 @@ func (o *Opener) find(ctx context.Context, u radio.URI, opts options) (usb.Liste
 	return usb.Listed{}, fmt.Errorf("device %q: %d boards are known by this; allowed is one, by more digits of its serial number or by at=BUS/DEVICE, of %s", u, len(named), describe(named))
 }
 
-// endsIn tells whether a serial number ends in what a user wrote. Hexadecimal digits
+// endsIn reports whether a serial number ends in what a user wrote. Hexadecimal digits
 // are the same in either case; other names, as that of a board whose firmware runs from
 // RAM, are not.
 func endsIn(serial, end string) bool {
@@ -119,7 +119,7 @@ func endsIn(serial, end string) bool {
 	return strings.HasSuffix(serial, end)
 }
 
-// describe gives boards in a sentence.
+// describe returns boards in a sentence.
 func describe(boards []usb.Listed) string {
 	var each []string
 	for _, b := range boards {

@@ -93,7 +93,7 @@ func parseOptions(u radio.URI) (options, error) {
 	return o, p.Err()
 }
 
-// limitBytes gives a length of time in bytes at a sample rate, as limits count.
+// limitBytes returns a length of time in bytes at a sample rate, as limits count.
 func limitBytes(d time.Duration, rate radio.Hertz) uint32 {
 	return uint32(min(math.MaxUint32, sampleBytes*int64(rate.Samples(d))))
 }

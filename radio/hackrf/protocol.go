@@ -17,7 +17,7 @@ const (
 	productRad1o = 0xcc15
 )
 
-// IsBoard tells whether an identity is that of a board of this package.
+// IsBoard reports whether an identity is that of a board of this package.
 func IsBoard(i usb.Identity) bool {
 	return i.Vendor == vendor && (i.Product == productOne || i.Product == productJaw || i.Product == productRad1o)
 }
@@ -31,7 +31,7 @@ const (
 // API is a version of the USB interface of the firmware, as bcdDevice has it.
 type API uint16
 
-// String gives four hexadecimal digits, as 0106.
+// String returns four hexadecimal digits, as 0106.
 func (a API) String() string { return fmt.Sprintf("%04x", uint16(a)) }
 
 // What API versions brought.
@@ -110,7 +110,7 @@ var (
 var filters = [...]uint32{1750000, 2500000, 3500000, 5000000, 5500000, 6000000, 7000000, 8000000, 9000000,
 	10000000, 12000000, 14000000, 15000000, 20000000, 24000000, 28000000}
 
-// filterUpTo gives the widest filter of at most bandwidth, the narrowest if none
+// filterUpTo returns the widest filter of at most bandwidth, the narrowest if none
 // is.
 func filterUpTo(bandwidth radio.Hertz) uint32 {
 	chosen := filters[0]
@@ -122,13 +122,13 @@ func filterUpTo(bandwidth radio.Hertz) uint32 {
 	return chosen
 }
 
-// filterFor gives the filter that goes with a sample rate: three quarters of it.
+// filterFor returns the filter that goes with a sample rate: three quarters of it.
 func filterFor(rate radio.Hertz) uint32 { return filterUpTo(0.75 * rate) }
 
 // maxDivider bounds the divider of a sample rate.
 const maxDivider = 31
 
-// fraction gives a rate as frequency/divider with the smallest divider that makes
+// fraction returns a rate as frequency/divider with the smallest divider that makes
 // the frequency whole, to a millihertz; if there is none the nearest whole rate.
 func fraction(rate radio.Hertz) (frequency, divider uint32) {
 	for d := uint32(1); d <= maxDivider; d++ {
@@ -145,7 +145,7 @@ func encodeRate(frequency, divider uint32) []byte {
 	return binary.LittleEndian.AppendUint32(b, divider)
 }
 
-// encodeFrequency gives megahertz and the hertz that are left.
+// encodeFrequency returns megahertz and the hertz that are left.
 func encodeFrequency(f radio.Hertz) []byte {
 	hz := uint64(f)
 	b := binary.LittleEndian.AppendUint32(nil, uint32(hz/1e6))
@@ -216,10 +216,10 @@ func model(product uint16, id byte) string {
 	return "HackRF (unrecognised)"
 }
 
-// hasBias tells whether the board can power an antenna.
+// hasBias reports whether the board can power an antenna.
 func hasBias(product uint16) bool { return product == productOne }
 
-// revision gives the board's revision in words, empty if not known.
+// revision returns the board's revision in words, empty if not known.
 func revision(r byte) string {
 	names := [...]string{"older than r6", "r6", "r7", "r8", "r9", "r10",
 		"Pro r0.1", "Pro r0.2", "Pro r0.3", "Pro r1.0", "Pro r1.1", "Pro r1.2"}

@@ -62,7 +62,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// free gives the number of samples that can be put in, and the least index that
+// free returns the number of samples that can be put in, and the least index that
 // they can have.
 func (q *queue) free() (samples int, earliest radio.SampleIndex) {
 	q.mu.Lock()
@@ -129,14 +129,14 @@ func (q *queue) end(flush radio.SampleIndex) radio.SampleCount {
 	return radio.SampleCount(q.finish - q.sent)
 }
 
-// lastWritten gives the index after the last sample that was ever written.
+// lastWritten returns the index after the last sample that was ever written.
 func (q *queue) lastWritten() radio.SampleIndex {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.written
 }
 
-// handed gives the index of the next sample to be handed over.
+// handed returns the index of the next sample to be handed over.
 func (q *queue) handed() radio.SampleIndex {
 	q.mu.Lock()
 	defer q.mu.Unlock()

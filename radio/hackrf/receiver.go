@@ -68,7 +68,7 @@ func (r *receiver) Close() error {
 	return r.close(func(bool) error { return nil }) // what nobody has read is dropped
 }
 
-// Read gives what is left of the oldest block.
+// Read returns what is left of the oldest block.
 func (r *receiver) Read(ctx context.Context, dst []complex64) (int, radio.Meta, error) {
 	return r.ReadUntil(ctx, dst, radio.Forever)
 }
@@ -167,7 +167,7 @@ func (r *receiver) due() []mark {
 	return r.marks[:n:n]
 }
 
-// steps gives the index that the next sample has with the marks that are due.
+// steps returns the index that the next sample has with the marks that are due.
 func (r *receiver) steps(due []mark) radio.SampleIndex {
 	i := r.index + radio.SampleIndex(r.lost)
 	for _, m := range due {
@@ -211,7 +211,7 @@ func (r *receiver) step(meta *radio.Meta, g radio.Gap) {
 	r.index += radio.SampleIndex(g.Length)
 }
 
-// untilMark gives the number of samples before the next mark, at least one.
+// untilMark returns the number of samples before the next mark, at least one.
 func (r *receiver) untilMark() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -234,7 +234,7 @@ func (r *receiver) take(dst []complex64, meta *radio.Meta) {
 	r.pos += int64(sampleBytes * len(dst))
 }
 
-// counted gives how far the board has got.
+// counted returns how far the board has got.
 func (r *receiver) counted() counted {
 	_, pos := r.position()
 	if n, ok := r.count(); ok {

@@ -77,10 +77,10 @@ func (d *Device) disturb(change func() error) error {
 	return err
 }
 
-// Frequencies gives the range that the board is made for.
+// Frequencies returns the range that the board is made for.
 func (d *Device) Frequencies(radio.Direction) radio.Span[radio.Hertz] { return frequencies }
 
-// Frequency gives the carrier, which is one for both directions; after
+// Frequency returns the carrier, which is one for both directions; after
 // SetExplicit what it comes to.
 func (d *Device) Frequency(radio.Direction) radio.Hertz {
 	d.mu.Lock()
@@ -108,7 +108,7 @@ func (d *Device) SetFrequency(ctx context.Context, _ radio.Direction, f radio.He
 	return f, d.disturb(func() error { return d.tune(f) })
 }
 
-// transmits tells whether a transmitter is open. The lock is held.
+// transmits reports whether a transmitter is open. The lock is held.
 func (d *Device) transmits() bool { return d.stream != nil && d.stream.direction() == radio.Transmit }
 
 func (d *Device) tune(f radio.Hertz) error {
@@ -140,7 +140,7 @@ type Explicit struct {
 	Path Path
 }
 
-// Frequency gives what the tuning comes to.
+// Frequency returns what the tuning comes to.
 func (e Explicit) Frequency() radio.Hertz {
 	switch e.Path {
 	case LowPass:
@@ -185,11 +185,11 @@ func (d *Device) SetExplicit(ctx context.Context, e Explicit) error {
 	})
 }
 
-// SampleRates gives the range that the board is made for; below 8 MHz the
+// SampleRates returns the range that the board is made for; below 8 MHz the
 // converter is outside its specification.
 func (d *Device) SampleRates(radio.Direction) radio.Span[radio.Hertz] { return rates }
 
-// SampleRate gives the rate, which is one for both directions.
+// SampleRate returns the rate, which is one for both directions.
 func (d *Device) SampleRate(radio.Direction) radio.Hertz {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -227,7 +227,7 @@ func (d *Device) setRate(rate radio.Hertz) error {
 	return d.sendFilter(filterFor(d.rate))
 }
 
-// Filter gives the bandwidth of the baseband filter.
+// Filter returns the bandwidth of the baseband filter.
 func (d *Device) Filter() radio.Hertz {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -268,7 +268,7 @@ func (d *Device) sendFilter(f uint32) error {
 	return nil
 }
 
-// GainStages gives amp, lna and vga to receive, txvga and amp to transmit.
+// GainStages returns amp, lna and vga to receive, txvga and amp to transmit.
 func (d *Device) GainStages(dir radio.Direction) []radio.GainStage {
 	var all []radio.GainStage
 	for _, g := range stages(dir) {
@@ -277,7 +277,7 @@ func (d *Device) GainStages(dir radio.Direction) []radio.GainStage {
 	return all
 }
 
-// Gain gives a stage's gain.
+// Gain returns a stage's gain.
 func (d *Device) Gain(dir radio.Direction, stage string) (radio.Decibels, error) {
 	g, err := d.named(dir, stage)
 	if err != nil {
@@ -383,10 +383,10 @@ const (
 	clockExternal = "external"
 )
 
-// ClockSources gives auto, which takes what is there, and external, which must be.
+// ClockSources returns auto, which takes what is there, and external, which must be.
 func (d *Device) ClockSources() []string { return []string{clockAuto, clockExternal} }
 
-// ClockSource gives what was chosen.
+// ClockSource returns what was chosen.
 func (d *Device) ClockSource() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -431,7 +431,7 @@ func (d *Device) clockThere() (bool, error) {
 	return err == nil && b[0] != 0, err
 }
 
-// ClockLocked tells whether there are 10 MHz at the clock input. A board follows
+// ClockLocked reports whether there are 10 MHz at the clock input. A board follows
 // them from the start of the next stream on.
 func (d *Device) ClockLocked(ctx context.Context) (bool, error) {
 	d.mu.Lock()
@@ -454,7 +454,7 @@ func (d *Device) SetClockOut(ctx context.Context, on bool) error {
 
 const triggerIn = "trigger-in"
 
-// TriggerSources gives trigger-in. Every board pulses its trigger output when its
+// TriggerSources returns trigger-in. Every board pulses its trigger output when its
 // own stream starts.
 func (d *Device) TriggerSources() []string { return []string{triggerIn} }
 

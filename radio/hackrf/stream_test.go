@@ -22,7 +22,7 @@ func done() context.Context {
 	return ctx
 }
 
-// events gives what has happened to a transmission so far.
+// events returns what has happened to a transmission so far.
 func events(tx radio.Transmitter) (all []radio.Event) {
 	for {
 		e, err := tx.Event(done())
@@ -52,7 +52,7 @@ func until(t testing.TB, what string, met func() bool, step func()) {
 	}
 }
 
-// served tells whether a board that streams has had from its host all that it needs
+// served reports whether a board that streams has had from its host all that it needs
 // for a millisecond and more.
 func served(b *virtual.HackRF) bool {
 	const comfort = 16 << 10

@@ -19,7 +19,7 @@ const switchTimeout = time.Second
 // open.
 type Switch struct{ board usb.Controller }
 
-// watched gives the URI by which a guard finds a board.
+// watched returns the URI by which a guard finds a board.
 func watched(b usb.Listed) radio.URI {
 	return radio.URI{Scheme: "hackrf", Name: b.Serial, Params: map[string][]string{"at": {b.Address.String()}}}
 }
@@ -63,5 +63,5 @@ func (s *Switch) Off() error {
 	return nil
 }
 
-// Close gives the board back as it is.
+// Close returns the board back as it is.
 func (s *Switch) Close() error { return s.board.Close() }

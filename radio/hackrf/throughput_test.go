@@ -27,7 +27,7 @@ func seconds() int {
 	return 1
 }
 
-// cpu gives the processor time that this process has taken.
+// cpu returns the processor time that this process has taken.
 func cpu(t testing.TB) time.Duration {
 	var u syscall.Rusage
 	ok(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))

@@ -21,7 +21,7 @@ import (
 	"ringwave/radio/virtual"
 )
 
-// theirs gives the requests that hackrf_transfer makes of a board.
+// theirs returns the requests that hackrf_transfer makes of a board.
 func theirs(t *testing.T, api uint16, args []string) []string {
 	tool, err := exec.LookPath("hackrf_transfer")
 	if err != nil {
@@ -69,7 +69,7 @@ func lines(b *virtual.HackRF) (all []string) {
 	return all
 }
 
-// number gives the number of a request that was printed.
+// number returns the number of a request that was printed.
 func number(line string) (n int) {
 	if _, err := fmt.Sscanf(line[len("out "):], "%d", &n); err != nil {
 		panic(line)
@@ -82,7 +82,7 @@ func number(line string) (n int) {
 // clock (44), and bounds shortfalls (42, 43).
 var extras = []int{14, 15, 41, 42, 43, 44, 45}
 
-// effect gives of a transcript what matters: rate and filters in their order, the
+// effect returns of a transcript what matters: rate and filters in their order, the
 // last of each other request before the mode is set, and the modes. A board that is
 // off is switched off again by both, once or more.
 func effect(all []string, without ...int) (e []string) {

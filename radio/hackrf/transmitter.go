@@ -205,7 +205,7 @@ func (t *sender) drain(failed bool) error {
 	return t.failed
 }
 
-// rateOf gives the rate, which does not change under a stream.
+// rateOf returns the rate, which does not change under a stream.
 func (d *Device) rateOf() radio.Hertz {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -255,7 +255,7 @@ func (t *sender) feed(forgetSession, forgetGuard func() bool) {
 	t.fail(t.cut.Err())
 }
 
-// why gives the cause of the end of a stream that was cut.
+// why returns the cause of the end of a stream that was cut.
 func (t *sender) why(err error) error {
 	if cause := t.cut.Err(); cause != nil {
 		return cause
@@ -297,7 +297,7 @@ func (t *sender) progress(taken int64) {
 	}
 }
 
-// counted gives how far the board has got.
+// counted returns how far the board has got.
 func (t *sender) counted() counted {
 	if n, ok := t.count(); ok {
 		return counted{t.behind(n), true}

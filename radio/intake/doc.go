@@ -23,7 +23,7 @@ type Excess struct {
 	Allowed string // what may be there
 }
 
-// Error gives one sentence with the place, the value and what is allowed.
+// Error returns one sentence with the place, the value and what is allowed.
 func (e *Excess) Error() string {
 	return fmt.Sprintf("%s is %s; allowed is %s", e.Where, e.Value, e.Allowed)
 }

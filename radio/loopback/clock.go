@@ -8,14 +8,14 @@ import (
 
 // Clock paces a medium in real time. It is safe for use by several goroutines.
 type Clock interface {
-	// Now gives the time since the clock's zero, which is the medium's index 0.
+	// Now returns the time since the clock's zero, which is the medium's index 0.
 	Now() time.Duration
 	// Wait returns when Now reaches t, when ctx is done, when stop is closed, or
 	// sooner.
 	Wait(ctx context.Context, t time.Duration, stop <-chan struct{})
 }
 
-// WallClock gives the machine's monotonic clock, zero now.
+// WallClock returns the machine's monotonic clock, zero now.
 func WallClock() Clock { return wallClock{time.Now()} }
 
 type wallClock struct{ zero time.Time }
@@ -40,7 +40,7 @@ type ManualClock struct {
 	changed chan struct{} // closed at each Advance; nil while nobody waits
 }
 
-// Now gives the sum of the advances.
+// Now returns the sum of the advances.
 func (c *ManualClock) Now() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"ringwave/radio"
 )
 
-// Transmitter gives device i as a radio.TransmitOpener with FrequencyControl,
+// Transmitter returns device i as a radio.TransmitOpener with FrequencyControl,
 // RateControl and TimeControl. Its streams are radio.Idlers.
 func (m *Medium) Transmitter(i int) (radio.Device, error) {
 	m.mu.Lock()
@@ -19,7 +19,7 @@ func (m *Medium) Transmitter(i int) (radio.Device, error) {
 	return &txDevice{settings{m, i}}, nil
 }
 
-// Receiver gives the receiving end, whose streams begin at receive index start or
+// Receiver returns the receiving end, whose streams begin at receive index start or
 // later, as a radio.ReceiveOpener with the same capabilities.
 func (m *Medium) Receiver(start radio.SampleIndex) (radio.Device, error) {
 	if start < 0 || start > lastIndex {
@@ -103,7 +103,7 @@ func (s *settings) SetSampleRate(_ context.Context, d radio.Direction, rate radi
 	return s.SampleRates(d).Floor(fmt.Sprintf("the %v sample rate of loopback %q", d, s.m.cfg.Name), rate)
 }
 
-// Now gives the index that the medium has reached: by its clock, or by reads.
+// Now returns the index that the medium has reached: by its clock, or by reads.
 func (s *settings) Now(context.Context) (radio.SampleIndex, error) {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()

@@ -85,7 +85,7 @@ func (m *Medium) Retune(i int, at radio.SampleIndex, turn Radians) error {
 	return m.change(i, "a retune", step{at: at, turn: turn.turn(), epoch: true})
 }
 
-// SetGain gives device i a new gain from its transmit index at on. It is the
+// SetGain returns device i a new gain from its transmit index at on. It is the
 // channel that changes, and the device does not know: the epoch stays.
 func (m *Medium) SetGain(i int, at radio.SampleIndex, gain complex64) error {
 	return m.change(i, "a change of gain", step{at: at, set: true, gain: gain, turn: 1})

@@ -18,7 +18,7 @@ import (
 
 const rate radio.Hertz = 1e6
 
-// samples gives n samples that are exact in float32 sums: integers.
+// samples returns n samples that are exact in float32 sums: integers.
 func samples(seed uint64, n int) []complex64 {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	x := make([]complex64, n)

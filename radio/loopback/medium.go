@@ -142,7 +142,7 @@ func New(cfg Config) (*Medium, error) {
 	return m, nil
 }
 
-// Name gives the name in the config.
+// Name returns the name in the config.
 func (m *Medium) Name() string { return m.cfg.Name }
 
 // Close closes the medium and all its streams.
@@ -185,7 +185,7 @@ func (m *Medium) wake() {
 	}
 }
 
-// line gives device i's line, with the lock held.
+// line returns device i's line, with the lock held.
 func (m *Medium) line(i int) (*line, error) {
 	if m.closed {
 		return nil, radio.ErrClosed

@@ -40,7 +40,7 @@ func (m *Medium) mix(dst []complex64, turn complex64) (clipped int) {
 	return clipped
 }
 
-// arriving gives what comes from l before gain.
+// arriving returns what comes from l before gain.
 func (l *line) arriving(n int, first int64) []complex64 {
 	if l.path == nil {
 		return l.scratch[:n]

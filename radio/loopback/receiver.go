@@ -76,7 +76,7 @@ func (r *receiver) close() {
 	r.m.wake()
 }
 
-// ready gives the error of a read in the present state.
+// ready returns the error of a read in the present state.
 func (r *receiver) ready(ctx context.Context) error {
 	switch r.state {
 	case radio.Closed:
@@ -135,7 +135,7 @@ func (r *receiver) ReadUntil(ctx context.Context, dst []complex64, until radio.S
 	return n, meta, nil
 }
 
-// chunk gives the number of samples to mix next, at most a block and none from
+// chunk returns the number of samples to mix next, at most a block and none from
 // index until on, and whether they are kept. It is cut where samples begin or cease
 // to be lost and where the receiver is retuned.
 func (r *receiver) chunk(want int, until radio.SampleIndex) (size int, keep bool) {
@@ -212,7 +212,7 @@ func (r *receiver) idle(ctx context.Context) error {
 	return nil
 }
 
-// written tells whether all devices are known up to receive index end.
+// written reports whether all devices are known up to receive index end.
 func (m *Medium) written(end radio.SampleIndex) bool {
 	for _, l := range m.lines {
 		if !l.done && l.pos < end-l.delay {
@@ -247,7 +247,7 @@ func (r *receiver) awaitClock(ctx context.Context, end radio.SampleIndex) error 
 	return nil
 }
 
-// now gives the index that the clock has reached.
+// now returns the index that the clock has reached.
 func (m *Medium) now() radio.SampleIndex {
 	if m.cfg.Clock == nil {
 		return m.next

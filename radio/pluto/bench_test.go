@@ -87,7 +87,7 @@ func newBench(t *testing.T, medium loopback.Config, change func(*iiod.Config)) *
 	return b
 }
 
-// take gives the commands since the last call, but for the questions for losses.
+// take returns the commands since the last call, but for the questions for losses.
 func (b *bench) take() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,7 +101,7 @@ func (b *bench) take() []string {
 	return kept
 }
 
-// attribute gives a value of the board.
+// attribute returns a value of the board.
 func (b *bench) attribute(t *testing.T, device, channel, name string) string {
 	t.Helper()
 	v, err := b.server.Attribute(device, channel, name)
@@ -125,7 +125,7 @@ func (b *bench) isOff(t *testing.T) {
 	}
 }
 
-// silent tells whether nothing can leave the board, as isOff wants it.
+// silent reports whether nothing can leave the board, as isOff wants it.
 func (b *bench) silent(t *testing.T) bool {
 	t.Helper()
 	return b.attribute(t, "ad9361-phy", "voltage0", "hardwaregain") == "-89.750000 dB" && b.attribute(t, "ad9361-phy", "TX_LO", "powerdown") == "1"
@@ -169,7 +169,7 @@ func transmitter(t *testing.T, d radio.Device) radio.Transmitter {
 	return x
 }
 
-// noise gives samples on the converters' grid.
+// noise returns samples on the converters' grid.
 func noise(seed uint64, n int) []complex64 {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	x := make([]complex64, n)
@@ -189,7 +189,7 @@ func handles() int {
 	return len(all)
 }
 
-// tool gives the path of a program of Debian's libiio-utils or iiod.
+// tool returns the path of a program of Debian's libiio-utils or iiod.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	for _, dir := range []string{"", "/usr/sbin"} {

@@ -83,7 +83,7 @@ type channel struct {
 	has               []string
 }
 
-// attribute gives one of the channel's; ok tells whether the board has it.
+// attribute returns one of the channel's; ok tells whether the board has it.
 func (c channel) attribute(name string) (a attribute, ok bool) {
 	return attribute{c.device, c.place, c.id, name}, slices.Contains(c.has, name)
 }
@@ -230,7 +230,7 @@ func (d *deviceXML) port(place string) (port, error) {
 	return p, nil
 }
 
-// tones gives the switches of a synthesizer: it goes on by itself when no samples
+// tones returns the switches of a synthesizer: it goes on by itself when no samples
 // come.
 func (d *deviceXML) tones() (switches []attribute) {
 	for _, c := range d.Channels {

@@ -119,7 +119,7 @@ func (b *bench) doom(t *testing.T) *doomed {
 	return d
 }
 
-// said gives what the program and its guard have said.
+// said returns what the program and its guard have said.
 func (d *doomed) said(t *testing.T) string {
 	t.Helper()
 	s, err := os.ReadFile(d.errs.Name())
@@ -236,7 +236,7 @@ func crash(t *testing.T, says []string, fail string, do func(*testing.T, *bench,
 	<-ended
 }
 
-// child gives the one process that another has started, by whichever of its threads.
+// child returns the one process that another has started, by whichever of its threads.
 func child(t *testing.T, parent int) int {
 	t.Helper()
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))

@@ -162,7 +162,7 @@ func (d *Device) describe(u radio.URI, version string) {
 	}
 }
 
-// Info gives what the board says of itself.
+// Info returns what the board says of itself.
 func (d *Device) Info() radio.Info { return d.info }
 
 // talk lets f use the control connection, alone, and makes another where the last
@@ -394,15 +394,15 @@ func (d *Device) disturb(dir radio.Direction, change func() error) error {
 	return change()
 }
 
-// nextEpoch gives an epoch that none was before.
+// nextEpoch returns an epoch that none was before.
 func (d *Device) nextEpoch() radio.Epoch { return radio.Epoch(d.epochs.Add(1)) }
 
-// Frequencies gives the range that the board tells.
+// Frequencies returns the range that the board tells.
 func (d *Device) Frequencies(dir radio.Direction) radio.Span[radio.Hertz] {
 	return d.limits[dir].frequency
 }
 
-// Frequency gives the carrier; each direction has its own.
+// Frequency returns the carrier; each direction has its own.
 func (d *Device) Frequency(dir radio.Direction) radio.Hertz {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -450,32 +450,32 @@ func (d *Device) setHertz(ctx context.Context, dir radio.Direction, of channel, 
 // whole writes a number of hertz.
 func whole(f radio.Hertz) string { return strconv.FormatInt(int64(math.Round(float64(f))), 10) }
 
-// transmits tells whether a transmitter is open.
+// transmits reports whether a transmitter is open.
 func (d *Device) transmits() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.tx != nil
 }
 
-// streams tells whether a stream is open.
+// streams reports whether a stream is open.
 func (d *Device) streams() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.tx != nil || d.rx != nil
 }
 
-// SampleRates gives the range that the board tells; rates below 2.083 MHz need a
+// SampleRates returns the range that the board tells; rates below 2.083 MHz need a
 // filter in the board that this driver does not load.
 func (d *Device) SampleRates(dir radio.Direction) radio.Span[radio.Hertz] { return d.limits[dir].rate }
 
-// SampleRate gives the rate, which is one for both directions.
+// SampleRate returns the rate, which is one for both directions.
 func (d *Device) SampleRate(dir radio.Direction) radio.Hertz {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.now[dir].rate
 }
 
-// BufferSamples gives the number of samples of a block, at the higher of both rates:
+// BufferSamples returns the number of samples of a block, at the higher of both rates:
 // boards take and give whole ones.
 func (d *Device) BufferSamples() radio.SampleCount {
 	rate := max(d.SampleRate(radio.Receive), d.SampleRate(radio.Transmit))
@@ -528,7 +528,7 @@ func (d *Device) SetSampleRate(ctx context.Context, dir radio.Direction, rate ra
 	return d.SampleRate(dir), nil
 }
 
-// Filter gives the analog bandwidth of a direction.
+// Filter returns the analog bandwidth of a direction.
 func (d *Device) Filter(dir radio.Direction) radio.Hertz {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -555,13 +555,13 @@ func (d *Device) setFilter(ctx context.Context, dir radio.Direction, bandwidth r
 	return d.setHertz(ctx, dir, d.board.path[dir], "rf_bandwidth", bandwidth, &d.now[dir].bandwidth)
 }
 
-// GainStages gives hardwaregain, an amplification to receive and an attenuation to
+// GainStages returns hardwaregain, an amplification to receive and an attenuation to
 // transmit.
 func (d *Device) GainStages(dir radio.Direction) []radio.GainStage {
 	return []radio.GainStage{{Name: stage, Span: d.limits[dir].gain}}
 }
 
-// Gain gives a direction's gain: that of a transmitter as it is or will be while it
+// Gain returns a direction's gain: that of a transmitter as it is or will be while it
 // runs.
 func (d *Device) Gain(dir radio.Direction, name string) (radio.Decibels, error) {
 	if err := d.named(dir, name); err != nil {
@@ -671,11 +671,11 @@ func (d *Device) manual(ctx context.Context) error {
 	return nil
 }
 
-// Antennas gives the names of the transceiver's ports; of most only one leads to a
+// Antennas returns the names of the transceiver's ports; of most only one leads to a
 // socket.
 func (d *Device) Antennas(dir radio.Direction) []string { return d.limits[dir].antennas }
 
-// Antenna gives the port that is chosen.
+// Antenna returns the port that is chosen.
 func (d *Device) Antenna(dir radio.Direction) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -709,7 +709,7 @@ func (d *Device) SetAntenna(ctx context.Context, dir radio.Direction, name strin
 	return nil
 }
 
-// powerdown gives the switch of the transmit oscillator; ok tells whether the board
+// powerdown returns the switch of the transmit oscillator; ok tells whether the board
 // has one.
 func (d *Device) powerdown() (a attribute, ok bool) {
 	return d.board.local[radio.Transmit].attribute("powerdown")

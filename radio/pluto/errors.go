@@ -61,7 +61,7 @@ var errnos = map[Errno]string{
 	125: "the request was cancelled on the board",
 }
 
-// Error gives the number in words.
+// Error returns the number in words.
 func (e Errno) Error() string {
 	words, ok := errnos[e]
 	if !ok {
@@ -70,7 +70,7 @@ func (e Errno) Error() string {
 	return fmt.Sprintf("%s (errno %d)", words, int(e))
 }
 
-// lost gives what an error of the connection means.
+// lost returns what an error of the connection means.
 func lost(ctx context.Context, err error) error {
 	switch {
 	case err == nil:

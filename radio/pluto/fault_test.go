@@ -101,7 +101,7 @@ func (w *wire) back(near, far net.Conn) {
 	}
 }
 
-// strike gives what is left of b.
+// strike returns what is left of b.
 func (w *wire) strike(b []byte) []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,7 +147,7 @@ func (w *wire) close() {
 	w.wg.Wait()
 }
 
-// known tells whether an error is of a kind that callers can tell.
+// known reports whether an error is of a kind that callers can tell.
 func known(err error) bool {
 	var number pluto.Errno
 	if errors.As(err, &number) {

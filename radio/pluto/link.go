@@ -181,7 +181,7 @@ func (l *link) text(most int) ([]byte, error) {
 	return b[:n], nil
 }
 
-// cut gives the end of the connection within an answer.
+// cut returns the end of the connection within an answer.
 func cut(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -246,7 +246,7 @@ type attribute struct {
 	name    string
 }
 
-// String gives the attribute as commands name it.
+// String returns the attribute as commands name it.
 func (a attribute) String() string {
 	words := []string{a.device}
 	for _, w := range []string{a.place, a.channel, a.name} {

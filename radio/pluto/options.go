@@ -101,7 +101,7 @@ func parseOptions(u radio.URI) (options, error) {
 	return o, err
 }
 
-// address gives host and port of what a URI names.
+// address returns host and port of what a URI names.
 func address(u radio.URI) (string, error) {
 	name := u.Name
 	if name == "" {
@@ -118,7 +118,7 @@ func address(u radio.URI) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// blockSamples gives the length of a block at a rate.
+// blockSamples returns the length of a block at a rate.
 func (o options) blockSamples(rate radio.Hertz) int {
 	if o.block > 0 {
 		return o.block

@@ -58,7 +58,7 @@ type receiver struct {
 	closer sync.Once
 }
 
-// OpenReceiver gives a stream that is Ready; radio.ErrBusy while another is open.
+// OpenReceiver returns a stream that is Ready; radio.ErrBusy while another is open.
 // The receive gain goes into manual mode.
 func (d *Device) OpenReceiver(ctx context.Context) (radio.Receiver, error) {
 	d.changing.Lock()
@@ -83,7 +83,7 @@ func (d *Device) OpenReceiver(ctx context.Context) (radio.Receiver, error) {
 	return r, nil
 }
 
-// isOpen tells whether a direction's stream is open.
+// isOpen reports whether a direction's stream is open.
 func (d *Device) isOpen(dir radio.Direction) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -226,7 +226,7 @@ func (r *receiver) stopped() bool {
 	}
 }
 
-// buffer gives room for a block.
+// buffer returns room for a block.
 func (r *receiver) buffer() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -268,7 +268,7 @@ func (r *receiver) told(lost bool) {
 	r.checked = r.pumped
 }
 
-// mark gives the position before which everything was received by now.
+// mark returns the position before which everything was received by now.
 func (r *receiver) mark() radio.SampleIndex {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -323,7 +323,7 @@ func (r *receiver) CheckLoss(ctx context.Context) error {
 	return nil
 }
 
-// Read gives what is in one block, up to where an epoch ends.
+// Read returns what is in one block, up to where an epoch ends.
 func (r *receiver) Read(ctx context.Context, dst []complex64) (n int, meta radio.Meta, err error) {
 	return r.ReadUntil(ctx, dst, radio.Forever)
 }
@@ -394,7 +394,7 @@ func (r *receiver) consume(b *block, n int) {
 	r.wake()
 }
 
-// ready gives the error of a read in the present state.
+// ready returns the error of a read in the present state.
 func (r *receiver) ready(ctx context.Context) error {
 	switch r.state {
 	case radio.Closed:

@@ -303,7 +303,7 @@ func (d *countdown) arm(commands int) {
 	d.left = commands
 }
 
-// over tells whether it has come to that.
+// over reports whether it has come to that.
 func (d *countdown) over() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 // board's transmitter off beside the program that sends with it.
 type Switch struct{ d *Device }
 
-// watched gives the URI by which a guard finds the board.
+// watched returns the URI by which a guard finds the board.
 func (o options) watched() radio.URI {
 	return radio.URI{Scheme: "pluto", Name: o.address, Params: map[string][]string{
 		"deadline_ms": {strconv.FormatInt(min(o.deadline, offTimeout).Milliseconds(), 10)},
@@ -44,5 +44,5 @@ func OpenSwitch(ctx context.Context, u radio.URI) (*Switch, error) {
 // synthesizer's tones off, over a new connection where the last one broke.
 func (s *Switch) Off() error { return s.d.off() }
 
-// Close gives the board back as it is.
+// Close returns the board back as it is.
 func (s *Switch) Close() error { return s.d.Close() }

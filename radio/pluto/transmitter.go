@@ -68,7 +68,7 @@ type transmitter struct {
 	rising life.Life // ends when the carrier is to go off
 }
 
-// OpenTransmitter gives a stream that is Ready; radio.ErrBusy while another is open,
+// OpenTransmitter returns a stream that is Ready; radio.ErrBusy while another is open,
 // radio.ErrNotPermitted where the board's frequency or gain is not permitted;
 // radio.ErrNoGuard or radio.ErrGuard where no guard watches over the board. It switches
 // off whatever the board transmits.
@@ -106,7 +106,7 @@ func (d *Device) OpenTransmitter(ctx context.Context) (radio.Transmitter, error)
 	return paced{t}, nil
 }
 
-// sessionOver gives ErrSessionOver, with its cause, once nothing may be sent any more.
+// sessionOver returns ErrSessionOver, with its cause, once nothing may be sent any more.
 func (d *Device) sessionOver() error {
 	if err := d.session.Err(); err != nil {
 		return fmt.Errorf("%w: %w", ErrSessionOver, err)
@@ -222,7 +222,7 @@ func (t *transmitter) powered(ctx context.Context, f func(context.Context) error
 	return err
 }
 
-// whyOff gives why the carrier is off for good.
+// whyOff returns why the carrier is off for good.
 func (t *transmitter) whyOff() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -244,7 +244,7 @@ func (t *transmitter) Epoch() radio.Epoch {
 	return t.epoch
 }
 
-// next gives the index of the next sample to be handed over.
+// next returns the index of the next sample to be handed over.
 func (t *transmitter) next() radio.SampleIndex {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -261,7 +261,7 @@ func (t paced) Earliest() radio.SampleIndex { return t.next() }
 // Clipped is radio.ClipCounter's.
 func (t *transmitter) Clipped() radio.SampleCount { return radio.SampleCount(t.clipped.Load()) }
 
-// Event gives what happened.
+// Event returns what happened.
 func (t *transmitter) Event(ctx context.Context) (radio.Event, error) { return t.events.Next(ctx) }
 
 func (t *transmitter) wake() {
@@ -288,7 +288,7 @@ func (t *transmitter) wait(done <-chan struct{}, late <-chan time.Time) (isLate 
 	return false
 }
 
-// ready gives the error of a write in the present state.
+// ready returns the error of a write in the present state.
 func (t *transmitter) ready(ctx context.Context) error {
 	switch {
 	case t.state == radio.Closed:
@@ -444,13 +444,13 @@ func (t *transmitter) shortfell() {
 	t.tell(radio.EpochChanged, at, false, 0)
 }
 
-// onBoard gives the earliest index that the board may not have sent when handed was
+// onBoard returns the earliest index that the board may not have sent when handed was
 // handed over next.
 func (t *transmitter) onBoard(handed radio.SampleIndex) radio.SampleIndex {
 	return max(0, handed-radio.SampleIndex(t.d.opts.blocks+1)*radio.SampleIndex(t.size))
 }
 
-// mark gives the position that is handed over next.
+// mark returns the position that is handed over next.
 func (t *transmitter) mark() radio.SampleIndex { return t.next() }
 
 // disturbed begins an epoch for what the board may not have sent at from.
@@ -510,7 +510,7 @@ func (t *transmitter) takeStrict(room int) int {
 	}
 }
 
-// written gives the index behind the last sample that was written and not yet handed
+// written returns the index behind the last sample that was written and not yet handed
 // over.
 func (t *transmitter) written() radio.SampleIndex {
 	if len(t.segments) == 0 {
@@ -520,7 +520,7 @@ func (t *transmitter) written() radio.SampleIndex {
 	return last.start + radio.SampleIndex(len(last.data)/sampleBytes)
 }
 
-// takeFilling gives a whole block always. Within a burst it waits for the rest as
+// takeFilling returns a whole block always. Within a burst it waits for the rest as
 // long as the board can do without.
 func (t *transmitter) takeFilling(room int) int {
 	var late <-chan time.Time

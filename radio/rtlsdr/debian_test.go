@@ -413,7 +413,7 @@ func TestSameBandsAsLibrtlsdr(t *testing.T) {
 	}
 }
 
-// bandsOf gives what each retune switches: the registers 05, 17, 1a and 1b as they
+// bandsOf returns what each retune switches: the registers 05, 17, 1a and 1b as they
 // are when 1b is written.
 func bandsOf(requests []virtual.Request) (bands []string) {
 	r := regs{}

@@ -19,7 +19,7 @@ const (
 // of a symmetric 32: 8 of 8 bits, 8 of 12.
 var filter = [16]int{-54, -36, -41, -40, -32, -14, 14, 53, 101, 156, 215, 273, 327, 372, 404, 421}
 
-// filterBytes gives the coefficients as the registers have them: the long ones two
+// filterBytes returns the coefficients as the registers have them: the long ones two
 // in three bytes.
 func filterBytes() []byte {
 	var b []byte
@@ -113,14 +113,14 @@ const (
 	DefaultRate radio.Hertz = 2048000
 )
 
-// NearestRate gives the sample rate that the board makes where rate is asked for.
+// NearestRate returns the sample rate that the board makes where rate is asked for.
 // It fails for rates that the board does not make.
 func NearestRate(rate radio.Hertz) (radio.Hertz, error) {
 	_, actual, err := planRate(rate)
 	return actual, err
 }
 
-// planRate gives the resampler's ratio nearest to a rate, and the rate that it
+// planRate returns the resampler's ratio nearest to a rate, and the rate that it
 // makes.
 func planRate(rate radio.Hertz) (ratio uint32, actual radio.Hertz, err error) {
 	if !(rate >= MinRate && rate <= endSlowRate || rate >= minFastRate && rate <= MaxRate) {

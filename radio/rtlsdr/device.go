@@ -123,7 +123,7 @@ func (d *device) goAroundTuner() {
 	d.regs.bypassTuner(d.options.direct)
 }
 
-// crystal gives that of the demodulator as corrected.
+// crystal returns that of the demodulator as corrected.
 func (d *device) crystal() float64 { return corrected(demodCrystal, d.options.ppm) }
 
 func corrected(crystal float64, ppm int) float64 { return crystal * (1 + float64(ppm)*1e-6) }
@@ -175,7 +175,7 @@ func (d *device) locked(ctx context.Context, dir radio.Direction, f func() error
 	return f()
 }
 
-// Frequencies gives what the synthesizer reaches with the filter that is set, or
+// Frequencies returns what the synthesizer reaches with the filter that is set, or
 // what the converter does.
 func (d *device) Frequencies(dir radio.Direction) radio.Span[radio.Hertz] {
 	if dir != radio.Receive {
@@ -196,7 +196,7 @@ func (d *device) frequencies() radio.Span[radio.Hertz] {
 	}
 }
 
-// Frequency gives the carrier.
+// Frequency returns the carrier.
 func (d *device) Frequency(dir radio.Direction) radio.Hertz {
 	if dir != radio.Receive {
 		return 0
@@ -256,7 +256,7 @@ func (d *device) settle() {
 	}
 }
 
-// SampleRates gives the lowest and the highest rate; none between 300 kHz and
+// SampleRates returns the lowest and the highest rate; none between 300 kHz and
 // 900.001 kHz is allowed.
 func (d *device) SampleRates(dir radio.Direction) radio.Span[radio.Hertz] {
 	if dir != radio.Receive {
@@ -274,7 +274,7 @@ func (d *device) SampleRate(dir radio.Direction) radio.Hertz {
 	return d.rate
 }
 
-// BufferSamples gives the number of samples of a transfer at the present rate: whole
+// BufferSamples returns the number of samples of a transfer at the present rate: whole
 // ones are received.
 func (d *device) BufferSamples() radio.SampleCount {
 	d.mu.Lock()
@@ -339,7 +339,7 @@ func (d *device) setChannel(rate radio.Hertz) error {
 	return err
 }
 
-// GainStages gives the one stage that there is.
+// GainStages returns the one stage that there is.
 func (d *device) GainStages(dir radio.Direction) []radio.GainStage {
 	if dir != radio.Receive || d.options.direct != throughTuner {
 		return nil
@@ -360,7 +360,7 @@ func (d *device) stage(name string) error {
 	return nil
 }
 
-// Gain gives the gain; it fails while it is automatic.
+// Gain returns the gain; it fails while it is automatic.
 func (d *device) Gain(dir radio.Direction, name string) (g radio.Decibels, err error) {
 	err = d.locked(context.Background(), dir, func() error {
 		if err := d.stage(name); err != nil {
@@ -429,7 +429,7 @@ func (d *device) sendGain() {
 // MaxGain is the largest gain of the tuners' list.
 const MaxGain radio.Decibels = 49.6
 
-// FloorGain gives the largest gain of the tuners' list that is not above g. It
+// FloorGain returns the largest gain of the tuners' list that is not above g. It
 // fails where g is outside 0 to MaxGain.
 func FloorGain(g radio.Decibels) (radio.Decibels, error) {
 	tenths, err := floorGain(g)
@@ -455,7 +455,7 @@ const (
 	maxBoardBuffer = 65536
 )
 
-// OpenReceiver gives the one stream that there is.
+// OpenReceiver returns the one stream that there is.
 func (d *device) OpenReceiver(ctx context.Context) (radio.Receiver, error) {
 	var rx *cu8.Receiver
 	err := d.locked(ctx, radio.Receive, func() error {

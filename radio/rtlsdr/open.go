@@ -17,7 +17,7 @@ const vendor = 0x0bda
 
 var products = [...]uint16{0x2832, 0x2838}
 
-// Matches tells whether a board with that identity is one that this package
+// Matches reports whether a board with that identity is one that this package
 // drives, so far as the identity says it.
 func Matches(i usb.Identity) bool {
 	if i.Vendor != vendor {
@@ -73,7 +73,7 @@ type Opener struct{ host usb.Host }
 // NewOpener makes an opener of the boards of a host.
 func NewOpener(host usb.Host) *Opener { return &Opener{host} }
 
-// List gives the boards that are plugged in.
+// List returns the boards that are plugged in.
 func List(ctx context.Context, host usb.Host) ([]usb.Listed, error) { return host.List(ctx, Matches) }
 
 // options are the parameters of a URI.
@@ -219,7 +219,7 @@ func (o *Opener) Open(ctx context.Context, u radio.URI) (radio.Device, error) {
 	return d, nil
 }
 
-// choose gives the board of the list that the URI means.
+// choose returns the board of the list that the URI means.
 func choose(u radio.URI, o options, all []usb.Listed) (usb.Listed, error) {
 	var found []usb.Listed
 	for _, l := range all {

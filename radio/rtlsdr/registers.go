@@ -42,14 +42,14 @@ type registers struct {
 	err   error
 }
 
-// take gives the first failure since the last take.
+// take returns the first failure since the last take.
 func (r *registers) take() error {
 	err := r.err
 	r.err = nil
 	return err
 }
 
-// orTake gives err, or the first failure since the last take where err is nil. err
+// orTake returns err, or the first failure since the last take where err is nil. err
 // may be that failure itself.
 func (r *registers) orTake(err error) error {
 	if failed := r.take(); err == nil {
@@ -114,7 +114,7 @@ func (r *registers) i2cRead(address byte, data []byte) {
 	r.transfer("reading from I2C", usb.VendorIn, uint16(address), uint16(i2cBlock)<<8, data)
 }
 
-// present tells whether a chip on the I2C bus answers register 0 with id. A stall
+// present reports whether a chip on the I2C bus answers register 0 with id. A stall
 // is how a chip that is not there answers.
 func (r *registers) present(address, id byte) bool {
 	if r.err != nil {

@@ -39,7 +39,7 @@ type adder func(dst []complex64, first int64)
 
 func (a adder) Add(dst []complex64, first int64) { a(dst, first) }
 
-// front gives the host of boards, which a build with USB replaces.
+// front returns the host of boards, which a build with USB replaces.
 var front = inProcess
 
 func inProcess(_ testing.TB, boards ...virtual.Board) usb.Host { return virtual.NewHost(boards...) }

@@ -17,7 +17,7 @@ const (
 	r828d
 )
 
-// String gives the name that users know.
+// String returns the name that users know.
 func (m tunerModel) String() string {
 	if m == r828d {
 		return "R828D"
@@ -25,7 +25,7 @@ func (m tunerModel) String() string {
 	return "R820T/R820T2"
 }
 
-// address gives the tuner's I2C address.
+// address returns the tuner's I2C address.
 func (m tunerModel) address() byte {
 	if m == r828d {
 		return 0x74
@@ -33,7 +33,7 @@ func (m tunerModel) address() byte {
 	return 0x34
 }
 
-// crystal gives the frequency of the tuner's crystal. The R820T shares that of
+// crystal returns the frequency of the tuner's crystal. The R820T shares that of
 // the RTL2832U.
 func (m tunerModel) crystal() float64 {
 	if m == r828d {
@@ -98,7 +98,7 @@ func (t *tuner) setAll(fields ...field) {
 	}
 }
 
-// read gives registers from 0 on. The tuner sends the bits in reverse.
+// read returns registers from 0 on. The tuner sends the bits in reverse.
 func (t *tuner) read(dst []byte) {
 	t.regs.i2cWrite(t.model.address(), 0)
 	t.regs.i2cRead(t.model.address(), dst)
@@ -242,7 +242,7 @@ type pll struct {
 	fraction   uint16 // of 2^16
 }
 
-// lo gives the frequency that the settings make.
+// lo returns the frequency that the settings make.
 func (p pll) lo(crystal float64) float64 {
 	vco := 2 * crystal * (float64(p.integer) + float64(p.fraction)/(1<<16))
 	return vco / float64(int(1)<<p.dividerLog)
@@ -250,7 +250,7 @@ func (p pll) lo(crystal float64) float64 {
 
 var errPLLRange = errors.New("the tuner's synthesizer does not reach it")
 
-// planPLL gives the settings nearest to lo.
+// planPLL returns the settings nearest to lo.
 func planPLL(lo, crystal float64) (pll, error) {
 	for log := 1; 1<<log <= maxDivider; log++ {
 		vco := lo * float64(int(1)<<log)
@@ -290,7 +290,7 @@ func (t *tuner) setLO(lo float64) (float64, error) {
 	return p.lo(t.crystal), t.regs.err
 }
 
-// dividerBits gives the divider's bits of register 0x10. An oscillator that sits
+// dividerBits returns the divider's bits of register 0x10. An oscillator that sits
 // in a band of its fine tuning above or below the middle wants the next divider.
 func (t *tuner) dividerBits(p pll) byte {
 	var state [5]byte
@@ -386,7 +386,7 @@ const (
 	highPass2 = 350e3
 )
 
-// planChannel gives the narrowest filter that lets bandwidth through.
+// planChannel returns the narrowest filter that lets bandwidth through.
 func planChannel(bandwidth float64) channel {
 	switch {
 	case bandwidth > 7e6:

@@ -27,7 +27,7 @@ type settings struct {
 	agc, test       bool
 }
 
-// messages gives all settings as commands.
+// messages returns all settings as commands.
 func (s settings) messages() []byte {
 	var m []byte
 	add := func(c command, parameter uint32) { m = append(m, message(c, parameter)...) }
@@ -40,7 +40,7 @@ func (s settings) messages() []byte {
 	return append(m, s.gains()...)
 }
 
-// gains gives the commands for the gain.
+// gains returns the commands for the gain.
 func (s settings) gains() []byte {
 	if s.auto {
 		return message(setGainMode, 0)
@@ -97,7 +97,7 @@ func (d *device) talk(ctx context.Context, dir radio.Direction, f func(ctx conte
 	return err
 }
 
-// ended gives what a done ctx means.
+// ended returns what a done ctx means.
 func (d *device) ended(ctx context.Context) error {
 	if err := d.life.Err(); err != nil {
 		return err
@@ -170,7 +170,7 @@ func (d *device) Close() error {
 	return errors.Join(err, d.link.Load().end())
 }
 
-// Frequencies gives what R820T and R828D reach, whatever the filter.
+// Frequencies returns what R820T and R828D reach, whatever the filter.
 func (d *device) Frequencies(dir radio.Direction) radio.Span[radio.Hertz] {
 	if dir != radio.Receive {
 		return radio.Span[radio.Hertz]{}
@@ -181,7 +181,7 @@ func (d *device) Frequencies(dir radio.Direction) radio.Span[radio.Hertz] {
 // frequencies are within what the tuners reach at any sample rate.
 var frequencies = radio.Span[radio.Hertz]{Min: 27e6, Max: 1765e6, Step: 1}
 
-// Frequency gives the carrier that was asked for last.
+// Frequency returns the carrier that was asked for last.
 func (d *device) Frequency(dir radio.Direction) (f radio.Hertz) {
 	if dir == radio.Receive {
 		d.locked(func() { f = d.settings.frequency })
@@ -220,7 +220,7 @@ func (d *device) settling() int {
 	return int(math.Ceil((serverTransfer + bytes) / blockSize))
 }
 
-// SampleRates gives the lowest and the highest rate; those between 300 kHz and
+// SampleRates returns the lowest and the highest rate; those between 300 kHz and
 // 900.001 kHz are not allowed.
 func (d *device) SampleRates(dir radio.Direction) radio.Span[radio.Hertz] {
 	if dir != radio.Receive {
@@ -229,7 +229,7 @@ func (d *device) SampleRates(dir radio.Direction) radio.Span[radio.Hertz] {
 	return radio.Span[radio.Hertz]{Min: rtlsdr.MinRate, Max: rtlsdr.MaxRate}
 }
 
-// SampleRate gives the rate that the board makes of the one asked for last.
+// SampleRate returns the rate that the board makes of the one asked for last.
 func (d *device) SampleRate(dir radio.Direction) (rate radio.Hertz) {
 	if dir == radio.Receive {
 		d.locked(func() { rate, _ = rtlsdr.NearestRate(d.settings.rate) })
@@ -258,7 +258,7 @@ func (d *device) SetSampleRate(ctx context.Context, dir radio.Direction, rate ra
 	return taken, nil
 }
 
-// GainStages gives the one stage that there is.
+// GainStages returns the one stage that there is.
 func (d *device) GainStages(dir radio.Direction) []radio.GainStage {
 	if dir != radio.Receive {
 		return nil
@@ -273,7 +273,7 @@ func (d *device) stage(name string) error {
 	return nil
 }
 
-// Gain gives the gain that was asked for last; it fails while it is automatic.
+// Gain returns the gain that was asked for last; it fails while it is automatic.
 func (d *device) Gain(dir radio.Direction, name string) (g radio.Decibels, err error) {
 	if err := d.stage(name); err != nil {
 		return 0, err
@@ -316,7 +316,7 @@ func (d *device) SetAutoGain(ctx context.Context, dir radio.Direction) error {
 	})
 }
 
-// OpenReceiver gives the one stream that there is.
+// OpenReceiver returns the one stream that there is.
 func (d *device) OpenReceiver(ctx context.Context) (radio.Receiver, error) {
 	var rx *cu8.Receiver
 	err := d.talk(ctx, radio.Receive, func(context.Context) error {
@@ -373,7 +373,7 @@ func drop(in usb.InStream) {
 	}
 }
 
-// source gives the blocks of one connection after the other.
+// source returns the blocks of one connection after the other.
 type source struct {
 	d    *device
 	life life.Life // ends with Close
@@ -385,7 +385,7 @@ type source struct {
 	restarted bool
 }
 
-// Next gives the next block, and connects again where there is none.
+// Next returns the next block, and connects again where there is none.
 func (s *source) Next(ctx context.Context) (cu8.Block, error) {
 	ctx, release := s.life.Join(ctx)
 	defer release()

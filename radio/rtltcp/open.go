@@ -58,7 +58,7 @@ func (o *Opener) Open(ctx context.Context, u radio.URI) (radio.Device, error) {
 	return d, nil
 }
 
-// addressOf gives host and port.
+// addressOf returns host and port.
 func addressOf(u radio.URI) (string, error) {
 	host, port := "127.0.0.1", "1234"
 	switch h, p, err := net.SplitHostPort(u.Name); {

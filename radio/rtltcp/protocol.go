@@ -20,7 +20,7 @@ const (
 	setBiasTee   command = 0x0e // 1 for power on the antenna's cable
 )
 
-// message gives the 5 bytes of a command.
+// message returns the 5 bytes of a command.
 func message(c command, parameter uint32) []byte {
 	return binary.BigEndian.AppendUint32([]byte{byte(c)}, parameter)
 }
@@ -36,7 +36,7 @@ const (
 	r828d tuner = 6
 )
 
-// String gives the name that users know.
+// String returns the name that users know.
 func (t tuner) String() string {
 	names := [...]string{"unknown", "E4000", "FC0012", "FC0013", "FC2580", "R820T/R820T2", "R828D"}
 	if int64(t) < int64(len(names)) {

@@ -95,7 +95,7 @@ func (c *client) expect(want ...string) {
 	}
 }
 
-// send gives the client n blocks of bytes that count up from first.
+// send returns the client n blocks of bytes that count up from first.
 func (c *client) send(first byte, n int) {
 	b := make([]byte, 16384)
 	for k := range b {

@@ -43,7 +43,7 @@ func (d Datatype) sampleBytes() int {
 	return format.SampleBytes()
 }
 
-// limit gives the largest integer written; the smallest is its negative, so that
+// limit returns the largest integer written; the smallest is its negative, so that
 // both signs have the same range.
 func (d Datatype) limit() float64 {
 	if d == CI8 {

@@ -175,7 +175,7 @@ type fileAnnotation struct {
 	Overrun   bool               `json:"ringwave:overrun,omitempty"`
 }
 
-// Encode gives the content of the .sigmf-meta file, which declares our extension
+// Encode returns the content of the .sigmf-meta file, which declares our extension
 // whether it is used or not. ParseMeta takes it if m is as ParseMeta gives it.
 func (m *Metadata) Encode() ([]byte, error) {
 	f := fileMeta{

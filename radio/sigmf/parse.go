@@ -40,7 +40,7 @@ type FormatError struct {
 	Allowed string // what may be there
 }
 
-// Error gives one sentence with the file, the key, the value and what is allowed.
+// Error returns one sentence with the file, the key, the value and what is allowed.
 func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s: %s is %s; allowed is %s", e.File, e.Key, e.Value, e.Allowed)
 }
@@ -420,7 +420,7 @@ func parseAnnotation(o object) (a DatasetAnnotation, err error) {
 	return a, err
 }
 
-// parseSpan gives nil where the annotation has none.
+// parseSpan returns nil where the annotation has none.
 func parseSpan(o object) (*Span, error) {
 	const first, count = "ringwave:first_index", "ringwave:index_count"
 	at, hasFirst, err := o.integer(first, maxPosition)
@@ -459,7 +459,7 @@ func (o object) epochs(key string) ([]radio.Epoch, error) {
 	return epochs, nil
 }
 
-// modulus gives the primes of q, nil where neither they nor q are there.
+// modulus returns the primes of q, nil where neither they nor q are there.
 func (o object) modulus() ([]uint64, error) {
 	const modulus, primes = "ringwave:modulus", "ringwave:primes"
 	q, err := o.text(modulus, false)
@@ -480,7 +480,7 @@ func (o object) modulus() ([]uint64, error) {
 	return list, nil
 }
 
-// parseTag gives nil where there is no round and no attempt.
+// parseTag returns nil where there is no round and no attempt.
 func parseTag(o object) (*Tag, error) {
 	t := &Tag{Device: -1, Group: -1}
 	round, hasRound, err := o.integer("ringwave:round", math.MaxUint32)

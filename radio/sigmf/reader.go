@@ -146,13 +146,13 @@ func (r *Recording) checksum() error {
 
 func (r *Recording) bytes() int64 { return int64(r.n) * int64(r.meta.Datatype.sampleBytes()) }
 
-// Metadata gives what the recording says of itself; it is not to be changed.
+// Metadata returns what the recording says of itself; it is not to be changed.
 func (r *Recording) Metadata() *Metadata { return r.meta }
 
-// Samples gives the number of samples.
+// Samples returns the number of samples.
 func (r *Recording) Samples() radio.SampleCount { return r.n }
 
-// Annotations gives the annotations by the stream's clock, gaps within them
+// Annotations returns the annotations by the stream's clock, gaps within them
 // counted, ascending.
 func (r *Recording) Annotations() []Annotation {
 	var all []Annotation
@@ -175,7 +175,7 @@ func (r *Recording) Annotations() []Annotation {
 	return all
 }
 
-// capture gives the number of the capture that position p lies in.
+// capture returns the number of the capture that position p lies in.
 func (r *Recording) capture(p radio.SampleCount) int {
 	return sort.Search(len(r.meta.Captures), func(k int) bool { return r.meta.Captures[k].Start > p }) - 1
 }
@@ -187,7 +187,7 @@ func (r *Recording) captureEnd(p radio.SampleCount) radio.SampleCount {
 	return r.n
 }
 
-// index gives the stream's index of the sample at position p.
+// index returns the stream's index of the sample at position p.
 func (r *Recording) index(p radio.SampleCount) radio.SampleIndex {
 	c := r.meta.Captures[r.capture(p)]
 	return c.Index + radio.SampleIndex(p-c.Start)
@@ -202,12 +202,12 @@ func (r *Recording) Info() radio.Info {
 	return i
 }
 
-// SampleRates gives the one rate of the recording, 0 if it does not say.
+// SampleRates returns the one rate of the recording, 0 if it does not say.
 func (r *Recording) SampleRates(radio.Direction) radio.Span[radio.Hertz] {
 	return radio.Span[radio.Hertz]{Min: r.meta.SampleRate, Max: r.meta.SampleRate}
 }
 
-// SampleRate gives the rate of the recording, 0 if it does not say.
+// SampleRate returns the rate of the recording, 0 if it does not say.
 func (r *Recording) SampleRate(radio.Direction) radio.Hertz { return r.meta.SampleRate }
 
 // SetSampleRate takes the rate of the recording only.
@@ -215,7 +215,7 @@ func (r *Recording) SetSampleRate(_ context.Context, d radio.Direction, rate rad
 	return r.SampleRates(d).Floor("the sample rate of "+r.base, rate)
 }
 
-// OpenReceiver gives a stream that plays the recording from its beginning, as
+// OpenReceiver returns a stream that plays the recording from its beginning, as
 // fast as it is read. Any number may be open at a time.
 //
 // A block is of one capture segment, and has as a gap before it what
@@ -319,7 +319,7 @@ func (p *player) Read(ctx context.Context, dst []complex64) (int, radio.Meta, er
 	return p.ReadUntil(ctx, dst, radio.Forever)
 }
 
-// ClipLevel gives the lower of the receiver's level and of the amplitude that only
+// ClipLevel returns the lower of the receiver's level and of the amplitude that only
 // the datatype's largest integer stands for.
 func (p *player) ClipLevel() radio.Amplitude {
 	level, d := p.r.meta.ClipLevel, p.r.meta.Datatype

@@ -266,7 +266,7 @@ func TestFileForm(t *testing.T) {
 	}
 }
 
-// left gives what is in the folder of a recording.
+// left returns what is in the folder of a recording.
 func left(t *testing.T, base string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(base))

@@ -200,7 +200,7 @@ func (w *Writer) usable() error {
 	return nil
 }
 
-// fail gives the recording up.
+// fail returns the recording up.
 func (w *Writer) fail(err error) error {
 	w.failed = err
 	w.discard()
@@ -375,7 +375,7 @@ func (w *Writer) publish() error {
 	return nil
 }
 
-// writeMeta gives the temporary name of the metadata. What cannot be read back is
+// writeMeta returns the temporary name of the metadata. What cannot be read back is
 // not written.
 func (w *Writer) writeMeta() (string, error) {
 	text, err := w.metadata().Encode()
@@ -420,7 +420,7 @@ func (w *Writer) metadata() *Metadata {
 	return m
 }
 
-// span gives what an annotation is for by the stream's clock, nil where the samples
+// span returns what an annotation is for by the stream's clock, nil where the samples
 // [start, end) of the dataset tell.
 func (w *Writer) span(a Annotation, start, end radio.SampleCount) *Span {
 	last := a.First + radio.SampleIndex(a.Count) - 1
@@ -430,7 +430,7 @@ func (w *Writer) span(a Annotation, start, end radio.SampleCount) *Span {
 	return &Span{a.First, a.Count}
 }
 
-// index gives the stream's index of the sample at position p of what was recorded.
+// index returns the stream's index of the sample at position p of what was recorded.
 func (w *Writer) index(p radio.SampleCount) radio.SampleIndex { return index(w.captures, p) }
 
 // index is as above for captures.
@@ -439,7 +439,7 @@ func index(captures []Capture, p radio.SampleCount) radio.SampleIndex {
 	return c.Index + radio.SampleIndex(p-c.Start)
 }
 
-// position gives where in the dataset the first sample of index i or later is.
+// position returns where in the dataset the first sample of index i or later is.
 func (w *Writer) position(i radio.SampleIndex) radio.SampleCount {
 	return position(w.captures, w.written.Samples, i)
 }

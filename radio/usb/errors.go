@@ -27,7 +27,7 @@ var (
 	ErrNoUSBBuild = errors.New("this build has no USB; build with: CGO_ENABLED=1 go build -tags usb (needs gcc, pkg-config and libusb 1.0, on Debian libusb-1.0-0-dev)")
 )
 
-// FromContext gives what a done ctx means for a transfer: ErrTimeout where its
+// FromContext returns what a done ctx means for a transfer: ErrTimeout where its
 // deadline passed, ErrCancelled where it was cancelled, nil while it is not done.
 func FromContext(ctx context.Context) error {
 	switch err := ctx.Err(); {

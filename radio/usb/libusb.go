@@ -23,7 +23,7 @@ import (
 	"ringwave/radio/life"
 )
 
-// System gives the machine's own USB through libusb. It keeps nothing open: each
+// System returns the machine's own USB through libusb. It keeps nothing open: each
 // listing and each board has a libusb context of its own, because without udev a
 // context never hears of boards that come after it.
 func System() Host { return libusb{} }
@@ -477,7 +477,7 @@ func identity(d *gousb.DeviceDesc) Identity {
 
 const usbfs = "usbfs" // the kernel's driver on behalf of programs
 
-// kernelDriver gives the driver of interface 0, empty if there is none or the
+// kernelDriver returns the driver of interface 0, empty if there is none or the
 // machine does not say.
 func kernelDriver(d *gousb.DeviceDesc) string {
 	if len(d.Path) == 0 {
@@ -501,7 +501,7 @@ func kernelDriver(d *gousb.DeviceDesc) string {
 // wrapped without keeping it.
 var code = regexp.MustCompile(`\[code (-?\d+)\]`)
 
-// classify gives the kind of an error of gousb. An unplugged board has two names
+// classify returns the kind of an error of gousb. An unplugged board has two names
 // there, by which transfer sees it first.
 func classify(err error) error {
 	var status gousb.TransferStatus

@@ -4,7 +4,7 @@ package usb
 
 import "context"
 
-// System gives the machine's own USB, which this build has not: everything fails
+// System returns the machine's own USB, which this build has not: everything fails
 // with ErrNoUSBBuild.
 func System() Host { return noHost{} }
 

@@ -88,7 +88,7 @@ func (r *ring) fill() {
 	}
 }
 
-// next gives a free buffer and waits for one if it holds; otherwise there always
+// next returns a free buffer and waits for one if it holds; otherwise there always
 // is one, because the last is overwritten and not handed over.
 func (r *ring) next(ctx context.Context) []byte {
 	select {
@@ -99,7 +99,7 @@ func (r *ring) next(ctx context.Context) []byte {
 	}
 }
 
-// Next gives the oldest block.
+// Next returns the oldest block.
 func (r *ring) Next(ctx context.Context) (Block, error) {
 	if r.current != nil {
 		r.free <- r.current

@@ -10,7 +10,7 @@ import (
 	"ringwave/radio/usb"
 )
 
-// source gives numbered transfers while it is let; then it ends with err.
+// source returns numbered transfers while it is let; then it ends with err.
 type source struct {
 	let    chan struct{} // one token a transfer
 	next   byte

@@ -13,13 +13,13 @@ type Identity struct {
 	Release uint16
 }
 
-// String gives vendor:product in hexadecimal.
+// String returns vendor:product in hexadecimal.
 func (i Identity) String() string { return fmt.Sprintf("%04x:%04x", i.Vendor, i.Product) }
 
 // Address is where a board is plugged in, until it is unplugged.
 type Address struct{ Bus, Device int }
 
-// String gives bus/device as in /dev/bus/usb.
+// String returns bus/device as in /dev/bus/usb.
 func (a Address) String() string { return fmt.Sprintf("%03d/%03d", a.Bus, a.Device) }
 
 // Listed is a board that is plugged in.
@@ -40,7 +40,7 @@ type Listed struct {
 
 // Host is where boards are plugged in. It is safe for use by several goroutines.
 type Host interface {
-	// List gives the boards that want asks for, in the order of their addresses.
+	// List returns the boards that want asks for, in the order of their addresses.
 	// It opens each for a moment; one that cannot be opened is listed as Blocked.
 	// The error is ErrNoUSBBuild, or says why nothing can be listed.
 	List(ctx context.Context, want func(Identity) bool) ([]Listed, error)
@@ -82,7 +82,7 @@ type Controller interface {
 	// DirectionIn; n is the number of bytes that went. A timeout of 0 or less is
 	// refused: nothing may wait for ever.
 	Control(s Setup, data []byte, timeout time.Duration) (n int, err error)
-	// Close gives the board back. A second Close does nothing.
+	// Close returns the board back. A second Close does nothing.
 	Close() error
 }
 
@@ -107,7 +107,7 @@ type InConfig struct {
 	Hold bool
 }
 
-// InStream gives what a board sends. Next is for one goroutine at a time; Close
+// InStream returns what a board sends. Next is for one goroutine at a time; Close
 // may be called from any.
 type InStream interface {
 	// Next waits for the oldest block. An error comes after the blocks that were
@@ -143,7 +143,7 @@ type OutStream interface {
 	// passed, ErrCancelled where ctx was cancelled, ErrClosed after Close, or the
 	// board's error.
 	Write(ctx context.Context, p []byte) error
-	// Taken gives the number of bytes that the board is known to have taken. It
+	// Taken returns the number of bytes that the board is known to have taken. It
 	// is less than what it took by at most what is queued.
 	Taken() int64
 	// Finish waits until the board has taken all that was written and ends the

@@ -69,7 +69,7 @@ func (b *Bench) connect(cfg Config) error {
 	return nil
 }
 
-// SetGain gives the links from one board to another a new gain, from sample at on
+// SetGain returns the links from one board to another a new gain, from sample at on
 // of the transmitter's stream: the present one, or its next if it does not
 // transmit. A sample that has gone already stands for now.
 func (b *Bench) SetGain(from, to int, at radio.SampleIndex, gain complex64) error {
@@ -124,7 +124,7 @@ func (e *ear) pass(b *Bench, n int) {
 	}
 }
 
-// hear gives the next n samples at the board's converter; they hold until the next
+// hear returns the next n samples at the board's converter; they hold until the next
 // call.
 func (e *ear) hear(b *Bench, n int) []complex64 {
 	dst := e.mix[:n]
@@ -155,7 +155,7 @@ func (e *ear) hear(b *Bench, n int) []complex64 {
 	return dst
 }
 
-// arrive gives the next n samples of a link but for its gain, and whether they are
+// arrive returns the next n samples of a link but for its gain, and whether they are
 // all zero.
 func (l *link) arrive(b *Bench, e *ear, n int) (src []complex64, silent bool) {
 	from := b.members[l.cfg.From]
@@ -210,7 +210,7 @@ func (l *link) radiate(b *Bench, from, to *member, dst []complex64) bool {
 	return true
 }
 
-// carrier gives the true frequency of a board's carrier in hertz.
+// carrier returns the true frequency of a board's carrier in hertz.
 func carrier(m *member) float64 {
 	f := float64(m.now.Frequency)
 	if m.locked {

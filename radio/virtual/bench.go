@@ -63,7 +63,7 @@ type Config struct {
 	// Await lists boards without whose streams time does not begin: what comes
 	// first is then no matter of who started first. See Bench.Await.
 	Await []int
-	// Phase gives the phase that a board's carrier has after its start or retune
+	// Phase returns the phase that a board's carrier has after its start or retune
 	// number turn, from 1 on; nil leaves all at 0.
 	Phase func(board int, turn uint64) loopback.Radians
 }
@@ -257,7 +257,7 @@ func (b *Bench) CutTrigger(w Wire) error {
 	return nil
 }
 
-// Slipped gives how much time the bench has left out because the machine was too
+// Slipped returns how much time the bench has left out because the machine was too
 // slow for it.
 func (b *Bench) Slipped() time.Duration {
 	b.lock()
@@ -265,7 +265,7 @@ func (b *Bench) Slipped() time.Duration {
 	return b.slipped
 }
 
-// Index gives the number of samples that the bench has gone through while any
+// Index returns the number of samples that the bench has gone through while any
 // board streamed.
 func (b *Bench) Index() int64 {
 	b.lock()
@@ -273,7 +273,7 @@ func (b *Bench) Index() int64 {
 	return b.index
 }
 
-// Carriers gives the places of the boards whose transmit chains are on, with samples or
+// Carriers returns the places of the boards whose transmit chains are on, with samples or
 // without.
 func (b *Bench) Carriers() (places []int) {
 	b.lock()
@@ -400,7 +400,7 @@ func (b *Bench) settle() {
 	}
 }
 
-// reached gives the time of index.
+// reached returns the time of index.
 func (b *Bench) reached() time.Duration {
 	return b.since + b.rate.Duration(radio.SampleCount(b.index-b.origin))
 }
@@ -416,7 +416,7 @@ func (b *Bench) step() {
 	}
 }
 
-// room gives how far lock-step may go, at most a block.
+// room returns how far lock-step may go, at most a block.
 func (b *Bench) room() int {
 	n, streams := block, false
 	for _, m := range b.members {
@@ -480,7 +480,7 @@ func (b *Bench) rebase(rate radio.Hertz) {
 	b.rate, b.origin = rate, b.index
 }
 
-// atRate tells whether m streams at the bench's rate, up to what oscillators and
+// atRate reports whether m streams at the bench's rate, up to what oscillators and
 // dividers leave.
 func (b *Bench) atRate(m *member) bool {
 	return math.Abs(float64(m.now.Rate/b.rate)-1) < 1e-4
@@ -497,7 +497,7 @@ func (b *Bench) begin(m *member) {
 	}
 }
 
-// turn gives m's carrier a new phase.
+// turn returns m's carrier a new phase.
 func (b *Bench) turn(m *member) {
 	m.turns++
 	if b.cfg.Phase != nil {

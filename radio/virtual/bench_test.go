@@ -78,7 +78,7 @@ func (a *air) pass(data ...[]byte) []byte {
 	return got[:len(data[0])]
 }
 
-// expect gives what a receiver makes of the sum of f over samples, by the formula.
+// expect returns what a receiver makes of the sum of f over samples, by the formula.
 func expect(n int, f func(k int) complex128) []byte {
 	b := make([]byte, 0, n)
 	level := func(x float64) byte { return byte(int8(min(127, max(-128, math.Round(x*128))))) }
@@ -89,7 +89,7 @@ func expect(n int, f func(k int) complex128) []byte {
 	return b
 }
 
-// at gives sample k of a stream, 0 before and after.
+// at returns sample k of a stream, 0 before and after.
 func at(b []byte, k int) complex128 {
 	if k < 0 || 2*k+1 >= len(b) {
 		return 0

@@ -39,7 +39,7 @@ type Descriptors struct {
 	Strings []string
 }
 
-// String gives the string at an index of the device descriptor, "" if there is
+// String returns the string at an index of the device descriptor, "" if there is
 // none.
 func (d Descriptors) String(index byte) string {
 	if index == 0 || int(index) >= len(d.Strings) {
@@ -53,7 +53,7 @@ func (d Descriptors) Vendor() uint16  { return binary.LittleEndian.Uint16(d.Devi
 func (d Descriptors) Product() uint16 { return binary.LittleEndian.Uint16(d.Device[10:]) }
 func (d Descriptors) Release() uint16 { return binary.LittleEndian.Uint16(d.Device[12:]) }
 
-// Serial gives the serial number, "" if there is none.
+// Serial returns the serial number, "" if there is none.
 func (d Descriptors) Serial() string { return d.String(d.Device[16]) }
 
 // Board is an emulated board as its USB plug shows it. It is safe for use by

@@ -13,7 +13,7 @@ import (
 
 func errorIs(err, target error) bool { return errors.Is(err, target) }
 
-// faulty gives a receiver on a bench of its own, on which things can go wrong.
+// faulty returns a receiver on a bench of its own, on which things can go wrong.
 func faulty(t *testing.T) (*virtual.Faulty, driver) {
 	t.Helper()
 	h := radiotest.HackRF(t, virtual.HackRFConfig{})

@@ -27,7 +27,7 @@ const (
 	Vanish
 )
 
-// String gives the fault's name.
+// String returns the fault's name.
 func (f Fault) String() string {
 	names := [...]string{"stall", "short", "hang", "late", "vanish"}
 	if f < 0 || int(f) >= len(names) {
@@ -141,7 +141,7 @@ func (f *Faulty) endpoint(address byte) *faultyEndpoint {
 	return e
 }
 
-// Descriptors gives the board's.
+// Descriptors returns the board's.
 func (f *Faulty) Descriptors() Descriptors { return f.board.Descriptors() }
 
 // due counts down the plans for a request and gives the fault that hits it: of
@@ -298,7 +298,7 @@ func (f *Faulty) deliver(e *faultyEndpoint) {
 	e.delivering = false
 }
 
-// cancel gives a transfer up that does not lie with the board.
+// cancel returns a transfer up that does not lie with the board.
 func (f *Faulty) cancel(e *faultyEndpoint, t *faultyTransfer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -29,7 +29,7 @@ func (g *Guard) Lose(why string) {
 	g.life.End(fmt.Errorf("%w cannot be relied on: %s", radio.ErrGuard, why))
 }
 
-// Watched gives the URIs of the boards that are watched, in the order in which they came.
+// Watched returns the URIs of the boards that are watched, in the order in which they came.
 func (g *Guard) Watched() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -125,7 +125,7 @@ type Request struct {
 	Err  error
 }
 
-// String gives direction, number, value, index and data in hexadecimal.
+// String returns direction, number, value, index and data in hexadecimal.
 func (r Request) String() string {
 	way := "out"
 	if comesIn(r.Setup) {
@@ -181,7 +181,7 @@ func (h *HackRF) powerUp() {
 	h.stream.reset(h)
 }
 
-// Descriptors gives those of a HackRF One at high speed.
+// Descriptors returns those of a HackRF One at high speed.
 func (h *HackRF) Descriptors() Descriptors {
 	release := binary.LittleEndian.AppendUint16(nil, h.api)
 	return Descriptors{
@@ -204,17 +204,17 @@ func (h *HackRF) Descriptors() Descriptors {
 // Join gives the board its seat.
 func (h *HackRF) Join(s *Seat) { h.seat = s }
 
-// Serial gives the serial number.
+// Serial returns the serial number.
 func (h *HackRF) Serial() string { return h.serial }
 
-// Settings gives what is set now.
+// Settings returns what is set now.
 func (h *HackRF) Settings() Settings {
 	h.seat.Lock()
 	defer h.seat.Unlock()
 	return h.settings
 }
 
-// Carrier tells whether the transmit chain is on: the oscillator leaks to the antenna then,
+// Carrier reports whether the transmit chain is on: the oscillator leaks to the antenna then,
 // with samples and without.
 func (h *HackRF) Carrier() bool {
 	h.seat.Lock()
@@ -224,7 +224,7 @@ func (h *HackRF) Carrier() bool {
 
 func (h *HackRF) carrier() bool { return h.settings.Mode == ModeTransmit && !h.unplugged }
 
-// Transcript gives the control requests so far, refused ones too.
+// Transcript returns the control requests so far, refused ones too.
 func (h *HackRF) Transcript() []Request {
 	h.seat.Lock()
 	defer h.seat.Unlock()
@@ -238,7 +238,7 @@ func (h *HackRF) ClearTranscript() {
 	h.transcript = nil
 }
 
-// Activity tells whether samples go.
+// Activity reports whether samples go.
 func (h *HackRF) Activity() Activity {
 	a := Activity{Stream: h.stream.number, Tuning: h.registers.tuning, Rate: h.settings.Rate, Frequency: h.settings.Frequency, Carrier: h.carrier()}
 	if !h.stream.flows() {

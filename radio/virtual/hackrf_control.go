@@ -69,7 +69,7 @@ func requestOut(since uint16, length int, do func(h *HackRF, s Setup, data []byt
 	}}
 }
 
-// requests gives them by number, but for the mode, which may wait.
+// requests returns them by number, but for the mode, which may wait.
 func requests() map[byte]request {
 	return map[byte]request{
 		max283xWrite:         requestOut(0, 0, (*HackRF).writeMAX283x),
@@ -312,16 +312,16 @@ func (h *HackRF) reset(Setup, []byte) error {
 
 func (h *HackRF) ignore(Setup, []byte) error { return nil }
 
-// noOperaCake gives the free addresses.
+// noOperaCake returns the free addresses.
 func (h *HackRF) noOperaCake() []byte { return []byte{255, 255, 255, 255, 255, 255, 255, 255} }
 
 func (h *HackRF) boardRevision() []byte { return []byte{byte(h.revision) | madeByGSG} }
 
-// platform gives the boards that the firmware's image is for, big-endian: HackRF
+// platform returns the boards that the firmware's image is for, big-endian: HackRF
 // One of all revisions.
 func (h *HackRF) platform() []byte { return []byte{0, 0, 0, 1<<1 | 1<<3} }
 
-// boardID gives 2 for a HackRF One and 4 for its r9; r10 went back to the parts of
+// boardID returns 2 for a HackRF One and 4 for its r9; r10 went back to the parts of
 // the earlier ones.
 func (h *HackRF) boardID() []byte {
 	if h.revision == R9 {

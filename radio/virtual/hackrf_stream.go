@@ -51,7 +51,7 @@ type M0State struct {
 	Error                        M0Error
 }
 
-// encode gives the 40 bytes on the wire.
+// encode returns the 40 bytes on the wire.
 func (m M0State) encode() []byte {
 	b := binary.LittleEndian.AppendUint16(nil, m.Requested)
 	b = binary.LittleEndian.AppendUint16(b, 0) // the request is done
@@ -107,7 +107,7 @@ func (st *stream) capacity() int { return len(st.buffer) }
 // behind is the size of the buffer behind the ring.
 func (st *stream) behind() int64 { return int64(len(st.buffer) - ringSize) }
 
-// flows tells whether samples go.
+// flows reports whether samples go.
 func (st *stream) flows() bool {
 	return st.running && (st.m0.Active == M0Receive || st.m0.Active == M0TXRun)
 }
@@ -221,21 +221,21 @@ func (h *HackRF) Lose(at radio.SampleIndex, n radio.SampleCount) error {
 	return nil
 }
 
-// M0 gives the counters.
+// M0 returns the counters.
 func (h *HackRF) M0() M0State {
 	h.seat.Lock()
 	defer h.seat.Unlock()
 	return h.stream.m0
 }
 
-// Clipped gives how many samples of the present stream were beyond full scale.
+// Clipped returns how many samples of the present stream were beyond full scale.
 func (h *HackRF) Clipped() radio.SampleCount {
 	h.seat.Lock()
 	defer h.seat.Unlock()
 	return radio.SampleCount(h.stream.clipped)
 }
 
-// Armed tells whether the board waits for a trigger, and a transmitter has filled
+// Armed reports whether the board waits for a trigger, and a transmitter has filled
 // its ring.
 func (h *HackRF) Armed() bool {
 	h.seat.Lock()
@@ -243,7 +243,7 @@ func (h *HackRF) Armed() bool {
 	return h.stream.armed
 }
 
-// piece gives how many of n samples go before something changes, and whether they
+// piece returns how many of n samples go before something changes, and whether they
 // are to be lost.
 func (st *stream) piece(n int64) (k int64, lost bool) {
 	for len(st.losses) > 0 && st.losses[0].end <= st.seen {
@@ -336,7 +336,7 @@ func (st *stream) level(x float32) int8 {
 	return int8(v - 0.5)
 }
 
-// limited tells whether a converter cannot give x within half a step.
+// limited reports whether a converter cannot give x within half a step.
 func limited(x float32) bool { return x*levels >= levels-0.5 || x*levels <= -levels-0.5 }
 
 // give hands whole blocks that were received to the host.
@@ -360,7 +360,7 @@ func (st *stream) give() {
 	}
 }
 
-// receiveRoom gives how many samples fill what the host waits for, in whole blocks.
+// receiveRoom returns how many samples fill what the host waits for, in whole blocks.
 func (st *stream) receiveRoom() int {
 	wanted := int64(st.in.wanted())
 	if wanted == 0 {
@@ -373,7 +373,7 @@ func (st *stream) receiveRoom() int {
 // ready is what the converter may send, in bytes.
 func (st *stream) ready() int64 { return blocks(st.head) - st.tail }
 
-// dry tells whether all blocks were sent.
+// dry reports whether all blocks were sent.
 func (st *stream) dry() bool { return st.ready() == 0 }
 
 // take gets what the host has queued, as far as there is room, and starts
@@ -432,7 +432,7 @@ func (st *stream) restore(dst []complex64) {
 	st.m0.M0Count = uint32(st.tail)
 }
 
-// transmitRoom gives how many samples can be sent without a shortfall.
+// transmitRoom returns how many samples can be sent without a shortfall.
 func (st *stream) transmitRoom() int {
 	k, lost := st.piece(block)
 	if lost {

@@ -210,7 +210,7 @@ func TestNotOnABench(t *testing.T) {
 	h.Unplug()
 }
 
-// realTime gives a bench in real time whose clock is moved by hand.
+// realTime returns a bench in real time whose clock is moved by hand.
 func realTime(t *testing.T, api uint16) (*virtual.HackRF, driver, *loopback.ManualClock) {
 	clock := &loopback.ManualClock{}
 	h := radiotest.HackRF(t, virtual.HackRFConfig{API: api})

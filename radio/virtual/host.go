@@ -43,7 +43,7 @@ func (h *Host) Plug(b Board) usb.Address {
 
 func address(i int) usb.Address { return usb.Address{Bus: 1, Device: i + 1} }
 
-// plugged tells whether a board is still there, by asking it for its status.
+// plugged reports whether a board is still there, by asking it for its status.
 func plugged(b Board) bool {
 	// A board that is busy is there.
 	_, err := b.Control(life.Ended(), Setup{RequestType: standardIn, Request: getStatus, Length: 2}, make([]byte, 2))
@@ -110,7 +110,7 @@ func (h *Host) OpenBeside(ctx context.Context, at usb.Address, want func(usb.Ide
 	return t, nil
 }
 
-// reach gives a way to the board at an address. The lock is held.
+// reach returns a way to the board at an address. The lock is held.
 func (h *Host) reach(at usb.Address) (*transport, error) {
 	i := at.Device - 1
 	if at.Bus != 1 || i < 0 || i >= len(h.boards) || !plugged(h.boards[i]) {
@@ -268,7 +268,7 @@ func (s *inSource) queue(t *inTransfer) {
 	})
 }
 
-// Read gives the oldest transfer's data and queues it again.
+// Read returns the oldest transfer's data and queues it again.
 func (s *inSource) Read(ctx context.Context, p []byte) (int, error) {
 	var t *inTransfer
 	select {

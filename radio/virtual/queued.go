@@ -8,7 +8,7 @@ import (
 	"ringwave/radio/life"
 )
 
-// Queued gives b itself if it is a Queuer, and otherwise one that hands b's
+// Queued returns b itself if it is a Queuer, and otherwise one that hands b's
 // transfers over one after the other. Its goroutines live as long as transfers
 // wait.
 func Queued(b Board) Queuer {

@@ -115,7 +115,7 @@ func rtlDescriptors(serial string) Descriptors {
 	}
 }
 
-// Descriptors gives what the board says of itself.
+// Descriptors returns what the board says of itself.
 func (b *RTL2832U) Descriptors() Descriptors { return b.descriptors }
 
 // Join gives the board its seat.
@@ -133,7 +133,7 @@ type RTLState struct {
 	Lost radio.SampleCount
 }
 
-// State gives what the board does now.
+// State returns what the board does now.
 func (b *RTL2832U) State() RTLState {
 	b.seat.Lock()
 	defer b.seat.Unlock()
@@ -143,7 +143,7 @@ func (b *RTL2832U) State() RTLState {
 	}
 }
 
-// Transcript gives the control requests so far, refused ones too.
+// Transcript returns the control requests so far, refused ones too.
 func (b *RTL2832U) Transcript() []Request {
 	b.seat.Lock()
 	defer b.seat.Unlock()
@@ -259,7 +259,7 @@ func (b *RTL2832U) accessI2C(in bool, address byte, data []byte) error {
 	return nil
 }
 
-// flowing tells whether samples go to the endpoint.
+// flowing reports whether samples go to the endpoint.
 func (b *RTL2832U) flowing() bool {
 	return !b.unplugged && b.sys[rtlDemodCtl]&rtlPowered == rtlPowered && b.usb[rtlEPACtl] == 0 && b.usb[rtlEPACtl+1] == 0
 }
@@ -277,14 +277,14 @@ func (b *RTL2832U) flow() {
 	}
 }
 
-// intermediate gives the frequency that the demodulator shifts to 0.
+// intermediate returns the frequency that the demodulator shifts to 0.
 func (b *RTL2832U) intermediate() float64 {
 	r := &b.demod[1]
 	word := int32(r[0x19])<<16 | int32(r[0x1a])<<8 | int32(r[0x1b])
 	return -float64(word<<10>>10) * rtlCrystal / (1 << 22)
 }
 
-// rate gives the sample rate.
+// rate returns the sample rate.
 func (b *RTL2832U) rate() radio.Hertz {
 	r := &b.demod[1]
 	ratio := uint32(r[0x9f])<<24 | uint32(r[0xa0])<<16 | uint32(r[0xa1])<<8 | uint32(r[0xa2])
@@ -296,11 +296,11 @@ func (b *RTL2832U) rate() radio.Hertz {
 	return radio.Hertz(rtlCrystal * (1 << 22) / float64(ratio))
 }
 
-// direct tells whether an input of the RTL2832U itself is sampled: without the
+// direct reports whether an input of the RTL2832U itself is sampled: without the
 // spectrum's turn there is no tuner in the way.
 func (b *RTL2832U) direct() bool { return b.demod[1][0x15]&0x01 == 0 }
 
-// frequency gives the carrier that comes out at 0.
+// frequency returns the carrier that comes out at 0.
 func (b *RTL2832U) frequency() radio.Hertz {
 	if b.direct() {
 		return radio.Hertz(b.intermediate())
@@ -333,7 +333,7 @@ func (b *RTL2832U) Send(dst []complex64) { clear(dst) }
 // Edge does nothing: the board has no trigger.
 func (b *RTL2832U) Edge() {}
 
-// Receive gives the board what it hears.
+// Receive returns the board what it hears.
 func (b *RTL2832U) Receive(src []complex64) {
 	var bytes [2 * block]byte
 	for len(src) > 0 {

@@ -63,7 +63,7 @@ func (r rtl) begin() {
 	r.must(r.write(0x2148, 0x0100, 0x00, 0x00))
 }
 
-// counts gives n bytes that count up.
+// counts returns n bytes that count up.
 func counts(first, n int) []byte {
 	b := make([]byte, n)
 	for k := range b {

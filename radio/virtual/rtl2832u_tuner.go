@@ -77,7 +77,7 @@ func (t *r82xx) set(at, v byte) {
 	}
 }
 
-// read gives registers from 0 on, wherever was written last, each with its bits in
+// read returns registers from 0 on, wherever was written last, each with its bits in
 // reverse.
 func (t *r82xx) read(data []byte) {
 	for k := range data {
@@ -115,7 +115,7 @@ func (t *r82xx) filterCode() byte {
 	return 0
 }
 
-// vco gives the oscillator's frequency in hertz that the synthesizer is set to.
+// vco returns the oscillator's frequency in hertz that the synthesizer is set to.
 func (t *r82xx) vco() float64 {
 	integer := 4*int(t.reg[0x14]&0x3f) + int(t.reg[0x14]>>6) + 13
 	fraction := float64(uint(t.reg[0x16])<<8|uint(t.reg[0x15])) / (1 << 16)
@@ -129,7 +129,7 @@ func (t *r82xx) vco() float64 {
 	return 2 * reference * (float64(integer) + fraction)
 }
 
-// lo gives the local oscillator's frequency.
+// lo returns the local oscillator's frequency.
 func (t *r82xx) lo() float64 { return t.vco() / float64(uint(2)<<(t.reg[0x10]>>5)) }
 
 func (t *r82xx) locked() bool {
@@ -144,7 +144,7 @@ var (
 	tunerMixer = [16]int{0, 5, 15, 25, 44, 53, 63, 88, 105, 115, 123, 139, 152, 158, 161, 153}
 )
 
-// gain gives what the amplifiers do more than at 0 dB; automatic ones do nothing.
+// gain returns what the amplifiers do more than at 0 dB; automatic ones do nothing.
 func (t *r82xx) gain() radio.Decibels {
 	tenths := 0
 	if t.reg[0x05]&0x10 != 0 {

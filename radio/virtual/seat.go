@@ -75,11 +75,11 @@ func (s *Seat) Complete(done func()) {
 // Fire is an edge on the board's trigger output. Call it with the lock held.
 func (s *Seat) Fire() { s.bench.fire(s.member.index) }
 
-// Reference tells whether 10 MHz is on the board's clock input. Call it with the
+// Reference reports whether 10 MHz is on the board's clock input. Call it with the
 // lock held.
 func (s *Seat) Reference() bool { return s.member.reference }
 
-// Wait gives the lock up until true is given by met, which is asked with the lock
+// Wait returns the lock up until true is given by met, which is asked with the lock
 // held whenever anything has changed, or fails with ctx's error. Call it with the
 // lock held; it is held again afterwards.
 func (s *Seat) Wait(ctx context.Context, met func() bool) error { return s.bench.wait(ctx, met) }

@@ -130,7 +130,7 @@ func (d driver) tryWrite(data []byte) error {
 	return out.Finish(ctx)
 }
 
-// ramp gives n bytes of a pattern in which no stretch repeats soon.
+// ramp returns n bytes of a pattern in which no stretch repeats soon.
 func ramp(n int, seed uint32) []byte {
 	b := make([]byte, n)
 	x := seed*2654435761 + 1
@@ -141,7 +141,7 @@ func ramp(n int, seed uint32) []byte {
 	return b
 }
 
-// quiet gives a pattern of at most a third of full scale, so that a few add up
+// quiet returns a pattern of at most a third of full scale, so that a few add up
 // without clipping.
 func quiet(n int, seed uint32) []byte {
 	b := ramp(n, seed)

@@ -16,7 +16,7 @@ type transfer struct {
 // guards it.
 type queue struct{ transfers []*transfer }
 
-// wanted gives the bytes that the host still waits for, or offers.
+// wanted returns the bytes that the host still waits for, or offers.
 func (q *queue) wanted() (n int) {
 	for _, t := range q.transfers {
 		n += len(t.data) - t.n

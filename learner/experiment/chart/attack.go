@@ -48,7 +48,7 @@ const (
 
 const attacksNote = "A dot is what the attack recovered, a diamond what the honest control beside it did; what each is, and what the control should do, is in the table that is printed. Exact are values to the last digit or, where the honest receiver has noise of its own, to within it."
 
-// names gives the lines' names, cut to their column, and the width of the widest.
+// names returns the lines' names, cut to their column, and the width of the widest.
 func (a attacks) names() (list []string, width vg.Length) {
 	style := textStyle(legendSize, text.XRight, text.YCenter)
 	for _, r := range a.list {
@@ -94,7 +94,7 @@ func (a attacks) draw(c draw.Canvas) error {
 	return nil
 }
 
-// rowAt gives the height of the k-th of n lines.
+// rowAt returns the height of the k-th of n lines.
 func rowAt(c draw.Canvas, k, n int) vg.Length {
 	return c.Max.Y - (vg.Length(k)+0.5)*c.Size().Y/vg.Length(n)
 }

@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/plot/vg/recorder"
 )
 
-// marks gives the centres of what is filled in a colour, in the order drawn.
+// marks returns the centres of what is filled in a colour, in the order drawn.
 func marks(t *testing.T, a attacks, colour Color) (points []vg.Point) {
 	t.Helper()
 	w, h := a.size()

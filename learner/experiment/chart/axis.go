@@ -31,7 +31,7 @@ func (e *extent) add(v float64) {
 	e.integer = e.integer && v == math.Trunc(v)
 }
 
-// linearAxis gives an axis that holds e with a margin, a share of the range, on
+// linearAxis returns an axis that holds e with a margin, a share of the range, on
 // either side, and with about n ticks.
 func linearAxis(e extent, margin float64, n int) axis {
 	if !e.any {
@@ -61,7 +61,7 @@ func linearAxis(e extent, margin float64, n int) axis {
 	return a
 }
 
-// offsetFor gives 0, or, where lo and hi agree in more digits than a reader
+// offsetFor returns 0, or, where lo and hi agree in more digits than a reader
 // wants to see at every tick, a short number between them.
 func offsetFor(lo, hi float64) float64 {
 	if hi-lo > 1e-4*max(math.Abs(lo), math.Abs(hi)) {
@@ -75,7 +75,7 @@ func offsetFor(lo, hi float64) float64 {
 	return v
 }
 
-// exponentOf gives floor(log10 |v|), exactly, for v other than 0.
+// exponentOf returns floor(log10 |v|), exactly, for v other than 0.
 func exponentOf(v float64) int {
 	s := strconv.FormatFloat(v, 'e', -1, 64)
 	e, err := strconv.Atoi(s[strings.IndexByte(s, 'e')+1:])
@@ -85,7 +85,7 @@ func exponentOf(v float64) int {
 	return e
 }
 
-// linearTicks gives about n ticks at multiples of 1, 2 or 5 times a power of
+// linearTicks returns about n ticks at multiples of 1, 2 or 5 times a power of
 // ten, counted from offset; at whole numbers only if integer.
 func linearTicks(lo, hi, offset float64, n int, integer bool) []plot.Tick {
 	mantissa, power := step((hi - lo) / float64(n))
@@ -110,7 +110,7 @@ func linearTicks(lo, hi, offset float64, n int, integer bool) []plot.Tick {
 	return ticks
 }
 
-// step gives the smallest 1, 2 or 5 times a power of ten that is at least raw.
+// step returns the smallest 1, 2 or 5 times a power of ten that is at least raw.
 func step(raw float64) (mantissa float64, power int) {
 	power = exponentOf(raw)
 	m := raw / math.Pow10(power)
@@ -148,10 +148,10 @@ func scientific(m string, e int) string {
 	return minus(m) + "×" + power
 }
 
-// minus gives s with the proper sign, which is as wide as a digit.
+// minus returns s with the proper sign, which is as wide as a digit.
 func minus(s string) string { return strings.Replace(s, "-", "−", 1) }
 
-// label gives an axis's label, with what the tick labels leave out.
+// label returns an axis's label, with what the tick labels leave out.
 func (a axis) label(text string) string {
 	if a.offset == 0 {
 		return text
@@ -163,7 +163,7 @@ func (a axis) label(text string) string {
 	return text + sign + strconv.FormatFloat(math.Abs(a.offset), 'g', -1, 64)
 }
 
-// position gives where on the axis v lies: 0 at lo, 1 at hi.
+// position returns where on the axis v lies: 0 at lo, 1 at hi.
 func (a axis) position(v float64) float64 {
 	if a.logarithmic {
 		return (math.Log10(v) - math.Log10(a.lo)) / (math.Log10(a.hi) - math.Log10(a.lo))
@@ -174,10 +174,10 @@ func (a axis) position(v float64) float64 {
 // Normalize is position, as a plot.Normalizer. The range is a's own.
 func (a axis) Normalize(_, _, v float64) float64 { return a.position(v) }
 
-// Ticks gives a's ticks, as a plot.Ticker.
+// Ticks returns a's ticks, as a plot.Ticker.
 func (a axis) Ticks(_, _ float64) []plot.Tick { return a.ticks }
 
-// logAxis gives a logarithmic axis that holds e, all of it positive, with a
+// logAxis returns a logarithmic axis that holds e, all of it positive, with a
 // margin, a share of the range, on either side, and about n labels.
 func logAxis(e extent, margin float64, n int) axis {
 	if !e.any {

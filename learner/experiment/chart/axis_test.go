@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// labels gives the labels of the labelled ticks, exponents after "^".
+// labels returns the labels of the labelled ticks, exponents after "^".
 func labels(ticks []plot.Tick) string {
 	var all []string
 	for _, t := range ticks {

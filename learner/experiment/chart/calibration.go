@@ -103,7 +103,7 @@ func CalibrationPlots(dir string, v CalibrationView) ([]string, error) {
 	return paths, nil
 }
 
-// byDevice gives panels of the devices for which panelOf has anything to draw.
+// byDevice returns panels of the devices for which panelOf has anything to draw.
 func (v CalibrationView) byDevice(p panels, panelOf func(LinkSeries) panel) panels {
 	for _, d := range v.Devices {
 		if l := panelOf(d); len(l.series) > 0 {
@@ -174,7 +174,7 @@ func finiteGains(gains []complex128) []complex128 {
 	return slices.DeleteFunc(slices.Clone(gains), func(g complex128) bool { return cmplx.IsNaN(g) || cmplx.IsInf(g) })
 }
 
-// spread gives the mean of a cloud and the ellipse on which a Gaussian of its covariance
+// spread returns the mean of a cloud and the ellipse on which a Gaussian of its covariance
 // is one deviation off in every direction.
 func spread(cloud []complex128) (mean complex128, ellipse Series) {
 	n := complex(float64(len(cloud)), 0)
@@ -221,7 +221,7 @@ func magnitudes(d LinkSeries) []float64 {
 	return m
 }
 
-// phases gives each gain's phase within half a turn of the first session's mean, so that
+// phases returns each gain's phase within half a turn of the first session's mean, so that
 // one that is steady near half a turn does not jump by a whole one.
 func phases(d LinkSeries) []float64 {
 	var mean complex128
@@ -297,7 +297,7 @@ func (v CalibrationView) autocorrelation() Figure {
 	return f
 }
 
-// deviceLine gives a line in the colour of a device's position; dashed where the palette
+// deviceLine returns a line in the colour of a device's position; dashed where the palette
 // has been used up once, and gray where readers could not tell it from others any more.
 func (v CalibrationView) deviceLine(position int, x, y []float64) Series {
 	if others := len(v.Devices) - mostPanels; others > 0 && position >= mostPanels {
@@ -402,7 +402,7 @@ func (v CalibrationView) noise() panels {
 	return p
 }
 
-// series gives the line of a device with its interval and its floor.
+// series returns the line of a device with its interval and its floor.
 func (n Noise) series(line Series, interval bool) []Series {
 	color, out := line.Color, []Series{line}
 	if interval && len(n.Low) == len(n.Offset) && len(n.High) == len(n.Offset) {
@@ -415,7 +415,7 @@ func (n Noise) series(line Series, interval bool) []Series {
 // floorWidth is that of the lines at what a measurement itself has.
 const floorWidth = 0.6
 
-// bars gives a line from low to high at every point that has both.
+// bars returns a line from low to high at every point that has both.
 func (a Deviation) bars(color Color) []Series {
 	if len(a.Low) != len(a.Tau) || len(a.High) != len(a.Tau) {
 		return nil

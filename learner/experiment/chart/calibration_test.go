@@ -17,7 +17,7 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// someLinks gives n devices of sigma from 0.02 to 1 in two sessions, some gains missing.
+// someLinks returns n devices of sigma from 0.02 to 1 in two sessions, some gains missing.
 func someLinks(n int) CalibrationView {
 	r := rand.New(rand.NewPCG(1, 2))
 	v := CalibrationView{RoundSeconds: 2}

@@ -123,7 +123,7 @@ func (c comparison) messageErrors(dir string) (Plot, error) {
 	return Plot{"compare-message-error", "How far the decoded message M is from its noiseless value" + c.caption(true, lists)}.of(f, dir)
 }
 
-// manyLengths tells whether some runs are so much longer than others that on a linear
+// manyLengths reports whether some runs are so much longer than others that on a linear
 // axis these would be slivers.
 func (c comparison) manyLengths() bool {
 	const ratio = 10
@@ -162,7 +162,7 @@ func (c comparison) caption(smoothed bool, lists [][]Series) string {
 	return text
 }
 
-// lists gives what is drawn of each group.
+// lists returns what is drawn of each group.
 func (c comparison) lists(of column, window int) [][]Series {
 	const few = 4 // bands that can lie over each other and be told apart
 	var lists [][]Series
@@ -172,7 +172,7 @@ func (c comparison) lists(of column, window int) [][]Series {
 	return lists
 }
 
-// series gives what is drawn of the group at the given position: a band and a line if
+// series returns what is drawn of the group at the given position: a band and a line if
 // it has more than two runs, else a line a run, of which the first is named. Of each run
 // it takes the running median over a window.
 func (g runGroup) series(position int, c column, window int, faint bool) []Series {
@@ -210,7 +210,7 @@ func colorAt(position int) Color { return Blue + Color(position%int(Black)) }
 // smoothing is the odd number of rounds over which a run of so many is smoothed.
 func smoothing(rounds int) int { return min(widestWindow, rounds/10*2+1) }
 
-// runningMedian gives the median of the window around each value, which is narrower at
+// runningMedian returns the median of the window around each value, which is narrower at
 // the ends.
 func runningMedian(values []float64, window int) []float64 {
 	out := make([]float64, len(values))
@@ -259,7 +259,7 @@ func told(lists [][]Series, logarithmic bool) [][]Series {
 	return out
 }
 
-// scaled gives y as an axis has it.
+// scaled returns y as an axis has it.
 func scaled(y float64, logarithmic bool) (float64, bool) {
 	y, ok := drawable(y, logarithmic)
 	if ok && logarithmic {
@@ -268,7 +268,7 @@ func scaled(y float64, logarithmic bool) (float64, bool) {
 	return y, ok
 }
 
-// coincide tells whether the lines and bands of one group lie on those of another, as far
+// coincide reports whether the lines and bands of one group lie on those of another, as far
 // as a reader can tell, in nearly all places.
 func coincide(a, b []Series, logarithmic bool, span float64) bool {
 	const near, share = 0.005, 0.9 // of the axis; of the points
@@ -336,7 +336,7 @@ func (c comparison) messages(dir string) (Plot, error) {
 	return plot, p.save(filepath.Join(dir, plot.Name))
 }
 
-// panelGrid gives how many panels stand beside each other, and their size: few are
+// panelGrid returns how many panels stand beside each other, and their size: few are
 // larger.
 func panelGrid(n int) (columns int, tile vg.Point) {
 	switch {
@@ -348,7 +348,7 @@ func panelGrid(n int) (columns int, tile vg.Point) {
 	return panelsInRow, vg.Point{X: panelWidth, Y: panelHeight}
 }
 
-// messages gives M against its noiseless value in all rounds of the group's runs.
+// messages returns M against its noiseless value in all rounds of the group's runs.
 func (g runGroup) messages(position int) Series {
 	s := Series{Style: Points, Color: colorAt(position)}
 	for _, rows := range g.runs {
@@ -392,7 +392,7 @@ func share(clouds []cloud) {
 	}
 }
 
-// unlike tells whether clouds differ so much in size that on common axes some would
+// unlike reports whether clouds differ so much in size that on common axes some would
 // show nothing.
 func unlike(clouds []cloud) bool {
 	const ratio = 20
@@ -405,7 +405,7 @@ func unlike(clouds []cloud) bool {
 	return high > ratio*low
 }
 
-// thinned gives one point of those in a field of the grid that divides either axis into
+// thinned returns one point of those in a field of the grid that divides either axis into
 // cells: the first. What is alone stays: an outlier is never lost.
 func (c cloud) thinned() Series {
 	field := func(v float64, e extent) int {
@@ -428,7 +428,7 @@ func (c cloud) thinned() Series {
 	return thin
 }
 
-// noiseless gives the line on which points have no noise, as far as noiseless values go.
+// noiseless returns the line on which points have no noise, as far as noiseless values go.
 func (c cloud) noiseless() []Series {
 	if len(c.X) == 0 {
 		return nil
@@ -437,7 +437,7 @@ func (c cloud) noiseless() []Series {
 	return []Series{{X: ends, Y: ends, Color: Black, Dashed: true, Width: diagonal}}
 }
 
-// Files gives the paths of the plot's files in dir.
+// Files returns the paths of the plot's files in dir.
 func (p Plot) Files(dir string) []string {
 	base := filepath.Join(dir, p.Name)
 	return []string{base + ".svg", base + ".png"}

@@ -93,7 +93,7 @@ func byDevices(p CurvePoint) float64 { return float64(p.Devices) }
 func bySigma(p CurvePoint) float64   { return p.Sigma }
 func bySNR(p CurvePoint) float64     { return p.SNRdB }
 
-// values gives the different values of a coordinate, ascending.
+// values returns the different values of a coordinate, ascending.
 func (c curves) values(of coordinate) []float64 {
 	var values []float64
 	for _, p := range c.points {
@@ -103,7 +103,7 @@ func (c curves) values(of coordinate) []float64 {
 	return slices.Compact(values)
 }
 
-// where gives the points at which two coordinates have given values, by the third.
+// where returns the points at which two coordinates have given values, by the third.
 func (c curves) where(a coordinate, at float64, b coordinate, bt float64, along coordinate) []CurvePoint {
 	var found []CurvePoint
 	for _, p := range c.points {
@@ -117,7 +117,7 @@ func (c curves) where(a coordinate, at float64, b coordinate, bt float64, along 
 
 func paletteAt(i int) Color { return Blue + Color(i%int(Black)) }
 
-// shares gives a share with its band, in per cent.
+// shares returns a share with its band, in per cent.
 func shares(points []CurvePoint, along coordinate, name string, color Color, of func(CurvePoint) (share, low, high float64)) (line, band Series) {
 	line, band = Series{Name: name, Style: LinePoints, Color: color}, Series{Style: Band, Color: color}
 	for _, p := range points {
@@ -131,7 +131,7 @@ func shares(points []CurvePoint, along coordinate, name string, color Color, of 
 func firstShare(p CurvePoint) (share, low, high float64)  { return p.First, p.FirstLow, p.FirstHigh }
 func withinShare(p CurvePoint) (share, low, high float64) { return p.Within, p.WithinLow, p.WithinHigh }
 
-// references gives what is known from elsewhere.
+// references returns what is known from elsewhere.
 func references(points []CurvePoint, along coordinate, color Color) Series {
 	s := Series{Style: Points, Color: color}
 	for _, p := range points {
@@ -177,7 +177,7 @@ func (c curves) againstSigma() panels {
 	return p
 }
 
-// fewTicks gives the values of a coordinate if they are few enough to label an axis
+// fewTicks returns the values of a coordinate if they are few enough to label an axis
 // with, and else nil.
 func (c curves) fewTicks(of coordinate) []float64 {
 	const most = 6

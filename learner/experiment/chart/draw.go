@@ -30,7 +30,7 @@ const (
 	yLabelRoom  = labelSize + 10
 )
 
-// rgb gives the colour of the series at the given position.
+// rgb returns the colour of the series at the given position.
 func (c Color) rgb(position int) color.NRGBA {
 	if c <= Auto || c > Gray {
 		c = Blue + Color(position%int(Black))
@@ -84,7 +84,7 @@ func (f Figure) draw(c draw.Canvas) error {
 	return nil
 }
 
-// traces gives what is to be drawn and the axes that hold it on a canvas of the
+// traces returns what is to be drawn and the axes that hold it on a canvas of the
 // given size. Of a series without a point only the name is drawn, and why.
 func (f Figure) traces(size vg.Point) (traces []colored, x, y axis) {
 	var ex, ey extent
@@ -117,7 +117,7 @@ func (f Figure) traces(size vg.Point) (traces []colored, x, y axis) {
 	return traces, x, y
 }
 
-// count gives how many tick labels fit on a length, one in each room.
+// count returns how many tick labels fit on a length, one in each room.
 func count(length, room vg.Length) int { return max(3, int(length/room)) }
 
 func makeAxis(logarithmic bool, e extent, margin float64, n int) axis {
@@ -216,7 +216,7 @@ func (f frame) Plot(c draw.Canvas, _ *plot.Plot) {
 }
 
 // fitted makes a style's font as small as a text on a length needs, down to that of notes,
-// and gives the text, cut where that is still too long.
+// and returns the text, cut where that is still too long.
 func fitted(style *text.Style, txt string, length vg.Length) string {
 	if w := style.Width(txt); w > length {
 		style.Font.Size = max(noteSize, style.Font.Size*length/w)
@@ -276,7 +276,7 @@ func strokeLine(c draw.Canvas, style draw.LineStyle, points []vg.Point) {
 	}
 }
 
-// points gives the trace's points on the canvas, at the heights of y.
+// points returns the trace's points on the canvas, at the heights of y.
 func (m mark) points(c draw.Canvas, y []float64) []vg.Point {
 	points := make([]vg.Point, len(y))
 	for i := range y {
@@ -362,7 +362,7 @@ func entryWidth(style text.Style, name string) vg.Length {
 	return sampleWidth + sampleGap + style.Width(name)
 }
 
-// listWidth gives the width of the widest row where each has one name, and 0 else: a list
+// listWidth returns the width of the widest row where each has one name, and 0 else: a list
 // begins at one line.
 func listWidth(rows [][]entry, style text.Style) vg.Length {
 	widest := vg.Length(0)

@@ -2,7 +2,7 @@
 //
 // It takes in series of numbers, or the rows of one or of several runs, and
 // gives each figure twice: as SVG, to print, and as PNG, to look at. The same
-// input gives the same bytes. It copes with what runs produce: missing numbers,
+// input returns the same bytes. It copes with what runs produce: missing numbers,
 // infinities, a single point, ranges of 1e-12. Of runs it knows the columns of
 // their metrics, not how any of them came about.
 package chart
@@ -100,7 +100,7 @@ func (f Figure) Save(base string) error {
 	return savePicture(base, w, h+head.height()+foot.height(), f.draw)
 }
 
-// moreLegend gives the height of a legend's rows beyond those that a figure of height h
+// moreLegend returns the height of a legend's rows beyond those that a figure of height h
 // has room for.
 func (f Figure) moreLegend(width, h vg.Length) vg.Length {
 	const roomy = 3
@@ -155,7 +155,7 @@ type trace struct {
 	x, low, high []float64 // low and high are equal save in a band
 }
 
-// clean gives the points of s that can be drawn.
+// clean returns the points of s that can be drawn.
 func (s Series) clean(logX, logY bool) trace {
 	t := trace{Series: s}
 	low, high := s.Y, s.Y
@@ -195,7 +195,7 @@ func (s Series) absence() string {
 	return " (no data)"
 }
 
-// drawable gives v as it is drawn, and whether it can be.
+// drawable returns v as it is drawn, and whether it can be.
 func drawable(v float64, logarithmic bool) (float64, bool) {
 	const tiny, huge = 1e-300, 1e300 // differences and ratios stay finite
 	if math.IsNaN(v) || math.Abs(v) > huge {
@@ -207,7 +207,7 @@ func drawable(v float64, logarithmic bool) (float64, bool) {
 	return v, !logarithmic || v > 0
 }
 
-// thinned gives t with at most about four points in each of a thousand columns
+// thinned returns t with at most about four points in each of a thousand columns
 // of the axis from lo to hi: the first, the lowest, the highest and the last,
 // so that no extreme is lost. A trace with few points, or one that goes back in
 // x, is given as it is.

@@ -69,7 +69,7 @@ func svgOf(t *testing.T, f Figure) string {
 	return string(b)
 }
 
-// svgTexts gives the texts of a picture in their order, entities resolved.
+// svgTexts returns the texts of a picture in their order, entities resolved.
 func svgTexts(t *testing.T, picture string) (list []string) {
 	t.Helper()
 	for d := xml.NewDecoder(strings.NewReader(picture)); ; {

@@ -31,7 +31,7 @@ type Histogram struct {
 // Save writes the figure to base.svg and base.png, as Figure.Save does.
 func (h Histogram) Save(base string) error { return h.figure().Save(base) }
 
-// figure gives the histogram as a figure: a band whose upper edge has steps.
+// figure returns the histogram as a figure: a band whose upper edge has steps.
 func (h Histogram) figure() Figure {
 	f := Figure{Title: h.Title, Note: h.Note, XLabel: h.XLabel, YLabel: "probability density", Width: h.Width, Height: h.Height}
 	values := finite(h.Values)
@@ -68,13 +68,13 @@ func finite(values []float64) []float64 {
 	return kept
 }
 
-// first gives the index of the first of the sorted values that is >= v.
+// first returns the index of the first of the sorted values that is >= v.
 func first(values []float64, v float64) int {
 	i, _ := slices.BinarySearch(values, v)
 	return i
 }
 
-// bounds gives the range to draw, for sorted values.
+// bounds returns the range to draw, for sorted values.
 func (h Histogram) bounds(values []float64) (lo, hi float64) {
 	if h.Lo < h.Hi {
 		return h.Lo, h.Hi
@@ -90,7 +90,7 @@ func (h Histogram) bounds(values []float64) (lo, hi float64) {
 	return lo, hi
 }
 
-// steps gives the outline of the histogram of sorted values, all from lo to hi,
+// steps returns the outline of the histogram of sorted values, all from lo to hi,
 // as a share of total.
 func steps(values []float64, total int, lo, hi float64) (x, y []float64) {
 	edges := floats.Span(make([]float64, binCount(values, lo, hi)+1), lo, hi)

@@ -119,7 +119,7 @@ func (v LinkView) segments() [][]complex128 {
 // eyeTraces is how many stretches of two symbols an eye diagram has.
 const eyeTraces = 200
 
-// eye gives stretches of two symbols, their middle ones' centres at 0.
+// eye returns stretches of two symbols, their middle ones' centres at 0.
 func (v LinkView) eye() []Series {
 	var traces []Series
 	turn := cmplx.Exp(complex(0, -v.Phase))

@@ -77,7 +77,7 @@ func (p panels) grid() (columns, rows int) {
 	return columns, (len(p.list) + columns - 1) / columns
 }
 
-// measure gives the size of the picture.
+// measure returns the size of the picture.
 func (p panels) measure() (w, h vg.Length) {
 	p.setDefaults()
 	columns, rows := p.grid()
@@ -96,7 +96,7 @@ func (p *panels) bound(what string) {
 	}
 }
 
-// all gives every series of every panel.
+// all returns every series of every panel.
 func (p panels) all() []Series {
 	var all []Series
 	for _, l := range p.list {
@@ -140,7 +140,7 @@ func (p panels) draw(c draw.Canvas, columns, rows int) {
 	}
 }
 
-// inset gives the width of the widest tick labels of panels that have axes of their own
+// inset returns the width of the widest tick labels of panels that have axes of their own
 // and stand one below the other, in two columns at most: their boxes begin at one line.
 func (p panels) inset(c draw.Canvas) vg.Length {
 	widest := vg.Length(0)
@@ -154,7 +154,7 @@ func (p panels) inset(c draw.Canvas) vg.Length {
 	return widest
 }
 
-// labelWidth gives how far the box of a plot with these axes is from c's left side.
+// labelWidth returns how far the box of a plot with these axes is from c's left side.
 func labelWidth(c draw.Canvas, x, y axis) vg.Length {
 	out := plot.New()
 	setAxis(&out.X, x)
@@ -228,7 +228,7 @@ func squared(x, y axis, size vg.Point) (axis, axis) {
 	return widen(x, size.X, 1.05*vg.Centimeter), widen(y, size.Y, 0.95*vg.Centimeter)
 }
 
-// axes gives axes that hold the points of all series.
+// axes returns axes that hold the points of all series.
 func (p panels) axes(all []Series) (x, y axis) {
 	var ex, ey extent
 	for _, t := range p.traces(all) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Quantile gives the p-quantile, p from 0 to 1, of sorted values by the
+// Quantile returns the p-quantile, p from 0 to 1, of sorted values by the
 // definition that R calls type 7 and NumPy "linear": with h = (n-1)p, the
 // values at ranks floor(h) and floor(h)+1, counted from 0, weighted by h's
 // fraction. At p = 1/2 it is the usual median. It is NaN if there are no values
@@ -29,7 +29,7 @@ func Quantile(p float64, sorted []float64) float64 {
 	return sorted[i]*(1-fraction) + sorted[i+1]*fraction
 }
 
-// Quartiles gives the three quartiles of values, in any order, by Quantile.
+// Quartiles returns the three quartiles of values, in any order, by Quantile.
 // NaN are left out.
 func Quartiles(values []float64) (lower, median, upper float64) {
 	sorted := slices.DeleteFunc(slices.Clone(values), math.IsNaN)

@@ -19,7 +19,7 @@ type column func(runfolder.Row) float64
 func trainLoss(r runfolder.Row) float64 { return r.TrainLoss }
 func accuracy(r runfolder.Row) float64  { return 100 * r.TestAccuracy }
 
-// series gives a column against the rounds that have it.
+// series returns a column against the rounds that have it.
 func series(rows []runfolder.Row, c column) Series {
 	var s Series
 	for _, r := range rows {
@@ -149,7 +149,7 @@ func asEvaluated(s Series) Series {
 	return s
 }
 
-// spansDecades tells whether the series, none of which goes below zero, span
+// spansDecades reports whether the series, none of which goes below zero, span
 // more than so many decades.
 func spansDecades(list []Series, decades float64) bool {
 	var positive extent
@@ -185,7 +185,7 @@ func noiseFigure(rows []runfolder.Row) Figure {
 	return f
 }
 
-// deviationBand gives the band of k predicted deviations around zero.
+// deviationBand returns the band of k predicted deviations around zero.
 func deviationBand(name string, rows []runfolder.Row, k float64, c Color) Series {
 	s := series(rows, func(r runfolder.Row) float64 { return r.EpsStdPredicted })
 	s.Name, s.Style, s.Color = name, Band, c
@@ -197,7 +197,7 @@ func deviationBand(name string, rows []runfolder.Row, k float64, c Color) Series
 	return s
 }
 
-// normalized gives the decoded noise in predicted deviations, of the rounds
+// normalized returns the decoded noise in predicted deviations, of the rounds
 // that have both.
 func normalized(rows []runfolder.Row) []float64 {
 	var z []float64

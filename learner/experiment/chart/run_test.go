@@ -13,7 +13,7 @@ import (
 	"ringwave/learner/experiment/runfolder"
 )
 
-// testRun gives n rounds such as a run has: accuracy every tenth round, the
+// testRun returns n rounds such as a run has: accuracy every tenth round, the
 // seventh skipped, noise of deviation std.
 func testRun(seed uint64, n int, std float64) []runfolder.Row {
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -75,7 +75,7 @@ const (
 	mostNoteLines  = 6
 )
 
-// texts gives the title and the note of a figure of a width.
+// texts returns the title and the note of a figure of a width.
 func texts(title, note string, width vg.Length) (head, foot lines) {
 	head = wrap(title, textStyle(titleSize, text.XCenter, text.YTop), width, mostTitleLines)
 	foot = wrap(note, textStyle(noteSize, text.XLeft, text.YTop), width, mostNoteLines)
@@ -106,7 +106,7 @@ const (
 	textGap  = vg.Length(5)
 )
 
-// height gives the room that the lines take, with the gap to the figure.
+// height returns the room that the lines take, with the gap to the figure.
 func (l lines) height() vg.Length {
 	if len(l.list) == 0 {
 		return 0

@@ -168,7 +168,7 @@ type Radio struct {
 	SecretsFromSeed bool       `toml:"secrets_from_seed"`
 }
 
-// OverRadios tells whether transmissions go over radios.
+// OverRadios reports whether transmissions go over radios.
 func (c *Config) OverRadios() bool { return len(c.Radio.Transmitters) > 0 }
 
 // Channel is the fading model.
@@ -204,7 +204,7 @@ type Channel struct {
 	VapourDensityGM3         float64   `toml:"vapour_density_g_m3"`
 }
 
-// Default gives the configuration of an empty file: the paper's MNIST experiment
+// Default returns the configuration of an empty file: the paper's MNIST experiment
 // at sigma = 1 with the program's own parameter set.
 func Default() Config {
 	return Config{
@@ -261,7 +261,7 @@ func (c Config) Encode() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Flat gives every key as section.key with its value as text.
+// Flat returns every key as section.key with its value as text.
 func (c Config) Flat() (map[string]string, error) {
 	encoded, err := c.Encode()
 	if err != nil {

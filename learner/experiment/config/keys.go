@@ -36,7 +36,7 @@ func Describe() []Key {
 	return all
 }
 
-// Keys gives every key of a configuration as section.key.
+// Keys returns every key of a configuration as section.key.
 func Keys() []string {
 	var keys []string
 	for _, f := range new(Config).fields() {
@@ -63,7 +63,7 @@ func (c *Config) fields() []field {
 	return all
 }
 
-// sections gives the names of the sections.
+// sections returns the names of the sections.
 func sections() []string {
 	var names []string
 	t := reflect.TypeFor[Config]()

@@ -215,7 +215,7 @@ func typeName(t reflect.Type) string {
 	return "text"
 }
 
-// set gives v what a decoder of TOML has read; false where the type is another.
+// set returns v what a decoder of TOML has read; false where the type is another.
 func set(v reflect.Value, data any) bool {
 	switch v.Kind() {
 	case reflect.Int, reflect.Int64:

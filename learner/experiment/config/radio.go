@@ -74,7 +74,7 @@ func parseGain(text string) (stage string, gain float64, err error) {
 	return stage, gain, err
 }
 
-// Gains gives the gains of a list of "stage=dB" that was checked, by stage.
+// Gains returns the gains of a list of "stage=dB" that was checked, by stage.
 func Gains(list []string) map[string]float64 {
 	gains := map[string]float64{}
 	for _, text := range list {

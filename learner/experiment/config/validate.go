@@ -23,7 +23,7 @@ func (c *Config) wrong(key, must string, args ...any) error {
 	return &wrong{key, key + " = " + show(c.value(key)) + ": must be " + fmt.Sprintf(must, args...)}
 }
 
-// validate gives the first key whose value is out of its range, or does not go with
+// validate returns the first key whose value is out of its range, or does not go with
 // another's.
 func (c *Config) validate() error {
 	if err := c.checkLimits(); err != nil {
@@ -55,7 +55,7 @@ func (c *Config) checkLimits() error {
 	return nil
 }
 
-// first gives the first error that is not nil.
+// first returns the first error that is not nil.
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -220,23 +220,23 @@ func (c *Config) checkChannel() error {
 	return nil
 }
 
-// Mean gives mu of device i, counted from 0.
+// Mean returns mu of device i, counted from 0.
 func (c *Config) Mean(i int) float64 { return own(c.Channel.MeanPerDevice, i, c.Channel.Mean) }
 
-// Std gives sigma of device i, counted from 0.
+// Std returns sigma of device i, counted from 0.
 func (c *Config) Std(i int) float64 { return own(c.Channel.StdPerDevice, i, c.Channel.Std) }
 
-// Distance gives the distance of device i in metres.
+// Distance returns the distance of device i in metres.
 func (c *Config) Distance(i int) float64 {
 	return own(c.Channel.DistancePerDeviceM, i, c.Channel.DistanceM)
 }
 
-// Misalignment gives the misalignment of device i in degrees.
+// Misalignment returns the misalignment of device i in degrees.
 func (c *Config) Misalignment(i int) float64 {
 	return own(c.Channel.MisalignmentPerDeviceDeg, i, c.Channel.MisalignmentDeg)
 }
 
-// Transmitter gives the hardware of device i, counted from 0.
+// Transmitter returns the hardware of device i, counted from 0.
 func (c *Config) Transmitter(i int) Transmitter {
 	d := c.Devices
 	return Transmitter{
@@ -249,7 +249,7 @@ func (c *Config) Transmitter(i int) Transmitter {
 	}
 }
 
-// own gives a device's own value, or the common one.
+// own returns a device's own value, or the common one.
 func own[T any](values []T, i int, common T) T {
 	if i < len(values) {
 		return values[i]

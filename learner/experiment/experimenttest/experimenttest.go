@@ -65,7 +65,7 @@ func NoData(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 }
 
-// CacheFiles gives the files of a report's cache.
+// CacheFiles returns the files of a report's cache.
 func CacheFiles(t *testing.T, dir, pattern string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "cache", pattern))

@@ -78,7 +78,7 @@ func viewOfTable(t Table) *tableView {
 	return v
 }
 
-// numeric tells whether a column has figures, which are set flush right, and no words.
+// numeric reports whether a column has figures, which are set flush right, and no words.
 func (t Table) numeric(column int) bool {
 	figures := false
 	for _, row := range t.Rows {
@@ -99,7 +99,7 @@ func (v Verdict) Class() string {
 	return [...]string{"none", "same", "differs", "missing", "missing", "undecided", "missing"}[v]
 }
 
-// HTML gives the report as one page; dir is the folder that the pictures lie in, which
+// HTML returns the report as one page; dir is the folder that the pictures lie in, which
 // become part of the page.
 func (r Report) HTML(dir string) ([]byte, error) {
 	if err := r.check(); err != nil {

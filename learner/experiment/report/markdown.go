@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// Markdown gives the report as Markdown (GitHub's flavour, for its tables), with links
+// Markdown returns the report as Markdown (GitHub's flavour, for its tables), with links
 // to the pictures.
 func (r Report) Markdown() ([]byte, error) {
 	if err := r.check(); err != nil {
@@ -50,7 +50,7 @@ func (r Report) writeSummary(b *strings.Builder) {
 	}
 }
 
-// anchor gives the name by which GitHub lets a heading be linked to.
+// anchor returns the name by which GitHub lets a heading be linked to.
 func anchor(title string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

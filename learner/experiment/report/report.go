@@ -32,7 +32,7 @@ const (
 	Setting
 )
 
-// String gives the word that a reader sees.
+// String returns the word that a reader sees.
 func (v Verdict) String() string {
 	switch v {
 	case Same:
@@ -87,13 +87,13 @@ type Finding struct {
 	Verdict           Verdict
 }
 
-// Mark gives a sign for the verdict, for those who look rather than read.
+// Mark returns a sign for the verdict, for those who look rather than read.
 func (v Verdict) Mark() string { return [...]string{"", "✓", "✗", "–", "–", "?", "="}[v] }
 
-// marked gives sign and word.
+// marked returns sign and word.
 func (v Verdict) marked() string { return strings.TrimSpace(v.Mark() + " " + v.String()) }
 
-// summarised tells whether any section has findings.
+// summarised reports whether any section has findings.
 func (r Report) summarised() bool {
 	for _, s := range r.Sections {
 		if len(s.Findings) > 0 {
@@ -137,12 +137,12 @@ func (List) block()      {}
 func (Table) block()     {}
 func (Figure) block()    {}
 
-// judged tells whether a table has verdicts.
+// judged reports whether a table has verdicts.
 func (t Table) judged() bool {
 	return slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Verdict != None })
 }
 
-// argued tells whether a table has reasons.
+// argued reports whether a table has reasons.
 func (t Table) argued() bool {
 	return slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Why != "" })
 }
@@ -179,7 +179,7 @@ func (t Table) check() error {
 	return nil
 }
 
-// Counts gives how many rows have each verdict, by what it rests on.
+// Counts returns how many rows have each verdict, by what it rests on.
 func (r Report) Counts() map[Against]map[Verdict]int {
 	counts := map[Against]map[Verdict]int{Nothing: {}, PaperValue: {}, Statement: {}, Control: {}}
 	for _, s := range r.Sections {

@@ -28,7 +28,7 @@ const (
 // Digest is a SHA-256 sum. As text it is 64 lower-case hexadecimal digits.
 type Digest [sha256.Size]byte
 
-// MarshalText gives the digest in hexadecimal.
+// MarshalText returns the digest in hexadecimal.
 func (d Digest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), nil }
 
 // UnmarshalText reads 64 hexadecimal digits.
@@ -42,7 +42,7 @@ func (d *Digest) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String gives the digest in hexadecimal.
+// String returns the digest in hexadecimal.
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
 // Checkpoint is all that a run needs to go on as if it had not stopped.
@@ -84,7 +84,7 @@ func (c Checkpoint) check() error {
 	return nil
 }
 
-// Encode gives the checkpoint's bytes: the same for the same content. It is an
+// Encode returns the checkpoint's bytes: the same for the same content. It is an
 // error if a field is out of its range.
 func (c Checkpoint) Encode() ([]byte, error) {
 	if err := c.check(); err != nil {

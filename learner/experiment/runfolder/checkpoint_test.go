@@ -30,7 +30,7 @@ func encode(t testing.TB, c Checkpoint) []byte {
 	return b
 }
 
-// seal gives body with the right sum behind it.
+// seal returns body with the right sum behind it.
 func seal(body []byte) []byte {
 	sum := sha256.Sum256(body)
 	return append(bytes.Clone(body), sum[:]...)
@@ -114,7 +114,7 @@ func TestCheckpointErrors(t *testing.T) {
 	}
 }
 
-// withMeta gives a checkpoint of other meta data, without a model.
+// withMeta returns a checkpoint of other meta data, without a model.
 func withMeta(meta string) []byte {
 	b := binary.LittleEndian.AppendUint32([]byte("RWCKPT\x02"), uint32(len(meta)))
 	return seal(append(append(b, meta...), 0, 0, 0, 0))

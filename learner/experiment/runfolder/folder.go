@@ -108,7 +108,7 @@ func Create(dir string) (*Folder, error) {
 	return f, nil
 }
 
-// requireEmpty gives an error if dir is there and holds more than a lock file.
+// requireEmpty returns an error if dir is there and holds more than a lock file.
 func requireEmpty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -143,7 +143,7 @@ func Open(dir string) (*Folder, error) {
 	return f, nil
 }
 
-// requireRun gives an error unless dir holds a file that only a run has.
+// requireRun returns an error unless dir holds a file that only a run has.
 func requireRun(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -188,7 +188,7 @@ func (f *Folder) removeTemps() error {
 	return nil
 }
 
-// Path gives the folder's path as it was named in Create or Open.
+// Path returns the folder's path as it was named in Create or Open.
 func (f *Folder) Path() string { return f.path }
 
 // Close gives up the lock. It does not close Metrics or a Log opened from f.

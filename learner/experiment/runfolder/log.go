@@ -52,7 +52,7 @@ func newLog(lines lineFile) *Log {
 	return &Log{Logger: slog.New(handler), sink: sink}
 }
 
-// wholeLines gives where the last newline of f ends, 0 if there is none.
+// wholeLines returns where the last newline of f ends, 0 if there is none.
 func wholeLines(f *os.File) (int64, error) {
 	info, err := f.Stat()
 	if err != nil {

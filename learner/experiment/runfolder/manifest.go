@@ -59,7 +59,7 @@ type DataFile struct {
 	SHA256 Digest `json:"sha256"`
 }
 
-// NewManifest gives a manifest of this program and this machine. The caller
+// NewManifest returns a manifest of this program and this machine. The caller
 // adds ConfigDigest, Seeds, Data, Calibration, Modulus and Primes.
 func NewManifest(started time.Time) Manifest {
 	m := Manifest{

@@ -57,7 +57,7 @@ func noLink() LinkRow {
 	return LinkRow{nan, nan, nan, nan, nan, nan, nan}
 }
 
-// line gives the row as a line of metrics.csv.
+// line returns the row as a line of metrics.csv.
 func (r Row) line() []byte {
 	b := strconv.AppendInt(nil, int64(r.Round), 10)
 	b = append(b, ',')
@@ -229,7 +229,7 @@ func (m *Metrics) Add(r Row) error {
 	return nil
 }
 
-// Offset gives the file's length in bytes: where the last whole line ends.
+// Offset returns the file's length in bytes: where the last whole line ends.
 func (m *Metrics) Offset() int64 { return m.lines.end }
 
 // Digest returns the SHA-256 of the file's first Offset bytes, without reading them

@@ -29,10 +29,10 @@ const (
 	AVX512
 )
 
-// Paths gives all paths, from slow to fast, whether or not this processor has them.
+// Paths returns all paths, from slow to fast, whether or not this processor has them.
 func Paths() []Path { return []Path{Portable, AVX2, AVX512} }
 
-// String gives the name that Choose takes.
+// String returns the name that Choose takes.
 func (p Path) String() string {
 	switch p {
 	case Portable:
@@ -54,7 +54,7 @@ func (p Path) Lacks() string {
 	return lacks(p)
 }
 
-// Choose gives the path of the given name, or for an empty name the fastest that
+// Choose returns the path of the given name, or for an empty name the fastest that
 // this processor can take.
 func Choose(name string) (Path, error) {
 	best := Portable
@@ -77,7 +77,7 @@ func Choose(name string) (Path, error) {
 	return best, nil
 }
 
-// Lanes gives the number of samples in a panel.
+// Lanes returns the number of samples in a panel.
 func (p Path) Lanes() int {
 	switch p {
 	case AVX2:

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// available gives the path or skips the test.
+// available returns the path or skips the test.
 func available(t testing.TB, p Path) {
 	t.Helper()
 	if lacking := p.Lacks(); lacking != "" {
@@ -20,7 +20,7 @@ func available(t testing.TB, p Path) {
 type shape struct {
 	name string
 	make func(p Path) *Layer
-	// naive gives the units of one sample from its inputs and the parameters in
+	// naive returns the units of one sample from its inputs and the parameters in
 	// the usual order.
 	naive func(x, w []float32) []float32
 }
@@ -97,7 +97,7 @@ func shapes() []shape {
 	}
 }
 
-// odd gives numbers of all sizes: zeros of both signs, numbers too small for a normal
+// odd returns numbers of all sizes: zeros of both signs, numbers too small for a normal
 // exponent and such as overflow when multiplied.
 func odd(rnd *rand.Rand) float32 {
 	switch rnd.IntN(8) {
@@ -111,7 +111,7 @@ func odd(rnd *rand.Rand) float32 {
 	return float32(rnd.NormFloat64())
 }
 
-// same tells whether two results are the same bits, or are both no number: which one
+// same reports whether two results are the same bits, or are both no number: which one
 // of these a processor gives is its own affair.
 func same(a, b float32) bool {
 	return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b

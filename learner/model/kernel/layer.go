@@ -21,7 +21,7 @@ type Layer struct {
 	tiles  []int   // the rows of each tile
 }
 
-// Convolution gives a layer of filters of 5 x 5 over channels x height x width units,
+// Convolution returns a layer of filters of 5 x 5 over channels x height x width units,
 // without padding, each followed by ReLU and by 2 x 2 max-pooling; height and width
 // must be even, and 6 or more. Its units are filters x (height-4)/2 x (width-4)/2, its
 // weights filters x channels x 5 x 5.
@@ -45,14 +45,14 @@ func Convolution(p Path, channels, height, width, filters int) *Layer {
 	return l
 }
 
-// Hidden gives a fully connected layer with ReLU; its weights are units x inputs.
+// Hidden returns a fully connected layer with ReLU; its weights are units x inputs.
 func Hidden(p Path, inputs, units int) *Layer {
 	l := Output(p, inputs, units)
 	l.floor = 0
 	return l
 }
 
-// Output gives a fully connected layer without an activation.
+// Output returns a fully connected layer without an activation.
 func Output(p Path, inputs, units int) *Layer {
 	l := &Layer{
 		path: p, inputs: inputs, rows: units, groups: 1, pool: 1, fan: inputs,
@@ -92,22 +92,22 @@ func tilesOf(p Path, rows int) (tiles []int) {
 	return tiles
 }
 
-// Inputs gives the number of units that the layer takes.
+// Inputs returns the number of units that the layer takes.
 func (l *Layer) Inputs() int { return l.inputs }
 
-// Units gives the number of units that the layer gives.
+// Units returns the number of units that the layer gives.
 func (l *Layer) Units() int { return l.rows * l.groups }
 
-// Fan gives the number of terms of a unit, its bias not counted.
+// Fan returns the number of terms of a unit, its bias not counted.
 func (l *Layer) Fan() int { return l.fan }
 
-// Rows gives the number of filters or of fully connected units.
+// Rows returns the number of filters or of fully connected units.
 func (l *Layer) Rows() int { return l.rows }
 
-// Parameters gives the number of weights and biases.
+// Parameters returns the number of weights and biases.
 func (l *Layer) Parameters() int { return l.rows * (l.Fan() + 1) }
 
-// MultiplyAdds gives the number of multiplications that a sample takes.
+// MultiplyAdds returns the number of multiplications that a sample takes.
 func (l *Layer) MultiplyAdds() int { return l.rows * len(l.places) * l.Fan() }
 
 // Packing gives, for each packed parameter, its index among the parameters in the

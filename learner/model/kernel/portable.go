@@ -32,7 +32,7 @@ func larger(y []float32, sums [4]float32) {
 	}
 }
 
-// twoRows gives the sums of a tile of two rows for four samples. A conversion keeps
+// twoRows returns the sums of a tile of two rows for four samples. A conversion keeps
 // the compiler from fusing a product with the addition.
 func (l *Layer) twoRows(x, w []float32) (a, b [4]float32) {
 	a0, b0 := w[0], w[1]

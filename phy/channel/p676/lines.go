@@ -7,7 +7,7 @@ type line struct {
 	c  [6]float64
 }
 
-// oxygenLines gives Table 1 of Recommendation ITU-R P.676-12, Annex 1.
+// oxygenLines returns Table 1 of Recommendation ITU-R P.676-12, Annex 1.
 func oxygenLines() []line {
 	return []line{
 		{50.474214, [6]float64{0.975000, 9.651000, 6.690000, 0.000000, 2.566000, 6.850000}},
@@ -57,7 +57,7 @@ func oxygenLines() []line {
 	}
 }
 
-// waterVapourLines gives Table 2 of Recommendation ITU-R P.676-12, Annex 1.
+// waterVapourLines returns Table 2 of Recommendation ITU-R P.676-12, Annex 1.
 func waterVapourLines() []line {
 	return []line{
 		{22.235080, [6]float64{0.107900, 2.144000, 26.380000, 0.760000, 5.087000, 1.000000}},

@@ -29,10 +29,10 @@ const (
 // Attenuation is a specific attenuation in dB/km.
 type Attenuation struct{ Oxygen, WaterVapour float64 }
 
-// Total gives the sum, in dB/km.
+// Total returns the sum, in dB/km.
 func (a Attenuation) Total() float64 { return a.Oxygen + a.WaterVapour }
 
-// Specific gives the specific attenuation at a frequency from 1 to 1000 GHz
+// Specific returns the specific attenuation at a frequency from 1 to 1000 GHz
 // (Eqs. 1 to 9 of Annex 1).
 func Specific(ghz float64, air Air) (Attenuation, error) {
 	if !(ghz >= MinGHz && ghz <= MaxGHz) {
@@ -55,7 +55,7 @@ func Specific(ghz float64, air Air) (Attenuation, error) {
 // pressure of vapour in hPa, theta = 300/T.
 type state struct{ f, p, e, theta float64 }
 
-// oxygen gives the sum over oxygen's lines of strength times shape.
+// oxygen returns the sum over oxygen's lines of strength times shape.
 func (s state) oxygen() float64 {
 	sum := 0.0
 	for _, l := range oxygenLines() {
@@ -68,7 +68,7 @@ func (s state) oxygen() float64 {
 	return sum
 }
 
-// waterVapour gives the sum over the vapour's lines.
+// waterVapour returns the sum over the vapour's lines.
 func (s state) waterVapour() float64 {
 	sum := 0.0
 	for _, l := range waterVapourLines() {
@@ -80,7 +80,7 @@ func (s state) waterVapour() float64 {
 	return sum
 }
 
-// shape gives F of a line at f0 with width D and interference d.
+// shape returns F of a line at f0 with width D and interference d.
 func (s state) shape(f0, width, interference float64) float64 {
 	side := func(distance float64) float64 {
 		return (width - interference*distance) / (distance*distance + width*width)
@@ -88,7 +88,7 @@ func (s state) shape(f0, width, interference float64) float64 {
 	return s.f / f0 * (side(f0-s.f) + side(f0+s.f))
 }
 
-// dryContinuum gives the pressure-induced absorption of nitrogen and the Debye
+// dryContinuum returns the pressure-induced absorption of nitrogen and the Debye
 // spectrum of oxygen.
 func (s state) dryContinuum() float64 {
 	width := 5.6e-4 * (s.p + s.e) * math.Pow(s.theta, 0.8)

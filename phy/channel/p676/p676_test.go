@@ -45,7 +45,7 @@ func TestValidationExamples(t *testing.T) {
 	t.Logf("%d examples, largest relative difference beyond their rounding %.2g", len(rows)-2, worst)
 }
 
-// lastDigit gives the value of one unit of a decimal number's last digit.
+// lastDigit returns the value of one unit of a decimal number's last digit.
 func lastDigit(text string) float64 {
 	mantissa, exponent, _ := strings.Cut(text, "e")
 	_, decimals, _ := strings.Cut(mantissa, ".")

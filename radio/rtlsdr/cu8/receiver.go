@@ -38,7 +38,7 @@ type Config struct {
 	Name string
 	// Start lets samples flow.
 	Start func(ctx context.Context) (Source, error)
-	// Epoch gives the device's next epoch.
+	// Epoch returns the device's next epoch.
 	Epoch func() radio.Epoch
 	// Silence is how long a block may take before a read fails, 0 for ever. A board
 	// that receives sends without a pause.
@@ -78,7 +78,7 @@ type step struct {
 	epoch radio.Epoch
 }
 
-// NewReceiver gives a stream that is Ready.
+// NewReceiver returns a stream that is Ready.
 func NewReceiver(cfg Config) *Receiver {
 	r := &Receiver{cfg: cfg}
 	r.epoch = cfg.Epoch()
@@ -121,14 +121,14 @@ func (r *Receiver) claimStart() (chan struct{}, error) {
 	return r.starting, nil
 }
 
-// State gives the stream's state.
+// State returns the stream's state.
 func (r *Receiver) State() radio.State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.state
 }
 
-// Epoch gives the newest epoch. Samples have it once those that were on their way
+// Epoch returns the newest epoch. Samples have it once those that were on their way
 // are read.
 func (r *Receiver) Epoch() radio.Epoch {
 	r.mu.Lock()
@@ -185,12 +185,12 @@ var samples = iq.New(iq.Config{Format: iq.CU8, Step: 1.0 / 128})
 // ClipLevel is that of 8 bits.
 func (r *Receiver) ClipLevel() radio.Amplitude { return 127.5 / 128 }
 
-// Read gives samples of one block.
+// Read returns samples of one block.
 func (r *Receiver) Read(ctx context.Context, dst []complex64) (int, radio.Meta, error) {
 	return r.ReadUntil(ctx, dst, radio.Forever)
 }
 
-// ReadUntil gives samples of one block that come before index until.
+// ReadUntil returns samples of one block that come before index until.
 func (r *Receiver) ReadUntil(ctx context.Context, dst []complex64, until radio.SampleIndex) (n int, meta radio.Meta, err error) {
 	r.reading.Lock()
 	defer r.reading.Unlock()

@@ -89,7 +89,7 @@ const (
 	txPorts   = "A B"
 )
 
-// powerOn gives the settings of a board that was just switched on.
+// powerOn returns the settings of a board that was just switched on.
 func powerOn(rate int64) settings {
 	s := settings{
 		rxFrequency: 2_400_000_000, txFrequency: 2_450_000_000, rate: rate,
@@ -178,7 +178,7 @@ func flag(name, file string, v *bool) attribute {
 // span is how drivers write a range.
 func span(lo, step, hi any) string { return fmt.Sprintf("[%v %v %v]", lo, step, hi) }
 
-// registers gives a core's direct_reg_access: "ADDRESS" chooses what the next read
+// registers returns a core's direct_reg_access: "ADDRESS" chooses what the next read
 // gives, "ADDRESS VALUE" writes.
 func registers(s *status) attribute {
 	return attribute{"direct_reg_access", "",
@@ -211,7 +211,7 @@ func registers(s *status) attribute {
 		}}
 }
 
-// findDevice gives the device of an id or name, nil if there is none.
+// findDevice returns the device of an id or name, nil if there is none.
 func (b *board) findDevice(name string) *device {
 	for i := range b.devices {
 		if d := &b.devices[i]; d.id == name || d.name == name {
@@ -221,7 +221,7 @@ func (b *board) findDevice(name string) *device {
 	return nil
 }
 
-// list gives the attributes that a command is about.
+// list returns the attributes that a command is about.
 func (d *device) list(c command) ([]attribute, error) {
 	switch c.place {
 	case ofDebug:
@@ -239,7 +239,7 @@ func (d *device) list(c command) ([]attribute, error) {
 	return d.attrs, nil
 }
 
-// find gives the attribute that a command names.
+// find returns the attribute that a command names.
 func (b *board) find(c command) (attribute, error) {
 	d := b.findDevice(c.device)
 	if d == nil {
@@ -257,7 +257,7 @@ func (b *board) find(c command) (attribute, error) {
 	return attribute{}, enoent
 }
 
-// read gives the value of the attribute that a command names.
+// read returns the value of the attribute that a command names.
 func (b *board) read(c command) (string, error) {
 	a, err := b.find(c)
 	if err != nil {

@@ -59,7 +59,7 @@ func (b *board) initialRate() int64 {
 	return 30_720_000
 }
 
-// ends gives the ends by direction.
+// ends returns the ends by direction.
 func (b *board) ends() [2]radio.Device {
 	return [2]radio.Device{radio.Receive: b.cfg.Receive, radio.Transmit: b.cfg.Transmit}
 }
@@ -221,7 +221,7 @@ func (b *board) adc() device {
 	return d
 }
 
-// txFactor gives what the attenuator makes of a sample, 0 with the oscillator
+// txFactor returns what the attenuator makes of a sample, 0 with the oscillator
 // down.
 func (b *board) txFactor() float32 {
 	b.mu.Lock()
@@ -232,7 +232,7 @@ func (b *board) txFactor() float32 {
 	return float32(radio.Decibels(b.set.txGain).Amplitude())
 }
 
-// rxFactor gives what the receive amplifiers make of a sample.
+// rxFactor returns what the receive amplifiers make of a sample.
 func (b *board) rxFactor() float32 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

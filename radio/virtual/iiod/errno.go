@@ -18,5 +18,5 @@ const (
 	etimedout errno = 110
 )
 
-// Error gives the number.
+// Error returns the number.
 func (e errno) Error() string { return "errno " + strconv.Itoa(int(e)) }

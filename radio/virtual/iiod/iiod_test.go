@@ -55,7 +55,7 @@ func serve(t *testing.T, medium loopback.Config, change func(*iiod.Config)) stri
 	return ln.Addr().String()
 }
 
-// tool gives a command of Debian's libiio-utils for a board.
+// tool returns a command of Debian's libiio-utils for a board.
 func tool(t *testing.T, ctx context.Context, name, address string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := exec.LookPath(name)

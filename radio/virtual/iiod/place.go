@@ -40,7 +40,7 @@ func NewPlace(d radio.Direction) *Place {
 
 // A Pluto's radio is not reached by USB requests: the place refuses them all.
 
-// Descriptors gives none.
+// Descriptors returns none.
 func (p *Place) Descriptors() virtual.Descriptors { return virtual.Descriptors{} }
 
 // Control refuses.
@@ -81,7 +81,7 @@ func (p *Place) Activity() virtual.Activity {
 	return a
 }
 
-// Send gives the bench what is to be transmitted, and zeros where that is nothing.
+// Send returns the bench what is to be transmitted, and zeros where that is nothing.
 func (p *Place) Send(dst []complex64) {
 	s := p.stream
 	n := copy(dst, s.samples)
@@ -109,7 +109,7 @@ func (p *Place) Receive(src []complex64) {
 // Edge does nothing: the board has no trigger.
 func (p *Place) Edge() {}
 
-// Info gives a name for errors.
+// Info returns a name for errors.
 func (p *Place) Info() radio.Info {
 	return radio.Info{URI: fmt.Sprintf("bench:%v", p.direction), Driver: "bench"}
 }
@@ -129,7 +129,7 @@ func (p *Place) Frequencies(radio.Direction) radio.Span[radio.Hertz] {
 	return radio.Span[radio.Hertz]{Min: minFrequency, Max: maxFrequency}
 }
 
-// Frequency gives the carrier.
+// Frequency returns the carrier.
 func (p *Place) Frequency(radio.Direction) radio.Hertz {
 	p.seat.Lock()
 	defer p.seat.Unlock()
@@ -150,7 +150,7 @@ func (p *Place) SampleRates(radio.Direction) radio.Span[radio.Hertz] {
 	return radio.Span[radio.Hertz]{Min: 1, Max: math.MaxInt32}
 }
 
-// SampleRate gives the rate.
+// SampleRate returns the rate.
 func (p *Place) SampleRate(radio.Direction) radio.Hertz {
 	p.seat.Lock()
 	defer p.seat.Unlock()
@@ -165,7 +165,7 @@ func (p *Place) SetSampleRate(_ context.Context, _ radio.Direction, rate radio.H
 	return rate, nil
 }
 
-// OpenReceiver gives the one stream there is.
+// OpenReceiver returns the one stream there is.
 func (p *Place) OpenReceiver(context.Context) (radio.Receiver, error) {
 	s, err := p.open(radio.Receive)
 	if err != nil {
@@ -174,7 +174,7 @@ func (p *Place) OpenReceiver(context.Context) (radio.Receiver, error) {
 	return s, nil
 }
 
-// OpenTransmitter gives the one stream there is.
+// OpenTransmitter returns the one stream there is.
 func (p *Place) OpenTransmitter(context.Context) (radio.Transmitter, error) {
 	s, err := p.open(radio.Transmit)
 	if err != nil {
@@ -251,10 +251,10 @@ func (s *placeStream) close() {
 	}
 }
 
-// Event gives what happened.
+// Event returns what happened.
 func (s *placeStream) Event(ctx context.Context) (radio.Event, error) { return s.events.Next(ctx) }
 
-// ready gives the error of a read or write in the present state.
+// ready returns the error of a read or write in the present state.
 func (s *placeStream) ready() error {
 	switch s.state {
 	case radio.Closed:

@@ -97,7 +97,7 @@ func (s *Server) Attribute(device, channel, name string) (string, error) {
 	return "", fmt.Errorf("emulated Pluto: device %s has no attribute %s %s", device, channel, name)
 }
 
-// Carrier tells whether the transmit oscillator is on: it leaks to the antenna then, through
+// Carrier reports whether the transmit oscillator is on: it leaks to the antenna then, through
 // the attenuator as it is set, with samples and without.
 func (s *Server) Carrier() bool {
 	s.board.mu.Lock()

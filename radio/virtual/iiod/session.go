@@ -98,7 +98,7 @@ func (a *ahead) fill(conn net.Conn) {
 	}
 }
 
-// Read gives what there is and waits for something.
+// Read returns what there is and waits for something.
 func (a *ahead) Read(p []byte) (int, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -216,7 +216,7 @@ func (c *session) write(cmd command) (stop bool) {
 	return false
 }
 
-// portOf gives the port of a device with samples, nil for another.
+// portOf returns the port of a device with samples, nil for another.
 func (b *board) portOf(d *device) *port {
 	switch d {
 	case b.rx.dev:
@@ -259,7 +259,7 @@ func (c *session) openDevice(ctx context.Context, cmd command) error {
 	return nil
 }
 
-// opened gives the stream of a device that this connection opened.
+// opened returns the stream of a device that this connection opened.
 func (c *session) opened(cmd command, missing error) (*stream, error) {
 	d := c.server.board.findDevice(cmd.device)
 	if d == nil {

@@ -36,7 +36,7 @@ func parseMask(d *device, mask string) (components, error) {
 	return components(bits), nil
 }
 
-// bytes gives the length of a sample.
+// bytes returns the length of a sample.
 func (c components) bytes() int { return 2 * int(c&1+c>>1) }
 
 // append adds samples to dst as the converter gives them: times factor, rounded
@@ -66,7 +66,7 @@ func convert(v, factor float32) uint16 {
 	return uint16(int16(code))
 }
 
-// parse gives the samples of src, of which the converter uses the upper 12 bits
+// parse returns the samples of src, of which the converter uses the upper 12 bits
 // of 16.
 func (c components) parse(src []byte, factor float32) []complex64 {
 	samples := make([]complex64, len(src)/c.bytes())
@@ -143,7 +143,7 @@ func (b *board) openStream(ctx context.Context, c command) (*stream, error) {
 // over another connection.
 const patience = 500 * time.Millisecond
 
-// take gives a port to the caller alone, and the number of its blocks.
+// take returns a port to the caller alone, and the number of its blocks.
 func (b *board) take(ctx context.Context, p *port) (blocks int, err error) {
 	late, stop := after(patience)
 	defer stop()
@@ -269,7 +269,7 @@ func (s *stream) transmit(ctx context.Context, t radio.Transmitter) error {
 	}
 }
 
-// number gives the error number for what went wrong at an end.
+// number returns the error number for what went wrong at an end.
 func number(err error) error {
 	switch {
 	case err == nil:
@@ -282,7 +282,7 @@ func number(err error) error {
 	return eio
 }
 
-// after gives a channel for a timeout, nil for none, and what ends it.
+// after returns a channel for a timeout, nil for none, and what ends it.
 func after(timeout time.Duration) (<-chan time.Time, func()) {
 	if timeout <= 0 {
 		return nil, func() {}

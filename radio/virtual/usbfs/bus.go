@@ -71,7 +71,7 @@ func NewBus() (*Bus, error) {
 	return b, nil
 }
 
-// Env gives an environment by which a program sees the boards, as NAME=value. Programs
+// Env returns an environment by which a program sees the boards, as NAME=value. Programs
 // that may start at the same time need one each, from a call each: umockdev's preload
 // library puts files of the same names into the folder that it is given.
 func (b *Bus) Env() ([]string, error) {
@@ -87,7 +87,7 @@ func (b *Bus) Env() ([]string, error) {
 	return []string{"LD_PRELOAD=" + b.preload, "UMOCKDEV_DIR=" + dir}, nil
 }
 
-// Dir gives the bus's folder. As UMOCKDEV_DIR it shows the boards to one program, as
+// Dir returns the bus's folder. As UMOCKDEV_DIR it shows the boards to one program, as
 // this one: see Enter.
 func (b *Bus) Dir() string { return b.dir }
 
@@ -116,7 +116,7 @@ func (b *Bus) Plug(board virtual.Board) (usb.Address, error) {
 	return usb.Address{Bus: 1, Device: number}, nil
 }
 
-// free gives the next number that no board has.
+// free returns the next number that no board has.
 func (b *Bus) free() (int, error) {
 	for i := range maxDevices {
 		number := (b.last+i)%maxDevices + 1
@@ -174,7 +174,7 @@ func (b *Bus) Close() error {
 // major is that of Linux's USB devices; the minor counts devices from 0.
 const major = 189
 
-// name gives the device's name in sysfs, and its number in dev.
+// name returns the device's name in sysfs, and its number in dev.
 func (d *device) name() string { return fmt.Sprintf("1-%d", d.number) }
 func (d *device) node() string { return fmt.Sprintf("bus/usb/001/%03d", d.number) }
 
@@ -215,10 +215,10 @@ func (d *device) plug() error {
 	return nil
 }
 
-// socket gives the name of the socket in a view.
+// socket returns the name of the socket in a view.
 func (d *device) socket() string { return filepath.Join("ioctl/dev", d.node()) }
 
-// names gives all that a device is in a view, but for its socket: last the entry by
+// names returns all that a device is in a view, but for its socket: last the entry by
 // which programs find it.
 func (d *device) names() []string {
 	return []string{

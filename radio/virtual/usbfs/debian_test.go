@@ -57,7 +57,7 @@ func plug(t *testing.T, cfg virtual.Config) *usbfs.Bus {
 	return bus
 }
 
-// requests gives a transcript, a line each.
+// requests returns a transcript, a line each.
 func requests(h *virtual.HackRF) []string {
 	var all []string
 	for _, r := range h.Transcript() {

@@ -66,7 +66,7 @@ func (d *device) vanish() {
 	}
 }
 
-// left tells whether the device is out of sysfs and no program has it open.
+// left reports whether the device is out of sysfs and no program has it open.
 func (d *device) left() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,7 +85,7 @@ func (d *device) bury(c *conn) {
 	}
 }
 
-// hungUp tells whether the other side of a socket was closed, read or not.
+// hungUp reports whether the other side of a socket was closed, read or not.
 func hungUp(socket *net.UnixConn) bool {
 	raw, err := socket.SyscallConn()
 	if err != nil {
@@ -567,7 +567,7 @@ func (c *conn) reap(arg uint64) error {
 	return nil
 }
 
-// buffer gives room for a transfer, used before if possible.
+// buffer returns room for a transfer, used before if possible.
 func (c *conn) buffer(n int) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()

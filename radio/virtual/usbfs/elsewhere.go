@@ -27,7 +27,7 @@ func (b *Bus) Env() ([]string, error) { return nil, ErrNoPreload }
 // Enter fails with ErrNoPreload.
 func Enter() error { return ErrNoPreload }
 
-// Dir gives nothing.
+// Dir returns nothing.
 func (b *Bus) Dir() string { return "" }
 
 // Plug fails with ErrNoPreload.

@@ -72,7 +72,7 @@ func TestLibusb(t *testing.T) {
 	}
 }
 
-// setUp gives a board a rate and gains.
+// setUp returns a board a rate and gains.
 func setUp(t *testing.T, tr usb.Transport) {
 	t.Helper()
 	control(t, tr, usb.Setup{RequestType: usb.VendorOut, Request: 6}, []byte{0, 0x2d, 0x31, 1, 1, 0, 0, 0})

@@ -66,7 +66,7 @@ func Attach(controller string, board virtual.Board) (*Attached, error) {
 	return a, nil
 }
 
-// freePort gives the first high-speed port on which nothing is.
+// freePort returns the first high-speed port on which nothing is.
 func freePort(controller string) (int, error) {
 	status, err := os.ReadFile(filepath.Join(controller, "status"))
 	if errors.Is(err, fs.ErrNotExist) {
