@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -202,20 +201,10 @@ func transmits(b *virtual.HackRF) bool {
 	return b.Settings().Mode == virtual.ModeTransmit && b.M0().Active == virtual.M0TXRun
 }
 
-// until waits until met, with patience.
-func until(t testing.TB, what string, met func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !met(); runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("waited %v for %s", patience, what)
-		}
-	}
-}
-
 // onAir waits until all boards do what the run wants of them.
 func (s *scene) onAir(t testing.TB, r *running) {
 	t.Helper()
-	until(t, "the carriers", func() bool {
+	experimenttest.Until(t, "the carriers", func() bool {
 		return transmits(s.transmitters[0]) && transmits(s.transmitters[1]) && s.receiver.M0().M0Count > 1<<20
 	})
 }
@@ -255,7 +244,7 @@ func (s *scene) switchedOff(t testing.TB, since []uint32, within radio.SampleCou
 // carriersOff waits until the transmit chains of all boards are off, samples or none.
 func (s *scene) carriersOff(t testing.TB) {
 	t.Helper()
-	until(t, "the carriers to go off", func() bool { return len(s.bench.Carriers()) == 0 })
+	experimenttest.Until(t, "the carriers to go off", func() bool { return len(s.bench.Carriers()) == 0 })
 }
 
 // forget forgets what the transmitters were asked for.
@@ -280,7 +269,7 @@ func (s *scene) stoppedByLimit(t testing.TB) {
 	)
 	limit := uint32(2 * safetyRate.Samples(safetyLimit))
 	dead := s.sent()
-	until(t, "the boards to stop by themselves", func() bool {
+	experimenttest.Until(t, "the boards to stop by themselves", func() bool {
 		return !transmits(s.transmitters[0]) && !transmits(s.transmitters[1])
 	})
 	for i, b := range s.transmitters {
@@ -452,7 +441,7 @@ func carriersOfTheDead(t *testing.T, program string) {
 		})
 		r := s.start(t, program)
 		first := s.transmitters[0]
-		until(t, "a board that waits for samples", func() bool { return first.Carrier() && first.M0().Active == virtual.M0TXStart })
+		experimenttest.Until(t, "a board that waits for samples", func() bool { return first.Carrier() && first.M0().Active == virtual.M0TXStart })
 		dies(t, s, r, syscall.SIGKILL)
 		if n := first.M0().M0Count; n != 0 {
 			t.Errorf("it has sent %d bytes", n)
@@ -464,7 +453,7 @@ func carriersOfTheDead(t *testing.T, program string) {
 			t.Fatal(err)
 		}
 		r := s.start(t, program)
-		until(t, "a board that waits for its trigger", s.transmitters[1].Armed)
+		experimenttest.Until(t, "a board that waits for its trigger", s.transmitters[1].Armed)
 		dies(t, s, r, syscall.SIGKILL)
 	})
 }

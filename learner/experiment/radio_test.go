@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -48,10 +49,9 @@ func TestCarriersGoOffWithTheSession(t *testing.T) {
 	if err == nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("the round gave %v", err)
 	}
+	// The session's end is heard beside the round's.
 	for i, b := range boards {
-		if b.Settings().Mode == virtual.ModeTransmit {
-			t.Errorf("board %d still transmits", i)
-		}
+		experimenttest.Until(t, fmt.Sprintf("board %d is off", i), func() bool { return b.Settings().Mode != virtual.ModeTransmit })
 	}
 	if r.s.Trainer.State().Round != 0 {
 		t.Errorf("the model is after round %d", r.s.Trainer.State().Round)

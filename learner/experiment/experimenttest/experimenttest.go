@@ -5,8 +5,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The configurations, as seen from a package two folders deep.
@@ -96,4 +98,15 @@ func NeedBench(t testing.TB, err, lacking error) {
 		t.Fatal(err)
 	}
 	t.Skipf("%v (RINGWAVE_REQUIRE_BENCH=1 makes this a failure)", err)
+}
+
+// Until waits until met, for a minute at most.
+func Until(t testing.TB, what string, met func() bool) {
+	t.Helper()
+	const patience = time.Minute
+	for end := time.Now().Add(patience); !met(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("waited %v for %s", patience, what)
+		}
+	}
 }
