@@ -111,9 +111,9 @@ the default is marked with the default behind it, as a comment, so that the outp
 configuration, too.`,
 		Args: exactly(1, "one CONFIG file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := config.Load(args[0], set)
+			c, err := loadToShow(args[0], set)
 			if err != nil {
-				return intake.UserError(err)
+				return err
 			}
 			text, err := marked(c)
 			if err != nil {
@@ -125,6 +125,20 @@ configuration, too.`,
 	}
 	cmd.Flags().StringArrayVar(&set, "set", nil, "override one key of the config, as section.key=value (may be given several times)")
 	return cmd
+}
+
+// loadToShow loads a configuration that may lack the permit to send: showing sends nothing.
+func loadToShow(path string, set []string) (config.Config, error) {
+	c, err := config.Load(path, set)
+	if err == nil {
+		return c, nil
+	}
+	permitted, permittedErr := config.Load(path, append(slices.Clone(set), "radio.transmit=true"))
+	if permittedErr != nil {
+		return c, intake.UserError(err)
+	}
+	permitted.Radio.Transmit = false
+	return permitted, nil
 }
 
 // marked returns a configuration as text with the default behind what differs from it.

@@ -66,6 +66,19 @@ func TestConfigShow(t *testing.T) {
 	}
 }
 
+// Every configuration that the repository has is shown, of benches that may not send, too.
+func TestConfigShowsAll(t *testing.T) {
+	files, err := filepath.Glob("../../hw-configs/*.toml")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		if stdout, _ := mustRun(t, "config", "show", file); strings.Contains(stdout, "transmit = true") {
+			t.Errorf("%s is shown with a permit to send that it does not give", file)
+		}
+	}
+}
+
 // A shell is told what may follow.
 func TestCompletion(t *testing.T) {
 	for begun, want := range map[string]string{
