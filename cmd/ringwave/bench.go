@@ -15,7 +15,9 @@ import (
 
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/experiment/setup"
 	"ringwave/radio/intake"
 )
 
@@ -41,6 +43,9 @@ round.`,
 				if n < 1 || n > 10000 {
 					return intake.UserError(fmt.Errorf("--devices and --rounds: %d is not from 1 to 10000", n))
 				}
+			}
+			if _, _, err := setup.ParameterSet(config.Encryption{ParameterSet: set}); err != nil {
+				return err
 			}
 			points, err := benchRounds(cmd.Context(), newConsole(cmd), set, counts, rounds)
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -52,6 +53,9 @@ func fetchData(cmd *cobra.Command, name, dir string, asJSON bool) error {
 			return intake.UserError(fmt.Errorf("the system names no cache folder: give one with --dir"))
 		}
 		dir = cache
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return intake.PathError(fmt.Errorf("making the folder for data sets: %w", err))
 	}
 	c := newConsole(cmd)
 	fmt.Fprintf(c.w, "%s, licence: %s\nfrom %s\ninto %s\n", set.Name, set.Licence, strings.Join(set.Mirrors, " or "), dir)

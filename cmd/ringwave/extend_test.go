@@ -161,6 +161,14 @@ func TestExtendBrokenOff(t *testing.T) {
 	for _, dir := range []string{early, late} {
 		sameLines(t, metricsBut(t, dir, "20"), want)
 	}
+	edited := replace(runfolder.ManifestName)
+	text := strings.Replace(string(experimenttest.ReadFile(t, long, runfolder.ConfigName)), "rounds = 40", "rounds = 50", 1)
+	if err := os.WriteFile(filepath.Join(edited, runfolder.ConfigName), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, stderr := run(t, "run", "--resume", edited); status != exitBadInput || !strings.Contains(stderr, "belongs to another configuration") {
+		t.Errorf("a configuration of other rounds than the manifest's: status %d\n%s", status, stderr)
+	}
 	// Without the manifest's word another configuration is refused, as ever.
 	if status, _, stderr := run(t, "run", "--resume", replace(runfolder.ConfigName)); status != exitBadInput || !strings.Contains(stderr, "belongs to another configuration") {
 		t.Errorf("status %d\n%s", status, stderr)

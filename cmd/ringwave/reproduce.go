@@ -10,6 +10,7 @@ import (
 
 	"ringwave/learner/experiment"
 	"ringwave/learner/paper"
+	"ringwave/radio/intake"
 )
 
 func newReproduceCommand() *cobra.Command {
@@ -39,7 +40,12 @@ says so, and the others go on.
 
 ` + fold("Chapters: "+strings.Join(paper.Chapters(), ", "), 79) + `.`,
 		Args: exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return reproduce(cmd, opt, asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("only") && len(opt.Only) == 0 {
+				return intake.UserError(errors.New("--only is empty: name one chapter or more"))
+			}
+			return reproduce(cmd, opt, asJSON)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&opt.Out, "out", "", "the report's folder; one of an earlier reproduce goes on (default reports/<utc>-paper)")

@@ -86,6 +86,11 @@ func (l Lab) NewCalibration(c config.Config, recording string) (*Calibration, er
 func (k *Calibration) Run(ctx context.Context, dir string, o CalibrationObserver) (out CalibrationResult, err error) {
 	if k.folder == nil {
 		if dir == "" {
+			defer func() {
+				if err != nil {
+					_ = os.Remove("calibrations") // if nothing is in it
+				}
+			}()
 			if dir, err = runfolder.MakeDir("calibrations", k.Config.Experiment.Name, time.Now()); err != nil {
 				return out, intake.PathError(err)
 			}

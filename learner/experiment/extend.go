@@ -79,9 +79,6 @@ func sameProtection(lab Lab, dir string, c, longer config.Config) (same bool, wh
 	}
 	shares := wants.Link.Shares
 	wants.Link.Shares = is.Link.Shares
-	if is.FloodingDistance == 1 && wants.FloodingDistance == 1 {
-		wants.FloodingBits = is.FloodingBits // nothing is promised, whatever the number
-	}
 	if reflect.DeepEqual(is, wants) {
 		return true, "", nil
 	}

@@ -218,13 +218,17 @@ type Result struct {
 // run can be resumed then; with an *Unusable where the run has a result that is of no
 // use.
 func (s *Experiment) Run(ctx context.Context, dir string, o Observer) (out Result, err error) {
-	if dir == "" {
+	made := dir == ""
+	if made {
 		if dir, err = runfolder.MakeDir("runs", s.Config.Experiment.Name, time.Now()); err != nil {
 			return out, intake.PathError(err)
 		}
 	}
 	if err := s.create(ctx, dir); err != nil {
 		s.abandon()
+		if made {
+			_ = os.Remove(filepath.Dir(dir)) // if nothing else is in it
+		}
 		return Result{Dir: dir}, err
 	}
 	return s.run(ctx, o)
