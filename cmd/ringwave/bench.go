@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -36,9 +35,6 @@ numbers of devices, all in this process, and print and plot the time of a
 round.`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if len(counts) == 0 {
-				return intake.UserError(errors.New("--devices is empty: name one number of devices or more"))
-			}
 			for _, n := range append(slices.Clone(counts), rounds) {
 				if n < 1 || n > 10000 {
 					return intake.UserError(fmt.Errorf("--devices and --rounds: %d is not from 1 to 10000", n))
