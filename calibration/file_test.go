@@ -95,6 +95,7 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
+// TestReadRefuses: longer, or of more branches, than most because it is a table of what is refused.
 func TestReadRefuses(t *testing.T) {
 	whole := string(some().Text())
 	for name, c := range map[string]struct{ old, new, want string }{

@@ -63,6 +63,7 @@ func rows(text string) (list [][]string) {
 }
 
 // The table of constants is the code's, all of it and nothing else.
+// Longer, or of more branches, than most because it is a table of constants.
 func TestReadmeConstants(t *testing.T) {
 	var cfg WaveformConfig
 	cfg.setDefaults()

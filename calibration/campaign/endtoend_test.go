@@ -154,6 +154,7 @@ func (c *tally) bias() float64 {
 // Over 400 calibrations of each setting the intervals of mu, Omega, K and SNR cover the
 // truth as often as they say, without bias; delay and carrier offset meet their bounds.
 // Quick runs make few.
+// Longer, or of more branches, than most because it is one table of settings and what is asked of each.
 func TestEndToEnd(t *testing.T) {
 	const devs = 2
 	calibrations, settings := 20, []setting{

@@ -45,6 +45,7 @@ func TestFalseAlarms(t *testing.T) {
 
 // Each violation is named, with the device that it belongs to, in at least 99 % of
 // calibrations.
+// Longer, or of more branches, than most because it is a table of violations.
 func TestViolations(t *testing.T) {
 	const blocks, looks = 300, 4
 	turn := func(s *Series, k int, by float64) {

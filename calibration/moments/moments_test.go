@@ -106,6 +106,7 @@ func (c *coverage) bias() float64 {
 
 // The intervals cover the truth as often as they say, and the estimates are
 // unbiased, over 400 calibrations in each row. Quick runs make fewer.
+// Longer, or of more branches, than most because it is a table of links and estimates.
 func TestCoverage(t *testing.T) {
 	type row struct {
 		law    channel.Fading

@@ -169,6 +169,7 @@ func TestCalibrationInterruptedAndResumed(t *testing.T) {
 
 // Calibrations, and runs by one, that cannot be served: one sentence, status 2, and
 // nothing left behind.
+// Longer, or of more branches, than most because it is a table of what is refused.
 func TestBadCalibration(t *testing.T) {
 	experimenttest.NoData(t)
 	dir, scratch := filepath.Join(t.TempDir(), "run"), t.TempDir()

@@ -30,6 +30,7 @@ func curvesOf(t *testing.T, dir string) curves.Result {
 	return r
 }
 
+// TestCurves: longer, or of more branches, than most because it is one history of a folder, whose steps have branches of their own.
 func TestCurves(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "curves")
 	stdout, stderr := mustRun(t, append(fewCurves, "--out", dir)...)

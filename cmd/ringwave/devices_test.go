@@ -99,6 +99,7 @@ func joined(t testing.TB, reference bool, boards ...virtual.Radio) {
 }
 
 // Boards that cannot be opened: why, and what to do, ready to be copied.
+// Longer, or of more branches, than most because it is a table of boards and remedies.
 func TestDevicesBlocked(t *testing.T) {
 	one := usb.Listed{
 		Address: usb.Address{Bus: 3, Device: 7}, Identity: usb.Identity{Vendor: 0x1d50, Product: 0x6089, Release: 0x0106},

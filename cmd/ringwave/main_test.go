@@ -397,6 +397,7 @@ func TestSets(t *testing.T) {
 
 // A command line that cannot be served: one sentence, the given status, and
 // nothing left behind.
+// Longer, or of more branches, than most because it is a table of what is refused.
 func TestBadInput(t *testing.T) {
 	experimenttest.NoData(t)
 	dir := filepath.Join(t.TempDir(), "run")

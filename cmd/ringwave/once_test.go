@@ -73,6 +73,7 @@ func killedBy(t *testing.T, file, dir string, at int, args ...string) {
 // resumed: no device answers a round twice, what was received stays as it is, and the
 // run ends. That its model is the one that the messages make, a resume from the first
 // checkpoint shows, which steps through all of them again.
+// Longer, or of more branches, than most because it is one history, of which each step goes on from the last.
 func TestSystemKeysSendNothingTwice(t *testing.T) {
 	for _, directions := range []int{1, 3} {
 		t.Run(strconv.Itoa(directions), func(t *testing.T) {
@@ -185,6 +186,7 @@ func TestRoundInFlightIsSkipped(t *testing.T) {
 
 // With keys from the system a journal that was deleted, cut, put back or is open
 // elsewhere ends in one sentence and not in a share.
+// Longer, or of more branches, than most because it is a table of what is done to a journal.
 func TestJournalTamperedWith(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	many := append(slices.Clone(systemArgs), "--set", "optimizer.rounds=400", "--set", "channel.drift=none",

@@ -132,6 +132,7 @@ func TestRecordingResumed(t *testing.T) {
 	}
 }
 
+// TestReplayDamaged: longer, or of more branches, than most because it is a table of damages.
 func TestReplayDamaged(t *testing.T) {
 	ran := filepath.Join(t.TempDir(), "ran")
 	mustRun(t, recorded("ci8", ran)...)

@@ -15,6 +15,7 @@ import (
 
 // Every state of a run is told, of runs at all depths; what is no run is left out, and
 // what is damaged keeps nobody from seeing the others. To look leaves no trace.
+// Longer, or of more branches, than most because it is one history, of which each step goes on from the last.
 func TestRuns(t *testing.T) {
 	root := t.TempDir()
 	at := func(name string) string { return filepath.Join(root, name) }

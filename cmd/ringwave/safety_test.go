@@ -288,6 +288,7 @@ func (s *scene) stoppedByLimit(t testing.TB) {
 
 // However a run ends, the carriers are off behind it; without the user's word there
 // are none.
+// Longer, or of more branches, than most because it is a table of ends.
 func TestCarriers(t *testing.T) {
 	program := buildProgram(t)
 	t.Run("of the dead", func(t *testing.T) { carriersOfTheDead(t, program) })
@@ -374,6 +375,7 @@ func TestCarriers(t *testing.T) {
 // Whatever ends the program, the guard switches the boards off, which has no time to do it
 // itself: in the middle of a transmission, before a board has enough to begin, and while one
 // waits for its trigger, where there is no limit of the board's own.
+// Longer, or of more branches, than most because it is a table of deaths.
 func carriersOfTheDead(t *testing.T, program string) {
 	dies := func(t *testing.T, s *scene, r *running, by os.Signal) {
 		t.Helper()
@@ -490,6 +492,7 @@ func carriersOfTheStopped(t *testing.T, program string) {
 }
 
 // Without a living guard the program sends nothing, and says why.
+// Longer, or of more branches, than most because it is a table of what happens to a guard.
 func carriersWithoutGuard(t *testing.T, program string) {
 	t.Run("killed", func(t *testing.T) {
 		s := newScene(t)

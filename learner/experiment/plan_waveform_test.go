@@ -17,6 +17,7 @@ import (
 // How often plan says that a round is read at once is how often a run reads one;
 // and its misfits and dropped devices are the run's. The bound is three deviations
 // of the difference of both counts, one trial added to either side of each.
+// Longer, or of more branches, than most because it is a table of benches and one comparison.
 func TestPlanPredictsWhatIsRead(t *testing.T) {
 	experimenttest.NoData(t)
 	long := os.Getenv("RINGWAVE_LONG") != ""

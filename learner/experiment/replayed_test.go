@@ -18,6 +18,7 @@ import (
 
 // A share that is sent again is a transmission of its own in the recording, which
 // replay decodes as such; a round that a resume has skipped has no recording.
+// Longer, or of more branches, than most because it is one history of a run, whose steps have branches of their own.
 func TestReplaySharesSentAgain(t *testing.T) {
 	experimenttest.NoData(t)
 	c, err := experiment.Load(experimenttest.WaveformConfig, "task.dataset=strokes", "task.strokes_train=600", "task.strokes_test=300", "optimizer.rounds=6",

@@ -83,6 +83,7 @@ func glitch(block int, turn float64, devices ...int) func(b *soundedBench) {
 
 // Each assumption that a bench violates is named, in a sentence with the device and its
 // figures; a bench whose devices are not to blame blames none of them.
+// Longer, or of more branches, than most because it is a table of violations.
 func TestViolationsNamed(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -16,6 +16,7 @@ import (
 
 // The seeds of a run's secrets are searched for in the process's own memory: while it
 // goes on each device holds its own and nobody the root; afterwards nobody holds any.
+// Longer, or of more branches, than most because it is one history of a process, of which each step goes on from the last.
 func TestRunLeavesNoSeeds(t *testing.T) {
 	if !secrettest.Unpreempted(t) {
 		return

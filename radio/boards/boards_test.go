@@ -101,6 +101,7 @@ func toyDriver(t *testing.T, offs *int) Driver {
 
 // A driver of the program's own is known wherever those of this package are: the array
 // opens it, it is listed, asked and mended, and its guard switches it off.
+// Longer, or of more branches, than most because it is one history of a driver, whose steps have branches of their own.
 func TestOwnDriver(t *testing.T) {
 	offs := 0
 	b := newOf(t, listing{

@@ -70,6 +70,7 @@ func TestOverrides(t *testing.T) {
 }
 
 // Every refusal is one line that names the file or flag, and the key.
+// Longer, or of more branches, than most because it is a table of what is refused.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name, text string

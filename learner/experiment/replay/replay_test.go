@@ -118,6 +118,7 @@ func (b *replayBench) replay(t *testing.T, rounds int) []Verdict {
 // What made a transmission void in the run makes it void again, and what did not
 // does not: new tuning epochs that change no sample, and losses at the edges of
 // frames, beyond them and of whole transmissions.
+// Longer, or of more branches, than most because it is a table of damages.
 func TestReplayOfDamage(t *testing.T) {
 	const rounds = 3
 	all := rounds * slot.Transmissions

@@ -11,6 +11,7 @@ import (
 )
 
 // What was added is read again, every bit of it, and a line that was cut off is not.
+// Longer, or of more branches, than most because it is one history of a file, of which each step goes on from the last.
 func TestMessages(t *testing.T) {
 	f := newFolder(t)
 	want := map[int][]float64{

@@ -18,6 +18,7 @@ import (
 // What a run goes by of the links: exactly what a simulated bench is, but for what its
 // static phases take, and the intervals of a calibration, in the run's units. Delays
 // leave 2 % either way.
+// Longer, or of more branches, than most because it is one table of what is known, and how it is made.
 func TestKnownGains(t *testing.T) {
 	link := func(set ...string) (config.Config, *Waveform) {
 		c, err := config.Load("../"+experimenttest.WaveformConfig, append([]string{"task.dataset=strokes", "task.strokes_train=600", "task.strokes_test=300",
