@@ -79,7 +79,7 @@ func commandsOf(text string) (lines []string) {
 }
 
 // later has what READMEs speak of before it is there.
-var later = []string{"phy/README.md", "hw-configs/README.md", "config keys", "runs", "--seeds", "--version"}
+var later = []string{"phy/README.md", "hw-configs/README.md", "config keys", "config show CONFIG", "runs", "--seeds", "--rounds", "--version"}
 
 // Commands that READMEs print are commands, with flags, arguments and configurations that
 // there are.
