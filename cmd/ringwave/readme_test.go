@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/experimenttest"
 )
 
 // repository is the module's root from here.
@@ -186,6 +187,26 @@ func TestReadmeBeginsWithTwoCommands(t *testing.T) {
 	for _, end := range []string{" run hw-configs/loopback.toml --out \"$work/run\"", " " + commands[1][1]} {
 		if !slices.ContainsFunc(all, func(line string) bool { return strings.HasSuffix(line, end) }) {
 			t.Errorf(".ci/run has no line that ends with %q", end)
+		}
+	}
+}
+
+// README.md shows what its first command prints, but for clocks, folders and what it cuts.
+func TestReadmeShowsTheFirstResult(t *testing.T) {
+	experimenttest.NoData(t)
+	stdout, stderr := mustRun(t, "run", filepath.Join(repository, "hw-configs", "loopback.toml"), "--out", filepath.Join(t.TempDir(), "run"))
+	_, shown, _ := strings.Cut(readmes(t)["README.md"], "## A first result")
+	shown = strings.Split(shown, "```")[1]
+	if !strings.Contains(shown, "test accuracy") {
+		t.Fatalf("that is no result: %s", shown)
+	}
+	said := stderr + stdout
+	for _, line := range strings.Split(shown, "\n") {
+		for _, end := range []string{", about ", " in 0.", "(fallback", "runs/", "..."} {
+			line, _, _ = strings.Cut(line, end)
+		}
+		if !strings.Contains(said, line) {
+			t.Errorf("README.md shows %q, and the command printed\n%s", line, said)
 		}
 	}
 }
