@@ -43,8 +43,8 @@ the truth, the share recovered exactly, and the advantage over guessing
 
 The attacks:
 ` + attackList() + `
-With --out a figure of all and attacks.json, as --json prints it, are written into a new
-folder. Exit status 1 if one did not come out as stated.`,
+With --out a figure of all and attacks.json, as --json prints it, are written
+into a new folder. Exit status 1 if one did not come out as stated.`,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			attacks, err := attack.Choose(names...)
 			if err != nil {

@@ -16,8 +16,10 @@ func newConfigCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Look up what a configuration may say, and what one says",
-		Args:  exactly(0, "a subcommand, such as keys"),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: `  ringwave config keys optimizer.
+  ringwave config show hw-configs/loopback.toml`,
+		Args: exactly(0, "a subcommand, such as keys"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newKeysCommand(), newShowCommand())
 	return cmd
@@ -28,9 +30,11 @@ func newKeysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys [WORD...]",
 		Short: "List the keys of a configuration: type, unit, default, range and meaning",
-		Long: `List every key of a configuration with its type, unit, default, range and meaning, or
-those alone that begin with a WORD, as in "keys experiment.", or have it in their name or
-meaning. hw-configs/README.md has the same.`,
+		Long: `List every key of a configuration with its type, unit, default, range and
+meaning, or those alone that begin with a WORD, as in "keys experiment.", or
+have it in their name or meaning. hw-configs/README.md has the same.`,
+		Example: `  ringwave config keys optimizer.
+  ringwave config keys seed --json`,
 		RunE: func(cmd *cobra.Command, words []string) error {
 			keys := matching(config.Describe(), words)
 			if len(keys) == 0 {
@@ -106,9 +110,11 @@ func newShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show CONFIG",
 		Short: "Print a configuration with every key, and mark what differs from the default",
-		Long: `Print a configuration as a run would take it: checked, with every key. A value that is not
-the default is marked with the default behind it, as a comment, so that the output is a
-configuration, too.`,
+		Long: `Print a configuration as a run would take it: checked, with every key. A value
+that is not the default is marked with the default behind it, as a comment, so
+that the output is a configuration, too.`,
+		Example: `  ringwave config show hw-configs/loopback.toml
+  ringwave config show hw-configs/loopback.toml --set channel.std=0.5`,
 		Args: exactly(1, "one CONFIG file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := loadToShow(args[0], set)

@@ -15,16 +15,16 @@ func newEvaluateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evaluate DIR",
 		Short: "Say how well a run's model decides, on its own or other data",
-		Long: `Load the model of a run's folder, that of its last checkpoint, and decide the test and
-training samples of its data set with it. A run that has ended has its model in
-model.npy (numpy.load reads it) and in model.safetensors as named tensors.
+		Long: `Load the model of a run's folder, that of its last checkpoint, and decide the
+test and training samples of its data set with it. A run that has ended has its
+model in model.npy (numpy.load reads it) and in model.safetensors as named
+tensors.
 
---model FILE takes the weights of a safetensors file instead, which must have the same
-tensors; --set task.key=value takes other data, such as your own files.`,
+--model FILE takes the weights of a safetensors file instead, which must have
+the same tensors; --set task.key=value takes other data, such as your own files.`,
 		Example: `  ringwave evaluate runs/20260102T030405Z-loopback
   ringwave evaluate runs/A --model runs/B/model.safetensors
-  ringwave evaluate runs/A --set task.dataset=idx --set task.train_images=a.idx3 --set task.train_labels=a.idx1 \
-      --set task.test_images=b.idx3 --set task.test_labels=b.idx1`,
+  ringwave evaluate runs/A --set task.dataset=strokes`,
 		Args: exactly(1, "the folder of one run"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e, err := lab(flags.data).Evaluate(args[0], flags.model, flags.set...)
