@@ -6,6 +6,6 @@
 // refuses what does not go together or does not fit into memory. It knows nothing of runs,
 // of their folders or of training.
 //
-// To add a channel model: name it at channel.model in config/validate.go, with its keys in
-// config.Channel, and return its law in FadingOf, channel.go; phy/channel has the laws.
+// To add a channel model: name it at channel.model in config/keys.go, with its keys there and
+// in config.Channel, and return its law in FadingOf, channel.go; phy/channel has the laws.
 package setup

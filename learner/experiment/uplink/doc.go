@@ -9,5 +9,5 @@
 // It knows nothing of keys, of training or of run folders but for their recordings.
 //
 // To add a link: implement Link, make it in New for its value of link.kind, and name that
-// in config/validate.go.
+// in config/keys.go.
 package uplink
