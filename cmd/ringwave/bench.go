@@ -5,17 +5,13 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
 	"slices"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"ringwave/learner/experiment"
-	"ringwave/learner/experiment/chart"
 	"ringwave/learner/experiment/config"
-	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/experiment/setup"
 	"ringwave/radio/intake"
 )
@@ -43,21 +39,20 @@ round.`,
 			if _, _, err := setup.ParameterSet(config.Encryption{ParameterSet: set}); err != nil {
 				return err
 			}
-			points, err := benchRounds(cmd.Context(), newConsole(cmd), set, counts, rounds)
+			times, err := benchRounds(cmd.Context(), newConsole(cmd), set, counts, rounds)
 			if err != nil {
 				return err
 			}
 			if out, err = outFolder(out, "benches", "bench"); err != nil {
 				return err
 			}
-			plot, err := drawBench(out, set, points)
-			if err != nil {
+			if err := times.Draw(out); err != nil {
 				return err
 			}
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), newBenchResult(set, rounds, points, plot))
+				return printJSON(cmd.OutOrStdout(), times)
 			}
-			printBench(cmd.OutOrStdout(), points, plot)
+			printBench(cmd.OutOrStdout(), times)
 			return nil
 		},
 	}
@@ -69,13 +64,9 @@ round.`,
 	return cmd
 }
 
-// benchPoint is the median time of a round with some devices.
-type benchPoint struct {
-	devices int
-	round   time.Duration
-}
-
-func benchRounds(ctx context.Context, c *console, set string, counts []int, rounds int) ([]benchPoint, error) {
+// benchRounds times rounds for each number of devices.
+func benchRounds(ctx context.Context, c *console, set string, counts []int, rounds int) (experiment.RoundTimes, error) {
+	out := experiment.RoundTimes{ParameterSet: set, Rounds: rounds}
 	all, behind := 0, 0
 	for _, n := range counts {
 		all += n
@@ -83,106 +74,27 @@ func benchRounds(ctx context.Context, c *console, set string, counts []int, roun
 	p := c.progress("point", len(counts), 0, 0)
 	p.every = true
 	defer p.stop()
-	var points []benchPoint
 	for i, n := range counts {
 		// Before, for the last takes most of the time.
 		p.report(i+1, float64(behind)/float64(all), fmt.Sprintf("N = %d", n))
-		point, err := benchRound(ctx, set, n, rounds)
-		if err != nil {
-			return nil, err
+		if err := out.Measure(ctx, n); err != nil {
+			return out, err
 		}
-		points, behind = append(points, point), behind+n
+		behind += n
 	}
-	return points, nil
+	return out, nil
 }
 
-func benchRound(ctx context.Context, set string, devices, rounds int) (benchPoint, error) {
-	times, err := experiment.RoundTimes(ctx, set, devices, rounds)
-	if err != nil {
-		return benchPoint{}, err
-	}
-	var nanoseconds []float64
-	for _, t := range times {
-		nanoseconds = append(nanoseconds, float64(t))
-	}
-	_, median, _ := chart.Quartiles(nanoseconds)
-	return benchPoint{devices, time.Duration(median)}, nil
-}
-
-// slope fits log time = a + slope log N by least squares over the points from
-// ten devices on.
-func slope(points []benchPoint) float64 {
-	var n, sx, sy, sxx, sxy float64
-	for _, p := range points {
-		if p.devices < 10 {
-			continue
-		}
-		x, y := math.Log(float64(p.devices)), math.Log(float64(p.round))
-		n, sx, sy, sxx, sxy = n+1, sx+x, sy+y, sxx+x*x, sxy+x*y
-	}
-	return (n*sxy - sx*sy) / (n*sxx - sx*sx)
-}
-
-// benchResult is what bench --json prints.
-type benchResult struct {
-	ParameterSet string `json:"parameter_set"`
-	Rounds       int    `json:"rounds"` // timed for each point
-	Points       []struct {
-		Devices int     `json:"devices"`
-		Seconds float64 `json:"seconds"` // the median of a round
-	} `json:"points"`
-	Exponent runfolder.Float `json:"exponent"` // of N, from ten devices on; null where it cannot be told
-	Plot     string          `json:"plot"`
-}
-
-func newBenchResult(set string, rounds int, points []benchPoint, plot string) benchResult {
-	r := benchResult{ParameterSet: set, Rounds: rounds, Exponent: runfolder.Float(slope(points)), Plot: plot}
-	for _, p := range points {
-		r.Points = append(r.Points, struct {
-			Devices int     `json:"devices"`
-			Seconds float64 `json:"seconds"`
-		}{p.devices, p.round.Seconds()})
-	}
-	return r
-}
-
-// drawBench draws the times into the folder out and returns the plot's path.
-func drawBench(out, set string, points []benchPoint) (string, error) {
-	measured := chart.Series{Name: "a whole round, " + set, Style: chart.LinePoints}
-	linear := chart.Series{Name: "proportional to N", Dashed: true}
-	last := points[len(points)-1]
-	for _, p := range points {
-		n := float64(p.devices)
-		measured.X, measured.Y = append(measured.X, n), append(measured.Y, p.round.Seconds()*1e3)
-		linear.X, linear.Y = append(linear.X, n), append(linear.Y, last.round.Seconds()*1e3*n/float64(last.devices))
-	}
-	folder, err := runfolder.Create(out)
-	if err != nil {
-		return "", intake.PathError(err)
-	}
-	defer folder.Close()
-	base := filepath.Join(folder.Path(), "round-time")
-	err = chart.Figure{
-		Title:  "Whole encrypted rounds, " + set + ", ring link, no learning",
-		XLabel: "devices N", YLabel: "time of a round, all devices in one process (ms)",
-		LogX: true, LogY: true, Series: []chart.Series{linear, measured},
-	}.Save(base)
-	if err != nil {
-		return "", fmt.Errorf("drawing the plot: %w", err)
-	}
-	return base + ".png", nil
-}
-
-func printBench(w io.Writer, points []benchPoint, plot string) {
+func printBench(w io.Writer, times experiment.RoundTimes) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "devices\tms a round\tus a device and round\t")
-	for _, p := range points {
-		ms := p.round.Seconds() * 1e3
-		fmt.Fprintf(t, "%d\t%.3f\t%.1f\t\n", p.devices, ms, 1e3*ms/float64(p.devices))
+	for _, p := range times.Points {
+		ms := p.Seconds * 1e3
+		fmt.Fprintf(t, "%d\t%.3f\t%.1f\t\n", p.Devices, ms, 1e3*ms/float64(p.Devices))
 	}
 	_ = t.Flush() // standard output remembers
-	if exponent := slope(points); !math.IsNaN(exponent) {
+	if exponent := float64(times.Exponent); !math.IsNaN(exponent) {
 		fmt.Fprintf(w, "From ten devices on the time grows as N^%.3f.\n", exponent)
 	}
-	fmt.Fprintf(w, "Plot: %s (and .svg)\n", plot)
+	fmt.Fprintf(w, "Plot: %s (and .svg)\n", times.Plot)
 }

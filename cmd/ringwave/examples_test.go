@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/sweep"
 )
 
 // everyCommand returns the program's commands that users see.
@@ -79,7 +80,7 @@ func tryExample(t *testing.T, of *cobra.Command, words []string) {
 		}
 	}
 	if seeds := c.Flags().Lookup("seeds"); seeds != nil && seeds.Changed && c.Name() == "run" {
-		if _, err := parseSeeds(seeds.Value.String()); err != nil {
+		if _, err := sweep.ParseSeeds(seeds.Value.String()); err != nil {
 			t.Errorf("%v: %v", words, err)
 		}
 	}

@@ -291,7 +291,7 @@ func printResult(w io.Writer, r experiment.Result, told string) {
 			fmt.Fprintf(w, "  note: %s\n", n)
 		}
 	}
-	fmt.Fprintf(w, "Folder: %s\nPlots:\n", r.Dir)
+	fmt.Fprintf(w, "Folder: %s\nModel: %s (and %s)\nPlots:\n", r.Dir, filepath.Join(r.Dir, experiment.ModelName), experiment.ModelNPYName)
 	for _, p := range r.Plots {
 		if strings.HasSuffix(p, ".png") {
 			fmt.Fprintf(w, "  %s (and .svg)\n", filepath.Clean(p))

@@ -6,33 +6,14 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"ringwave/learner/experiment/config"
-	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/experiment/sweep"
 	"ringwave/radio/intake"
 )
-
-// runLine is a run as runs --json prints it.
-type runLine struct {
-	Dir      string          `json:"dir"`
-	Name     string          `json:"name"`
-	System   string          `json:"system"`
-	Seed     int64           `json:"seed"`
-	State    string          `json:"state"` // running, stopped, finished, unusable or damaged
-	Round    int             `json:"round"`
-	Rounds   int             `json:"rounds"`   // asked for
-	Accuracy runfolder.Float `json:"accuracy"` // a share; null before it was evaluated
-	Started  *time.Time      `json:"started"`
-	Problem  string          `json:"problem,omitempty"` // of a damaged one
-}
-
-// damaged is the state of a run whose files cannot be read.
-const damaged = "damaged"
 
 func newRunsCommand() *cobra.Command {
 	var asJSON bool
@@ -57,7 +38,7 @@ where its files cannot be read, which is said below the table.`,
 					dirs = nil
 				}
 			}
-			lines, err := listRuns(dirs)
+			lines, err := sweep.List(dirs)
 			if err != nil {
 				return intake.PathError(err)
 			}
@@ -72,78 +53,8 @@ where its files cannot be read, which is said below the table.`,
 	return cmd
 }
 
-// listRuns returns the runs of some folders, each once.
-func listRuns(dirs []string) ([]runLine, error) {
-	lines, seen := []runLine{}, map[string]bool{}
-	for _, dir := range dirs {
-		found, err := findRuns(dir)
-		if err != nil {
-			return nil, err
-		}
-		for _, d := range found {
-			if !seen[d] {
-				seen[d] = true
-				lines = append(lines, lookAtRun(d))
-			}
-		}
-	}
-	return lines, nil
-}
-
-// findRuns returns dir if it is a run's folder, and else those in it and in its folders.
-func findRuns(dir string) (found []string, err error) {
-	if runfolder.Holds(dir) {
-		return []string{filepath.Clean(dir)}, nil
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		sub := filepath.Join(dir, e.Name())
-		if runfolder.Holds(sub) {
-			found = append(found, sub)
-			continue
-		}
-		below, err := os.ReadDir(sub)
-		if err != nil {
-			continue // a file, or somebody else's
-		}
-		for _, b := range below {
-			if deep := filepath.Join(sub, b.Name()); runfolder.Holds(deep) {
-				found = append(found, deep)
-			}
-		}
-	}
-	slices.SortFunc(found, bySeed)
-	return found, nil
-}
-
-// lookAtRun returns the line of a run, damaged or not.
-func lookAtRun(dir string) runLine {
-	line := runLine{Dir: dir, State: damaged, Accuracy: runfolder.Float(math.NaN())}
-	c, err := config.Load(filepath.Join(dir, runfolder.ConfigName), nil)
-	if err != nil {
-		line.Problem = err.Error()
-		return line
-	}
-	line.Name, line.System, line.Seed, line.Rounds = c.Experiment.Name, c.Experiment.Aggregator, c.Experiment.Seed, c.Optimizer.Rounds
-	at, err := runfolder.Look(dir, line.Rounds)
-	if err != nil {
-		line.Problem = err.Error()
-		return line
-	}
-	m, err := runfolder.ReadManifest(filepath.Join(dir, runfolder.ManifestName))
-	if err != nil {
-		line.Problem = err.Error()
-		return line
-	}
-	line.State, line.Round, line.Accuracy, line.Started = string(at.State), at.Round, runfolder.Float(at.Accuracy), &m.Started
-	return line
-}
-
 // printRuns prints a table for each folder that has some.
-func printRuns(w io.Writer, lines []runLine, now time.Time) {
+func printRuns(w io.Writer, lines []sweep.Listed, now time.Time) {
 	if len(lines) == 0 {
 		fmt.Fprintln(w, "There is no run here.")
 		return

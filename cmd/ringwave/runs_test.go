@@ -11,6 +11,7 @@ import (
 
 	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/experiment/sweep"
 )
 
 // Every state of a run is told, of runs at all depths; what is no run is left out, and
@@ -56,7 +57,7 @@ func TestRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	stdout, _ := mustRun(t, "runs", "--json", root, at("a-finished"))
-	var lines []runLine
+	var lines []sweep.Listed
 	if err := json.Unmarshal([]byte(stdout), &lines); err != nil {
 		t.Fatal(err)
 	}
@@ -76,10 +77,10 @@ func TestRuns(t *testing.T) {
 		if l.Dir != at(w.name) || l.State != w.state || l.Round != w.round || l.Seed != w.seed {
 			t.Errorf("run %d is %+v, want %+v", i, l, w)
 		}
-		if l.State != damaged && (l.Name != "loopback" || l.System != "none" || l.Rounds != 20 || l.Started == nil || time.Since(*l.Started) > time.Hour) {
+		if l.State != sweep.Damaged && (l.Name != "loopback" || l.System != "none" || l.Rounds != 20 || l.Started == nil || time.Since(*l.Started) > time.Hour) {
 			t.Errorf("run %d is %+v", i, l)
 		}
-		if (l.State == damaged) != (l.Problem != "") {
+		if (l.State == sweep.Damaged) != (l.Problem != "") {
 			t.Errorf("%s: problem %q", l.State, l.Problem)
 		}
 		if finished := l.State == "finished"; finished && !(l.Accuracy > 0.5) || w.round == 5 && !math.IsNaN(float64(l.Accuracy)) {

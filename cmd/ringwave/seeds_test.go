@@ -14,6 +14,7 @@ import (
 
 	"ringwave/learner/experiment/experimenttest"
 	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/experiment/sweep"
 )
 
 func TestParseSeeds(t *testing.T) {
@@ -21,12 +22,12 @@ func TestParseSeeds(t *testing.T) {
 		"7": {7}, "1-4": {1, 2, 3, 4}, "1,3,5-7": {1, 3, 5, 6, 7}, " 3 , 1 - 2,2": {1, 2, 3}, "0": {0},
 		"9223372036854775806-9223372036854775807": {9223372036854775806, 9223372036854775807},
 	} {
-		if got, err := parseSeeds(text); err != nil || !slices.Equal(got, want) {
+		if got, err := sweep.ParseSeeds(text); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", ",", "a", "1-", "-1", "3-1", "1--2", "1.5", "1-10001", "1-5000,5001-10001", "0-9223372036854775807", "9223372036854775808", "1;2"} {
-		if got, err := parseSeeds(text); err == nil || strings.Contains(err.Error(), "strconv") {
+		if got, err := sweep.ParseSeeds(text); err == nil || strings.Contains(err.Error(), "strconv") {
 			t.Errorf("%q: %d seeds, %v", text, len(got), err)
 		}
 	}
@@ -54,7 +55,7 @@ func TestSeeds(t *testing.T) {
 
 	before := experimenttest.ReadFile(t, filepath.Join(out, "seed-1"), runfolder.SummaryName)
 	stdout, _ = mustRun(t, plain("--seeds", "1-4", "--out", out, "--json")...)
-	var figures []seedFigures
+	var figures []sweep.Figures
 	if err := json.Unmarshal([]byte(stdout), &figures); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func TestSeedsStopAndGoOn(t *testing.T) {
 		t.Fatalf("status %d\n%s%s", status, stdout.String(), stderr.String())
 	}
 	listed, _ := mustRun(t, "runs", out, "--json")
-	var lines []runLine
+	var lines []sweep.Listed
 	if err := json.Unmarshal([]byte(listed), &lines); err != nil || len(lines) != 2 || lines[0].State != "finished" || lines[1].State != "stopped" || !(lines[1].Round > 0 && lines[1].Round < 1500) {
 		t.Errorf("%v, runs %+v", err, lines)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/experimenttest"
 )
 
@@ -146,7 +147,7 @@ func TestSetsAndBenchAsJSON(t *testing.T) {
 	}
 	out := filepath.Join(t.TempDir(), "bench")
 	stdout, _ = mustRun(t, "bench", "--json", "--devices", "1,2", "--rounds", "1", "--parameter-set", "demo-1024", "--out", out)
-	var r benchResult
+	var r experiment.RoundTimes
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
 		t.Fatal(err)
 	}

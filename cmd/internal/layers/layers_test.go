@@ -102,6 +102,7 @@ var table = map[string]string{
 	"learner/experiment/experimenttest": "calibration learner/experiment/runfolder radio",
 	"learner/experiment/replay":         "crypto/xmkckks learner/experiment learner/experiment/config learner/experiment/runfolder learner/experiment/setup learner/experiment/uplink phy phy/frame radio radio/sigmf",
 	"learner/experiment/setup":          "calibration/... crypto/xmkckks learner/dataset learner/experiment/config learner/experiment/memory phy/... radio/...",
+	"learner/experiment/sweep":          "learner learner/experiment learner/experiment/config learner/experiment/runfolder",
 	"learner/experiment/uplink":         "calibration/... crypto/round crypto/xmkckks learner/experiment/chart learner/experiment/config learner/experiment/runfolder learner/experiment/setup phy/... radio/...",
 	"learner/paper":                     "crypto/... learner learner/dataset learner/experiment/... learner/theory phy phy/channel",
 	"learner/experiment/chart":          "learner/experiment/runfolder",

@@ -1,0 +1,6 @@
+// Package sweep runs a configuration with several seeds, and lists the runs of folders.
+//
+// It takes in a Lab and configurations, one a seed, and gives a folder with a run's folder
+// for each, from which an interrupted sweep goes on; and of any folders which runs are in
+// them and how far these are. It knows nothing of how a run is made.
+package sweep
