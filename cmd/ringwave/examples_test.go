@@ -49,12 +49,7 @@ func TestExamples(t *testing.T) {
 
 func tryExample(t *testing.T, of *cobra.Command, words []string) {
 	t.Helper()
-	root := newRoot()
-	if err := unknownCommand(root, words); err != nil {
-		t.Errorf("%v: %v", words, err)
-		return
-	}
-	c, rest, err := root.Find(words)
+	c, err := taken(words)
 	if err != nil {
 		t.Errorf("%v: %v", words, err)
 		return
@@ -62,11 +57,26 @@ func tryExample(t *testing.T, of *cobra.Command, words []string) {
 	if of.HasParent() && !strings.HasPrefix(c.CommandPath(), of.CommandPath()) {
 		t.Errorf("%v is an example of %s, not of %s", words, c.CommandPath(), of.CommandPath())
 	}
+}
+
+// taken returns the command of a command line, or why the program would not take it: flags
+// and arguments that it does not have, configurations that are not there or have no such
+// keys or values.
+func taken(words []string) (*cobra.Command, error) {
+	root := newRoot()
+	if err := unknownCommand(root, words); err != nil {
+		return nil, err
+	}
+	c, rest, err := root.Find(words)
+	if err != nil {
+		return nil, err
+	}
+	c.InitDefaultVersionFlag()
 	if err := c.ParseFlags(rest); err != nil {
-		t.Errorf("%v: %v", words, err)
+		return nil, err
 	}
 	if err := c.ValidateArgs(c.Flags().Args()); err != nil {
-		t.Errorf("%v: %v", words, err)
+		return nil, err
 	}
 	set, err := c.Flags().GetStringArray("set")
 	if err != nil {
@@ -75,15 +85,16 @@ func tryExample(t *testing.T, of *cobra.Command, words []string) {
 	for _, arg := range c.Flags().Args() {
 		if strings.HasPrefix(arg, "hw-configs") {
 			if _, err := config.Load(filepath.Join("..", "..", arg), set); err != nil {
-				t.Errorf("%v: %v", words, err)
+				return nil, err
 			}
 		}
 	}
 	if seeds := c.Flags().Lookup("seeds"); seeds != nil && seeds.Changed && c.Name() == "run" {
 		if _, err := sweep.ParseSeeds(seeds.Value.String()); err != nil {
-			t.Errorf("%v: %v", words, err)
+			return nil, err
 		}
 	}
+	return c, nil
 }
 
 // The text of help is no wider than 80 columns, and help shows the examples.
