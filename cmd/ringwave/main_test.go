@@ -460,7 +460,7 @@ func TestBadInput(t *testing.T) {
 		{"resume without checkpoint", []string{"run", "--resume", noCheckpoint}, []string{"checkpoint"}},
 		{"fetch unknown", []string{"data", "fetch", "imagenet"}, []string{"imagenet", "mnist"}},
 		{"compare nothing", []string{"compare"}, []string{"run folders"}},
-		{"compare no run", []string{"compare", t.TempDir()}, []string{"config.toml"}},
+		{"compare no run", []string{"compare", t.TempDir()}, []string{"is no run folder"}},
 	} {
 		status, stdout, stderr := run(t, c.args...)
 		if status != exitBadInput {

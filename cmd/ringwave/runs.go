@@ -34,11 +34,11 @@ where its files cannot be read, which is said below the table.`,
 				if _, err := os.Stat(dirs[0]); os.IsNotExist(err) && !asJSON {
 					fmt.Fprintln(cmd.OutOrStdout(), "There is no folder runs here yet: name one, or begin with ringwave run CONFIG.")
 					return nil
-				} else if err != nil {
+				} else if os.IsNotExist(err) {
 					dirs = nil
 				}
 			}
-			lines, err := sweep.List(dirs)
+			lines, err := sweep.List(lab(""), dirs)
 			if err != nil {
 				return intake.PathError(err)
 			}

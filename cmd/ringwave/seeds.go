@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -31,7 +30,7 @@ func startSeeds(cmd *cobra.Command, path, out, seeds string, flags *configFlags)
 	l.progress.stop()
 	var spoilt *experiment.Unusable
 	if err != nil && !errors.As(err, &spoilt) {
-		_ = os.Remove(s.Parent) // if it is empty
+		s.RemoveEmpty()
 		again := seedsCommand(path, s.Parent, seeds, flags)
 		if !errors.Is(err, experiment.ErrInterrupted) {
 			return fmt.Errorf("%w; %d of %d seeds are done, and this goes on with the others: %s", err, s.Done(), len(s.Runs), again)

@@ -86,9 +86,10 @@ func (l Lab) NewCalibration(c config.Config, recording string) (*Calibration, er
 func (k *Calibration) Run(ctx context.Context, dir string, o CalibrationObserver) (out CalibrationResult, err error) {
 	if k.folder == nil {
 		if dir == "" {
+			remove := runfolder.IfMade("calibrations")
 			defer func() {
 				if err != nil {
-					_ = os.Remove("calibrations") // if nothing is in it
+					remove()
 				}
 			}()
 			if dir, err = runfolder.MakeDir("calibrations", k.Config.Experiment.Name, time.Now()); err != nil {
@@ -166,6 +167,13 @@ func (k *Calibration) failed(ctx context.Context, err error) (goesOn bool, _ err
 // newCalibration checks what needs no bench, so that nothing is written where that is
 // wrong.
 func newCalibration(l Lab, c config.Config) (*Calibration, error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	c = c.With(l.names())
+	if err := c.Check(); err != nil {
+		return nil, intake.UserError(err)
+	}
 	if c.System().Ideal {
 		return nil, intake.UserError(fmt.Errorf("experiment.aggregator is %q, whose channel is ideal: there is nothing to calibrate", c.Experiment.Aggregator))
 	}

@@ -20,6 +20,7 @@ import (
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/experiment/setup"
 	"ringwave/learner/experiment/uplink"
+	"ringwave/learner/model"
 	"ringwave/phy"
 	"ringwave/phy/channel"
 	"ringwave/radio"
@@ -40,8 +41,13 @@ type Experiment struct {
 	known   *uplink.LinkStats // of the links; nil for all that their simulation knows
 	Design  *xmkckks.Design   // nil without encryption
 
-	folder   *runfolder.Folder
-	extends  *config.Config // of before this sitting, which has more rounds; nil elsewhere
+	folder  *runfolder.Folder
+	extends *config.Config // of before this sitting, which has more rounds; nil elsewhere
+	// formerEnds are the last rounds of the run before it was extended, which were
+	// evaluated as such.
+	formerEnds []int
+	// shorter has what an extension changed of the folder, until it cannot fail any more.
+	shorter  map[string][]byte
 	metrics  *runfolder.Metrics
 	log      *runfolder.Log
 	journal  *xmkckks.Journal
@@ -95,8 +101,23 @@ func newSessionIn(lab Lab, dir string, cfg config.Config) (*Experiment, error) {
 		}
 		s.Design = &d
 	}
-	s.Task, err = lab.LoadTask(cfg, s.root, s.Design)
-	return s, err
+	if s.Task, err = lab.LoadTask(cfg, s.root, s.Design); err != nil {
+		return nil, err
+	}
+	return s, s.checkTensors()
+}
+
+// checkTensors refuses a model whose tensors are not its theta: the model could not leave
+// the folder after all rounds.
+func (s *Experiment) checkTensors() error {
+	sum := 0
+	for _, t := range model.Tensors(s.Task.Model) {
+		sum += t.Size()
+	}
+	if d := s.Task.Model.Dim(); sum != d {
+		return fmt.Errorf("task.model = %q: its tensors have %d values and theta has %d; allowed is a model whose Tensors are all of theta", s.Config.Task.Model, sum, d)
+	}
+	return nil
 }
 
 // rootOf returns the root of a configuration's random streams.
@@ -309,8 +330,7 @@ func resumeSession(ctx context.Context, lab Lab, dir string, rounds int) (*Exper
 		return nil, err
 	}
 	if err := s.resume(ctx); err != nil {
-		_ = s.Close()
-		return nil, err
+		return nil, errors.Join(err, s.undoExtension(), s.Close())
 	}
 	return s, nil
 }
@@ -356,6 +376,9 @@ func (s *Experiment) resume(ctx context.Context) error {
 		if err := s.keepExtension(*s.extends); err != nil {
 			return err
 		}
+	}
+	if err := s.readFormerEnds(); err != nil {
+		return err
 	}
 	open := folder.OpenMetricsAt
 	if sendsOnce(s.Config) {
@@ -418,6 +441,9 @@ func (s *Experiment) seconds() float64 { return (s.before + time.Since(s.began))
 func (s *Experiment) Step(ctx context.Context) (learner.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return learner.Record{}, err
+	}
+	if s.Trainer == nil {
+		return learner.Record{}, errors.New("a step of a run that has not begun: StartInMemory comes first")
 	}
 	if !s.Config.OverRadios() {
 		ctx = context.WithoutCancel(ctx)
@@ -629,9 +655,13 @@ func (s *Experiment) FallbackNote() string {
 
 // abandon removes the folder of a run that could not begin: it was new or empty.
 func (s *Experiment) abandon() {
-	_ = s.Close() // there is nothing to keep
+	dir := ""
 	if s.folder != nil {
-		_ = os.RemoveAll(s.folder.Path())
+		dir = s.folder.Path()
+	}
+	_ = s.Close() // there is nothing to keep
+	if dir != "" {
+		_ = os.RemoveAll(dir)
 	}
 }
 
@@ -657,5 +687,7 @@ func (s *Experiment) Close() error {
 	if s.folder != nil {
 		errs = append(errs, s.folder.Close())
 	}
+	// A second Close does nothing.
+	s.protocol, s.journal, s.metrics, s.remembered, s.log, s.folder = nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }

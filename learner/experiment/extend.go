@@ -2,7 +2,10 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -101,6 +104,9 @@ func (s *Experiment) keepExtension(from config.Config) error {
 		m.Extended = append(m.Extended, e) // else an extension was broken off
 	}
 	m.ConfigDigest = s.digest
+	if err := s.keepShorter(); err != nil {
+		return err
+	}
 	if err := s.folder.WriteManifest(m); err != nil {
 		return intake.PathError(err)
 	}
@@ -112,6 +118,52 @@ func (s *Experiment) keepExtension(from config.Config) error {
 		return intake.PathError(err)
 	}
 	return intake.PathError(s.folder.DropSummary())
+}
+
+// keepShorter keeps what an extension changes of the folder.
+func (s *Experiment) keepShorter() error {
+	s.shorter = map[string][]byte{}
+	for _, name := range []string{runfolder.ManifestName, runfolder.ConfigName, runfolder.SummaryName} {
+		data, err := os.ReadFile(filepath.Join(s.folder.Path(), name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a run that was stopped has no summary
+		}
+		if err != nil {
+			return intake.PathError(fmt.Errorf("keeping what is extended: %w", err))
+		}
+		s.shorter[name] = data
+	}
+	return nil
+}
+
+// undoExtension puts the folder back to what it was, where a run could not go on and its
+// checkpoint is the shorter run's.
+func (s *Experiment) undoExtension() error {
+	if s.shorter == nil {
+		return nil
+	}
+	if point, err := s.folder.LoadCheckpoint(); err != nil || point.ConfigDigest == s.digest {
+		return nil // the extension has begun
+	}
+	var errs []error
+	for _, name := range []string{runfolder.ConfigName, runfolder.ManifestName, runfolder.SummaryName} {
+		if data, ok := s.shorter[name]; ok {
+			errs = append(errs, s.folder.WriteAtomic(name, data))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// readFormerEnds takes from the manifest which rounds were the last before extensions.
+func (s *Experiment) readFormerEnds() error {
+	m, err := s.folder.ReadManifest()
+	if err != nil {
+		return intake.PathError(err)
+	}
+	for _, e := range m.Extended {
+		s.formerEnds = append(s.formerEnds, e.Rounds)
+	}
+	return nil
 }
 
 // sameRun refuses a checkpoint of another configuration than the folder's, or than one

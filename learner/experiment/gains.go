@@ -21,7 +21,7 @@ func (p *protocol) gains() *uplink.GainWatch {
 // countGains adds up what rounds had of gains of 0 and of wrong signs; NaN where
 // nothing tells.
 func (p *protocol) countGains(rows []runfolder.Row) (zeros, wrong float64) {
-	if p.waveform == nil {
+	if _, ring := p.link.(*uplink.Ring); ring {
 		return p.countRingZeros(rows), math.NaN()
 	}
 	for _, r := range rows {

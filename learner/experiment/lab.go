@@ -127,6 +127,9 @@ func (l Lab) check() error {
 	for _, d := range slices.Concat(dataSets(), l.DataSets) {
 		add("data set", d.Name, d.Load != nil)
 	}
+	for _, k := range slices.Concat(uplink.Kinds(), l.Links) {
+		add("link", k.Name, k.New != nil)
+	}
 	if len(errs) > 0 {
 		return fmt.Errorf("the lab has %w", errs[0])
 	}
@@ -218,17 +221,16 @@ type Result struct {
 // run can be resumed then; with an *Unusable where the run has a result that is of no
 // use.
 func (s *Experiment) Run(ctx context.Context, dir string, o Observer) (out Result, err error) {
-	made := dir == ""
-	if made {
+	remove := func() {}
+	if dir == "" {
+		remove = runfolder.IfMade("runs")
 		if dir, err = runfolder.MakeDir("runs", s.Config.Experiment.Name, time.Now()); err != nil {
 			return out, intake.PathError(err)
 		}
 	}
 	if err := s.create(ctx, dir); err != nil {
 		s.abandon()
-		if made {
-			_ = os.Remove(filepath.Dir(dir)) // if nothing else is in it
-		}
+		remove()
 		return Result{Dir: dir}, err
 	}
 	return s.run(ctx, o)

@@ -69,7 +69,7 @@ type plannedLink struct {
 }
 
 // Plan computes what the run will need and give, and runs a few rounds in memory that are
-// thrown away. An experiment that was planned is not run.
+// thrown away. A run behind it begins anew.
 func (s *Experiment) Plan(ctx context.Context) (p Plan, err error) {
 	if err := s.assemble(xmkckks.NewLedger(setup.SharesPerKey(s.Config)), 0, 1); err != nil {
 		return p, err

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -62,6 +63,9 @@ func (t *RoundTimes) exponent() float64 {
 
 // Draw draws the times into a folder, new or empty.
 func (t *RoundTimes) Draw(dir string) error {
+	if len(t.Points) == 0 {
+		return errors.New("drawing times of rounds: there is no point")
+	}
 	measured := chart.Series{Name: "a whole round, " + t.ParameterSet, Style: chart.LinePoints}
 	linear := chart.Series{Name: "proportional to N", Dashed: true}
 	last := t.Points[len(t.Points)-1]

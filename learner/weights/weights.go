@@ -142,7 +142,7 @@ func (e entry) append(theta []float64, t model.Tensor, body []byte) ([]float64, 
 		return nil, fmt.Errorf("tensor %q has dtype %q: must be F64 or F32", t.Name, e.DType)
 	}
 	from, to := e.Offsets[0], e.Offsets[1]
-	if from < 0 || to > int64(len(body)) || to-from != int64(width*t.Size()) {
+	if from < 0 || to < from || to > int64(len(body)) || to-from != int64(width*t.Size()) {
 		return nil, fmt.Errorf("tensor %q lies at bytes %d to %d of %d: must be %d bytes within the file", t.Name, from, to, len(body), width*t.Size())
 	}
 	for b := body[from:to]; len(b) > 0; b = b[width:] {

@@ -67,10 +67,11 @@ func TestSafetensorsRefused(t *testing.T) {
 		`"more" is not one of`:               file("{"+good+`,"more":{"dtype":"F64","shape":[0],"data_offsets":[0,0]}}`, 64),
 		`dtype "BF16": must be F64 or F32`:   replaced("F64", "BF16"),
 		"lies at bytes 0 to 40 of 64":        replaced("[0,48]", "[0,40]"),
-		"lies at bytes -8 to 40":             replaced("[0,48]", "[-8,40]"),
-		"lies at bytes 48 to 64 of 60":       file("{"+good+"}", 60),
-		"not described by dtype":             replaced(`"F64"`, "7"),
-		`key "weight" is twice`:              file("{"+good+`,"weight":{}}`, 64),
+		"lies at bytes 9223372036854775807 to -9223372036854775761": replaced("[0,48]", "[9223372036854775807,-9223372036854775761]"),
+		"lies at bytes -8 to 40":                                    replaced("[0,48]", "[-8,40]"),
+		"lies at bytes 48 to 64 of 60":                              file("{"+good+"}", 60),
+		"not described by dtype":                                    replaced(`"F64"`, "7"),
+		`key "weight" is twice`:                                     file("{"+good+`,"weight":{}}`, 64),
 	} {
 		_, err := weights.DecodeSafetensors(data, tensors)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {

@@ -90,6 +90,9 @@ func New(session context.Context, cfg Config) (*Boards, error) {
 	}
 	own := slices.Clone(cfg.Drivers)
 	for i, d := range own {
+		if d.NewOpener == nil && d.OpenSwitch != nil {
+			return nil, fmt.Errorf("a driver for the scheme %q with OpenSwitch and no NewOpener; allowed is NewOpener for what sends, which is told the permit and the guard", d.Scheme)
+		}
 		if d.NewOpener == nil {
 			continue
 		}
@@ -160,11 +163,16 @@ func (b *Boards) Parse(uris []string) (list []radio.URI, err error) {
 	return list, nil
 }
 
-// Guarded reports whether a URI is of a board that can send, and so needs a guard.
-func (b *Boards) Guarded(uri string) bool {
+// Guarded reports whether a URI is of a board that can send, and so needs a guard. It
+// makes no opener.
+func (c Config) Guarded(uri string) bool {
 	scheme, _, _ := strings.Cut(uri, ":")
-	d, known := b.driver(scheme)
-	return known && d.OpenSwitch != nil
+	for _, d := range slices.Concat([]Driver{hackrfDriver(c.USB, nil), plutoDriver(nil)}, c.Drivers) {
+		if d.Scheme == scheme {
+			return d.OpenSwitch != nil
+		}
+	}
+	return false
 }
 
 // OpenSwitch opens a guard's way to a board: it is a guard.Open.

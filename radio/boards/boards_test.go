@@ -85,7 +85,8 @@ func toyDriver(t *testing.T, offs *int) Driver {
 		t.Fatal(err)
 	}
 	return Driver{
-		Scheme: "toy", Opener: toy{medium}, Board: true, Tried: true,
+		Scheme: "toy", Board: true, Tried: true,
+		NewOpener:  func(context.Context, radio.TransmitPermit, radio.Guard) radio.Opener { return toy{medium} },
 		Kinds:      []Kind{{Name: "Toy", Is: identified(toyIdentity.Vendor, toyIdentity.Product)}},
 		OpenSwitch: func(context.Context, radio.URI) (guard.Switch, error) { return toySwitch{offs}, nil },
 		Notes:      func(usb.Listed) []string { return []string{"it is made of tin"} },
@@ -126,7 +127,8 @@ func TestOwnDriver(t *testing.T) {
 		t.Errorf("%+v", torn)
 	}
 
-	if !b.Guarded("toy:sender") || !b.Guarded("hackrf:x") || b.Guarded("rtlsdr:x") || b.Guarded("nonesuch:x") {
+	cfg := Config{Drivers: []Driver{toyDriver(t, &offs)}}
+	if !cfg.Guarded("toy:sender") || !cfg.Guarded("hackrf:x") || !cfg.Guarded("pluto:x") || cfg.Guarded("rtlsdr:x") || cfg.Guarded("nonesuch:x") {
 		t.Error("a guard is needed by the toy and HackRFs, and by no receiver")
 	}
 	s, err := b.OpenSwitch(t.Context(), radio.URI{Scheme: "toy", Name: "sender"})

@@ -54,8 +54,10 @@ type Device struct {
 	// is taken before mu.
 	changing sync.Mutex
 
-	mu       sync.Mutex
-	closed   bool
+	mu     sync.Mutex
+	closed bool
+	// closing says that Close has begun: nothing is opened any more, and OFF still goes.
+	closing  bool
 	now      [2]values
 	rx       *receiver    // the open one, or nil
 	tx       *transmitter // the open one, or nil
@@ -197,7 +199,7 @@ func (d *Device) talkNow(ctx context.Context, f func(*link) error) error {
 	}
 	err := f(d.control)
 	if d.control.broken != nil {
-		_ = d.control.close() // broken already
+		d.control.drop()
 		d.control = nil
 	}
 	return err
@@ -371,7 +373,7 @@ func (d *Device) learnAntennas(ctx context.Context, dir radio.Direction) error {
 func (d *Device) usable(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
+	if d.closing {
 		return radio.ErrClosed
 	}
 	return ctx.Err()
@@ -853,6 +855,7 @@ var lossFlags = [2]uint64{radio.Receive: 1 << 2, radio.Transmit: 1 << 0}
 // Close closes the streams and the connection.
 func (d *Device) Close() error {
 	d.mu.Lock()
+	d.closing = true // before the streams are looked at: none is opened behind that
 	rx, tx := d.rx, d.tx
 	d.mu.Unlock()
 	var errs []error

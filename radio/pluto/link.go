@@ -99,6 +99,16 @@ func (l *link) fail(ctx context.Context, err error) error {
 	return err
 }
 
+// drop ends a connection that is broken. What was written and not acknowledged is thrown
+// away: sent again by the system, it could arrive behind a command on the next connection,
+// and switch on what that has switched off.
+func (l *link) drop() {
+	if tcp, ok := l.conn.(interface{ SetLinger(sec int) error }); ok {
+		_ = tcp.SetLinger(0) // closed already, at worst
+	}
+	_ = l.conn.Close() // broken already
+}
+
 // close ends the connection; a command that waits in it fails.
 func (l *link) close() error { return l.conn.Close() }
 

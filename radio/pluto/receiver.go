@@ -76,7 +76,7 @@ func (d *Device) OpenReceiver(ctx context.Context) (radio.Receiver, error) {
 	r := &receiver{d: d, codec: iq.New(d.board.ports[radio.Receive].format), epoch: e, readEpoch: e, stop: make(chan struct{})}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
+	if d.closing {
 		return nil, radio.ErrClosed
 	}
 	d.rx = r

@@ -96,7 +96,7 @@ func (d *Device) OpenTransmitter(ctx context.Context) (radio.Transmitter, error)
 	t := &transmitter{d: d, codec: iq.New(d.board.ports[radio.Transmit].format), events: radio.NewEventQueue(), epoch: d.nextEpoch()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
+	if d.closing {
 		return nil, radio.ErrClosed
 	}
 	d.tx = t

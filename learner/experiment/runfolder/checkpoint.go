@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 
 	"ringwave/phy/gains"
@@ -194,6 +195,12 @@ func (f *Folder) SaveCheckpoint(c Checkpoint) error {
 
 // LoadCheckpoint reads the folder's checkpoint.
 func (f *Folder) LoadCheckpoint() (Checkpoint, error) { return ReadCheckpoint(f.path) }
+
+// HasCheckpoint reports whether a folder has a checkpoint, good or damaged.
+func HasCheckpoint(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, CheckpointName))
+	return err == nil
+}
 
 // ReadCheckpoint reads the checkpoint of a run's folder, whether the run goes on or not.
 func ReadCheckpoint(dir string) (Checkpoint, error) {

@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,6 +68,40 @@ func MakeDir(root, name string, t time.Time) (string, error) {
 		path = fmt.Sprintf("%s-%d", first, n)
 	}
 	return "", fmt.Errorf("making the folder %s: it is there, and so are those up to %s: name another", first, path)
+}
+
+// RemoveUnbegun removes the folder of a run that was killed before its first checkpoint,
+// and so before its first round. A folder with anything in it that is not of such a run
+// is left alone, as is one that another process holds.
+func RemoveUnbegun(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking into %s: %w", dir, cause(err))
+	}
+	known := []string{ConfigName, ManifestName, MetricsName, LogName, CalibrationName, lockName, "shares.journal", "link.secret"}
+	for _, e := range entries {
+		name := strings.TrimSuffix(e.Name(), ".lock")
+		if e.IsDir() || !strings.HasPrefix(e.Name(), tempPrefix) && !slices.Contains(known, e.Name()) && !slices.Contains(known, name) {
+			return fmt.Errorf("%s holds %s and no checkpoint: it is no run that was broken off as it began; name another folder", dir, e.Name())
+		}
+	}
+	f, err := hold(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.RemoveAll(dir))
+}
+
+// IfMade returns what removes a folder again that is not there yet: once it was made, and
+// where it is empty. What was there before, as a link to a folder, stays.
+func IfMade(dir string) (remove func()) {
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return func() {}
+	}
+	return func() { _ = os.Remove(dir) } // which refuses one that is not empty
 }
 
 // defaultDir returns root/20261120T134500Z-name. Whatever in name is not a letter or

@@ -107,16 +107,14 @@ func (r Radios) registry(ctx context.Context, c config.Config, permit radio.Tran
 		return devices, guarded, err
 	}
 	cfg := boards.Config{Permit: permit, Drivers: r.Drivers}
-	needed, err := r.needsGuard(ctx, c, permit)
-	if err != nil {
-		return nil, nil, err
-	}
-	if needed && r.Guard != nil {
+	if r.needsGuard(c, permit) && r.Guard != nil {
 		g, err := r.Guard(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		cfg.Guard, guarded = g, g.Err
+		if g != nil {
+			cfg.Guard, guarded = g, g.Err
+		}
 	}
 	devices, err = boards.NewRegistry(ctx, cfg)
 	return devices, guarded, err
@@ -124,13 +122,6 @@ func (r Radios) registry(ctx context.Context, c config.Config, permit radio.Tran
 
 // needsGuard reports whether something may be sent, by a board that another process must
 // be able to switch off.
-func (r Radios) needsGuard(ctx context.Context, c config.Config, permit radio.TransmitPermit) (bool, error) {
-	if !permit.Allowed() {
-		return false, nil
-	}
-	all, err := boards.New(ctx, boards.Config{Drivers: r.Drivers})
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(c.Radio.Transmitters, all.Guarded), nil
+func (r Radios) needsGuard(c config.Config, permit radio.TransmitPermit) bool {
+	return permit.Allowed() && slices.ContainsFunc(c.Radio.Transmitters, boards.Config{Drivers: r.Drivers}.Guarded)
 }

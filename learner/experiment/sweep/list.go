@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/runfolder"
 )
 
@@ -29,7 +29,7 @@ type Listed struct {
 const Damaged = "damaged"
 
 // List returns the runs of some folders, each once.
-func List(dirs []string) ([]Listed, error) {
+func List(l experiment.Lab, dirs []string) ([]Listed, error) {
 	lines, seen := []Listed{}, map[string]bool{}
 	for _, dir := range dirs {
 		found, err := find(dir)
@@ -39,7 +39,7 @@ func List(dirs []string) ([]Listed, error) {
 		for _, d := range found {
 			if !seen[d] {
 				seen[d] = true
-				lines = append(lines, look(d))
+				lines = append(lines, look(l, d))
 			}
 		}
 	}
@@ -76,9 +76,9 @@ func find(dir string) (found []string, err error) {
 }
 
 // look returns the line of a run, damaged or not.
-func look(dir string) Listed {
+func look(l experiment.Lab, dir string) Listed {
 	line := Listed{Dir: dir, State: Damaged, Accuracy: runfolder.Float(math.NaN())}
-	c, err := config.Load(filepath.Join(dir, runfolder.ConfigName), nil)
+	c, err := l.Load(filepath.Join(dir, runfolder.ConfigName))
 	if err != nil {
 		line.Problem = err.Error()
 		return line

@@ -82,8 +82,6 @@ type Run struct {
 	Config config.Config
 	// Summary is of a run that has ended, in this sitting or before; nil for others.
 	Summary *runfolder.Summary
-
-	begun bool // its folder is that of a run
 }
 
 // Sweep is a configuration's runs with several seeds, in one folder.
@@ -91,9 +89,19 @@ type Sweep struct {
 	Lab    experiment.Lab
 	Parent string // folder of the runs' folders
 	Runs   []Run
+
+	remove []func() // of folders that were made for it, if they are empty
 }
 
-// Observer hears of a sweep. What is nil is left out.
+// RemoveEmpty removes the folders that New made, where nothing came into them.
+func (s *Sweep) RemoveEmpty() {
+	for _, f := range s.remove {
+		f()
+	}
+}
+
+// Observer hears of a sweep. What is nil is left out; of the embedded one all is heard
+// but its Round, in whose place is the sweep's.
 type Observer struct {
 	experiment.Observer
 	// Begun hears of the rounds of all runs, and of those that earlier sittings made.
@@ -106,6 +114,9 @@ type Observer struct {
 // under runs/. It checks the folder before anything runs: a new or empty one, or that of
 // an earlier sweep of the same configurations, which goes on.
 func New(l experiment.Lab, configs []config.Config, parent string) (*Sweep, error) {
+	if len(configs) == 0 {
+		return nil, intake.UserError(errors.New("a sweep over no seed: allowed is one or more"))
+	}
 	s := &Sweep{Lab: l, Parent: parent}
 	for _, c := range configs {
 		s.Runs = append(s.Runs, Run{Seed: c.Experiment.Seed, Config: c})
@@ -114,14 +125,17 @@ func New(l experiment.Lab, configs []config.Config, parent string) (*Sweep, erro
 		if err := onlySeeds(parent); err != nil {
 			return nil, err
 		}
+		s.remove = append(s.remove, runfolder.IfMade(parent))
 	} else {
 		var err error
+		runs := runfolder.IfMade("runs")
 		if s.Parent, err = runfolder.MakeDir("runs", configs[0].Experiment.Name, time.Now()); err != nil {
 			return nil, intake.PathError(err)
 		}
+		s.remove = append(s.remove, func() { _ = os.Remove(s.Parent) }, runs)
 	}
 	for i := range s.Runs {
-		if err := s.Runs[i].find(s.Parent); err != nil {
+		if err := s.Runs[i].find(l, s.Parent); err != nil {
 			return nil, err
 		}
 	}
@@ -143,14 +157,14 @@ func onlySeeds(dir string) error {
 }
 
 // find looks whether the run has begun, and refuses one of another configuration.
-func (r *Run) find(parent string) error {
+func (r *Run) find(l experiment.Lab, parent string) error {
 	r.Dir = filepath.Join(parent, SeedPrefix+strconv.FormatInt(r.Seed, 10))
-	if r.begun = runfolder.Holds(r.Dir); !r.begun {
+	if _, err := os.Stat(filepath.Join(r.Dir, runfolder.ConfigName)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	was, err := config.Load(filepath.Join(r.Dir, runfolder.ConfigName), nil)
+	was, err := l.Load(filepath.Join(r.Dir, runfolder.ConfigName))
 	if err != nil {
-		return intake.UserError(err)
+		return err
 	}
 	before, err := was.Digest()
 	if err != nil {
@@ -229,8 +243,12 @@ func (s *Sweep) begin(ctx context.Context, r *Run, o experiment.Observer) (exper
 	if ctx.Err() != nil {
 		return experiment.Result{}, experiment.ErrInterrupted
 	}
-	if r.begun {
+	if runfolder.HasCheckpoint(r.Dir) {
 		return s.Lab.Resume(ctx, r.Dir, o)
+	}
+	// What a killed run left before its first checkpoint has no round in it.
+	if err := runfolder.RemoveUnbegun(r.Dir); err != nil {
+		return experiment.Result{}, intake.PathError(err)
 	}
 	e, err := s.Lab.New(r.Config)
 	if err != nil {

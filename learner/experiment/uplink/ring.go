@@ -58,8 +58,8 @@ type Setting struct {
 	Design       xmkckks.Design
 }
 
-// kinds returns those that every program has.
-func kinds() []Kind {
+// Kinds returns those that every program has.
+func Kinds() []Kind {
 	return []Kind{
 		{setup.KindRing, newRing},
 		{setup.KindWaveform, func(s Setting) (Link, error) {
@@ -75,7 +75,7 @@ func New(s Setting, more ...Kind) (Link, error) {
 	if name == setup.KindWaveform && !s.Config.OverWaveform() {
 		name = setup.KindRing
 	}
-	for _, k := range slices.Concat(kinds(), more) {
+	for _, k := range slices.Concat(Kinds(), more) {
 		if k.Name == name {
 			return k.New(s)
 		}
