@@ -35,7 +35,11 @@ func TestNothingOpensOnceCloseHasBegun(t *testing.T) {
 	ok(t, r.Start(t.Context()))
 	closed := make(chan error, 1)
 	go func() { closed <- d.Close() }()
-	<-begun
+	select {
+	case <-begun:
+	case err := <-closed: // the receiver ended without a CLOSE
+		closed <- err
+	}
 	x, err := d.OpenTransmitter(t.Context())
 	if !errors.Is(err, radio.ErrClosed) {
 		t.Errorf("a transmitter was opened: %v", err)
