@@ -687,7 +687,7 @@ func (s *Experiment) Close() error {
 	if s.folder != nil {
 		errs = append(errs, s.folder.Close())
 	}
-	// A second Close does nothing.
-	s.protocol, s.journal, s.metrics, s.remembered, s.log, s.folder = nil, nil, nil, nil, nil, nil
+	// A second Close does nothing; that of the protocol is one, too.
+	s.journal, s.metrics, s.remembered, s.log, s.folder = nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
