@@ -95,10 +95,7 @@ func (c *Channel) Continuous() bool { return c.cfg.Continuous }
 // Scaled writes alpha h_i of transmission t (0 to 3: b, c0, c1, D) of an attempt
 // to dst: integers H_i, unless the channel is continuous.
 func (c *Channel) Scaled(dst []float64, round, attempt uint32, t int) {
-	block := uint32(0)
-	if c.cfg.FreshOnRetry {
-		block = attempt
-	}
+	block := c.Block(attempt)
 	hit := c.startDrift(round, attempt, t)
 	for i, f := range c.cfg.Devices {
 		c.fading[i].Start(round, block)
@@ -112,6 +109,17 @@ func (c *Channel) Scaled(dst []float64, round, attempt uint32, t int) {
 		}
 	}
 }
+
+// Block returns which of a round's fading blocks an attempt meets.
+func (c *Channel) Block(attempt uint32) uint32 {
+	if c.cfg.FreshOnRetry {
+		return attempt
+	}
+	return 0
+}
+
+// Law returns the law of device i's gain.
+func (c *Channel) Law(i int) Fading { return c.cfg.Devices[i] }
 
 // startDrift reports whether transmission t of the attempt comes after a change,
 // and sets the drift stream to the change's draws.

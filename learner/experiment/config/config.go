@@ -94,6 +94,14 @@ type Devices struct {
 	DCOffsetPerDevice        []float64 `toml:"dc_offset_per_device"`
 	ConverterBits            int       `toml:"converter_bits"`
 	ConverterBitsPerDevice   []int     `toml:"converter_bits_per_device"`
+	SampleClockPPM           float64   `toml:"sample_clock_ppm"`
+	SampleClockPerDevicePPM  []float64 `toml:"sample_clock_per_device_ppm"`
+	ClockJitterSamples       float64   `toml:"clock_jitter_samples"`
+	FilterHz                 float64   `toml:"filter_hz"`
+	AmplifierSaturation      float64   `toml:"amplifier_saturation"`
+	AmplifierSmoothness      float64   `toml:"amplifier_smoothness"`
+	AmplifierAMPMRad         float64   `toml:"amplifier_am_pm_rad"`
+	Preset                   string    `toml:"preset"`
 }
 
 // Transmitter is the hardware of one device, as Devices has it.
@@ -101,6 +109,10 @@ type Transmitter struct {
 	CarrierOffsetHz, LinewidthHz   float64
 	IQGainDB, IQPhaseRad, DCOffset float64
 	ConverterBits                  int
+	SampleClockPPM                 float64
+	// PhaseNoiseRad is the deviation of the phase noise of a synthesizer, whose loop has
+	// the bandwidth of LoopHz.
+	PhaseNoiseRad, LoopHz float64
 }
 
 // Encryption is the scheme's choices.
@@ -119,34 +131,45 @@ type Encryption struct {
 
 // Link is how transmissions are superposed.
 type Link struct {
-	Kind                  string  `toml:"kind"`
-	NoiseStd              float64 `toml:"noise_std"`
-	BandwidthHz           float64 `toml:"bandwidth_hz"`
-	Base                  int     `toml:"base"`
-	GroupSize             int     `toml:"group_size"`
-	Pulse                 string  `toml:"pulse"`
-	SamplesPerSymbol      int     `toml:"samples_per_symbol"`
-	EdgeSamples           float64 `toml:"edge_samples"`
-	ToleranceSamples      float64 `toml:"tolerance_samples"`
-	RollOff               float64 `toml:"roll_off"`
-	SpanSymbols           int     `toml:"span_symbols"`
-	PreambleSymbols       int     `toml:"preamble_symbols"`
-	BlockSymbols          int     `toml:"block_symbols"`
-	SampleRateHz          float64 `toml:"sample_rate_hz"`
-	FrameRepeats          int     `toml:"frame_repeats"`
-	MaxAlpha              float64 `toml:"max_alpha"`
-	SNRdB                 float64 `toml:"snr_db"`
-	DelaySpreadSamples    float64 `toml:"delay_spread_samples"`
-	PhaseSpreadRad        float64 `toml:"phase_spread_rad"`
-	Record                string  `toml:"record"`
-	RecordFullScale       float64 `toml:"record_full_scale"`
-	Regime                string  `toml:"regime"`
-	RealTime              bool    `toml:"real_time"`
-	ReceiverConverterBits int     `toml:"receiver_converter_bits"`
-	ReceiverFullScale     float64 `toml:"receiver_full_scale"`
-	ReceiverIQGainDB      float64 `toml:"receiver_iq_gain_db"`
-	ReceiverIQPhaseRad    float64 `toml:"receiver_iq_phase_rad"`
-	ReceiverDCOffset      float64 `toml:"receiver_dc_offset"`
+	Kind                    string  `toml:"kind"`
+	NoiseStd                float64 `toml:"noise_std"`
+	BandwidthHz             float64 `toml:"bandwidth_hz"`
+	Base                    int     `toml:"base"`
+	GroupSize               int     `toml:"group_size"`
+	Pulse                   string  `toml:"pulse"`
+	SamplesPerSymbol        int     `toml:"samples_per_symbol"`
+	EdgeSamples             float64 `toml:"edge_samples"`
+	ToleranceSamples        float64 `toml:"tolerance_samples"`
+	RollOff                 float64 `toml:"roll_off"`
+	SpanSymbols             int     `toml:"span_symbols"`
+	PreambleSymbols         int     `toml:"preamble_symbols"`
+	BlockSymbols            int     `toml:"block_symbols"`
+	SampleRateHz            float64 `toml:"sample_rate_hz"`
+	FrameRepeats            int     `toml:"frame_repeats"`
+	MaxAlpha                float64 `toml:"max_alpha"`
+	SNRdB                   float64 `toml:"snr_db"`
+	DelaySpreadSamples      float64 `toml:"delay_spread_samples"`
+	PhaseSpreadRad          float64 `toml:"phase_spread_rad"`
+	Record                  string  `toml:"record"`
+	RecordFullScale         float64 `toml:"record_full_scale"`
+	Regime                  string  `toml:"regime"`
+	RealTime                bool    `toml:"real_time"`
+	ReceiverConverterBits   int     `toml:"receiver_converter_bits"`
+	ReceiverFullScale       float64 `toml:"receiver_full_scale"`
+	ReceiverIQGainDB        float64 `toml:"receiver_iq_gain_db"`
+	ReceiverIQPhaseRad      float64 `toml:"receiver_iq_phase_rad"`
+	ReceiverDCOffset        float64 `toml:"receiver_dc_offset"`
+	ReceiverCarrierOffsetHz float64 `toml:"receiver_carrier_offset_hz"`
+	ReceiverLinewidthHz     float64 `toml:"receiver_linewidth_hz"`
+	ReceiverSampleClockPPM  float64 `toml:"receiver_sample_clock_ppm"`
+	ReceiverFilterHz        float64 `toml:"receiver_filter_hz"`
+	ReceiverDCBlockHz       float64 `toml:"receiver_dc_block_hz"`
+	ReceiverGainControlHz   float64 `toml:"receiver_gain_control_hz"`
+	BurstEverySamples       int     `toml:"burst_every_samples"`
+	BurstSamples            int     `toml:"burst_samples"`
+	BurstDB                 float64 `toml:"burst_db"`
+	ToneHz                  float64 `toml:"tone_hz"`
+	ToneDB                  float64 `toml:"tone_db"`
 }
 
 // Radio is the bench of radios that a waveform link goes over, in place of the
@@ -202,6 +225,12 @@ type Channel struct {
 	TemperatureK             float64   `toml:"temperature_k"`
 	PressureHPa              float64   `toml:"pressure_hpa"`
 	VapourDensityGM3         float64   `toml:"vapour_density_g_m3"`
+	EchoDelaysSamples        []float64 `toml:"echo_delays_samples"`
+	EchoGainsDB              []float64 `toml:"echo_gains_db"`
+	EchoPhasesRad            []float64 `toml:"echo_phases_rad"`
+	Echoes                   string    `toml:"echoes"`
+	EchoKFactor              float64   `toml:"echo_k_factor"`
+	DopplerHz                float64   `toml:"doppler_hz"`
 }
 
 // Default returns the configuration of an empty file: the paper's MNIST experiment
@@ -221,7 +250,7 @@ func Default() Config {
 		Devices: Devices{
 			Count: 10, Disagreement: "warn", CarrierOffsetPerDeviceHz: []float64{}, LinewidthPerDeviceHz: []float64{},
 			IQGainPerDeviceDB: []float64{}, IQPhasePerDeviceRad: []float64{}, DCOffsetPerDevice: []float64{},
-			ConverterBitsPerDevice: []int{},
+			ConverterBitsPerDevice: []int{}, SampleClockPerDevicePPM: []float64{}, AmplifierSmoothness: 2,
 		},
 		Encryption: Encryption{
 			ParameterSet: "ringwave-4096-100", Form: "set", Randomness: "seed",
@@ -240,6 +269,7 @@ func Default() Config {
 			CarrierHz: 300e9, DistanceM: 10, TransmitGainDBi: 25, ReceiveGainDBi: 25,
 			NoiseFigureDB: 10, TemperatureK: 296, PressureHPa: 1013.25, VapourDensityGM3: 9.2,
 			DistancePerDeviceM: []float64{}, MisalignmentPerDeviceDeg: []float64{},
+			EchoDelaysSamples: []float64{}, EchoGainsDB: []float64{}, EchoPhasesRad: []float64{}, Echoes: EchoesCommon,
 		},
 		Radio: Radio{
 			Transmitters: []string{}, MostGainDB: noGain, TransmitGainsDB: []string{}, ReceiveGainsDB: []string{},

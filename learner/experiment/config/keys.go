@@ -200,9 +200,7 @@ func optimizerRules() []rule {
 }
 
 func devicesRules() []rule {
-	half := bound{name: "link.sample_rate_hz/2", of: func(c *Config) float64 { return c.Link.SampleRateHz / 2 }}
-	offset := within(bound{name: "-" + half.name, of: func(c *Config) float64 { return -half.of(c) }}, half)
-	width := within(at(0), bound{name: "link.sample_rate_hz/20", of: func(c *Config) float64 { return c.Link.SampleRateHz / 20 }})
+	offset, width := carrierOffset(), linewidth()
 	gain, phase, dc, bits := numbers(-20, 20), numbers(-1, 1), numbers(-0.5, 0.5), converter()
 	all := bound{name: "devices.count", of: func(c *Config) float64 { return float64(c.Devices.Count) }}
 	each := func(what string) string { return what + " of each device, in place of the common one" }
@@ -222,6 +220,14 @@ func devicesRules() []rule {
 		{"dc_offset_per_device", "full scale", perDevice(dc), each("offset")},
 		{"converter_bits", "bits", bits, "simulated transmitters: resolution of each branch of the converter, whose largest code the largest symbol takes"},
 		{"converter_bits_per_device", "bits", perDevice(bits), each("resolution")},
+		{"sample_clock_ppm", "ppm", ppm(), "simulated transmitters: error of the sample clock; with one above 0 samples come faster. It adds up from the first sample of a transmission on"},
+		{"sample_clock_per_device_ppm", "ppm", perDevice(ppm()), each("error of the sample clock")},
+		{"clock_jitter_samples", "samples", numbers(0, 1), "simulated transmitters: deviation of each sample's instant"},
+		{"filter_hz", "Hz", corner(), "simulated transmitters: passband, one-sided, of the board's low-pass filter, Butterworth of third order, which is 3 dB down there"},
+		{"amplifier_saturation", "full drive", orZero(numbers(0.1, 100), "a linear amplifier"), "simulated transmitters: amplitude at which the amplifier saturates, by Rapp's model"},
+		{"amplifier_smoothness", "", numbers(0.5, 20), "simulated transmitters: p of Rapp's model; the larger, the sharper"},
+		{"amplifier_am_pm_rad", "rad", numbers(-1, 1), "simulated transmitters: by how much the amplifier turns the phase at full drive; less in proportion to the power"},
+		{"preset", "", oneOf("", PresetPluto), "simulated transmitters: for what is 0 above, figures of a kind of board. pluto: 12 bits, image and carrier leakage 50 dB below full drive, and phase noise of 0.37 degrees rms within a loop of 100 kHz, typical of the AD9361's data sheet at 2.4 GHz. They are not those that arXiv 2606.18085 measured, which were not to be had"},
 	}
 }
 
@@ -281,7 +287,37 @@ func waveformRules() []rule {
 		{"receiver_iq_gain_db", "dB", numbers(-20, 20), "simulated receiver: mismatch of the quadrature branch's gain"},
 		{"receiver_iq_phase_rad", "rad", numbers(-1, 1), "simulated receiver: mismatch of the quadrature branch's phase"},
 		{"receiver_dc_offset", "full scale", numbers(-0.5, 0.5), "simulated receiver: offset of both branches"},
+		{"receiver_carrier_offset_hz", "Hz", carrierOffset(), "simulated receiver: error of its carrier against one that the devices share; signals turn as much the other way"},
+		{"receiver_linewidth_hz", "Hz", linewidth(), "simulated receiver: full width of its carrier's spectral line at half maximum"},
+		{"receiver_sample_clock_ppm", "ppm", ppm(), "simulated receiver: error of the sample clock; with one above 0 samples come faster. It adds up from the first sample of a transmission on"},
+		{"receiver_filter_hz", "Hz", corner(), "simulated receiver: passband, one-sided, of the low-pass filter, Butterworth of third order, which is 3 dB down there"},
+		{"receiver_dc_block_hz", "Hz", corner(), "simulated receiver: corner of a high-pass filter of first order, y[n] = a (y[n-1] + x[n] - x[n-1]) with a = exp(-2 pi corner/rate), at rest as an attempt begins"},
+		{"receiver_gain_control_hz", "Hz", corner(), "simulated receiver: bandwidth of an automatic gain control, which holds the mean power at 12 dB below full scale, by 20 dB at most, and has gain 1 as an attempt begins"},
+		{"burst_every_samples", "samples", whole(0, 1_000_000_000), "simulated receiver: samples from the beginning of a burst of noise at the antenna to the next one's, the first of a transmission anywhere within; 0 for no bursts"},
+		{"burst_samples", "samples", within(at(0), bound{name: "link.burst_every_samples", of: func(c *Config) float64 { return float64(c.Link.BurstEverySamples) }}), "simulated receiver: length of a burst"},
+		{"burst_db", "dB", numbers(-100, 100), "simulated receiver: power of a burst, over that of a device of gain 1"},
+		{"tone_hz", "Hz", carrierOffset(), "simulated receiver: frequency of an interfering tone at the antenna; 0 for none"},
+		{"tone_db", "dB", numbers(-100, 100), "simulated receiver: power of the tone, over that of a device of gain 1"},
 	}
+}
+
+// carrierOffset is what a simulated carrier may be off.
+func carrierOffset() limit {
+	half := bound{name: "link.sample_rate_hz/2", of: func(c *Config) float64 { return c.Link.SampleRateHz / 2 }}
+	return within(bound{name: "-" + half.name, of: func(c *Config) float64 { return -half.of(c) }}, half)
+}
+
+// linewidth is what a simulated carrier's spectral line may be wide.
+func linewidth() limit {
+	return within(at(0), bound{name: "link.sample_rate_hz/20", of: func(c *Config) float64 { return c.Link.SampleRateHz / 20 }})
+}
+
+// ppm is what a simulated sample clock may be off.
+func ppm() limit { return numbers(-200, 200) }
+
+// corner is that of a simulated filter, or 0 for none.
+func corner() limit {
+	return within(at(0), bound{name: "0.49 link.sample_rate_hz", of: func(c *Config) float64 { return 0.49 * c.Link.SampleRateHz }})
 }
 
 func channelRules() []rule {
@@ -304,6 +340,12 @@ func channelRules() []rule {
 		{"drift_std", "gain", numbers(0, 1e3), "deviation of the change"},
 		{"drift_probability", "", numbers(0, 1), "probability of the change, a round"},
 		{"fresh_block_on_retry", "", limit{}, "an attempt after the first meets fresh gains"},
+		{"echo_delays_samples", "samples", list(16, numbers(0, 1024)), "simulated bench: how much later than its signal each echo of a device arrives, fractions included"},
+		{"echo_gains_db", "dB", list(16, numbers(-200, 20)), "simulated bench: gain of each echo against the signal; as many as channel.echo_delays_samples"},
+		{"echo_phases_rad", "rad", list(16, numbers(-2*math.Pi, 2*math.Pi)), "simulated bench: phase of each echo against the signal; as many as channel.echo_delays_samples, or none for 0"},
+		{"echoes", "", oneOf(EchoesCommon, EchoesPerDevice), "simulated bench: whether all devices have the same echoes, or each draws phases of its own, which are added"},
+		{"echo_k_factor", "", numbers(0, 1e6), "simulated bench: power of an echo's constant part against that of a part that is drawn with the gains; 0 for echoes that stay"},
+		{"doppler_hz", "Hz", within(at(0), bound{name: "link.sample_rate_hz/1000", of: func(c *Config) float64 { return c.Link.SampleRateHz / 1000 }}), "simulated bench: largest Doppler shift, by which gains fade within a round with Clarke's spectrum, of autocorrelation J0(2 pi doppler t), and the law of channel.model; 0 for gains that stay for a round. For channel.gains = \"continuous\""},
 	}
 }
 

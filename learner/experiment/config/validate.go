@@ -31,7 +31,7 @@ func (c *Config) validate() error {
 	}
 	for _, check := range []func() error{
 		c.checkUnchecked, c.checkOneKey, c.checkTask, c.checkGains,
-		c.checkLink, c.checkChannel, c.checkRadio, c.checkCalibration,
+		c.checkLink, c.checkChannel, c.checkFaults, c.checkRadio, c.checkCalibration,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -239,14 +239,19 @@ func (c *Config) Misalignment(i int) float64 {
 // Transmitter returns the hardware of device i, counted from 0.
 func (c *Config) Transmitter(i int) Transmitter {
 	d := c.Devices
-	return Transmitter{
+	t := Transmitter{
 		CarrierOffsetHz: own(d.CarrierOffsetPerDeviceHz, i, d.CarrierOffsetHz),
 		LinewidthHz:     own(d.LinewidthPerDeviceHz, i, d.LinewidthHz),
 		IQGainDB:        own(d.IQGainPerDeviceDB, i, d.IQGainDB),
 		IQPhaseRad:      own(d.IQPhasePerDeviceRad, i, d.IQPhaseRad),
 		DCOffset:        own(d.DCOffsetPerDevice, i, d.DCOffset),
 		ConverterBits:   own(d.ConverterBitsPerDevice, i, d.ConverterBits),
+		SampleClockPPM:  own(d.SampleClockPerDevicePPM, i, d.SampleClockPPM),
 	}
+	if d.Preset == PresetPluto {
+		t.pluto()
+	}
+	return t
 }
 
 // own returns a device's own value, or the common one.

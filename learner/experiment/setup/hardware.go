@@ -69,24 +69,73 @@ func TransmitAmplitude(c config.Config) modem.Amplitude {
 
 // impairments returns what the hardware of device i does.
 func impairments(c config.Config, i int) channel.Impairments {
-	t, rate := c.Transmitter(i), c.Link.SampleRateHz
-	return channel.Impairments{
+	d, t, rate := c.Devices, c.Transmitter(i), c.Link.SampleRateHz
+	imp := channel.Impairments{
 		CarrierOffset: t.CarrierOffsetHz / rate,
-		// A Lorentzian line of full width nu is a Wiener phase of variance 2 pi nu t.
-		PhaseNoiseStd: math.Sqrt(2 * math.Pi * t.LinewidthHz / rate),
+		PhaseNoiseStd: phaseStep(t.LinewidthHz, rate),
 		IQGainDB:      t.IQGainDB, IQPhaseRad: t.IQPhaseRad,
 		DC:            complex(float32(t.DCOffset), float32(t.DCOffset)),
 		ConverterBits: t.ConverterBits,
+		SampleClock:   t.SampleClockPPM * 1e-6, ClockJitter: d.ClockJitterSamples,
+		Filter:    d.FilterHz / rate,
+		Amplifier: channel.Amplifier{Saturation: d.AmplifierSaturation, Smoothness: d.AmplifierSmoothness, PhaseRad: d.AmplifierAMPMRad},
 	}
+	if t.PhaseNoiseRad > 0 {
+		// Of a walk that a loop holds back, the variance is that of a step over 1 - keep^2.
+		imp.PhaseLoop = min(t.LoopHz/rate, 0.5)
+		imp.PhaseNoiseStd = t.PhaseNoiseRad * math.Sqrt(-math.Expm1(-4*math.Pi*imp.PhaseLoop))
+	}
+	return imp
 }
 
-// receiverImpairments returns what the receiver's hardware does.
-func receiverImpairments(l config.Link) channel.Impairments {
+// phaseStep returns the deviation of a phase's step from one sample to the next: a
+// Lorentzian line of full width nu is a Wiener phase of variance 2 pi nu t.
+func phaseStep(linewidthHz, rate float64) float64 {
+	return math.Sqrt(2 * math.Pi * linewidthHz / rate)
+}
+
+// receiverImpairments returns what the receiver's hardware does, and what it hears beside
+// the devices; scale is the amplitude of the digit 1 of a device of gain 1.
+func receiverImpairments(l config.Link, scale float64) channel.Impairments {
+	rate := l.SampleRateHz
 	return channel.Impairments{
-		IQGainDB: l.ReceiverIQGainDB, IQPhaseRad: l.ReceiverIQPhaseRad,
+		CarrierOffset: l.ReceiverCarrierOffsetHz / rate, PhaseNoiseStd: phaseStep(l.ReceiverLinewidthHz, rate),
+		SampleClock: l.ReceiverSampleClockPPM * 1e-6, Filter: l.ReceiverFilterHz / rate,
+		HighPass: l.ReceiverDCBlockHz / rate, GainControl: l.ReceiverGainControlHz / rate,
+		Interference: interference(l, scale),
+		IQGainDB:     l.ReceiverIQGainDB, IQPhaseRad: l.ReceiverIQPhaseRad,
 		DC:            complex(float32(l.ReceiverDCOffset), float32(l.ReceiverDCOffset)),
 		ConverterBits: l.ReceiverConverterBits,
 	}
+}
+
+// interference returns what the receiver hears beside the devices. Its powers are against
+// that of a device's symbols, E[d^2] scale^2.
+func interference(l config.Link, scale float64) channel.Interference {
+	rms := scale * math.Sqrt(bench.DigitPower(l.Base))
+	var i channel.Interference
+	if l.BurstEverySamples > 0 && l.BurstSamples > 0 {
+		i.BurstEvery, i.BurstLength = l.BurstEverySamples, l.BurstSamples
+		i.BurstStd = rms * math.Pow(10, l.BurstDB/20) / math.Sqrt2
+	}
+	if l.ToneHz != 0 {
+		i.Tone, i.ToneAmplitude = l.ToneHz/l.SampleRateHz, rms*math.Pow(10, l.ToneDB/20)
+	}
+	return i
+}
+
+// echoesOf returns what devices' signals are followed by.
+func echoesOf(c config.Config) channel.Air {
+	h := c.Channel
+	air := channel.Air{KFactor: h.EchoKFactor, Doppler: h.DopplerHz / c.Link.SampleRateHz}
+	for k, delay := range h.EchoDelaysSamples {
+		e := channel.Echo{DelaySamples: delay, Gain: math.Pow(10, h.EchoGainsDB[k]/20)}
+		if len(h.EchoPhasesRad) > 0 {
+			e.PhaseRad = h.EchoPhasesRad[k]
+		}
+		air.Echoes = append(air.Echoes, e)
+	}
+	return air
 }
 
 // receiverFullScale returns the amplitude at which the receiver's converter clips,

@@ -33,7 +33,8 @@ func NewSimulated(c config.Config, root, draws keystream.Seed, ch *channel.Chann
 	b.Delays, b.Phases = Positions(c, root)
 	cfg := bench.Config{
 		Rate:     radio.Hertz(c.Link.SampleRateHz),
-		Receiver: receiverImpairments(c.Link), NoiseStd: b.NoiseStd, Channel: ch, Seed: draws,
+		Receiver: receiverImpairments(c.Link, scale), NoiseStd: b.NoiseStd, Channel: ch, Seed: draws,
+		Echoes: echoesOf(c), PerDevice: c.Channel.Echoes == config.EchoesPerDevice,
 	}
 	if cfg.Receiver != (channel.Impairments{}) { // an ideal one leaves samples as they are
 		cfg.FullScale = receiverFullScale(c, ch, GroupSize(c), b.NoiseStd)

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"reflect"
+	"strings"
 	"time"
 
 	"ringwave/calibration"
@@ -56,9 +58,9 @@ func SoundingPatience(cfg *sounder.Config, c config.Config, patience time.Durati
 func SimulatedBench(c config.Config, root keystream.Seed) calibration.Want {
 	delays, phases := Positions(c, root)
 	l := c.Link
-	sum := sha256.Sum256(fmt.Appendf(nil, "%+v\n%+v\n%v\n%v\n%v %v %v %v %v %v %v",
-		c.Devices, physical(c.Channel), delays, phases, l.SampleRateHz, l.SNRdB, l.ReceiverConverterBits,
-		l.ReceiverFullScale, l.ReceiverIQGainDB, l.ReceiverIQPhaseRad, l.ReceiverDCOffset))
+	sum := sha256.Sum256(append(fmt.Appendf(nil, "%+v\n%+v\n%v\n%v\n%v %v %v %v %v %v %v",
+		named(c.Devices, "ConverterBitsPerDevice"), named(physical(c.Channel), "VapourDensityGM3"), delays, phases, l.SampleRateHz, l.SNRdB, l.ReceiverConverterBits,
+		l.ReceiverFullScale, l.ReceiverIQGainDB, l.ReceiverIQPhaseRad, l.ReceiverDCOffset), faults(c)...))
 	id := hex.EncodeToString(sum[:8])
 	w := calibration.Want{Bench: calibration.Bench{
 		Kind: calibration.Simulated, Identity: id, ReceiverURI: "loopback:", ReceiverDriver: "loopback",
@@ -70,6 +72,34 @@ func SimulatedBench(c config.Config, root keystream.Seed) calibration.Want {
 		})
 	}
 	return w
+}
+
+// named returns a section's values up to the one of a name, as %+v has them: the identity
+// of a bench without what came later is what it was before.
+func named(section any, last string) string {
+	v := reflect.ValueOf(section)
+	var parts []string
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		parts = append(parts, fmt.Sprintf("%s:%+v", name, v.Field(i)))
+		if name == last {
+			break
+		}
+	}
+	return "{" + strings.Join(parts, " ") + "}"
+}
+
+// faults returns the keys of the bench that came later, and their values, where these are
+// not the default.
+func faults(c config.Config) (all []byte) {
+	usual := config.Default()
+	ideal := usual.Faults()
+	for i, f := range c.Faults() {
+		if !reflect.DeepEqual(f.Value, ideal[i].Value) {
+			all = fmt.Appendf(all, "\n%s=%v", f.Name, f.Value)
+		}
+	}
+	return all
 }
 
 // physical is a channel without what a run makes of it.

@@ -1,0 +1,69 @@
+package channel
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"ringwave/crypto/keystream"
+)
+
+// rotor turns samples by a phase that grows with the carrier offset and wanders
+// with the phase noise.
+type rotor struct {
+	still  bool    // nothing turns
+	static float64 // the phase at time 0
+	offset float64 // cycles a sample
+	std    float64 // of a step of the noise
+	keep   float64 // how much of the noise is there a sample later
+	origin float64 // where the phase began, in cycles
+	n      int64   // samples since then
+	walk   float64
+	stream *keystream.Stream
+	normal *rand.Rand
+}
+
+func newRotor(imp Impairments, seed keystream.Seed) rotor {
+	r := rotor{static: imp.PhaseRad, offset: imp.CarrierOffset, std: imp.PhaseNoiseStd, keep: math.Exp(-2 * math.Pi * imp.PhaseLoop)}
+	r.still = r.static == 0 && r.offset == 0 && r.std == 0
+	r.stream = seed.Derive("phase noise").Stream()
+	r.normal = rand.New(r.stream)
+	return r
+}
+
+// start begins an attempt: its phase is a function of the attempt's time alone.
+func (r *rotor) start(m Moment) {
+	if r.still {
+		return
+	}
+	r.origin, r.n, r.walk = turns(r.offset*m.Time), 0, 0
+	r.stream.Start(m.Round, m.Attempt)
+}
+
+func (r *rotor) apply(x []complex64) {
+	if r.still {
+		return
+	}
+	if r.std == 0 && r.offset == 0 {
+		turn := unit(r.static)
+		for n := range x {
+			x[n] *= turn
+		}
+		return
+	}
+	for n := range x {
+		// By the sample's number, so that blocks change no bit.
+		x[n] *= unit(r.static + 2*math.Pi*turns(r.origin+r.offset*float64(r.n)) + r.walk)
+		r.n++
+		if r.std > 0 {
+			r.walk = r.keep*r.walk + r.std*r.normal.NormFloat64()
+		}
+	}
+}
+
+// turns returns a number of cycles without the whole ones.
+func turns(cycles float64) float64 { return cycles - math.Round(cycles) }
+
+func unit(phase float64) complex64 {
+	s, c := math.Sincos(phase)
+	return complex(float32(c), float32(s))
+}
