@@ -108,6 +108,7 @@ func NewWaveform(cfg WaveformConfig) (*Waveform, error) {
 	w.reader = &reader{
 		layout: w.layout, time: w.time, detector: detector, demod: demod, secret: cfg.Secret,
 		phase: cfg.Phase, alpha: cfg.Alpha, tolerance: cfg.Tolerance, marksClipped: cfg.Receive.Clip != 0,
+		level: int8(cfg.Modem.Preamble.Level),
 	}
 	w.epochs = &epochs{streams: w.streams, recorded: cfg.SenderEpochs, phaseGiven: cfg.Phase != nil}
 	return w, nil

@@ -125,7 +125,7 @@ func BenchmarkWaveformReceive(b *testing.B) {
 // readAgain reads the capture of phase 1 as if it were new.
 func readAgain(w *Waveform) (failure string) {
 	g := w.groups[0]
-	g.held.synced, g.alpha = false, 0
+	g.held.timed, g.alpha = false, 0
 	e := w.expect(g, 0)
 	if failure := w.reader.demodulate(&w.finder.capture, g, e); failure != "" {
 		return failure
@@ -143,7 +143,7 @@ func heardFrame(b *testing.B, cfg modem.Config) (w *Waveform, codes []byte) {
 	m := newModulus(b, leanPrime)
 	a := newAir(b, devices, scene{sigma: 0.3, bits: -1, noiseStd: level * noiseFor(cfg, 50)})
 	w = newWaveform(b, a, m, func(c *WaveformConfig) {
-		c.Modem, c.Receive = cfg, modem.Receive{Tracking: modem.Line, Clip: 126.5 / 127}
+		c.Modem, c.Receive = cfg, modem.Receive{Clip: 126.5 / 127}
 		c.OnTransmission = func(_ context.Context, s slot.Slot, at radio.SampleIndex) error {
 			a.gains.Scaled(a.h, s.Round, s.Attempt, int(s.Transmission))
 			for i, h := range a.h {

@@ -136,6 +136,7 @@ func (cfg *WaveformConfig) setDefaults() {
 	if cfg.Amplitude == 0 {
 		cfg.Amplitude = 1
 	}
+	cfg.Receive.Tracking = modem.Follow
 }
 
 func (cfg *WaveformConfig) validate() error {

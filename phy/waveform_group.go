@@ -7,7 +7,6 @@ import (
 	"ringwave/phy/lattice"
 	"ringwave/phy/modem"
 	"ringwave/phy/zq"
-	"ringwave/radio"
 )
 
 // group is the devices of a time slot, counted from first on.
@@ -27,9 +26,8 @@ type group struct {
 
 // holding is what an attempt's first frame settles for all of them.
 type holding struct {
-	sync    modem.Sync
-	at      radio.SampleIndex // of sync's capture
-	synced  bool
+	offset  modem.CyclesPerSample
+	image   complex128    // of the receiver, as b has shown it
 	instant modem.Samples // of the payload in phase 1, from where its capture was due
 	timed   bool
 }
@@ -94,7 +92,7 @@ func (gs groups) patternSymbols() int {
 // begin begins an attempt, of which nothing is known.
 func (gs groups) begin() {
 	for _, g := range gs {
-		g.held.synced, g.held.timed, g.alpha = false, false, 0
+		g.held.timed, g.alpha = false, 0
 	}
 }
 

@@ -25,6 +25,8 @@ type reader struct {
 	// find it.
 	alpha, tolerance float64
 	marksClipped     bool // the demodulator knows which samples were clipped
+	level            int8 // of the header's symbols
+	header           []float32
 }
 
 // expected is the frame that is due: its header, its payload, and the soft symbol of
@@ -73,20 +75,22 @@ func (r *reader) demodulate(c *capture, g *group, e expected) string {
 		return fmt.Sprintf("no preamble within %d samples of where it was due", r.time.reach)
 	}
 	n := frame.HeaderSymbols + g.patterns.Symbols() + e.payload.Symbols()
-	found, ok := r.locate(c, n)
+	found, ok := r.locate(c, g, e, n)
 	if !ok {
 		return "no preamble"
 	}
 	found = g.held.timing(found, c.first-c.due)
-	// One common phase serves all phases of a round, so that gains are the same.
+	// Each frame goes by its own phase: that of the same gains, whatever the carriers of
+	// devices and receiver have turned against each other since the last one.
 	if r.phase != nil {
 		found.Theta, found.Offset = *r.phase, 0
-	} else {
-		found = g.held.phase(found, c.first, e.isKey())
 	}
 	g.read.found = found
 	g.read.resize(n)
-	report := r.demod.Demodulate(g.read.soft, g.read.erased, c.samples, found)
+	report := r.demod.Demodulate(g.read.soft, g.read.erased, r.frame(c, g, found, e))
+	if e.isKey() {
+		g.held.image = report.Image
+	}
 	if failure := r.damage(c, report); failure != "" {
 		return failure
 	}
@@ -103,10 +107,24 @@ func (r *reader) demodulate(c *capture, g *group, e expected) string {
 	return ""
 }
 
+// frame returns the frame at hand as the demodulator wants it.
+func (r *reader) frame(c *capture, g *group, found modem.Sync, e expected) modem.Frame {
+	f := modem.Frame{Samples: c.samples, Sync: found, Hold: r.phase != nil}
+	if !e.isKey() {
+		f.Image = g.held.image
+	}
+	r.header = e.header.Soft(r.header[:0], r.level)
+	f.Known = r.header
+	// Filters and echoes reach into the silence: what is nearer to a frame than half of
+	// it is left alone.
+	f.Before, f.After = int(r.layout.guard())/2, int(r.layout.guard())/2
+	return f
+}
+
 // locate finds the preamble of a frame of n symbols behind it. Where the phase is known
 // and the preamble cannot be seen, the last one's place serves.
-func (r *reader) locate(c *capture, n int) (found modem.Sync, ok bool) {
-	found, err := r.detector.First(c.samples)
+func (r *reader) locate(c *capture, g *group, e expected, n int) (found modem.Sync, ok bool) {
+	found, err := r.first(c, g, e)
 	if err != nil {
 		r.time.missedFrame()
 		if r.phase == nil || !r.time.hasTimed {
@@ -137,6 +155,16 @@ func (r *reader) damage(c *capture, report modem.Report) string {
 	return ""
 }
 
+// first looks for a preamble, behind b about where b was in frequency.
+func (r *reader) first(c *capture, g *group, e expected) (modem.Sync, error) {
+	if !e.isKey() && g.held.timed {
+		return r.detector.FirstNear(c.samples, g.held.offset)
+	}
+	found, err := r.detector.First(c.samples)
+	g.held.offset = found.Offset
+	return found, err
+}
+
 // sameInstant is how far, in samples, two frames' instants may lie apart by chance.
 const sameInstant = 1.0
 
@@ -156,18 +184,6 @@ func (h *holding) timing(found modem.Sync, late radio.SampleIndex) modem.Sync {
 	}
 	found.Start += shift
 	found.Payload += shift
-	return found
-}
-
-// phase returns a frame, whose capture begins at index at, the phase of the round's first
-// one of b.
-func (h *holding) phase(found modem.Sync, at radio.SampleIndex, isKey bool) modem.Sync {
-	switch {
-	case h.synced:
-		return found.Hold(h.sync, modem.Samples(at-h.at))
-	case isKey:
-		h.sync, h.at, h.synced = found, at, true
-	}
 	return found
 }
 

@@ -110,7 +110,7 @@ func TestNoiseStdGivesTheSNR(t *testing.T) {
 			noise[k] = complex(float32(std*rnd.NormFloat64()), float32(std*rnd.NormFloat64()))
 		}
 		soft, erased := make([]float32, symbols), make([]bool, symbols)
-		demodulator.Demodulate(soft, erased, noise, modem.Sync{Payload: 1000})
+		demodulator.Demodulate(soft, erased, modem.Frame{Samples: noise, Sync: modem.Sync{Payload: 1000}})
 		sum := 0.0
 		for _, y := range soft {
 			sum += float64(y) * float64(y) / (scale * scale)

@@ -54,6 +54,16 @@ func (h Header) bytes() (b [headerBytes + 4]byte) {
 	return b
 }
 
+// Soft appends the header's symbols to dst, of the given level.
+func (h Header) Soft(dst []float32, level int8) []float32 {
+	var symbols [HeaderSymbols]int8
+	h.Symbols(symbols[:])
+	for _, s := range symbols {
+		dst = append(dst, float32(s*level))
+	}
+	return dst
+}
+
 // Symbols writes the header to dst, of HeaderSymbols symbols.
 func (h Header) Symbols(dst []int8) {
 	b := h.bytes()

@@ -68,11 +68,11 @@ func BenchmarkReceive(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			samples := benchCapture(b, c.cfg)
 			detector := mustDetector(b, c.cfg, Search{MaxOffset: 1e-5})
-			demod := mustDemodulator(b, c.cfg, Receive{Tracking: Line, Clip: 1})
+			demod := mustDemodulator(b, c.cfg, Receive{Tracking: Follow, Clip: 1})
 			y, erased := make([]float32, benchSymbols), make([]bool, benchSymbols)
 			over(b, len(samples), func() {
 				for _, s := range detector.Find(samples) {
-					demod.Demodulate(y, erased, samples, s)
+					demod.Demodulate(y, erased, Frame{Samples: samples, Sync: s})
 				}
 			})
 		})
@@ -99,7 +99,7 @@ func BenchmarkDemodulate(b *testing.B) {
 				sync := mustFind(b, mustDetector(b, c.cfg, Search{}), samples)
 				demod := mustDemodulator(b, c.cfg, Receive{Tracking: tracking, Clip: 1})
 				y, erased := make([]float32, benchSymbols), make([]bool, benchSymbols)
-				over(b, len(samples), func() { demod.Demodulate(y, erased, samples, sync) })
+				over(b, len(samples), func() { demod.Demodulate(y, erased, Frame{Samples: samples, Sync: sync}) })
 			})
 		}
 	}

@@ -12,12 +12,10 @@ type Tracking int
 const (
 	// Hold trusts the Sync's phase and frequency to the frame's end.
 	Hold Tracking = iota
-	// Line corrects the frequency by a line through the phases of the frame's
-	// blocks. The phase at the preamble stays the Sync's.
-	Line
-	// Follow adds to that the blocks' smoothed deviations from the line: for
-	// oscillators whose phases wander together. It is pinned at the first blocks,
-	// so it moves the common phase by their error.
+	// Follow corrects the frequency, and follows what the phase wanders beside it: an
+	// oscillator's noise that all devices have in common, as the receiver's own. How fast
+	// it wanders is found in the frame; where it does not, a line is left. It is pinned at
+	// the preamble.
 	Follow
 )
 
@@ -25,7 +23,7 @@ const (
 const (
 	minBlock     Symbols = 16
 	maxBlock     Symbols = 1 << 16
-	DefaultBlock Symbols = 256
+	DefaultBlock Symbols = 64
 )
 
 // Receive is how a frame's symbols are received.
@@ -47,6 +45,24 @@ type Receive struct {
 	Clip Amplitude
 }
 
+// Frame is a frame in a capture.
+type Frame struct {
+	Samples []complex64
+	Sync    Sync
+	// Known are the symbols behind the preamble that all devices send alike, with
+	// Preamble.Level: the first of those that are demodulated.
+	Known []float32
+	// Before and After are how many samples at the beginning and at the end of Samples
+	// hold no device's signal. They show what offset stands under it: 0 for none, and
+	// none is taken off.
+	Before, After int
+	// Image is the receiver's image where an earlier frame has shown it, as Report has it:
+	// a short frame cannot.
+	Image complex128
+	// Hold has the Sync's phase and frequency be trusted whatever Receive says.
+	Hold bool
+}
+
 // Report is what happened while a frame was received.
 type Report struct {
 	// Erased is the number of symbols flagged, Missing that of those among them
@@ -61,17 +77,39 @@ type Report struct {
 	Realness float64
 	// Tracked tells that there was phase to be tracked. Otherwise Sync's was held.
 	Tracked bool
-	// Drift is the phase tracked from the preamble to the frame's end.
-	Drift Radians
+	// Drift is the phase tracked from the preamble to the frame's end, and Offset the
+	// frequency, Sync's and what was tracked.
+	Drift  Radians
+	Offset CyclesPerSample
+	// Receiver and Carrier are the offsets that were taken off, in samples: what stands
+	// still, and what turns with the devices' carriers.
+	Receiver, Carrier complex128
+	// Image is the receiver's image, the factor of the signal's conjugate; 0 if there is
+	// none beyond the noise, or nothing turns.
+	Image complex128
+	// Echo is the magnitude of the strongest interference between symbols that all
+	// devices have in common, over the symbol's own; 0 if there is none beyond the noise.
+	Echo float64
+	// Clock is by how much symbols come apart from where the receiver's clock has them,
+	// in samples a sample; 0 if there is nothing beyond the noise.
+	Clock float64
 }
 
 // Demodulator returns the symbols of frames. It is for one goroutine.
 type Demodulator struct {
-	sps     int
-	recv    receiver
-	receive Receive
-	z       []complex64
-	track   tracker
+	sps      int
+	recv     receiver
+	receive  Receive
+	preamble []float32
+	known    []float32 // the preamble and what is known behind it
+	z        []complex64
+	flags    []bool
+	track    tracker
+	silence  silence
+	image    image
+	nyquist  nyquist
+	common   interference
+	clock    clock
 }
 
 // NewDemodulator makes a demodulator.
@@ -91,70 +129,207 @@ func NewDemodulator(cfg Config, receive Receive) (*Demodulator, error) {
 	if !(receive.Clip >= 0) {
 		return nil, fmt.Errorf("a clipping level of %v", receive.Clip)
 	}
+	recv := cfg.Pulse.receiver(cfg.SamplesPerSymbol)
 	return &Demodulator{
-		sps:     cfg.SamplesPerSymbol,
-		recv:    cfg.Pulse.receiver(cfg.SamplesPerSymbol),
-		receive: receive,
-		track:   tracker{block: int(receive.Block)},
+		sps:      cfg.SamplesPerSymbol,
+		recv:     recv,
+		nyquist:  newNyquist(recv),
+		receive:  receive,
+		preamble: cfg.PreambleSymbols(),
+		track:    tracker{block: int(receive.Block)},
+		clock:    newClock(cfg.SamplesPerSymbol),
 	}, nil
 }
 
-// Demodulate writes the soft symbols that follow the preamble at s to dst and
+// Demodulate writes the soft symbols that follow the frame's preamble to dst and
 // flags in erased, of the same length, those that depend on samples which are not
 // in the capture, no numbers, or clipped. They are set to 0. A symbol of 1 comes
 // out as the device's real gain, samples per symbol as in Modulator.Scale.
 //
 // It allocates only for frames longer than all before.
-func (d *Demodulator) Demodulate(dst []float32, erased []bool, samples []complex64, s Sync) Report {
-	erased = erased[:len(dst)]
-	z := d.symbols(len(dst))
-	report := d.filter(z, erased, samples, s.Payload)
-
-	step := -2 * math.Pi * float64(s.Offset) * float64(d.sps)
-	since := float64(s.Payload-s.Reference) / float64(d.sps) // symbols
-	phase := -float64(s.Theta) + step*since
-	if d.receive.Tracking == Hold {
-		project(dst, z, phase, step)
-		return report
+func (d *Demodulator) Demodulate(dst []float32, erased []bool, f Frame) Report {
+	lead := len(d.preamble)
+	// What an echo or a pulse's end brings behind the frame is looked at, too.
+	z, flags := d.room(lead + len(dst) + max(interferenceReach, d.nyquist.reach))
+	end := lead + len(dst)
+	w := way{
+		sps: float64(d.sps), payload: float64(f.Sync.Payload), lead: lead,
+		theta: float64(f.Sync.Theta), reference: float64(f.Sync.Reference), step: 2 * math.Pi * float64(f.Sync.Offset),
 	}
-	rotate(z, phase, step)
-	d.track.measure(z, erased)
-	report.Realness = d.track.realness()
-	report.Tracked = d.track.solve(since, d.receive.Tracking == Follow)
-	for b := 0; b*d.track.block < len(z); b++ {
-		from, to := b*d.track.block, min((b+1)*d.track.block, len(z))
-		phase, step := d.track.turn(b)
-		project(dst[from:to], z[from:to], -phase, -step)
-		report.Drift = Radians(phase + step*float64(to-from))
+	if d.tracks(f) {
+		w.clock = d.clock.measure(f.Samples, f.Sync.Payload, len(dst))
+	}
+	report := d.filter(z, flags, f.Samples, w, lead, end)
+	report.Clock = w.clock
+	copy(erased[:len(dst)], flags[lead:end])
+	if d.tracks(f) {
+		d.image.measure(z[lead:end], flags[lead:end])
+	}
+	d.turnBack(z, w)
+	d.known = append(append(d.known[:0], d.preamble...), f.Known[:min(len(f.Known), len(dst))]...)
+	if d.tracks(f) {
+		d.follow(z[:end], flags, w, f.Sync, &report)
+	} else {
+		d.track.phase, d.track.slope = d.track.phase[:0], 0
+	}
+	report.Offset = f.Sync.Offset + CyclesPerSample(d.track.slope/(2*math.Pi*w.sps))
+	d.takeOffsets(z, flags, w, f, end, &report)
+	if d.tracks(f) && d.image.find(lead, w, &d.track, f.Image) {
+		d.takeImage(z, flags, w, f, end, &report)
+	}
+	reference := w.symbol(w.reference)
+	d.track.pieces(len(z), reference, func(from, to int, phase, step float64) { rotate(z[from:to], -phase, -step) })
+	report.Drift = Radians(d.track.at(float64(end-1), reference))
+	d.nyquist.take(z)
+	report.Echo = d.common.find(z, flags, d.known)
+	d.common.take(dst, erased, z, flags, lead)
+	for k, e := range erased[:len(dst)] {
+		if e {
+			dst[k] = 0
+		}
 	}
 	return report
 }
 
-func (d *Demodulator) symbols(n int) []complex64 {
-	if cap(d.z) < n {
-		d.z = make([]complex64, n)
-	}
-	return d.z[:n]
+// tracks reports whether the frame's phase is followed.
+func (d *Demodulator) tracks(f Frame) bool { return d.receive.Tracking == Follow && !f.Hold }
+
+// follow tracks the phase of symbols that were turned back by the Sync's.
+func (d *Demodulator) follow(z []complex64, flags []bool, w way, s Sync, report *Report) {
+	d.track.measure(z, flags, d.known)
+	report.Realness = d.track.realness()
+	report.Tracked = d.track.solve(w.symbol(w.reference), d.frequencyVariance(s))
 }
 
-// filter sets z to the complex symbols from the instant on, and flags those that
-// are damaged, which are set to 0.
-func (d *Demodulator) filter(z []complex64, erased []bool, samples []complex64, instant Samples) Report {
-	clear(erased)
-	if !placed(instant, len(z)*d.sps) {
-		for k := range z {
-			z[k], erased[k] = 0, true
-		}
-		return Report{Erased: Symbols(len(z)), Missing: Symbols(len(z))}
+// frequencyVariance returns that of the frequency a preamble gives, in radians a symbol.
+func (d *Demodulator) frequencyVariance(s Sync) float64 {
+	const most, least = 1e-4, 1e-12 // of a square
+	length := float64(len(d.preamble))
+	level := float64(d.preamble[0])
+	snr := float64(s.Amplitude) * float64(s.Amplitude) * level * level / max(float64(s.Noise), math.SmallestNonzeroFloat64)
+	// The preamble's own figure is 6/(S L^3); a factor of 4 for what is not noise.
+	return max(least, min(most, 24/(snr*length*length*length)))
+}
+
+// takeOffsets takes off what the silence around the frame shows. What was much has
+// misled the tracking, which is done again.
+func (d *Demodulator) takeOffsets(z []complex64, flags []bool, w way, f Frame, end int, report *Report) {
+	if !d.silence.measure(f, w, &d.track) {
+		return
 	}
+	report.Receiver, report.Carrier = d.silence.receiver, d.silence.carrier
+	d.recv.tune(f.Sync.Payload)
+	still := d.recv.response(0)
+	turning := d.recv.response(CyclesPerSample(w.step / (2 * math.Pi)))
+	d.silence.take(z, flags, w, &d.track, still, turning)
+	if power(d.silence.receiver)+power(d.silence.carrier) > 1e-4*meanPower(z[:end]) && d.tracks(f) {
+		d.follow(z[:end], flags, w, f.Sync, report)
+	}
+}
+
+// takeImage takes off the receiver's image, which has misled the tracking.
+func (d *Demodulator) takeImage(z []complex64, flags []bool, w way, f Frame, end int, report *Report) {
+	report.Image = d.image.factor
+	d.image.take(z, w)
+	d.follow(z[:end], flags, w, f.Sync, report)
+}
+
+func meanPower(z []complex64) float64 {
+	sum := 0.0
+	for _, x := range z {
+		sum += float64(real(x))*float64(real(x)) + float64(imag(x))*float64(imag(x))
+	}
+	return sum / float64(max(1, len(z)))
+}
+
+// way says where in a capture a symbol lies, and at which phase: the first of the
+// preamble has number 0.
+type way struct {
+	sps, payload     float64 // payload is the instant of symbol lead
+	lead             int
+	clock            float64 // beyond the receiver's, in samples a sample
+	theta, reference float64 // the phase at an instant
+	step             float64 // radians a sample
+}
+
+// instant returns that of a symbol.
+func (w way) instant(symbol int) Samples {
+	return Samples(w.payload + float64(symbol-w.lead)*w.sps*(1+w.clock))
+}
+
+// symbol returns the symbol at an instant.
+func (w way) symbol(instant float64) float64 {
+	return float64(w.lead) + (instant-w.payload)/(w.sps*(1+w.clock))
+}
+
+// phase returns the carrier's at an instant, without what is tracked.
+func (w way) phase(instant float64) float64 { return w.theta + w.step*(instant-w.reference) }
+
+func (d *Demodulator) room(n int) ([]complex64, []bool) {
+	if cap(d.z) < n {
+		d.z, d.flags = make([]complex64, n), make([]bool, n)
+	}
+	return d.z[:n], d.flags[:n]
+}
+
+// turnBack turns symbols by the Sync's phase and frequency.
+func (d *Demodulator) turnBack(z []complex64, w way) {
+	if placed(Samples(w.payload), len(z)*d.sps) {
+		rotate(z, -w.phase(float64(w.instant(0))), -w.step*w.sps*(1+w.clock))
+	}
+}
+
+// filter sets z to the complex symbols, and flags those that are damaged, which are set
+// to 0. It reports on those of the payload, from lead to end.
+func (d *Demodulator) filter(z []complex64, flags []bool, samples []complex64, w way, lead, end int) Report {
+	clear(flags)
+	var report Report
+	if !placed(Samples(w.payload), len(z)*d.sps) {
+		for k := range z {
+			z[k], flags[k] = 0, true
+		}
+		return Report{Erased: Symbols(end - lead), Missing: Symbols(end - lead)}
+	}
+	stretch := w.stretch(len(z))
+	for from := 0; from < len(z); {
+		to := min(from+stretch, len(z))
+		for _, border := range [...]int{lead, end} {
+			if from < border {
+				to = min(to, border)
+			}
+		}
+		part := d.filterStretch(z[from:to], flags[from:to], samples, w.instant(from))
+		if from >= lead && from < end {
+			report.Erased += part.Erased
+			report.Missing += part.Missing
+			report.Invalid += part.Invalid
+			report.Clipped += part.Clipped
+		}
+		from = to
+	}
+	return report
+}
+
+// stretch returns how many symbols may be filtered at instants that are evenly apart by
+// the receiver's clock: until they are off by a sixteenth of a sample.
+func (w way) stretch(n int) int {
+	const most = 1.0 / 16
+	if off := math.Abs(w.clock) * w.sps; off*float64(n) > most {
+		return max(1, int(most/off))
+	}
+	return max(1, n)
+}
+
+// filterStretch filters symbols that are evenly apart.
+func (d *Demodulator) filterStretch(z []complex64, flags []bool, samples []complex64, instant Samples) Report {
 	d.recv.tune(instant)
 	first, end := d.recv.footprint()
 	c := comb{first, end, d.sps}
 	from, to := c.inside(len(samples), len(z))
-	damage := c.flag(erased, samples, d.receive.Clip)
+	damage := c.flag(flags, samples, d.receive.Clip)
 	for k := range z {
 		if k < from || k >= to {
-			erased[k] = true
+			flags[k] = true
 		}
 	}
 	if from < to {
@@ -162,7 +337,7 @@ func (d *Demodulator) filter(z []complex64, erased []bool, samples []complex64, 
 		d.recv.filter(z[from:to], samples)
 	}
 	report := Report{Missing: Symbols(len(z) - (to - from)), Invalid: damage.invalid, Clipped: damage.clipped}
-	for k, e := range erased {
+	for k, e := range flags {
 		if e {
 			z[k] = 0
 			report.Erased++
@@ -191,20 +366,6 @@ func rotate(z []complex64, phase, step float64) {
 		for k, x := range part {
 			re, im := float32(real(w)), float32(imag(w))
 			part[k] = complex(real(x)*re-imag(x)*im, real(x)*im+imag(x)*re)
-			w *= turn
-		}
-	}
-}
-
-// project sets dst[k] to the real part of z[k] e^{j(phase + k step)}.
-func project(dst []float32, z []complex64, phase, step float64) {
-	turn := cmplx.Rect(1, step)
-	for from := 0; from < len(z); from += renew {
-		w := cmplx.Rect(1, phase+step*float64(from))
-		part := z[from:min(from+renew, len(z))]
-		out := dst[from:][:len(part)]
-		for k, x := range part {
-			out[k] = real(x)*float32(real(w)) - imag(x)*float32(imag(w))
 			w *= turn
 		}
 	}

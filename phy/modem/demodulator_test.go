@@ -21,12 +21,12 @@ func TestOffsetOverALongFrame(t *testing.T) {
 		wander   float64 // standard deviation of the phase's step a sample
 		limit    float64 // dB
 	}{
-		{"flat, line", pulses["flat"], Line, []device{{gain: 1, phase: 1}}, 0, -36.5},
-		{"rrc, line", pulses["rrc"], Line, []device{{gain: 1, phase: 1}}, 0, -38.5},
-		{"rrc, line, opposite phases", pulses["rrc"], Line, []device{{gain: 1, phase: 1}, {gain: 0.6, phase: 1 + math.Pi}}, 0, -36.5},
+		{"flat, line", pulses["flat"], Follow, []device{{gain: 1, phase: 1}}, 0, -36.5},
+		{"rrc, line", pulses["rrc"], Follow, []device{{gain: 1, phase: 1}}, 0, -38.5},
+		{"rrc, line, opposite phases", pulses["rrc"], Follow, []device{{gain: 1, phase: 1}, {gain: 0.6, phase: 1 + math.Pi}}, 0, -36.5},
 		{"rrc, follow", pulses["rrc"], Follow, []device{{gain: 1, phase: 1}}, 0, -38},
 		{"rrc, follow, phase noise", pulses["rrc"], Follow, []device{{gain: 1, phase: 1}}, 1e-4, -34},
-		{"rrc, line, phases within 0.6", pulses["rrc"], Line, []device{{gain: 1, phase: 1}, {gain: 0.8, phase: 1.3}, {gain: 1.2, phase: 0.7}}, 0, -38},
+		{"rrc, line, phases within 0.6", pulses["rrc"], Follow, []device{{gain: 1, phase: 1}, {gain: 0.8, phase: 1.3}, {gain: 1.2, phase: 0.7}}, 0, -38},
 	} {
 		s := newScene(c.cfg, 1, n, 3, c.devices...)
 		s.offset, s.noise = 1e-4, 8*math.Pow(10, -3.82)*2./3 // 35.2 + 3 dB
@@ -91,7 +91,7 @@ func TestEightBits(t *testing.T) {
 		}
 		converter.Decode(samples, codes)
 		sync := mustFind(t, mustDetector(t, cfg, Search{MaxOffset: 1e-4}), samples)
-		y, _ := demodulate(t, cfg, Receive{Tracking: Line, Clip: clipLevel}, samples, sync, n)
+		y, _ := demodulate(t, cfg, Receive{Tracking: Follow, Clip: clipLevel}, samples, sync, n)
 		want := s.want(0.3)
 		for k := range want {
 			want[k] *= backOff
@@ -150,8 +150,8 @@ func TestDamageIsFlagged(t *testing.T) {
 			samples := c.harm(append([]complex64(nil), clean...))
 			sync := mustFind(t, detector, samples)
 			y, erased := make([]float32, n), make([]bool, n)
-			for _, tracking := range []Tracking{Hold, Line, Follow} {
-				report := mustDemodulator(t, cfg, Receive{Tracking: tracking, Clip: 0.99}).Demodulate(y, erased, samples, sync)
+			for _, tracking := range []Tracking{Hold, Follow} {
+				report := mustDemodulator(t, cfg, Receive{Tracking: tracking, Clip: 0.99}).Demodulate(y, erased, Frame{Samples: samples, Sync: sync})
 				flagged := Symbols(0)
 				for k := range y {
 					if erased[k] {
@@ -192,7 +192,7 @@ func TestDamagedPreamble(t *testing.T) {
 		if sync.Lost < 12 || sync.Lost > 12+20 || math.Abs(float64(sync.Amplitude)-1) > 0.01 {
 			t.Errorf("%s: %d symbols lost, amplitude %v", name, sync.Lost, sync.Amplitude)
 		}
-		y, _ := demodulate(t, cfg, Receive{Tracking: Line, Block: 64}, samples, sync, n)
+		y, _ := demodulate(t, cfg, Receive{Tracking: Follow, Block: 64}, samples, sync, n)
 		if e := evm(y, s.want(1)); e > -33 {
 			t.Errorf("%s: error %.1f dB", name, e)
 		}
@@ -210,7 +210,7 @@ func TestOddSync(t *testing.T) {
 		d := mustDemodulator(t, cfg, Receive{Tracking: Follow, Block: 16})
 		y, erased := make([]float32, 100), make([]bool, 100)
 		for _, at := range []Samples{-1e30, -1e4, -300.5, 0, 0.1, 700, 999, 1e9, 1e30, Samples(math.NaN()), Samples(math.Inf(1))} {
-			r := d.Demodulate(y, erased, samples, Sync{Payload: at})
+			r := d.Demodulate(y, erased, Frame{Samples: samples, Sync: Sync{Payload: at}})
 			count := Symbols(0)
 			for _, e := range erased {
 				if e {
@@ -221,7 +221,7 @@ func TestOddSync(t *testing.T) {
 				t.Errorf("%s at %v: %+v, %d flagged", name, at, r, count)
 			}
 		}
-		d.Demodulate(nil, nil, samples, Sync{})
+		d.Demodulate(nil, nil, Frame{Samples: samples, Sync: Sync{}})
 	}
 }
 

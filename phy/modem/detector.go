@@ -88,6 +88,7 @@ type Detector struct {
 	guard     Symbols
 	fft       *fourier.CmplxFFT
 	tried     []hypothesis
+	from, to  int // of tried, those that are
 
 	y, spectrum, product []complex128 // of the transform's length
 	energy               []float64    // energy[k]: of y[:k]
@@ -122,12 +123,13 @@ func NewDetector(cfg Config, search Search) (*Detector, error) {
 		return nil, fmt.Errorf("a false-alarm probability of %v: it must be above 0 and below 1", search.FalseAlarm)
 	}
 	// Segments of the preamble tell frequencies apart up to half a cycle each.
-	highest := 0.5 * segments / (float64(cfg.Preamble.Length) * float64(cfg.SamplesPerSymbol))
-	if !(search.MaxOffset >= 0 && float64(search.MaxOffset) <= highest) {
+	highest := cfg.MaxOffset()
+	if !(search.MaxOffset >= 0 && search.MaxOffset <= highest) {
 		return nil, fmt.Errorf("a frequency offset of up to %v cycles a sample: a preamble of %d symbols takes 0 to %.2g", search.MaxOffset, cfg.Preamble.Length, highest)
 	}
 	d := &Detector{cfg: cfg, search: search, sequence: cfg.Preamble.sequence(), guard: cfg.Pulse.guard(cfg.SamplesPerSymbol)}
 	d.makeTransforms()
+	d.to = len(d.tried)
 	d.threshold = 2 / float64(cfg.Preamble.Length) * math.Log(4*float64(len(d.tried))/search.FalseAlarm)
 	if d.threshold > 0.75 {
 		return nil, fmt.Errorf("a preamble of %d symbols is too short for a false-alarm probability of %v", cfg.Preamble.Length, search.FalseAlarm)
@@ -164,8 +166,30 @@ func (d *Detector) makeTransforms() {
 // Threshold returns the least Sync.Quality of a preamble.
 func (d *Detector) Threshold() float64 { return d.threshold }
 
+// FirstNear is First for a capture in which the frequency offset is about what it was in
+// another one: it is looked for there before it is looked for everywhere.
+func (d *Detector) FirstNear(samples []complex64, offset CyclesPerSample) (Sync, error) {
+	near := 0
+	for h, tried := range d.tried {
+		if math.Abs(float64(tried.offset-offset)) < math.Abs(float64(d.tried[near].offset-offset)) {
+			near = h
+		}
+	}
+	d.from, d.to = max(0, near-1), min(near+2, len(d.tried))
+	s, err := d.first(samples)
+	if err == nil || d.to-d.from == len(d.tried) {
+		return s, err
+	}
+	return d.First(samples)
+}
+
 // First returns the first preamble of a capture, or ErrNoPreamble.
 func (d *Detector) First(samples []complex64) (Sync, error) {
+	d.from, d.to = 0, len(d.tried)
+	return d.first(samples)
+}
+
+func (d *Detector) first(samples []complex64) (Sync, error) {
 	var found []Sync
 	d.scan(samples, func(s Sync) bool {
 		found = append(found, s)
@@ -180,6 +204,7 @@ func (d *Detector) First(samples []complex64) (Sync, error) {
 // Find returns all preambles of a capture in their order; none is no error. Samples
 // that are no numbers count as zeros.
 func (d *Detector) Find(samples []complex64) []Sync {
+	d.from, d.to = 0, len(d.tried)
 	var found []Sync
 	d.scan(samples, func(s Sync) bool {
 		found = append(found, s)
@@ -232,9 +257,10 @@ func (d *Detector) correlate(scores []score, samples []complex64, from, total in
 			continue
 		}
 		d.fft.Coefficients(d.spectrum, d.y)
-		for h, tried := range d.tried {
+		for h := d.from; h < d.to; h++ {
+			against := d.tried[h].spectrum
 			for i, x := range d.spectrum {
-				d.product[i] = x * tried.spectrum[i]
+				d.product[i] = x * against[i]
 			}
 			d.fft.Sequence(d.product, d.product)
 			d.best(scores, half, h)

@@ -280,7 +280,7 @@ func FuzzDetector(f *testing.F) {
 		y, erased := make([]float32, 100), make([]bool, 100)
 		for _, s := range append(detector.Find(samples), Sync{Payload: Samples(kind)*50 - 3000}) {
 			s = detector.Settle(samples, s, Symbols(len(y)))
-			demod.Demodulate(y, erased, samples, s)
+			demod.Demodulate(y, erased, Frame{Samples: samples, Sync: s})
 			for k, v := range y {
 				if v-v != 0 || erased[k] && v != 0 {
 					t.Fatalf("symbol %d is %v", k, v)

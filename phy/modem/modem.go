@@ -34,15 +34,11 @@
 // the symbols. Devices in phase (or in opposite phase) suffer only at second
 // order. From a preamble of L symbols whose superposition has the signal-to-noise
 // ratio S a symbol, theta comes out with the standard deviation
-// 1/sqrt(2 L S): -64 dB for L = 127 at 40 dB. Where even that must not differ
-// between the frames of a round, the phase of the epoch's first frame serves for
-// all (Sync.Hold).
+// 1/sqrt(2 L S): -64 dB for L = 127 at 40 dB.
 //
 // A frequency estimated from the preamble has, per symbol, the standard deviation
 // sqrt(6/(S L^3)) radians (1.7e-5 for those figures) and is too coarse for long
-// frames: either devices and receiver share a clock and it is known to be zero
-// (Search.MaxOffset of 0, or Sync.Hold), or the Demodulator tracks the residual
-// (Line, Follow).
+// frames: the Demodulator tracks the rest (Follow).
 package modem
 
 import (
@@ -93,6 +89,12 @@ func (c Config) validate() error {
 		return err
 	}
 	return c.Preamble.validate()
+}
+
+// MaxOffset returns the largest frequency offset that a preamble tells: its segments tell
+// frequencies apart up to half a cycle each.
+func (c Config) MaxOffset() CyclesPerSample {
+	return CyclesPerSample(0.5 * segments / (float64(c.Preamble.Length) * float64(c.SamplesPerSymbol)))
 }
 
 // PreambleSymbols returns the symbols that begin every frame: the sequence of

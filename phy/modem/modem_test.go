@@ -162,7 +162,7 @@ func mustFind(t testing.TB, d *Detector, samples []complex64) Sync {
 func demodulate(t testing.TB, cfg Config, receive Receive, samples []complex64, s Sync, n int) ([]float32, Report) {
 	t.Helper()
 	y, erased := make([]float32, n), make([]bool, n)
-	r := mustDemodulator(t, cfg, receive).Demodulate(y, erased, samples, s)
+	r := mustDemodulator(t, cfg, receive).Demodulate(y, erased, Frame{Samples: samples, Sync: s})
 	if r.Erased != 0 {
 		t.Fatalf("%d symbols erased", r.Erased)
 	}

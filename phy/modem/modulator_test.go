@@ -114,10 +114,10 @@ func TestNothingAllocated(t *testing.T) {
 			t.Errorf("%s: %v allocations to send", name, n)
 		}
 		y, erased := make([]float32, 900), make([]bool, 900)
-		for _, tracking := range []Tracking{Hold, Line, Follow} {
+		for _, tracking := range []Tracking{Hold, Follow} {
 			demod := mustDemodulator(t, cfg, Receive{Tracking: tracking, Block: 64})
 			sync := Sync{Payload: 200.3}
-			if n := testing.AllocsPerRun(10, func() { demod.Demodulate(y, erased, x, sync) }); n != 0 {
+			if n := testing.AllocsPerRun(10, func() { demod.Demodulate(y, erased, Frame{Samples: x, Sync: sync}) }); n != 0 {
 				t.Errorf("%s, tracking %d: %v allocations to receive", name, tracking, n)
 			}
 		}
@@ -147,7 +147,7 @@ func TestBadConfigurations(t *testing.T) {
 		"advance of 9":        func(_ *Config, d *Drive, _ *Search, _ *Receive) { d.Advance = 9 },
 		"phase not a number":  func(_ *Config, d *Drive, _ *Search, _ *Receive) { d.Phase = Radians(math.NaN()) },
 		"false alarm 1":       func(_ *Config, _ *Drive, s *Search, _ *Receive) { s.FalseAlarm = 1 },
-		"offset of 0.01":      func(_ *Config, _ *Drive, s *Search, _ *Receive) { s.MaxOffset = 0.01 },
+		"offset of 0.02":      func(_ *Config, _ *Drive, s *Search, _ *Receive) { s.MaxOffset = 0.02 },
 		"31 symbols at 1e-9":  func(c *Config, _ *Drive, _ *Search, _ *Receive) { c.Preamble.Length = 31 },
 		"blocks of 3":         func(_ *Config, _ *Drive, _ *Search, r *Receive) { r.Block = 3 },
 		"tracking 7":          func(_ *Config, _ *Drive, _ *Search, r *Receive) { r.Tracking = 7 },

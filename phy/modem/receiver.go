@@ -2,6 +2,7 @@ package modem
 
 import (
 	"math"
+	"math/cmplx"
 	"slices"
 )
 
@@ -30,6 +31,13 @@ type receiver interface {
 	filter(dst, samples []complex64)
 	// noise returns the noise power a symbol for noise power 1 a sample.
 	noise() float64
+	// response returns the symbol at the tuned instant of a tone that has phase 0 there.
+	response(f CyclesPerSample) complex128
+	// reach is by how many symbols the filter's output for one symbol lasts to either
+	// side, where it should be 0; and at is that output. reach is 0 for a filter that
+	// leaves none.
+	reach() int
+	at(symbol int) float64
 }
 
 // integrator takes the mean over the window of a flat-top pulse.
@@ -55,6 +63,25 @@ func (r *integrator) tune(t Samples) {
 func (r *integrator) footprint() (first, end int) { return r.first, r.first + r.window }
 
 func (r *integrator) noise() float64 { return 1 / float64(r.window) }
+
+func (r *integrator) response(f CyclesPerSample) complex128 {
+	if f == 0 {
+		return 1
+	}
+	// The window's middle is the instant up to half a sample, which is no phase to
+	// speak of at the frequencies that carriers are off by.
+	half := math.Pi * float64(f)
+	return complex(math.Sin(half*float64(r.window))/(float64(r.window)*math.Sin(half)), 0)
+}
+
+func (r *integrator) reach() int { return 0 }
+
+func (r *integrator) at(symbol int) float64 {
+	if symbol == 0 {
+		return 1
+	}
+	return 0
+}
 
 func (r *integrator) mindsSidelobes() bool { return true }
 
@@ -177,6 +204,26 @@ func (r *matched) noise() float64 {
 	sum := 0.0
 	for _, t := range r.taps {
 		sum += float64(t) * float64(t)
+	}
+	return sum
+}
+
+func (r *matched) response(f CyclesPerSample) complex128 {
+	var sum complex128
+	middle := float64(len(r.taps)-1) / 2
+	for n, t := range r.taps {
+		sum += cmplx.Rect(float64(t), 2*math.Pi*float64(f)*(float64(n)-middle))
+	}
+	return sum
+}
+
+func (r *matched) reach() int { return int(r.pulse.half(r.sps)) / r.sps * 2 }
+
+func (r *matched) at(symbol int) float64 {
+	r.tune(0)
+	sum := 0.0
+	for n, t := range r.taps {
+		sum += float64(t) * r.pulse.at(Samples(r.first+n-symbol*r.sps), r.sps)
 	}
 	return sum
 }

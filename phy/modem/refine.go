@@ -6,7 +6,7 @@ import (
 )
 
 // segments is the number of parts of a preamble whose phases give the frequency.
-const segments = 8
+const segments = 16
 
 // refiner measures a preamble whose place is known to half a symbol.
 type refiner struct {

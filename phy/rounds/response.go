@@ -88,7 +88,7 @@ func (p *probe) responses(group []placed, noise float64, rnd *rand.Rand) ([]resp
 	soft, erased := make([]float32, symbols), make([]bool, symbols)
 	out := make([]response, len(group))
 	for i, d := range group {
-		p.demodulator.Demodulate(soft, erased, alone[i], sync)
+		p.demodulator.Demodulate(soft, erased, modem.Frame{Samples: alone[i], Sync: sync})
 		if out[i], err = regress(soft, digits[i][len(preamble):], d.scale, p.near); err != nil {
 			return nil, err
 		}

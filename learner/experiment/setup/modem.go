@@ -71,6 +71,12 @@ func ModemConfig(l config.Link) modem.Config {
 	return m
 }
 
+// SearchConfig returns where frames are looked for in frequency.
+func SearchConfig(l config.Link) modem.Search {
+	widest := ModemConfig(l).MaxOffset()
+	return modem.Search{MaxOffset: widest}
+}
+
 // receiverNoise returns the deviation a branch and sample that gives the SNR of a
 // soft real symbol.
 func receiverNoise(l config.Link, scale float64) float64 {

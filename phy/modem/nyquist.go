@@ -1,0 +1,59 @@
+package modem
+
+// nyquist takes off what a pulse that is cut off and its matched filter leave between
+// symbols: it is known, and the same for all devices.
+type nyquist struct {
+	reach int
+	taps  []float32 // of the inverse, from -reach on; nil if nothing is left
+	line  []complex64
+}
+
+func newNyquist(r receiver) nyquist {
+	n := nyquist{reach: r.reach()}
+	if n.reach == 0 {
+		return n
+	}
+	response := make([]float64, 2*n.reach+1)
+	own := r.at(0)
+	for l := range response {
+		if l != n.reach {
+			response[l] = r.at(l-n.reach) / own
+		}
+	}
+	// 1/(1 + r) = 1 - r + r^2 - ...; r is some percent at most.
+	inverse := make([]float64, len(response))
+	for range 6 {
+		next := make([]float64, len(response))
+		next[n.reach] = 1
+		for m, e := range inverse {
+			for l, r := range response {
+				if at := m + l - n.reach; at >= 0 && at < len(next) {
+					next[at] -= e * r
+				}
+			}
+		}
+		inverse = next
+	}
+	for _, e := range inverse {
+		n.taps = append(n.taps, float32(e))
+	}
+	return n
+}
+
+// take filters the symbols, beyond which there is silence.
+func (n *nyquist) take(z []complex64) {
+	if n.taps == nil {
+		return
+	}
+	if cap(n.line) < len(z)+2*n.reach {
+		n.line = make([]complex64, len(z)+2*n.reach)
+	}
+	line := n.line[:len(z)+2*n.reach]
+	clear(line[:n.reach])
+	clear(line[n.reach+len(z):])
+	copy(line[n.reach:], z)
+	for k := range z {
+		// The taps are the same either way round.
+		z[k] = dot(line[k:k+len(n.taps)], n.taps)
+	}
+}
