@@ -27,8 +27,9 @@ type group struct {
 // holding is what an attempt's first frame settles for all of them.
 type holding struct {
 	offset  modem.CyclesPerSample
-	image   complex128    // of the receiver, as b has shown it
-	instant modem.Samples // of the payload in phase 1, from where its capture was due
+	image   complex128            // of the receiver, as b has shown it
+	block   modem.CyclesPerSample // corner of the receiver's DC block, likewise
+	instant modem.Samples         // of the payload in phase 1, from where its capture was due
 	timed   bool
 }
 

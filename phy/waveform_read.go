@@ -89,7 +89,7 @@ func (r *reader) demodulate(c *capture, g *group, e expected) string {
 	g.read.resize(n)
 	report := r.demod.Demodulate(g.read.soft, g.read.erased, r.frame(c, g, found, e))
 	if e.isKey() {
-		g.held.image = report.Image
+		g.held.image, g.held.block = report.Image, report.Block
 	}
 	if failure := r.damage(c, report); failure != "" {
 		return failure
@@ -111,7 +111,7 @@ func (r *reader) demodulate(c *capture, g *group, e expected) string {
 func (r *reader) frame(c *capture, g *group, found modem.Sync, e expected) modem.Frame {
 	f := modem.Frame{Samples: c.samples, Sync: found, Hold: r.phase != nil}
 	if !e.isKey() {
-		f.Image = g.held.image
+		f.Image, f.Block = g.held.image, g.held.block
 	}
 	r.header = e.header.Soft(r.header[:0], r.level)
 	f.Known = r.header

@@ -59,6 +59,9 @@ type Frame struct {
 	// Image is the receiver's image where an earlier frame has shown it, as Report has it:
 	// a short frame cannot.
 	Image complex128
+	// Block is the corner of the receiver's DC block where an earlier frame has shown it,
+	// as Report has it.
+	Block CyclesPerSample
 	// Hold has the Sync's phase and frequency be trusted whatever Receive says.
 	Hold bool
 }
@@ -87,6 +90,9 @@ type Report struct {
 	// Image is the receiver's image, the factor of the signal's conjugate; 0 if there is
 	// none beyond the noise, or nothing turns.
 	Image complex128
+	// Block is the corner of a DC block that the receiver has, which was undone; 0 if there
+	// is none beyond the noise.
+	Block CyclesPerSample
 	// Echo is the magnitude of the strongest interference between symbols that all
 	// devices have in common, over the symbol's own; 0 if there is none beyond the noise.
 	Echo float64
@@ -105,6 +111,7 @@ type Demodulator struct {
 	z        []complex64
 	flags    []bool
 	track    tracker
+	block    dcBlock
 	silence  silence
 	image    image
 	nyquist  nyquist
@@ -134,10 +141,12 @@ func NewDemodulator(cfg Config, receive Receive) (*Demodulator, error) {
 		sps:      cfg.SamplesPerSymbol,
 		recv:     recv,
 		nyquist:  newNyquist(recv),
+		block:    newDCBlock(cfg.Pulse, recv, cfg.SamplesPerSymbol),
 		receive:  receive,
 		preamble: cfg.PreambleSymbols(),
 		track:    tracker{block: int(receive.Block)},
 		clock:    newClock(cfg.SamplesPerSymbol),
+		image:    image{equations: newNormal(2), phases: newNormal(4)},
 	}, nil
 }
 
@@ -159,7 +168,7 @@ func (d *Demodulator) Demodulate(dst []float32, erased []bool, f Frame) Report {
 	if d.tracks(f) {
 		w.clock = d.clock.measure(f.Samples, f.Sync.Payload, len(dst))
 	}
-	report := d.filter(z, flags, f.Samples, w, lead, end)
+	report := d.hear(z, flags, &f, w, lead, end)
 	report.Clock = w.clock
 	copy(erased[:len(dst)], flags[lead:end])
 	if d.tracks(f) {
@@ -188,6 +197,24 @@ func (d *Demodulator) Demodulate(dst []float32, erased []bool, f Frame) Report {
 			dst[k] = 0
 		}
 	}
+	return report
+}
+
+// hear filters the frame's samples, without what a DC block has done to them.
+func (d *Demodulator) hear(z []complex64, flags []bool, f *Frame, w way, lead, end int) Report {
+	silent := f.Before >= leastSilence && f.After >= leastSilence && f.Before+f.After < len(f.Samples)
+	if f.Block == 0 || !silent {
+		report := d.filter(z, flags, f.Samples, w, lead, end)
+		if !silent || f.Block != 0 {
+			return report
+		}
+		if f.Block = CyclesPerSample(d.block.find(z[lead:end]) / w.sps); f.Block == 0 {
+			return report
+		}
+	}
+	f.Samples = d.block.restore(f.Samples, float64(f.Block), f.Before, f.After)
+	report := d.filter(z, flags, f.Samples, w, lead, end)
+	report.Block = f.Block
 	return report
 }
 

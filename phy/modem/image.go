@@ -10,9 +10,11 @@ import (
 // are turned back are their power times e^{2 j phase}, and the image adds to them a part
 // that stands still. Where nothing turns the image is a part of the gains, and harmless.
 type image struct {
-	square []complex128 // of blocks, before they are turned back
-	power  []float64
-	factor complex128 // of the conjugate
+	square    []complex128 // of blocks, before they are turned back
+	power     []float64
+	factor    complex128 // of the conjugate
+	equations normal     // of what stands still
+	phases    normal
 }
 
 // imageBlock is the length of the blocks, in symbols.
@@ -46,73 +48,112 @@ func (i *image) find(lead int, w way, t *tracker, known complex128) bool {
 	return true
 }
 
+// significantImage is of a power over its variance: e^-16 of chance.
+const significantImage = 16
+
 // show sets the factor if symbols show it.
 //
-// With the axis Q e^{2 j phase} of the signal a block's square is Q e^{2 j phase} + K power,
-// K twice the factor. Where the tracking has followed what the image does to the phase, it
-// has made half of K of the signal: of the rest a half stands still, and its mirror image
-// turns twice as fast as the signal. So all three are looked for.
+// What turns slowly shows it in its phase, which the image sways by Im(K e^{-2 j phase})/2,
+// K twice the factor, and what turns fast in the squares, of which K times the power stands
+// still.
 func (i *image) show(lead int, w way, t *tracker) bool {
 	const (
-		significant = 16 // of power over variance: e^-16 of chance
-		leastTurns  = 1  // of the signal: what turns by less looks like what stands still
+		leastTurns = 1 // of the signal: what turns by less looks like what stands still
+		fast       = 1 // radians of the image a block of the tracking
 	)
-	n := len(i.square)
-	turned := (w.step*w.sps*(1+w.clock) + t.slope) * float64(n*imageBlock) / (2 * math.Pi)
-	if n < 8 || math.Abs(turned) < leastTurns {
+	perSymbol := w.step*w.sps*(1+w.clock) + t.slope
+	n := float64(len(i.square) * imageBlock)
+	switch turn := math.Abs(perSymbol); {
+	case len(i.square) < 8 || turn*n < 2*math.Pi*leastTurns:
+		return false
+	case 2*turn*float64(t.block) < fast:
+		return i.sway(w, t)
+	}
+	return i.stand(lead, w, t)
+}
+
+// sway finds the image in the tracked phases of the blocks.
+func (i *image) sway(w way, t *tracker) bool {
+	turns := t.turns
+	if len(turns) < 16 {
 		return false
 	}
-	var a [3][4]complex128 // normal equations
+	a := i.phases
+	a.clear()
+	at := func(b int) float64 {
+		middle := t.middle(t.known + b)
+		return -2 * (w.phase(float64(w.instant(0))+middle*w.sps*(1+w.clock)) + t.at(middle, w.symbol(w.reference)))
+	}
+	for b, y := range turns {
+		sin, cos := math.Sincos(at(b))
+		row := [4]float64{1, float64(b) / float64(len(turns)), sin / 2, cos / 2}
+		for r := range row {
+			for c := range row {
+				a[r][c] += complex(row[r]*row[c], 0)
+			}
+			a[r][4] += complex(row[r]*y, 0)
+		}
+	}
+	var x [4]complex128
+	if !a.solve(x[:]) {
+		return false
+	}
+	k := complex(real(x[2]), real(x[3]))
+	if !(power(k) > significantImage*i.beside(t, at, x)) {
+		return false
+	}
+	i.factor = k / 2
+	return true
+}
+
+// beside returns the mean power at frequencies near the image's of what the fit has left,
+// in units of its own: what noise and the phase's walk add to it.
+func (i *image) beside(t *tracker, at func(b int) float64, x [4]complex128) float64 {
+	n := float64(len(t.turns))
+	sum := 0.0
+	offsets := [...]float64{-5, -4, -3, -2, 2, 3, 4, 5}
+	for _, bins := range offsets {
+		var part complex128
+		for b, y := range t.turns {
+			sin, cos := math.Sincos(at(b))
+			rest := y - real(x[0]) - real(x[1])*float64(b)/n - real(x[2])*sin/2 - real(x[3])*cos/2
+			part += cmplx.Rect(rest, at(b)+2*math.Pi*bins*float64(b)/n)
+		}
+		sum += 16 * power(part) / (n * n)
+	}
+	return sum / float64(len(offsets))
+}
+
+// stand finds the image in what of the squares stands still.
+func (i *image) stand(lead int, w way, t *tracker) bool {
+	a := i.equations
+	a.clear()
 	for b, square := range i.square {
-		u := i.turned(b, lead, w, t)
-		row := [3]complex128{u, complex(i.power[b], 0), u * u * complex(i.power[b], 0)}
+		p := complex(i.power[b], 0)
+		row := [2]complex128{i.turned(b, lead, w, t) * p, p}
 		for r := range row {
 			for c := range row {
 				a[r][c] += cmplx.Conj(row[r]) * row[c]
 			}
-			a[r][3] += cmplx.Conj(row[r]) * square
+			a[r][2] += cmplx.Conj(row[r]) * square
 		}
 	}
 	// What turns fast within a block leaves nothing of itself to be found.
-	a[0][0] += complex(1e-3*float64(n), 0)
-	a[2][2] += 1e-2 * a[1][1]
-	x := solve3(a)
-	rest := 0.0
-	for b, square := range i.square {
-		u := i.turned(b, lead, w, t)
-		rest += power(square - x[0]*u - x[1]*complex(i.power[b], 0) - x[2]*u*u*complex(i.power[b], 0))
-	}
-	still := x[1]
-	if size := cmplx.Abs(x[0]); size > 0 {
-		axis := x[0] / complex(size, 0)
-		still += cmplx.Conj(x[2] * cmplx.Conj(axis) * cmplx.Conj(axis))
-	}
-	variance := 2 * rest / float64(n-3) / real(a[1][1])
-	if !(power(still) > significant*variance) {
+	a[0][0] += 1e-3 * a[1][1]
+	shown := real(a[1][1])
+	var x [2]complex128
+	if !a.solve(x[:]) {
 		return false
 	}
-	i.factor = still / 2
+	rest := 0.0
+	for b, square := range i.square {
+		rest += power(square - (x[0]*i.turned(b, lead, w, t)+x[1])*complex(i.power[b], 0))
+	}
+	if variance := rest / float64(len(i.square)-2) / shown; !(power(x[1]) > significantImage*variance) {
+		return false
+	}
+	i.factor = x[1] / 2
 	return true
-}
-
-// solve3 solves three equations, whose matrix is that of normal ones.
-func solve3(a [3][4]complex128) (x [3]complex128) {
-	for p := range 3 {
-		for r := p + 1; r < 3; r++ {
-			f := a[r][p] / a[p][p]
-			for c := p; c < 4; c++ {
-				a[r][c] -= f * a[p][c]
-			}
-		}
-	}
-	for p := 2; p >= 0; p-- {
-		sum := a[p][3]
-		for c := p + 1; c < 3; c++ {
-			sum -= a[p][c] * x[c]
-		}
-		x[p] = sum / a[p][p]
-	}
-	return x
 }
 
 // turned returns the mean of e^{2 j phase} over a block.

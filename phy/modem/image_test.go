@@ -9,7 +9,7 @@ import (
 // A receiver's image is found and taken off where carriers turn against the receiver: what
 // is left lies below what the noise of its estimate is.
 func TestImageIsTakenOff(t *testing.T) {
-	const n = 20000
+	const n = 60000
 	cfg := pulses["flat wide"]
 	for _, offset := range []CyclesPerSample{1e-5, 3e-3} {
 		s := newScene(cfg, 1, n, 3, device{gain: 1, phase: 0.1}, device{gain: 0.8, phase: -0.1}, device{gain: 1.3})

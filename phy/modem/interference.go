@@ -3,8 +3,6 @@ package modem
 import (
 	"math"
 	"math/cmplx"
-
-	"gonum.org/v1/gonum/mat"
 )
 
 // interferenceReach is how many symbols to either side interference is looked for, and
@@ -17,10 +15,8 @@ const (
 // interference finds what symbols that all devices send alike leave in each other, as
 // echoes and filters do that all devices have in common, and takes it off.
 type interference struct {
-	gram   *mat.SymDense
-	moment [2]*mat.VecDense
-	x      [2]mat.VecDense
-	factor mat.Cholesky
+	equations normal
+	x         [2*interferenceReach + 1]complex128
 
 	response [2*interferenceReach + 1]complex128 // over the symbol's own
 	inverse  [2*inverseReach + 1]complex128
@@ -42,19 +38,15 @@ func (i *interference) find(z []complex64, flags []bool, known []float32) float6
 		return 0
 	}
 	i.regress(z, flags, known, rows)
-	if !i.factor.Factorize(i.gram) {
+	energy := real(i.equations[interferenceReach][interferenceReach])
+	if !i.equations.solve(i.x[:]) {
 		return 0
 	}
-	for part := range i.x {
-		if i.factor.SolveVecTo(&i.x[part], i.moment[part]) != nil {
-			return 0
-		}
-	}
-	noise := i.noise(z, flags, known, rows) / i.gram.At(interferenceReach, interferenceReach)
-	own := complex(i.x[0].AtVec(interferenceReach), i.x[1].AtVec(interferenceReach))
+	noise := i.noise(z, flags, known, rows) / energy
+	own := i.x[interferenceReach]
 	strongest := 0.0
 	for l := range taps {
-		tap := complex(i.x[0].AtVec(l), i.x[1].AtVec(l))
+		tap := i.x[l]
 		i.response[l] = tap / own
 		if l == interferenceReach || power(tap) < significant*noise {
 			i.response[l] = 0
@@ -71,26 +63,22 @@ func (i *interference) find(z []complex64, flags []bool, known []float32) float6
 // regress sums products of known symbols, and of these with what was received.
 func (i *interference) regress(z []complex64, flags []bool, known []float32, rows int) {
 	const taps = 2*interferenceReach + 1
-	if i.gram == nil {
-		i.gram = mat.NewSymDense(taps, nil)
-		i.moment[0], i.moment[1] = mat.NewVecDense(taps, nil), mat.NewVecDense(taps, nil)
+	if i.equations == nil {
+		i.equations = newNormal(taps)
 	}
-	i.gram.Zero()
-	i.moment[0].Zero()
-	i.moment[1].Zero()
+	i.equations.clear()
 	var row [taps]float64
 	for k := range rows {
 		if flags[k] {
 			continue
 		}
 		sent(&row, known, k)
-		re, im := float64(real(z[k])), float64(imag(z[k]))
+		y := complex128(z[k])
 		for l, s := range row {
-			for m := l; m < taps; m++ {
-				i.gram.SetSym(l, m, i.gram.At(l, m)+s*row[m])
+			for m, v := range row {
+				i.equations[l][m] += complex(s*v, 0)
 			}
-			i.moment[0].SetVec(l, i.moment[0].AtVec(l)+s*re)
-			i.moment[1].SetVec(l, i.moment[1].AtVec(l)+s*im)
+			i.equations[l][taps] += complex(s, 0) * y
 		}
 	}
 }
@@ -118,7 +106,7 @@ func (i *interference) noise(z []complex64, flags []bool, known []float32, rows 
 		sent(&row, known, k)
 		rest := complex128(z[k])
 		for l, s := range row {
-			rest -= complex(s*i.x[0].AtVec(l), s*i.x[1].AtVec(l))
+			rest -= complex(s, 0) * i.x[l]
 		}
 		sum += power(rest)
 		n++

@@ -1,8 +1,8 @@
 package modem
 
 import (
-	"math"
 	"math/cmplx"
+	"slices"
 )
 
 // silence finds what stands under a frame from the samples around it that hold no
@@ -10,6 +10,8 @@ import (
 // carriers, which turns with them.
 type silence struct {
 	receiver, carrier complex128 // amplitudes of samples
+	parts             []silentPart
+	sorted            []float64
 }
 
 // leastSilence is the shortest silence at either end that is looked at, in samples.
@@ -23,48 +25,76 @@ func (s *silence) measure(f Frame, w way, t *tracker) bool {
 	if f.Before < leastSilence || f.After < leastSilence || f.Before+f.After > len(f.Samples) || !placed(Samples(w.payload), len(f.Samples)) {
 		return false
 	}
-	var n float64
-	var turns, sum, turned complex128
-	reference := w.symbol(w.reference)
-	add := func(from, to int) {
-		if w.step == 0 && len(t.phase) == 0 {
-			u := cmplx.Rect(1, w.phase(float64(from)))
-			for _, x := range f.Samples[from:to] {
-				if valid(x) {
-					n++
-					turns += u
-					sum += complex128(x)
-					turned += complex128(x) * cmplx.Conj(u)
-				}
-			}
-			return
-		}
-		step := w.step + t.slope/w.sps
-		u := cmplx.Rect(1, w.phase(float64(from))+t.at(w.symbol(float64(from)), reference))
-		turn := cmplx.Rect(1, step)
-		for _, x := range f.Samples[from:to] {
-			if valid(x) {
-				n++
-				turns += u
-				sum += complex128(x)
-				turned += complex128(x) * cmplx.Conj(u)
-			}
-			u *= turn
-		}
+	s.parts = s.parts[:0]
+	for from := 0; from+leastSilence <= f.Before; from += leastSilence {
+		s.parts = append(s.parts, s.part(f.Samples, from, w, t))
 	}
-	add(0, f.Before)
-	add(len(f.Samples)-f.After, len(f.Samples))
-	if n < leastSilence {
+	for from := len(f.Samples) - f.After; from+leastSilence <= len(f.Samples); from += leastSilence {
+		s.parts = append(s.parts, s.part(f.Samples, from, w, t))
+	}
+	if len(s.parts) == 0 {
+		return false
+	}
+	// Something that is no silence, as an echo or a burst, stands out.
+	s.sorted = s.sorted[:0]
+	for _, p := range s.parts {
+		s.sorted = append(s.sorted, p.moving())
+	}
+	slices.Sort(s.sorted)
+	const most = 8 // times the lower quartile: the variance of 16 samples of noise varies by a third
+	limit := most * s.sorted[len(s.sorted)/4]
+	s.parts = slices.DeleteFunc(s.parts, func(p silentPart) bool { return p.moving() > limit })
+	return s.fit()
+}
+
+// silentPart is what is summed of a part of the silence.
+type silentPart struct {
+	n, energy          float64
+	turns, sum, turned complex128
+}
+
+func (s *silence) part(samples []complex64, from int, w way, t *tracker) silentPart {
+	var p silentPart
+	u := cmplx.Rect(1, w.phase(float64(from))+t.at(w.symbol(float64(from)), w.symbol(w.reference)))
+	turn := cmplx.Rect(1, w.step+t.slope/w.sps)
+	for _, x := range samples[from : from+leastSilence] {
+		if valid(x) {
+			p.n++
+			p.energy += power(complex128(x))
+			p.turns += u
+			p.sum += complex128(x)
+			p.turned += complex128(x) * cmplx.Conj(u)
+		}
+		u *= turn
+	}
+	return p
+}
+
+// fit solves for both, from all parts.
+func (s *silence) fit() bool {
+	var all silentPart
+	for _, p := range s.parts {
+		all.n += p.n
+		all.turns += p.turns
+		all.sum += p.sum
+		all.turned += p.turned
+	}
+	if all.n < leastSilence {
 		return false
 	}
 	// (n + ridge) receiver + turns carrier = sum,
 	// turns* receiver + (n + ridge) carrier = turned.
 	const ridge = 1e-3
-	own := n * (1 + ridge)
-	det := own*own - power(turns)
-	s.receiver = (complex(own, 0)*sum - turns*turned) / complex(det, 0)
-	s.carrier = (complex(own, 0)*turned - cmplx.Conj(turns)*sum) / complex(det, 0)
-	return !math.IsNaN(real(s.receiver)) && !math.IsNaN(real(s.carrier))
+	own := all.n * (1 + ridge)
+	det := own*own - power(all.turns)
+	s.receiver = (complex(own, 0)*all.sum - all.turns*all.turned) / complex(det, 0)
+	s.carrier = (complex(own, 0)*all.turned - cmplx.Conj(all.turns)*all.sum) / complex(det, 0)
+	return finite(power(s.receiver)) && finite(power(s.carrier))
+}
+
+// moving returns the mean power of what neither stands still nor turns with the carrier.
+func (p silentPart) moving() float64 {
+	return (p.energy - power(p.turned)/max(1, p.n)) / max(1, p.n)
 }
 
 // take takes both off symbols that were turned back by the Sync's phase but not by what

@@ -202,9 +202,14 @@ func (t *tracker) steps() float64 {
 	if far < 2 {
 		return 0
 	}
-	slope := (t.turns[n-1] - t.turns[0]) / float64(n-1)
+	slope := t.advance()
 	near, wide := t.differences(1, slope), t.differences(far, slope)
 	return max(0, wide-near) / float64(far-1) / float64(t.block)
+}
+
+// advance returns the mean advance of the phases from block to block.
+func (t *tracker) advance() float64 {
+	return (t.turns[len(t.turns)-1] - t.turns[0]) / float64(len(t.turns)-1)
 }
 
 // differences returns the mean square of the difference of phases so many blocks apart.
