@@ -44,7 +44,11 @@ func calibrate(t *testing.T, path string, set ...string) string {
 // imperfect is a bench with all that could make a resumed calibration differ: phases
 // that walk, filters with a memory, converters.
 var imperfect = []string{"devices.linewidth_hz=0.5", "devices.carrier_offset_per_device_hz=[20, -30, 5]", "link.delay_spread_samples=3",
-	"devices.converter_bits=8", "link.receiver_converter_bits=8", "devices.dc_offset=0.01", "calibration.sessions=3"}
+	"devices.converter_bits=8", "link.receiver_converter_bits=8", "devices.dc_offset=0.01", "calibration.sessions=3",
+	"devices.sample_clock_per_device_ppm=[1, -2, 0.5]", "devices.clock_jitter_samples=0.01", "devices.filter_hz=4e6", "link.receiver_filter_hz=4e6",
+	"devices.amplifier_saturation=3", "link.receiver_sample_clock_ppm=-1", "link.receiver_carrier_offset_hz=7", "link.receiver_linewidth_hz=0.5",
+	"link.receiver_dc_block_hz=10", "link.receiver_gain_control_hz=1", "link.burst_every_samples=100000", "link.burst_samples=50", "link.burst_db=-20",
+	"link.tone_hz=1e6", "link.tone_db=-40", "channel.echo_delays_samples=[3.5]", "channel.echo_gains_db=[-30]", "channel.echo_k_factor=5", "channel.doppler_hz=0.01"}
 
 // dated are the lines of a calibration file that tell when and by what it was made.
 var dated = regexp.MustCompile(`(?m)^(created|valid_until|program) = .*$`)

@@ -9,6 +9,7 @@ import (
 
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/setup"
 	"ringwave/phy/bench"
 )
 
@@ -136,7 +137,7 @@ func printBudget(w io.Writer, p experiment.Plan) {
 }
 
 func printWavePlan(w io.Writer, c config.Config, p *experiment.WaveformPlan) {
-	fmt.Fprintf(w, "\nWaveform: base %d, %s, %d samples a symbol at %.4g samples a second, SNR %v dB\n", c.Link.Base, c.Link.Pulse, c.Link.SamplesPerSymbol, p.SampleRateHz, c.Link.SNRdB)
+	fmt.Fprintf(w, "\nWaveform: base %d, %s, %d samples a symbol at %.4g samples a second, SNR %.4g dB\n", c.Link.Base, c.Link.Pulse, c.Link.SamplesPerSymbol, p.SampleRateHz, setup.SNR(c))
 	if p.NeededSNRdB > 0 {
 		fmt.Fprintf(w, "  emulated gains     need %.1f dB a device, all errors together %.1f dB below the superposed signal\n", p.NeededSNRdB, p.ErrorsBelowdB)
 		return

@@ -174,7 +174,7 @@ func (p *Plan) addLinks(c config.Config) error {
 		p.CoherenceSeconds = b.CoherenceSeconds
 	}
 	if t := p.CoherenceSeconds; t > 0 && p.AirtimeSeconds > t {
-		p.Notes = append(p.Notes, fmt.Sprintf("WARNING: the four transmissions of a round take %.3g s, longer than the channel's coherence time of %.3g s: gains will change within a round", p.AirtimeSeconds, t))
+		p.Notes = append(p.Notes, fmt.Sprintf("WARNING: the four transmissions of a round take %.3g s, longer than the channel's coherence time of %.3g s: gains will change within a round, which channel.doppler_hz = %.3g simulates", p.AirtimeSeconds, t, 0.423/t))
 	}
 	return nil
 }

@@ -39,6 +39,9 @@ func orUsual[T int | float64](value, usual T) T {
 // checkFaults refuses lists of echoes that do not go with each other, and gains that fade
 // within a round where they cannot.
 func (c *Config) checkFaults() error {
+	if err := c.checkBudget(); err != nil {
+		return err
+	}
 	h := c.Channel
 	n := len(h.EchoDelaysSamples)
 	if len(h.EchoGainsDB) != n {
@@ -55,6 +58,14 @@ func (c *Config) checkFaults() error {
 	}
 	if h.Drift != "none" {
 		return c.wrong("channel.doppler_hz", `0 with channel.drift = %q: one of them says how gains change in a round`, h.Drift)
+	}
+	return nil
+}
+
+// checkBudget refuses an SNR beside that of a link budget.
+func (c *Config) checkBudget() error {
+	if c.Channel.Model == "thz-los" && c.OverWaveform() && c.Link.SNRdB != Default().Link.SNRdB {
+		return c.wrong("link.snr_db", `left out with channel.model = "thz-los" and link.kind = "waveform": the link budget gives the SNR, by channel.transmit_power_dbm and what is beside it`)
 	}
 	return nil
 }

@@ -275,7 +275,7 @@ func waveformRules() []rule {
 		{"sample_rate_hz", "Hz", numbers(1, 1e9), "samples a second, over radios, too"},
 		{"frame_repeats", "", whole(0, 255), "how often a frame that fails is sent again, and combined, before the attempt fails"},
 		{"max_alpha", "", numbers(1, 1e4), "finest lattice scale that the receiver looks for"},
-		{"snr_db", "dB", numbers(-20, 200), "SNR of a device of gain 1, a symbol; also for aggregator = \"heairfed\" and \"airhe\""},
+		{"snr_db", "dB", numbers(-20, 200), "SNR of a device of gain 1, a symbol; also for aggregator = \"heairfed\" and \"airhe\". With channel.model = \"thz-los\" a waveform takes it from the link budget of channel.distance_m, over the bandwidth of a symbol in place of link.bandwidth_hz, and any value but the default is refused"},
 		{"delay_spread_samples", "samples", numbers(0, 64), "range of the devices' delays"},
 		{"phase_spread_rad", "rad", numbers(0, math.Pi), "range of the devices' static phases"},
 		{"record", "", oneOf("none", "ci8", "ci16_le", "cf32_le"), "SigMF datatype in which the receiver's samples are kept; an integer one is the receiver's converter, too"},
@@ -324,7 +324,7 @@ func channelRules() []rule {
 	mean := limit{text: "from -1000 to 1000 and not 0", check: func(_ *Config, x float64) bool { return math.Abs(x) <= 1e3 && x != 0 }}
 	std := numbers(0, 1e3)
 	return []rule{
-		{"model", "", oneOf("gaussian", "rician", "thz-los"), "law of fading; thz-los is a link budget, of which mean and std follow"},
+		{"model", "", oneOf("gaussian", "rician", "thz-los"), "law of fading; thz-los is a link budget, of which mean, std and a waveform's SNR follow"},
 		{"mean", "gain", mean, "mu of every device (Eq. 2 of the paper)"},
 		{"std", "gain", std, "sigma of every device"},
 		{"k_factor", "", numbers(0, 1e6), "direct power against all scattered power, for model = \"rician\" and \"thz-los\""},
@@ -362,7 +362,7 @@ func terahertzRules() []rule {
 		{"noise_figure_db", "dB", numbers(0, 60), "thz-los: noise figure of the receiver"},
 		{"misalignment_deg", "degrees", angle, "thz-los: how far each beam points past the other antenna"},
 		{"misalignment_per_device_deg", "degrees", perDevice(angle), "thz-los: misalignment of each device"},
-		{"speed_mps", "m/s", numbers(0, 1e4), "thz-los: speed, which gives the coherence time"},
+		{"speed_mps", "m/s", numbers(0, 1e4), "thz-los: speed, which gives the coherence time; channel.doppler_hz = speed carrier_hz/c simulates it"},
 		{"temperature_k", "K", numbers(150, 400), "thz-los: temperature of the air"},
 		{"pressure_hpa", "hPa", numbersAbove(0, 2000), "thz-los: pressure of dry air"},
 		{"vapour_density_g_m3", "g/m3", numbers(0, 500), "thz-los: density of water vapour"},

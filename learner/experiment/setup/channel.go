@@ -62,13 +62,18 @@ const ModelTHz = "thz-los"
 // ThzFading returns the law of the gain of device i, from 0, in units of the amplitude of
 // an aligned link over channel.distance_m.
 func ThzFading(c config.Config, i int) (channel.Gaussian, error) {
-	reference := LineOfSight(c, i)
-	reference.DistanceM, reference.MisalignmentDeg = c.Channel.DistanceM, 0
-	b, err := reference.Budget()
+	b, err := referenceLink(c, i).Budget()
 	if err != nil {
 		return channel.Gaussian{}, err
 	}
 	return LineOfSight(c, i).Fading(b.ReceivedDBm)
+}
+
+// referenceLink returns an aligned link over channel.distance_m, whose gain is 1.
+func referenceLink(c config.Config, i int) channel.LineOfSight {
+	l := LineOfSight(c, i)
+	l.DistanceM, l.MisalignmentDeg = c.Channel.DistanceM, 0
+	return l
 }
 
 // LineOfSight returns the link of device i, from 0, of a terahertz channel.

@@ -12,7 +12,7 @@ import (
 	"ringwave/radio/intake"
 )
 
-// effectiveSNR returns link.snr_db with the rounding errors of the converters, each
+// effectiveSNR returns the SNR with the rounding errors of the converters, each
 // taken as white and uniform over a step, added to the noise.
 func effectiveSNR(c config.Config, ch *channel.Channel) (float64, error) {
 	r, err := roundingOf(c, ch)
@@ -33,7 +33,7 @@ func effectiveSNR(c config.Config, ch *channel.Channel) (float64, error) {
 
 // planSNR returns the SNR of a device whose gain counts as 1, in dB.
 func planSNR(c config.Config, ch *channel.Channel) float64 {
-	return c.Link.SNRdB + 20*math.Log10(LevelOf(c, ch))
+	return SNR(c) + 20*math.Log10(LevelOf(c, ch))
 }
 
 // rounding is what the converters do to a symbol, in units of the superposed digit.
@@ -50,7 +50,7 @@ func roundingOf(c config.Config, ch *channel.Channel) (rounding, error) {
 	if err != nil {
 		return rounding{}, intake.UserError(fmt.Errorf("waveform link: %w", err))
 	}
-	noiseStd := receiverNoise(c.Link, scale)
+	noiseStd := receiverNoise(c, scale)
 	unit := scale * LevelOf(c, ch)
 	r := rounding{samples: int(math.Round(1 / modem.NoiseBandwidth(m.Pulse, m.SamplesPerSymbol)))}
 	bits := 0
@@ -111,13 +111,21 @@ func CheckWaveform(c config.Config, ch *channel.Channel, d xmkckks.Design) error
 	if snr >= needed {
 		return nil
 	}
-	return fmt.Errorf("link.snr_db is %v%s: emulated gains on a lattice of 2^-%d need %.1f dB a device, all errors together %.1f dB below the superposed signal: lower channel.gain_lattice_bits or raise the SNR",
-		c.Link.SNRdB, withConverters(c, snr), c.Channel.GainLatticeBits, needed, needed+SuperposedDB(ch))
+	return fmt.Errorf("%s%s: emulated gains on a lattice of 2^-%d need %.1f dB a device, all errors together %.1f dB below the superposed signal: lower channel.gain_lattice_bits or raise the SNR",
+		givenSNR(c), withConverters(c, snr), c.Channel.GainLatticeBits, needed, needed+SuperposedDB(ch))
+}
+
+// givenSNR says what the SNR is, and where it comes from.
+func givenSNR(c config.Config) string {
+	if c.Channel.Model == ModelTHz {
+		return fmt.Sprintf("the link budget of channel.model = %q gives a symbol %.1f dB", ModelTHz, SNR(c))
+	}
+	return fmt.Sprintf("link.snr_db is %v", c.Link.SNRdB)
 }
 
 // withConverters says what converters make of the SNR, if they change it.
 func withConverters(c config.Config, snr float64) string {
-	if math.Abs(snr-c.Link.SNRdB) < 0.05 {
+	if math.Abs(snr-SNR(c)) < 0.05 {
 		return ""
 	}
 	return fmt.Sprintf(", %.1f dB with the converters' rounding", snr)
@@ -131,7 +139,7 @@ func checkAligned(c config.Config, ch *channel.Channel, snr float64) error {
 	}
 	// Without any fluctuation, one symbol in a million would be wrong.
 	if needed := bench.NeededSNR(c.Link.Base, bench.AlignedScale, 1000); snr < needed {
-		return fmt.Errorf("link.snr_db is %v, %.1f dB for aligned devices at the level of the weakest: at least %.1f dB are needed", c.Link.SNRdB, snr, needed)
+		return fmt.Errorf("%s, %.1f dB for aligned devices at the level of the weakest: at least %.1f dB are needed", givenSNR(c), snr, needed)
 	}
 	return nil
 }

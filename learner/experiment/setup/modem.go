@@ -77,10 +77,28 @@ func SearchConfig(l config.Link) modem.Search {
 	return modem.Search{MaxOffset: widest}
 }
 
+// SNR returns that of a device of gain 1, a soft real symbol, in dB: link.snr_db, and for
+// channel.model = "thz-los" what the budget of an aligned link over channel.distance_m gives
+// in a symbol's noise bandwidth, where half of the noise is in the real part. It is NaN
+// where there is no such budget, which NewChannel refuses.
+func SNR(c config.Config) float64 {
+	if c.Channel.Model != ModelTHz || !c.OverWaveform() {
+		return c.Link.SNRdB
+	}
+	reference := referenceLink(c, 0)
+	m := ModemConfig(c.Link)
+	reference.BandwidthHz = c.Link.SampleRateHz * modem.NoiseBandwidth(m.Pulse, m.SamplesPerSymbol)
+	b, err := reference.Budget()
+	if err != nil {
+		return math.NaN()
+	}
+	return b.SNRdB + 10*math.Log10(2)
+}
+
 // receiverNoise returns the deviation a branch and sample that gives the SNR of a
 // soft real symbol.
-func receiverNoise(l config.Link, scale float64) float64 {
-	return bench.NoiseStd(ModemConfig(l), l.Base, l.SNRdB, scale)
+func receiverNoise(c config.Config, scale float64) float64 {
+	return bench.NoiseStd(ModemConfig(c.Link), c.Link.Base, SNR(c), scale)
 }
 
 // symbolScale returns the amplitude of the digit 1 from a device at full drive.

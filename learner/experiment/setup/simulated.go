@@ -29,7 +29,7 @@ func NewSimulated(c config.Config, root, draws keystream.Seed, ch *channel.Chann
 	if err != nil {
 		return nil, err
 	}
-	b := &Simulated{Channel: ch, NoiseStd: receiverNoise(c.Link, scale)}
+	b := &Simulated{Channel: ch, NoiseStd: receiverNoise(c, scale)}
 	b.Delays, b.Phases = Positions(c, root)
 	cfg := bench.Config{
 		Rate:     radio.Hertz(c.Link.SampleRateHz),

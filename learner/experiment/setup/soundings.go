@@ -59,7 +59,7 @@ func SimulatedBench(c config.Config, root keystream.Seed) calibration.Want {
 	delays, phases := Positions(c, root)
 	l := c.Link
 	sum := sha256.Sum256(append(fmt.Appendf(nil, "%+v\n%+v\n%v\n%v\n%v %v %v %v %v %v %v",
-		named(c.Devices, "ConverterBitsPerDevice"), named(physical(c.Channel), "VapourDensityGM3"), delays, phases, l.SampleRateHz, l.SNRdB, l.ReceiverConverterBits,
+		named(c.Devices, "ConverterBitsPerDevice"), named(physical(c.Channel), "VapourDensityGM3"), delays, phases, l.SampleRateHz, SNR(c), l.ReceiverConverterBits,
 		l.ReceiverFullScale, l.ReceiverIQGainDB, l.ReceiverIQPhaseRad, l.ReceiverDCOffset), faults(c)...))
 	id := hex.EncodeToString(sum[:8])
 	w := calibration.Want{Bench: calibration.Bench{
