@@ -51,6 +51,9 @@ type Bench struct {
 	// RoundSamples is how long after a round the next one begins, and after an attempt the
 	// next one: nominal times, by which carriers' phases go on.
 	RoundSamples float64
+	// Again is how often the transmission that comes was sent before in its attempt: what is
+	// sent again meets other bursts.
+	Again uint8
 
 	channel  *channel.Channel
 	receiver *receiver
@@ -248,7 +251,7 @@ func (b *Bench) draw(round, attempt uint32, t int, at int64) {
 	b.Begin(round, part)
 	b.channel.Scaled(b.H, round, attempt, t)
 	m := channel.Moment{
-		Round: round, Attempt: attempt, Part: part, Block: b.channel.Block(attempt),
+		Round: round, Attempt: attempt, Part: part + uint32(b.Again)*(slot.MaxAttempt+1)*slot.Transmissions, Block: b.channel.Block(attempt),
 		Time: (float64(round) + float64(attempt)) * b.RoundSamples,
 	}
 	for i, p := range b.paths {

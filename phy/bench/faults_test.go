@@ -163,6 +163,31 @@ func TestTransmissionBegins(t *testing.T) {
 	}
 }
 
+// What is sent again meets other bursts than before.
+func TestAgainMeetsOtherBursts(t *testing.T) {
+	const n = 4096
+	b := newBench(t, bench.Config{
+		Devices: make([]channel.Impairments, 1), Channel: channelOf(t, 1),
+		Receiver: channel.Impairments{Interference: channel.Interference{BurstEvery: n, BurstLength: 10, BurstStd: 1}},
+	})
+	tx, rx, err := b.Streams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var places []int
+	for k, again := range []uint8{0, 1, 0} {
+		b.Again = again
+		if err := b.Fade(3, 2, 3, radio.SampleIndex(k*n)); err != nil {
+			t.Fatal(err)
+		}
+		y := silence(t, tx[0], rx, n)
+		places = append(places, slices.IndexFunc(y, func(x complex64) bool { return x != 0 }))
+	}
+	if places[0] == places[1] || places[0] != places[2] {
+		t.Errorf("bursts begin at %v", places)
+	}
+}
+
 // All devices keep their places beside one whose clock is wrong, and echoes are the same
 // for all, or each device's own.
 func TestClocksAndEchoes(t *testing.T) {
@@ -186,4 +211,21 @@ func TestClocksAndEchoes(t *testing.T) {
 			t.Errorf("with phases of their own %v: the echoes %v", own, echoes)
 		}
 	}
+}
+
+// silence returns n samples received while nothing is sent.
+func silence(t *testing.T, tx radio.Transmitter, rx radio.Receiver, n int) []complex64 {
+	t.Helper()
+	if _, err := tx.Write(t.Context(), make([]complex64, n), radio.TxMeta{}); err != nil {
+		t.Fatal(err)
+	}
+	y := make([]complex64, n)
+	for read := 0; read < n; {
+		k, _, err := rx.Read(t.Context(), y[read:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		read += k
+	}
+	return y
 }

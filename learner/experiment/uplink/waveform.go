@@ -206,6 +206,7 @@ func (l *Waveform) begin(_ context.Context, s slot.Slot, at radio.SampleIndex) e
 		}
 		return l.OnAir(s, at)
 	}
+	l.Again = s.Again
 	return l.Fade(s.Round, s.Attempt, int(s.Transmission), at)
 }
 
