@@ -188,6 +188,33 @@ func TestAgainMeetsOtherBursts(t *testing.T) {
 	}
 }
 
+// Gains that fade within a round are those that are said to be drawn as an attempt begins,
+// and others later.
+func TestGainsFade(t *testing.T) {
+	const n = 4096
+	b := newBench(t, bench.Config{Devices: make([]channel.Impairments, 1), Channel: channelOf(t, 1), Echoes: channel.Air{Doppler: 1e-3}})
+	if err := b.Fade(5, 1, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	x := make([]complex64, n)
+	for k := range x {
+		x[k] = 1
+	}
+	y, _ := heard(t, b, x)
+	first, least, most := float64(real(y[b.Latency()])), math.Inf(1), math.Inf(-1)
+	for _, v := range y[b.Latency():] {
+		least, most = min(least, float64(real(v))), max(most, float64(real(v)))
+	}
+	drawn := b.H[0]
+	if b.Draw(5, 2, 0); math.Abs(b.H[0]-drawn) < 1e-3 {
+		t.Errorf("the next attempt begins with the same gain, %v", drawn)
+	}
+	// Seven samples are at most 0.044 of a turn's radian, times some deviations of 0.5.
+	if math.Abs(first-drawn) > 0.06 || most-least < 0.3 {
+		t.Errorf("the gain begins with %v and goes from %v to %v; drawn was %v", first, least, most, drawn)
+	}
+}
+
 // All devices keep their places beside one whose clock is wrong, and echoes are the same
 // for all, or each device's own.
 func TestClocksAndEchoes(t *testing.T) {

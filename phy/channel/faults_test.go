@@ -508,3 +508,55 @@ func TestFaultRanges(t *testing.T) {
 		}
 	}
 }
+
+// Each fault alone changes what goes through a path, or through a receiver's end, and no
+// fault nothing.
+func TestEachFaultIsThere(t *testing.T) {
+	x := tone(300, 0.1)
+	through := func(imp Impairments, air Air) []complex64 {
+		y := slices.Clone(x)
+		p := newAirPath(t, imp, air)
+		p.Begin(Moment{})
+		p.Apply(y, y)
+		return y[p.Latency():]
+	}
+	received := func(imp Impairments) []complex64 {
+		f, err := NewFront(imp, 0, 0.5, keystream.FromInteger(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Begin(Moment{})
+		y := slices.Clone(x)
+		f.Apply(y)
+		return y[f.Latency():]
+	}
+	differ := func(a, b []complex64) bool { n := min(len(a), len(b)); return !slices.Equal(a[:n], b[:n]) }
+	if got := through(Impairments{}, Air{}); differ(got, x) {
+		t.Error("a path without faults changes samples")
+	}
+	for name, imp := range map[string]Impairments{
+		"offset": {CarrierOffset: 1e-4}, "phase noise": {PhaseNoiseStd: 1e-3}, "DC": {DC: 0.1}, "clock": {SampleClock: 1e-4, ClockRoom: 2},
+		"jitter": {ClockJitter: 0.1, ClockRoom: 2}, "filter": {Filter: 0.3}, "bits": {ConverterBits: 8},
+	} {
+		if !differ(through(imp, Air{}), x) {
+			t.Errorf("a path has no %s", name)
+		}
+		if !differ(received(imp), received(Impairments{})) {
+			t.Errorf("a receiver has no %s", name)
+		}
+	}
+	if !differ(through(Impairments{Amplifier: Amplifier{Saturation: 2}}, Air{}), x) || !differ(through(Impairments{Amplifier: Amplifier{PhaseRad: 0.1}}, Air{}), x) {
+		t.Error("a path has no amplifier")
+	}
+	if !differ(through(Impairments{}, Air{Echoes: []Echo{{10, 0.1, 0}}}), x) || !differ(through(Impairments{}, Air{Doppler: 1e-3, Gain: Gaussian{1, 1}}), x) {
+		t.Error("a path has no air")
+	}
+	for name, imp := range map[string]Impairments{
+		"DC block": {HighPass: 1e-3}, "gain control": {GainControl: 1e-3}, "tone": {Interference: Interference{ToneAmplitude: 0.1}},
+		"bursts": {Interference: Interference{BurstEvery: 10, BurstLength: 1, BurstStd: 1}},
+	} {
+		if !differ(received(imp), received(Impairments{})) {
+			t.Errorf("a receiver has no %s", name)
+		}
+	}
+}
