@@ -71,6 +71,7 @@ type Demodulator struct {
 	recv    receiver
 	receive Receive
 	z       []complex64
+	bursts  bursts
 	track   tracker
 }
 
@@ -95,14 +96,17 @@ func NewDemodulator(cfg Config, receive Receive) (*Demodulator, error) {
 		sps:     cfg.SamplesPerSymbol,
 		recv:    cfg.Pulse.receiver(cfg.SamplesPerSymbol),
 		receive: receive,
+		bursts:  newBursts(),
 		track:   tracker{block: int(receive.Block)},
 	}, nil
 }
 
 // Demodulate writes the soft symbols that follow the preamble at s to dst and
 // flags in erased, of the same length, those that depend on samples which are not
-// in the capture, no numbers, or clipped. They are set to 0. A symbol of 1 comes
-// out as the device's real gain, samples per symbol as in Modulator.Scale.
+// in the capture, no numbers, clipped, or struck by a burst. They are set to 0, but for a
+// flat-top symbol all of whose samples were clipped alike: it keeps the value to which it
+// was. A symbol of 1 comes out as the device's real gain, samples per symbol as in
+// Modulator.Scale.
 //
 // It allocates only for frames longer than all before.
 func (d *Demodulator) Demodulate(dst []float32, erased []bool, samples []complex64, s Sync) Report {
@@ -162,9 +166,12 @@ func (d *Demodulator) filter(z []complex64, erased []bool, samples []complex64, 
 		d.recv.filter(z[from:to], samples)
 	}
 	report := Report{Missing: Symbols(len(z) - (to - from)), Invalid: damage.invalid, Clipped: damage.clipped}
-	for k, e := range erased {
+	d.settle(z, erased, samples, from, to, first)
+	if from < to {
+		d.bursts.mark(z[from:to], erased[from:to], samples, d.recv, first+from*d.sps, d.sps)
+	}
+	for _, e := range erased {
 		if e {
-			z[k] = 0
 			report.Erased++
 		}
 	}
