@@ -69,6 +69,7 @@ func (p *path) renew() (err error) {
 type receiver struct {
 	*channel.Front
 	full float64
+	bits int // 0 for none
 }
 
 // Convert implements loopback.Converter.
@@ -81,6 +82,12 @@ func (r receiver) Convert(dst []complex64, _ int64) int {
 		}
 	}
 	return clipped
+}
+
+// ClipLevel is what no step of the converter but the last reaches, 0 where there is none
+// that clips: a board knows it of its own.
+func (r receiver) ClipLevel() radio.Amplitude {
+	return radio.Amplitude(r.full * max(0, 1-1.5*math.Ldexp(1, 1-r.bits)))
 }
 
 // New makes a bench whose gains are 1.
@@ -107,7 +114,7 @@ func New(cfg Config) (*Bench, error) {
 	if b.front, err = channel.NewFront(cfg.Receiver, cfg.NoiseStd, 1/full, cfg.Seed.Derive("front")); err != nil {
 		return nil, fmt.Errorf("the receiver's front end: %w", err)
 	}
-	medium.Converter = receiver{b.front, full}
+	medium.Converter = receiver{b.front, full, cfg.Receiver.ConverterBits}
 	if b.Medium, err = loopback.New(medium); err != nil {
 		return nil, err
 	}
