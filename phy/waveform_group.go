@@ -20,7 +20,8 @@ type group struct {
 
 	// Of the current attempt.
 	alpha float64
-	scale int64 // c_g
+	scale int64   // c_g
+	key   []int64 // the pattern of b
 	held  holding
 	read  reading
 }
@@ -87,7 +88,8 @@ func newGroups(cfg *WaveformConfig) (gs groups, err error) {
 		p := frame.NewPatterns(min(cfg.Group, cfg.Devices-first), cfg.Secret.Derive("patterns", uint64(n)))
 		g := &group{
 			number: n, first: first, size: p.Devices(), patterns: p, residues: p.Residues(cfg.Modulus),
-			weights: frame.NewWeights(cfg.Secret, uint64(n)), read: reading{pattern: make([]int64, p.Symbols())},
+			weights: frame.NewWeights(cfg.Secret, uint64(n)), key: make([]int64, p.Symbols()),
+			read: reading{pattern: make([]int64, p.Symbols())},
 		}
 		if g.lattice, err = lattice.New(cfg.Lattice); err != nil {
 			return nil, err

@@ -240,6 +240,9 @@ func (r *reader) decodeBlocks(g *group, e expected, searching bool) (failed int,
 		if i == 0 {
 			g.alpha = result.Alpha
 		}
+		if i == 0 && e.isKey() {
+			copy(g.key, d.pattern)
+		}
 		if result.Stats.Quality < d.worst.Quality {
 			d.worst.Quality, d.worst.Distance = result.Stats.Quality, result.Stats.Distance
 		}

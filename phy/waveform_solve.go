@@ -29,21 +29,28 @@ const maxMissing = 3
 
 // readHeld reads block i as it is held, at a scale or, if alpha is 0, searching one: from
 // the means first, then from the newest repeat alone, as one before may have been damaged
-// unseen, then with the checks of earlier repeats.
-func (r *reader) readHeld(g *group, e expected, i int, alpha float64) (res lattice.Result, err error) {
+// unseen, then with the checks of earlier repeats. A scale is searched in the newest alone
+// first: one that is found in the mean of several may be finer than what single frames,
+// those that follow, can be read at.
+func (r *reader) readHeld(g *group, e expected, i int, alpha float64) (lattice.Result, error) {
 	n := r.views(&g.read)
-	for v := range view(n) {
+	first := mean
+	if alpha == 0 && n > 1 {
+		first = newest
+	}
+	res, err := r.readView(g, e, i, alpha, first)
+	for v := view(0); err != nil && int(v) < n; v++ {
+		if v == first {
+			continue
+		}
 		if v >= earlier {
 			past := e
 			past.header = g.read.checks[n-1-int(v)].header
 			r.draw(g, past)
 		}
 		again, problem := r.readView(g, e, i, alpha, v)
-		if v == mean || problem == nil {
+		if problem == nil || v == mean { // whose failure says most
 			res, err = again, problem
-		}
-		if err == nil {
-			break
 		}
 	}
 	if n > int(earlier) {
@@ -76,7 +83,7 @@ func (r *reader) readView(g *group, e expected, i int, alpha float64, v view) (l
 	if cap(d.integers) < len(d.joint) {
 		d.integers, d.shape = make([]int32, len(d.joint)), make([]int32, len(d.joint))
 	}
-	res, err := r.read(g, e, i, d.whole, alpha, func(y []int32) bool { return r.solve(d, e.payload, i, skip, y) })
+	res, err := r.read(g, e, i, d.whole, alpha, func(y []int32) bool { return r.solve(g, e, i, skip, y) })
 	if err != nil {
 		return res, erasedError(len(d.lost))
 	}
@@ -107,8 +114,10 @@ func (d *reading) accept(p *frame.Payload, i, skip int, y []int32) bool {
 }
 
 // solve puts the integers that were read where they belong, finds those that are missing
-// by the check, and reports whether it holds with them.
-func (r *reader) solve(d *reading, p *frame.Payload, i, skip int, y []int32) bool {
+// by the check, and reports whether it holds with them. A pattern's symbols are those of b,
+// as gains are the same: the check is one of the pattern, too.
+func (r *reader) solve(g *group, e expected, i, skip int, y []int32) bool {
+	d, p := &g.read, e.payload
 	all := d.integers[:len(d.joint)]
 	at, largest := 0, int32(1)
 	for _, k := range d.lost {
@@ -119,7 +128,12 @@ func (r *reader) solve(d *reading, p *frame.Payload, i, skip int, y []int32) boo
 	for _, v := range all {
 		largest = max(largest, v, -v)
 	}
-	lacks := d.lacks(r.layout.codec.Digits(), r.layout.codec.Base(), skip, int64(largest))
+	lost := d.lost
+	for !e.isKey() && len(lost) > 0 && int(lost[0]) < skip {
+		all[lost[0]] = int32(g.key[lost[0]])
+		lost = lost[1:]
+	}
+	lacks := d.lacks(lost, r.layout.codec.Digits(), r.layout.codec.Base(), skip, int64(largest))
 	unknowns, ok := d.unknowns(p, i, skip, lacks)
 	if !ok {
 		return false
@@ -144,7 +158,7 @@ func (r *reader) solve(d *reading, p *frame.Payload, i, skip int, y []int32) boo
 // unknowns returns what the check is to be asked for, and whether it can tell: with
 // so many values in question that a wrong one passed with more than 2^-40, it cannot.
 func (d *reading) unknowns(p *frame.Payload, i, skip int, lacks []missing) ([]frame.Unknown, bool) {
-	if len(lacks) == 0 || len(lacks) > maxMissing {
+	if len(lacks) > maxMissing {
 		return nil, false
 	}
 	choices := 1.0
@@ -173,17 +187,17 @@ func (d *reading) unknowns(p *frame.Payload, i, skip int, lacks []missing) ([]fr
 	return unknowns, true
 }
 
-// lacks returns the values that the erased symbols of a block lack, largest being the
+// lacks returns the values that lost symbols of a block lack, largest being the
 // largest integer of the others.
 //
 // Symbols that were clipped have all the same magnitude, or else cannot be told: that of
 // the comb's last tooth, which the converter does not reach. Symbols that are lost are a
 // number a coefficient: from the lowest of them on, digits to the given base that are no
 // larger than the others.
-func (d *reading) lacks(digits, base, skip int, largest int64) []missing {
+func (d *reading) lacks(lost []int32, digits, base, skip int, largest int64) []missing {
 	var lacks []missing
 	clipped := missing{from: largest, to: 3*largest + 8}
-	for _, k := range d.lost {
+	for _, k := range lost {
 		if y := d.joint[k]; y != 0 {
 			sign := int32(1)
 			if y < 0 {
@@ -196,7 +210,7 @@ func (d *reading) lacks(digits, base, skip int, largest int64) []missing {
 		lacks, largest = append(lacks, clipped), clipped.to
 	}
 	last, first, power := -1, 0, int64(0) // coefficient, its lowest symbol lost, and base^(k-first)
-	for _, k := range d.lost {
+	for _, k := range lost {
 		if d.joint[k] != 0 {
 			continue
 		}
