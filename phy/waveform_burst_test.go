@@ -90,3 +90,71 @@ func TestWaveformBursts(t *testing.T) {
 		t.Error("no burst struck a frame")
 	}
 }
+
+// hit is damage to a repeat of a frame: to the payload's symbols from to before to.
+type hit struct{ repeat, from, to int }
+
+// Blocks that have passed are kept while a frame is sent again, and of the others each
+// symbol is the mean of those repeats that had it; checks that are lost in one repeat are
+// those of another. Damage that nobody can see costs no more than a repeat.
+func TestWaveformKeepsBlocks(t *testing.T) {
+	const block = 20 * 18 // symbols of 18 coefficients and their 2 checks, of 18 digits each
+	lost := func(x complex64) complex64 { return complex(float32(math.NaN()), 0) }
+	wrong := func(x complex64) complex64 { return -x }
+	for _, c := range []struct {
+		name    string
+		change  func(x complex64) complex64
+		hits    []hit
+		repeats int // that are needed; more than 3 for never
+	}{
+		{"nothing", lost, nil, 0},
+		{"two symbols", lost, []hit{{0, 30, 32}}, 0},
+		{"more symbols than the check can tell", lost, []hit{{0, block + 37, block + 46}}, 1},
+		{"another block in each", lost, []hit{{0, 0, 50}, {1, block, block + 50}, {1, 2 * block, 2*block + 50}}, 1},
+		{"other symbols of one block", lost, []hit{{0, block + 20, block + 60}, {1, block + 100, block + 140}}, 1},
+		{"checks, then coefficients", lost, []hit{{0, 2*block - 30, 2 * block}, {1, block + 100, block + 140}}, 1},
+		{"coefficients, then checks", lost, []hit{{0, block + 100, block + 140}, {1, 2*block - 30, 2 * block}}, 1},
+		{"the same symbols", lost, []hit{{0, block + 100, block + 140}, {1, block + 100, block + 140}, {2, block + 100, block + 140}}, 3},
+		{"unseen", wrong, []hit{{0, block + 100, block + 140}}, 1},
+		{"unseen, another block in each", wrong, []hit{{0, 100, 140}, {1, block + 100, block + 140}}, 2},
+	} {
+		for _, tr := range []slot.Transmission{slot.TxKey, slot.TxC1} {
+			t.Run(c.name+" of "+tr.String(), func(t *testing.T) {
+				repeats, bad := 0, []hit(nil)
+				b := newBench(t, nil)
+				b.w.cfg.Repeats, b.w.layout.blockSymbols = 3, block-2*18
+				whole, payload := b.frame(t, tr)
+				at := radio.SampleIndex(0)
+				b.w.cfg.OnFrame = func(o Observation) error {
+					if o.Slot.Round == 1 && o.Slot.Transmission == tr {
+						repeats = o.Repeat
+					}
+					return nil
+				}
+				b.harm = func(s slot.Slot, first radio.SampleIndex) {
+					bad = nil
+					if s.Round == 1 && s.Transmission == tr {
+						at, bad = first, c.hits
+					}
+				}
+				b.source.changeAt = func(i radio.SampleIndex, x complex64) complex64 {
+					for _, h := range bad {
+						from := at + radio.SampleIndex(h.repeat)*whole + payload + 7
+						if i >= from+radio.SampleIndex(8*h.from) && i < from+radio.SampleIndex(8*h.to) {
+							return c.change(x)
+						}
+					}
+					return x
+				}
+				for k := range uint32(3) {
+					if v := b.round(t, k); !v.good {
+						t.Errorf("round %d: %v: %s", k, v.failed, v.reason)
+					}
+				}
+				if repeats != c.repeats {
+					t.Errorf("%d repeats, want %d", repeats, c.repeats)
+				}
+			})
+		}
+	}
+}
