@@ -116,6 +116,7 @@ func TestWaveformKeepsBlocks(t *testing.T) {
 		{"coefficients, then checks", lost, []hit{{0, block + 100, block + 140}, {1, 2*block - 30, 2 * block}}, 1},
 		{"the same symbols", lost, []hit{{0, block + 100, block + 140}, {1, block + 100, block + 140}, {2, block + 100, block + 140}}, 3},
 		{"unseen", wrong, []hit{{0, block + 100, block + 140}}, 1},
+		{"unseen, in two later blocks", wrong, []hit{{0, block + 100, block + 140}, {1, 2*block + 100, 2*block + 140}}, 1},
 		{"unseen, another block in each", wrong, []hit{{0, 100, 140}, {1, block + 100, block + 140}}, 2},
 	} {
 		for _, tr := range []slot.Transmission{slot.TxKey, slot.TxC1} {
