@@ -31,7 +31,8 @@ const maxMissing = 3
 // the means first, then from the newest repeat alone, as one before may have been damaged
 // unseen, then with the checks of earlier repeats. A scale is searched in the newest alone
 // first: one that is found in the mean of several may be finer than what single frames,
-// those that follow, can be read at.
+// those that follow, can be read at. Whatever is tried beyond the first of these counts
+// against what the check can spare.
 func (r *reader) readHeld(g *group, e expected, i int, alpha float64) (lattice.Result, error) {
 	n := r.views(&g.read)
 	first := mean
@@ -43,12 +44,16 @@ func (r *reader) readHeld(g *group, e expected, i int, alpha float64) (lattice.R
 		if v == first {
 			continue
 		}
+		if g.read.tries[i] >= e.payload.Spare() {
+			break
+		}
 		if v >= earlier {
 			past := e
 			past.header = g.read.checks[n-1-int(v)].header
 			r.draw(g, past)
 		}
 		again, problem := r.readView(g, e, i, alpha, v)
+		g.read.tries[i] += float64(again.Tried)
 		if problem == nil || v == mean { // whose failure says most
 			res, err = again, problem
 		}

@@ -13,7 +13,7 @@ import (
 //
 // Noise and what devices leave besides are at their heaviest tails a single Gaussian
 // number squared: beyond burstFactor times its 90 % quantile, 2.706 variances, lies one
-// symbol in 1.4 10^9; of the four Gaussian numbers in a window of three samples one in
+// symbol in 1.3 10^9; of the four Gaussian numbers in a window of three samples one in
 // 10^22.
 const (
 	burstFactor = 14
