@@ -89,6 +89,12 @@ func TestWaveformBursts(t *testing.T) {
 	if read == clean && frames == cleanFrames {
 		t.Error("no burst struck a frame")
 	}
+	// One of a symbol's length leaves so little to be found that the check does it.
+	_, short := struck(t, interference{period: 200_000, length: 8, deviation: math.Sqrt(100.0 / 2)}, rounds, 1, lengths)
+	t.Logf("with bursts of 8 samples in %d frames", short)
+	if short-cleanFrames > (frames-cleanFrames)/4 {
+		t.Errorf("bursts of 8 samples took %d frames, of 80 samples %d, and none %d", short, frames, cleanFrames)
+	}
 }
 
 // hit is damage to a repeat of a frame: to the payload's symbols from to before to.

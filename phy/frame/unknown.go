@@ -20,14 +20,18 @@ func (u Unknown) Choices() float64 { return math.Max(0, float64(u.To)-float64(u.
 
 // Spare returns how many further sets of integers a receiver may offer to the check of a
 // block beyond those that it read: a set that is wrong passes with probability p^-C, p the
-// smallest prime, so that one of floor(p^C/2^40) does with 2^-40 at most.
+// smallest prime, so that one of floor(p^C/2^40) does with 2^-40 at most. More than
+// maxSpare would take long, and are not spared.
 func (p *Payload) Spare() float64 {
 	least := math.Inf(1)
 	for _, prime := range p.mod.Primes() {
 		least = math.Min(least, float64(prime))
 	}
-	return math.Floor(math.Pow(least, float64(p.blocks[0].check.Len())) / (1 << SoundnessBits))
+	return math.Min(maxSpare, math.Floor(math.Pow(least, float64(p.blocks[0].check.Len()))/(1<<SoundnessBits)))
 }
+
+// maxSpare bounds Spare: so many residuals take some 20 ms.
+const maxSpare = 1 << 22
 
 // NewResidual returns room for a residual of block i.
 func (p *Payload) NewResidual(i int) zq.Vector { return p.mod.NewVector(p.blocks[i].check.Len()) }

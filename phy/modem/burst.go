@@ -21,6 +21,9 @@ const (
 	// unnoticed: that of noise and of a converter's steps where there is little of
 	// either.
 	burstFloor = 3e-4
+	// burstNearby is the share of the limit from which the neighbour of a struck window is
+	// struck, too: by chance one in 500 of them.
+	burstNearby = 0.25
 	// burstChunk is the number of symbols that are compared with each other. A tenth of
 	// them may be damaged.
 	burstChunk = 4096
@@ -36,16 +39,17 @@ func newBursts() bursts {
 	return bursts{stray: make([]float32, burstChunk), count: make([]int32, quantileBins)}
 }
 
-// mark flags the symbols of z that are struck, and their neighbours, and sets them to 0.
+// mark flags the symbols of z that are struck, and neighbours that may be, and sets them to
+// 0: after a matched filter all of them.
 // Symbol k is made of the samples from first + k sps on.
 func (b *bursts) mark(z []complex64, erased []bool, samples []complex64, r receiver, first, sps int) {
 	for from := 0; from < len(z); from += burstChunk {
 		to := min(from+burstChunk, len(z))
 		part, lost := z[from:to], erased[from:to]
-		stray, each := b.stray[:len(part)], float32(1)
+		stray, each, nearby := b.stray[:len(part)], float32(1), float32(0)
 		if flat, ok := r.(*integrator); ok && flat.window > 1 {
 			spread(stray, part, samples[first+from*sps:], flat.window, sps)
-			each = float32(flat.window)
+			each, nearby = float32(flat.window), burstNearby
 		} else {
 			quadrature(stray, part, lost)
 		}
@@ -55,8 +59,10 @@ func (b *bursts) mark(z []complex64, erased []bool, samples []complex64, r recei
 			if !(s > limit) {
 				continue
 			}
-			for i := max(0, from+k-1); i <= min(from+k+1, len(z)-1); i++ {
-				z[i], erased[i] = 0, true
+			for i := max(0, k-1); i <= min(k+1, len(part)-1); i++ {
+				if i == k || stray[i] >= nearby*limit {
+					part[i], lost[i] = 0, true
+				}
 			}
 		}
 	}
