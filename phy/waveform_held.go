@@ -128,19 +128,22 @@ func (r *reader) views(d *reading) int {
 	return 1
 }
 
-// gather lays out the symbols of block i, behind those of the pattern if it is the first,
-// and sets lost to those that are erased.
-func (d *reading) gather(g *group, e expected, i int, v view) {
+// gather returns the symbols of block i, behind those of the pattern if it is the first,
+// and sets lost to those that are erased: of joint, where the symbols are then.
+func (d *reading) gather(g *group, e expected, i int, v view) []float32 {
 	d.joint, d.lost = d.joint[:0], d.lost[:0]
 	payload := frame.HeaderSymbols + g.patterns.Symbols()
 	from, to := e.payload.BlockSymbols(i)
+	if d.intact && i > 0 {
+		return d.sum[payload+from : payload+to]
+	}
 	split, _ := e.payload.CheckSymbols(i)
 	if i == 0 {
 		d.take(v, frame.HeaderSymbols, payload)
 	}
 	if v < earlier {
 		d.take(v, payload+from, payload+to)
-		return
+		return d.joint
 	}
 	d.take(mean, payload+from, payload+split)
 	c := &d.checks[len(d.checks)-2-int(v-earlier)]
@@ -152,6 +155,7 @@ func (d *reading) gather(g *group, e expected, i int, v view) {
 		}
 	}
 	d.joint = append(d.joint, c.soft[at:at+n]...)
+	return d.joint
 }
 
 // take appends symbols from to to.

@@ -67,13 +67,13 @@ func (r *reader) readHeld(g *group, e expected, i int, alpha float64) (lattice.R
 // readView reads block i as a view has it.
 func (r *reader) readView(g *group, e expected, i int, alpha float64, v view) (lattice.Result, error) {
 	d := &g.read
-	d.gather(g, e, i, v)
+	y := d.gather(g, e, i, v)
 	skip := 0
 	if i == 0 {
 		skip = g.patterns.Symbols()
 	}
 	if len(d.lost) == 0 {
-		return r.read(g, e, i, d.joint, alpha, func(y []int32) bool { return d.accept(e.payload, i, skip, y) })
+		return r.read(g, e, i, y, alpha, func(y []int32) bool { return d.accept(e.payload, i, skip, y) })
 	}
 	if len(d.lost) > len(d.joint)/2 || i == 0 && r.layout.format == frame.Format1 && int(d.lost[0]) < skip {
 		return lattice.Result{}, erasedError(len(d.lost))

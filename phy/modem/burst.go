@@ -73,13 +73,18 @@ func square(x complex64) float32 { return real(x)*real(x) + imag(x)*imag(x) }
 // spread sets stray to the sum over each symbol's window of the squared distance from its
 // mean.
 func spread(stray []float32, z, samples []complex64, window, sps int) {
+	stray = stray[:len(z)]
+	first := 0
 	for k, m := range z {
-		sum := float32(0)
-		for _, x := range samples[k*sps:][:window] {
-			re, im := real(x)-real(m), imag(x)-imag(m)
-			sum += re*re + im*im
+		mre, mim := real(m), imag(m)
+		var sre, sim float32
+		for _, x := range samples[first : first+window] {
+			re, im := real(x)-mre, imag(x)-mim
+			sre += re * re
+			sim += im * im
 		}
-		stray[k] = sum
+		stray[k] = sre + sim
+		first += sps
 	}
 }
 
@@ -87,7 +92,8 @@ func spread(stray []float32, z, samples []complex64, window, sps int) {
 // which strong ones do not settle alone.
 func quadrature(stray []float32, z []complex64, erased []bool) {
 	var sum complex128
-	for k, x := range z {
+	for k := 0; k < len(z); k += 1 + len(z)/1024 {
+		x := z[k]
 		if p := square(x); p > 0 && !erased[k] {
 			sum += complex128(x*x) / complex(math.Sqrt(float64(p)), 0)
 		}
