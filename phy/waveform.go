@@ -238,7 +238,7 @@ func (w *Waveform) receiveGroup(ctx context.Context, g *group) (bool, error) {
 	if g.read.y.Len() != w.payload.Len() {
 		g.read.y = w.cfg.Modulus.NewVector(w.payload.Len())
 	}
-	held := 0
+	g.read.begin(w.payload.Blocks())
 	for repeat := range w.cfg.Repeats + 1 {
 		w.report.Frames++
 		if repeat > 0 {
@@ -249,7 +249,7 @@ func (w *Waveform) receiveGroup(ctx context.Context, g *group) (bool, error) {
 		if err := w.exchange(ctx, g, e); err != nil {
 			return false, err
 		}
-		w.report.Failure = w.readFrame(g, e, &held)
+		w.report.Failure = w.readFrame(g, e)
 		if err := w.observe(g, repeat); err != nil {
 			return false, err
 		}
@@ -292,17 +292,16 @@ func (w *Waveform) exchange(ctx context.Context, g *group, e expected) (err erro
 	return nil
 }
 
-// readFrame reads the frame captured, together with the held ones that went before, and
+// readFrame reads the frame captured, together with what is held of those before it, and
 // says in a few words what failed.
-func (w *Waveform) readFrame(g *group, e expected, held *int) (failure string) {
+func (w *Waveform) readFrame(g *group, e expected) (failure string) {
 	if w.epochs.void != "" {
 		g.read.found = modem.Sync{}
 		return w.epochs.void
 	}
 	c := &w.finder.capture
 	if failure = w.reader.demodulate(c, g, e); failure == "" {
-		w.reader.combine(g, e, *held)
-		*held++
+		w.reader.combine(g, e)
 		failure = w.reader.decode(g, e, &w.report)
 	}
 	return c.blame(failure)

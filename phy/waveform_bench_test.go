@@ -130,7 +130,8 @@ func readAgain(w *Waveform) (failure string) {
 	if failure := w.reader.demodulate(&w.finder.capture, g, e); failure != "" {
 		return failure
 	}
-	copy(g.read.sum, g.read.soft)
+	g.read.begin(e.payload.Blocks())
+	w.reader.combine(g, e)
 	return w.reader.decode(g, e, &w.report)
 }
 

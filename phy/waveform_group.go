@@ -19,7 +19,8 @@ type group struct {
 
 	// Of the current attempt.
 	alpha float64
-	scale int64 // c_g
+	scale int64   // c_g
+	key   []int64 // the pattern of b
 	held  holding
 	read  reading
 }
@@ -33,30 +34,48 @@ type holding struct {
 	timed   bool
 }
 
-// reading is what is read of a group's frame.
+// reading is what is read of a group's frame, and held of it while it is sent again.
 type reading struct {
 	found   modem.Sync // of the frame at hand
+	report  modem.Report
 	y       zq.Vector
 	pattern []int64
-	soft    []float32
-	sum     []float32 // of repeats
-	erased  []bool
-	joint   []float32 // pattern and block
-	refused []float64 // scales that did not read all of phase 1
+	soft    []float32 // of the frame at hand
+	erased  []bool    // of soft
+	sum     []float32 // means over repeats
+	heard   []uint16  // over how many
+	intact  bool      // it is the first frame, and none of its symbols is erased
+	checks  []checksOf
+	passed  []bool         // blocks whose check held: they are in y
+	tries   []float64      // sets of integers offered to each block's check beyond those read
+	worst   WaveformReport // of the blocks that passed
+	refused []float64      // scales that did not read all of phase 1
+
+	// Of the block at hand.
+	joint           []float32 // pattern and block
+	lost            []int32   // its erased symbols
+	whole           []float32 // joint without them
+	integers, shape []int32
 }
 
 // resize makes room for a frame of n symbols.
-func (r *reading) resize(n int) {
-	if cap(r.soft) < n {
-		r.soft, r.sum, r.erased = make([]float32, n), make([]float32, n), make([]bool, n)
+func (d *reading) resize(n int) {
+	if cap(d.soft) < n {
+		d.soft, d.sum, d.erased, d.heard = make([]float32, n), make([]float32, n), make([]bool, n), make([]uint16, n)
 	}
-	r.soft, r.sum, r.erased = r.soft[:n], r.sum[:n], r.erased[:n]
+	d.soft, d.sum, d.erased, d.heard = d.soft[:n], d.sum[:n], d.erased[:n], d.heard[:n]
+}
+
+// refuse drops the blocks that a scale has read.
+func (d *reading) refuse() {
+	clear(d.passed)
+	d.worst = WaveformReport{Quality: 1}
 }
 
 // clear forgets the integers.
-func (r *reading) clear() {
-	r.y.Clear()
-	clear(r.pattern)
+func (d *reading) clear() {
+	d.y.Clear()
+	clear(d.pattern)
 }
 
 // groups are those of a link: all of one size, but for the last, which may be smaller.
@@ -68,7 +87,8 @@ func newGroups(cfg *WaveformConfig) (gs groups, err error) {
 		p := frame.NewPatterns(min(cfg.Group, cfg.Devices-first), cfg.Secret.Derive("patterns", uint64(n)))
 		g := &group{
 			number: n, first: first, size: p.Devices(), patterns: p, residues: p.Residues(cfg.Modulus),
-			weights: frame.NewWeights(cfg.Secret, uint64(n)), read: reading{pattern: make([]int64, p.Symbols())},
+			weights: frame.NewWeights(cfg.Secret, uint64(n)), key: make([]int64, p.Symbols()),
+			read: reading{pattern: make([]int64, p.Symbols())},
 		}
 		if g.lattice, err = lattice.New(cfg.Lattice); err != nil {
 			return nil, err

@@ -250,7 +250,8 @@ func readAlone(t *testing.T, r *reader, c *capture, g *group, e expected) {
 	if failure := r.demodulate(c, g, e); failure != "" {
 		t.Fatal(failure)
 	}
-	r.combine(g, e, 0)
+	g.read.begin(e.payload.Blocks())
+	r.combine(g, e)
 	worst := WaveformReport{Quality: 1}
 	if failure := r.decode(g, e, &worst); failure != "" {
 		t.Fatal(failure)

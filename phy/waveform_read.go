@@ -1,6 +1,7 @@
 package phy
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -87,11 +88,11 @@ func (r *reader) demodulate(c *capture, g *group, e expected) string {
 	}
 	g.read.found = found
 	g.read.resize(n)
-	report := r.demod.Demodulate(g.read.soft, g.read.erased, r.frame(c, g, found, e))
+	g.read.report = r.demod.Demodulate(g.read.soft, g.read.erased, r.frame(c, g, found, e))
 	if e.isKey() {
-		g.held.image, g.held.block = report.Image, report.Block
+		g.held.image, g.held.block = g.read.report.Image, g.read.report.Block
 	}
-	if failure := r.damage(c, report); failure != "" {
+	if failure := r.damage(c); failure != "" {
 		return failure
 	}
 	// A header that cannot be read is no verdict: the check weights are those of the
@@ -140,13 +141,10 @@ func (r *reader) locate(c *capture, g *group, e expected, n int) (found modem.Sy
 	return found, true
 }
 
-// damage says what makes soft symbols worthless, if anything does.
-func (r *reader) damage(c *capture, report modem.Report) string {
+// damage says what makes all soft symbols worthless, if anything does: harm to samples that
+// nobody can point at.
+func (r *reader) damage(c *capture) string {
 	switch {
-	case report.Erased > 0 && report.Clipped > 0:
-		return clippedNote(report.Clipped)
-	case report.Erased > 0:
-		return fmt.Sprintf("%d symbols erased", report.Erased)
 	case c.clipped > 0 && !r.marksClipped: // nobody knows which
 		return clippedNote(c.clipped)
 	case c.invalid > 0: // they are 0 now, and nobody knows which
@@ -187,91 +185,96 @@ func (h *holding) timing(found modem.Sync, late radio.SampleIndex) modem.Sync {
 	return found
 }
 
-// combine adds the frame at hand to those held of the same payload. Its checks, of
-// weights that only it has, take the place of theirs; all of it does where the payload
-// is sent again, as each frame has a mask of its own then.
-func (r *reader) combine(g *group, e expected, held int) {
-	if e.slot.Again > 0 {
-		held = 0
-	}
-	lattice.Combine(g.read.sum, g.read.soft, float64(held))
-	if r.layout.format == frame.Format1 {
-		return // they were the same
-	}
-	payload := frame.HeaderSymbols + g.patterns.Symbols()
-	for i := range e.payload.Blocks() {
-		from, to := e.payload.CheckSymbols(i)
-		copy(g.read.sum[payload+from:payload+to], g.read.soft[payload+from:payload+to])
-	}
-}
-
 // decode turns the combined soft symbols into integers, block by block. The
 // scale is found with the first block of phase 1 and holds for the round. A scale
-// that does not read all blocks of phase 1 makes room for the next. worst gets the
+// that does not read all blocks of phase 1 makes room for the next; blocks that wait for
+// a repeat, as symbols of theirs are erased, do not speak against it. worst gets the
 // quality of the worst block, if none before was worse.
 func (r *reader) decode(g *group, e expected, worst *WaveformReport) string {
 	searching := e.isKey() && r.alpha == 0
-	g.read.refused = g.read.refused[:0]
-	for failure := ""; ; {
-		block, err := r.decodeBlocks(g, e, worst)
+	d := &g.read
+	d.refused = d.refused[:0]
+	failure, best, furthest := "", 0.0, 0
+	for {
+		block, err := r.decodeBlocks(g, e, searching)
 		if err == nil {
+			if d.worst.Quality < worst.Quality {
+				worst.Quality, worst.Distance = d.worst.Quality, d.worst.Distance
+			}
 			return ""
 		}
 		if failure == "" { // the finest scale's says most
 			failure = fmt.Sprintf("block %d: %v", block+1, err)
+			if d.report.Clipped > 0 {
+				failure += "; " + clippedNote(d.report.Clipped)
+			}
 		}
-		if !searching || block == 0 {
-			return failure
+		if !searching || errors.Is(err, errErased) {
+			return failure // what was read is kept
 		}
-		g.read.refused = append(g.read.refused, g.alpha)
+		if block == 0 {
+			break
+		}
+		if block > furthest {
+			best, furthest = g.alpha, block
+		}
+		d.refused = append(d.refused, g.alpha)
+		d.refuse()
 	}
+	if best > 0 { // damage that nobody saw may have failed them all: keep what the best one read
+		g.alpha = best
+		_, _ = r.decodeBlocks(g, e, false)
+	}
+	return failure
 }
 
-// decodeBlocks decodes at one scale, and gives the block that failed.
-func (r *reader) decodeBlocks(g *group, e expected, worst *WaveformReport) (int, error) {
-	symbols := g.patterns.Symbols()
-	payload := g.read.sum[frame.HeaderSymbols+symbols:]
-	seen := *worst
-	for i := range e.payload.Blocks() {
-		from, to := e.payload.BlockSymbols(i)
-		// The pattern is read together with the first block: alone it is too short
-		// to show the lattice.
-		joint := payload[from:to]
-		skip := 0
-		if i == 0 {
-			g.read.joint = append(append(g.read.joint[:0], g.read.sum[frame.HeaderSymbols:frame.HeaderSymbols+symbols]...), joint...)
-			joint, skip = g.read.joint, symbols
+// decodeBlocks decodes the blocks that have not passed yet, and gives the first that
+// failed. Searching, it finds the scale with the first block, and ends with a block that
+// is whole and that this scale does not read.
+func (r *reader) decodeBlocks(g *group, e expected, searching bool) (failed int, failure error) {
+	d := &g.read
+	for i := range d.passed {
+		if d.passed[i] {
+			continue
 		}
-		accept := func(y []int32) bool {
-			for k, v := range y[:skip] {
-				g.read.pattern[k] = int64(v)
-			}
-			return e.payload.DecodeBlock(g.read.y, i, y[skip:], g.read.pattern)
+		alpha := g.alpha
+		if i == 0 && searching {
+			alpha = 0
 		}
-		result, err := r.read(g, e, i, joint, accept)
+		result, err := r.readHeld(g, e, i, alpha)
 		if err != nil {
-			return i, err
+			// Without the pattern no other block can be checked.
+			if i == 0 || searching && !errors.Is(err, errErased) {
+				return i, err
+			}
+			if failure == nil {
+				failed, failure = i, err
+			}
+			continue
 		}
+		d.passed[i] = true
 		if i == 0 {
 			g.alpha = result.Alpha
 		}
-		if result.Stats.Quality < seen.Quality {
-			seen.Quality, seen.Distance = result.Stats.Quality, result.Stats.Distance
+		if i == 0 && e.isKey() {
+			copy(g.key, d.pattern)
+		}
+		if result.Stats.Quality < d.worst.Quality {
+			d.worst.Quality, d.worst.Distance = result.Stats.Quality, result.Stats.Distance
 		}
 	}
-	*worst = seen
-	return 0, nil
+	return failed, failure
 }
 
 // read returns the integers of a block: at the scale that is known, or searching.
-func (r *reader) read(g *group, e expected, block int, y []float32, accept lattice.Accept) (lattice.Result, error) {
+func (r *reader) read(g *group, e expected, block int, y []float32, alpha float64, accept lattice.Accept) (lattice.Result, error) {
 	switch {
 	case r.alpha > 0 && r.tolerance == 0:
 		return g.lattice.At(y, r.alpha, accept)
 	case e.isKey() && block == 0 && r.alpha > 0:
 		return g.lattice.Near(y, r.alpha, r.tolerance, accept)
-	case e.isKey() && block == 0:
+	case alpha == 0:
 		return g.lattice.SearchExcept(y, g.read.refused, accept)
 	}
-	return g.lattice.At(y, g.alpha, accept)
+	return g.lattice.At(y, alpha, accept)
 }

@@ -118,6 +118,7 @@ func (p *path) renew() (err error) {
 type receiver struct {
 	*channel.Front
 	full float64
+	bits int // 0 for none
 	due  schedule
 }
 
@@ -135,6 +136,12 @@ func (r *receiver) Convert(dst []complex64, first int64) (clipped int) {
 		}
 	}
 	return clipped
+}
+
+// ClipLevel is what no step of the converter but the last reaches, 0 where there is none
+// that clips: a board knows it of its own.
+func (r receiver) ClipLevel() radio.Amplitude {
+	return radio.Amplitude(r.full * max(0, 1-1.5*math.Ldexp(1, 1-r.bits)))
 }
 
 // New makes a bench whose gains are 1.
@@ -164,7 +171,7 @@ func New(cfg Config) (*Bench, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the receiver's front end: %w", err)
 	}
-	b.receiver = &receiver{Front: front, full: full}
+	b.receiver = &receiver{Front: front, full: full, bits: cfg.Receiver.ConverterBits}
 	medium.Converter = b.receiver
 	if b.Medium, err = loopback.New(medium); err != nil {
 		return nil, err

@@ -195,3 +195,30 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+// A receiver tells from which amplitude on its samples may be clipped: what lies below the
+// last step, and 0 without a converter.
+func TestClipLevel(t *testing.T) {
+	for _, c := range []struct {
+		bits int
+		full float64
+		want radio.Amplitude
+	}{{0, 3, 0}, {8, 2, 2 * (1 - 1.5/128)}, {12, 1, 1 - 1.5/2048}} {
+		b, err := bench.New(bench.Config{
+			Rate: 1e6, Devices: make([]channel.Impairments, 1), Receiver: channel.Impairments{ConverterBits: c.bits}, FullScale: c.full,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rx, err := b.Streams()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := radio.ClipLevel(rx); got != c.want {
+			t.Errorf("%d bits to %v: %v, want %v", c.bits, c.full, got, c.want)
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -173,6 +173,16 @@ func (m *mask) forms(mod *zq.Modulus, u, minus, pattern zq.Vector) {
 // superposed pattern.
 func (p *Payload) DecodeBlock(v zq.Vector, i int, y []int32, pattern []int64) bool {
 	b, s := p.blocks[i], p.decoded[i]
+	p.join(b, s, y, pattern)
+	for j := range v {
+		copy(v[j][b.from:b.from+b.coefficients], s.part[j])
+	}
+	return b.check.Verify(s.part, pattern, s.sums)
+}
+
+// join sets the scratch's coefficients and checks to those of superposed digits, without
+// their mask.
+func (p *Payload) join(b block, s Scratch, y []int32, pattern []int64) {
 	split := b.coefficients * p.codec.Digits()
 	p.codec.Join(s.part, y[:split])
 	p.codec.Join(s.sums, y[split:])
@@ -181,8 +191,4 @@ func (p *Payload) DecodeBlock(v zq.Vector, i int, y []int32, pattern []int64) bo
 		b.mask.forms(p.mod, s.u, s.minus, b.check.pattern)
 		p.mod.AddMultiple(s.part, s.minus, b.mask.rho)
 	}
-	for j := range v {
-		copy(v[j][b.from:b.from+b.coefficients], s.part[j])
-	}
-	return b.check.Verify(s.part, pattern, s.sums)
 }

@@ -117,6 +117,7 @@ type Demodulator struct {
 	nyquist  nyquist
 	common   interference
 	clock    clock
+	bursts   bursts
 }
 
 // NewDemodulator makes a demodulator.
@@ -146,14 +147,17 @@ func NewDemodulator(cfg Config, receive Receive) (*Demodulator, error) {
 		preamble: cfg.PreambleSymbols(),
 		track:    tracker{block: int(receive.Block)},
 		clock:    newClock(cfg.SamplesPerSymbol),
+		bursts:   newBursts(),
 		image:    image{equations: newNormal(2), phases: newNormal(4)},
 	}, nil
 }
 
 // Demodulate writes the soft symbols that follow the frame's preamble to dst and
 // flags in erased, of the same length, those that depend on samples which are not
-// in the capture, no numbers, or clipped. They are set to 0. A symbol of 1 comes
-// out as the device's real gain, samples per symbol as in Modulator.Scale.
+// in the capture, no numbers, clipped, or struck by a burst. They are set to 0, but for a
+// flat-top symbol all of whose samples were clipped alike: it keeps the value to which it
+// was. A symbol of 1 comes out as the device's real gain, samples per symbol as in
+// Modulator.Scale.
 //
 // It allocates only for frames longer than all before.
 func (d *Demodulator) Demodulate(dst []float32, erased []bool, f Frame) Report {
@@ -170,7 +174,6 @@ func (d *Demodulator) Demodulate(dst []float32, erased []bool, f Frame) Report {
 	}
 	report := d.hear(z, flags, &f, w, lead, end)
 	report.Clock = w.clock
-	copy(erased[:len(dst)], flags[lead:end])
 	if d.tracks(f) {
 		d.image.measure(z[lead:end], flags[lead:end])
 	}
@@ -189,11 +192,20 @@ func (d *Demodulator) Demodulate(dst []float32, erased []bool, f Frame) Report {
 	reference := w.symbol(w.reference)
 	d.track.pieces(len(z), reference, func(from, to int, phase, step float64) { rotate(z[from:to], -phase, -step) })
 	report.Drift = Radians(d.track.at(float64(end-1), reference))
-	d.nyquist.take(z)
+	d.nyquist.take(z, flags)
+	if flat, ok := d.recv.(*integrator); !ok || flat.window < 2 {
+		d.bursts.markAxis(z[lead:end], flags[lead:end])
+	}
 	report.Echo = d.common.find(z, flags, d.known)
+	copy(erased[:len(dst)], flags[lead:end])
 	d.common.take(dst, erased, z, flags, lead)
+	report.Erased = 0
 	for k, e := range erased[:len(dst)] {
-		if e {
+		if !e {
+			continue
+		}
+		report.Erased++
+		if z[lead+k] == 0 { // others were clipped, and keep their value
 			dst[k] = 0
 		}
 	}
@@ -248,7 +260,7 @@ func (d *Demodulator) takeOffsets(z []complex64, flags []bool, w way, f Frame, e
 	d.recv.tune(f.Sync.Payload)
 	still := d.recv.response(0)
 	turning := d.recv.response(CyclesPerSample(w.step / (2 * math.Pi)))
-	d.silence.take(z, flags, w, &d.track, still, turning)
+	d.silence.take(z, w, &d.track, still, turning)
 	if power(d.silence.receiver)+power(d.silence.carrier) > 1e-4*meanPower(z[:end]) && d.tracks(f) {
 		d.follow(z[:end], flags, w, f.Sync, report)
 	}
@@ -364,9 +376,12 @@ func (d *Demodulator) filterStretch(z []complex64, flags []bool, samples []compl
 		d.recv.filter(z[from:to], samples)
 	}
 	report := Report{Missing: Symbols(len(z) - (to - from)), Invalid: damage.invalid, Clipped: damage.clipped}
-	for k, e := range flags {
+	d.settle(z, flags, samples, from, to, first)
+	if from < to {
+		d.bursts.markWindows(z[from:to], flags[from:to], samples, d.recv, first+from*d.sps, d.sps)
+	}
+	for _, e := range flags {
 		if e {
-			z[k] = 0
 			report.Erased++
 		}
 	}

@@ -127,6 +127,8 @@ func TestDamageIsFlagged(t *testing.T) {
 		detector := mustDetector(t, cfg, Search{})
 		at := func(symbol int) int { return int(payload) + 8*symbol }
 		reach := int(math.Ceil(float64(cfg.Pulse.half(8)) / 8))
+		// What is left of symbols of which all samples were clipped alike.
+		clippedTo := math.Cos(float64(theta)) - 0.2*math.Sin(float64(theta))
 		for kind, c := range map[string]struct {
 			harm             func(x []complex64) []complex64
 			first, last      int // damaged symbols
@@ -158,6 +160,7 @@ func TestDamageIsFlagged(t *testing.T) {
 						flagged++
 					}
 					switch inside := k >= c.first-reach-1 && k <= c.last+reach+1; {
+					case erased[k] && inside && c.clipped > 0 && name != "rrc" && math.Abs(float64(y[k])-clippedTo) < 0.01:
 					case erased[k] && (y[k] != 0 || !inside):
 						t.Fatalf("%s, %s: symbol %d is flagged and %v", name, kind, k, y[k])
 					case !erased[k] && math.Abs(float64(y[k])-want[k]) > 0.01:

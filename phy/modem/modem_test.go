@@ -276,38 +276,39 @@ func TestFlatTopToleratesDelays(t *testing.T) {
 	t.Logf("worst error %.1f dB", worst)
 }
 
-// A root-raised-cosine device off by 0.01 symbol makes the interference of
-// phy/README.md, section 6; compensated, what is left is the filter's cut-off.
+// Root-raised-cosine devices that are out of time by as much as each other leave what the
+// receiver takes off, and those that are apart by 0.01 symbol the interference of
+// phy/README.md, section 6, that either has of the other's timing.
 func TestRootRaisedCosineCompensation(t *testing.T) {
 	const n = 4000
 	cfg := rootRaised(8)
 	rnd := newRand(5)
 	for _, c := range []struct {
-		name       string
-		off        Samples // of the timing
-		compensate bool
-		delay      Samples
-		low, high  float64
+		name      string
+		off       Samples // of the second device's timing, or all of them
+		devices   int
+		low, high float64
 	}{
-		{"0.01 symbol off", 0.08, false, 0, -37.5, -34},
-		{"0.01 sample off", 0.01, false, 0, -53, -50},
-		{"ten devices, compensated to 0.01 sample", 0.01, true, 3, -60, -52},
-		{"ten devices, compensated exactly", 0, true, 3, -60, -54},
+		{"0.01 symbol off, alone", 0.08, 1, -120, -60},
+		{"two devices, 0.02 symbol apart", 0.16, 2, -37.5, -34},
+		{"two devices, 0.02 sample apart", 0.02, 2, -56, -52},
+		{"ten devices, compensated to 0.01 sample", 0.01, 10, -64, -56},
+		{"ten devices, compensated exactly", 0, 10, -140, -90},
 	} {
-		devices := []device{{gain: 1}}
-		if c.compensate {
-			devices = randomDevices(rnd, 10, c.delay)
+		devices := []device{{gain: 1, delay: c.off}}
+		switch c.devices {
+		case 2:
+			devices = append([]device{{gain: 1}}, devices...)
+		case 10:
+			devices = randomDevices(rnd, 10, 3)
 			for i := range devices {
 				devices[i].phase = 0
 				devices[i].advance = devices[i].delay + c.off*Samples(2*rnd.Float64()-1)
 			}
 		}
 		s := newScene(cfg, 3, n, 3, devices...)
-		samples, payload := s.capture(t)
+		samples, _ := s.capture(t)
 		sync := mustFind(t, mustDetector(t, cfg, Search{}), samples)
-		if !c.compensate {
-			sync.Payload = payload + c.off
-		}
 		y, _ := demodulate(t, cfg, Receive{}, samples, sync, n)
 		e := evm(y, s.want(0))
 		t.Logf("%s: %.1f dB", c.name, e)

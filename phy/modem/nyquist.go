@@ -40,8 +40,9 @@ func newNyquist(r receiver) nyquist {
 	return n
 }
 
-// take filters the symbols, beyond which there is silence.
-func (n *nyquist) take(z []complex64) {
+// take filters the symbols, beyond which there is silence. Those that are flagged are 0,
+// and remain so.
+func (n *nyquist) take(z []complex64, flags []bool) {
 	if n.taps == nil {
 		return
 	}
@@ -53,6 +54,9 @@ func (n *nyquist) take(z []complex64) {
 	clear(line[n.reach+len(z):])
 	copy(line[n.reach:], z)
 	for k := range z {
+		if flags[k] {
+			continue
+		}
 		// The taps are the same either way round.
 		z[k] = dot(line[k:k+len(n.taps)], n.taps)
 	}

@@ -99,7 +99,7 @@ func (p silentPart) moving() float64 {
 
 // take takes both off symbols that were turned back by the Sync's phase but not by what
 // was tracked. still and turning are what the filter makes of them.
-func (s *silence) take(z []complex64, flags []bool, w way, t *tracker, still, turning complex128) {
+func (s *silence) take(z []complex64, w way, t *tracker, still, turning complex128) {
 	reference := w.symbol(w.reference)
 	own, leak := s.receiver*still, s.carrier*turning
 	perSymbol := w.step * w.sps * (1 + w.clock)
@@ -110,7 +110,7 @@ func (s *silence) take(z []complex64, flags []bool, w way, t *tracker, still, tu
 			v := leak * cmplx.Rect(1, phase+step*float64(at-from))
 			du, dv := cmplx.Rect(1, -perSymbol), cmplx.Rect(1, step)
 			for k := at; k < min(at+renew, to); k++ {
-				if !flags[k] {
+				if z[k] != 0 { // of what is erased nothing is left
 					z[k] -= complex64(u + v)
 				}
 				u *= du

@@ -1,0 +1,195 @@
+package modem
+
+import (
+	"math"
+	"math/cmplx"
+)
+
+// A burst is short noise from elsewhere, louder than what a frame bears. A burst that is
+// not clipped shows in two ways: within the window of a flat-top symbol, where all
+// devices' pulses are flat, the samples spread; and beside the axis on which devices lie
+// after a matched filter, symbols have a part in quadrature. The square of either is held
+// against what it is in most of the symbols around.
+//
+// Noise and what devices leave besides are at their heaviest tails a single Gaussian
+// number squared: beyond burstFactor times its 90 % quantile, 2.706 variances, lies one
+// symbol in 1.3 10^9; of the four Gaussian numbers in a window of three samples one in
+// 10^22.
+const (
+	burstFactor = 14
+	// burstFloor is how much of the strongest symbols' power (their 90 % quantile) goes
+	// unnoticed: that of noise and of a converter's steps where there is little of
+	// either.
+	burstFloor = 3e-4
+	// burstNearby is the share of the limit from which the neighbour of a struck window is
+	// struck, too: by chance one in 500 of them.
+	burstNearby = 0.25
+	// burstChunk is the number of symbols that are compared with each other. A tenth of
+	// them may be damaged.
+	burstChunk = 4096
+)
+
+// bursts finds symbols that a burst has damaged.
+type bursts struct {
+	stray []float32 // of a chunk's symbols: what should be small
+	count []int32   // by quantileBin
+}
+
+func newBursts() bursts {
+	return bursts{stray: make([]float32, burstChunk), count: make([]int32, quantileBins)}
+}
+
+// markWindows flags the symbols of z that are struck, and neighbours that may be, and sets
+// them to 0, where a window has more than one sample: symbol k is the mean of a window of
+// the samples from first + k sps on. Those of other filters are for markAxis.
+func (b *bursts) markWindows(z []complex64, erased []bool, samples []complex64, r receiver, first, sps int) {
+	flat, ok := r.(*integrator)
+	if !ok || flat.window < 2 {
+		return
+	}
+	for from := 0; from < len(z); from += burstChunk {
+		to := min(from+burstChunk, len(z))
+		spread(b.stray, z[from:to], samples[first+from*sps:], flat.window, sps)
+		b.mark(z[from:to], erased[from:to], float32(flat.window), burstNearby)
+	}
+}
+
+// markAxis flags struck symbols, their carrier's phase taken off, and all their neighbours.
+func (b *bursts) markAxis(z []complex64, erased []bool) {
+	for from := 0; from < len(z); from += burstChunk {
+		to := min(from+burstChunk, len(z))
+		quadrature(b.stray, z[from:to], erased[from:to])
+		b.mark(z[from:to], erased[from:to], 1, 0)
+	}
+}
+
+// mark flags symbols by what strays, each the sum of so many samples' powers.
+func (b *bursts) mark(z []complex64, erased []bool, each, nearby float32) {
+	stray := b.stray[:len(z)]
+	limit := burstFactor * b.quantile(erased, func(k int) float32 { return stray[k] })
+	limit = max(limit, burstFloor*each*b.quantile(erased, func(k int) float32 { return square(z[k]) }))
+	for k, s := range stray {
+		if !(s > limit) {
+			continue
+		}
+		for i := max(0, k-1); i <= min(k+1, len(z)-1); i++ {
+			if i == k || stray[i] >= nearby*limit {
+				z[i], erased[i] = 0, true
+			}
+		}
+	}
+}
+
+func square(x complex64) float32 { return real(x)*real(x) + imag(x)*imag(x) }
+
+// spread sets stray to the sum over each symbol's window of the squared distance from its
+// mean.
+func spread(stray []float32, z, samples []complex64, window, sps int) {
+	stray = stray[:len(z)]
+	first := 0
+	for k, m := range z {
+		mre, mim := real(m), imag(m)
+		var sre, sim float32
+		for _, x := range samples[first : first+window] {
+			re, im := real(x)-mre, imag(x)-mim
+			sre += re * re
+			sim += im * im
+		}
+		stray[k] = sre + sim
+		first += sps
+	}
+}
+
+// quadrature sets stray to the squares of the symbols' parts beside their common axis,
+// which strong ones do not settle alone.
+func quadrature(stray []float32, z []complex64, erased []bool) {
+	var sum complex128
+	for k := 0; k < len(z); k += 1 + len(z)/1024 {
+		x := z[k]
+		if p := square(x); p > 0 && !erased[k] {
+			sum += complex128(x*x) / complex(math.Sqrt(float64(p)), 0)
+		}
+	}
+	axis := complex64(cmplx.Rect(1, -cmplx.Phase(sum)/2))
+	for k, x := range z {
+		q := real(x)*imag(axis) + imag(x)*real(axis)
+		stray[k] = q * q
+	}
+}
+
+// quantile returns the 90 % quantile of values, which are not negative, of symbols that
+// are not lost. A thousand of them tell it within some percent.
+func (b *bursts) quantile(lost []bool, value func(k int) float32) float32 {
+	clear(b.count)
+	n := 0
+	for k := 0; k < len(lost); k += 1 + len(lost)/1024 {
+		if !lost[k] {
+			b.count[quantileBin(value(k))]++
+			n++
+		}
+	}
+	left := n - n/10
+	for bin, c := range b.count {
+		if left -= int(c); left <= 0 {
+			return math.Float32frombits(uint32(bin+1) << 19)
+		}
+	}
+	return float32(math.Inf(1))
+}
+
+// quantileBins are the bins of a float's exponent and first four bits, so that a quantile
+// comes out at most 6 % too large. Its sign is not looked at.
+const quantileBins = 1 << 12
+
+func quantileBin(x float32) uint32 { return math.Float32bits(x) << 1 >> 20 }
+
+// saturated reports whether samples have all reached the amplitude clip in the same
+// component and direction: their mean is that of the converter's end, and what was sent
+// lies beyond. part reports whether some have and the others have not, which moves their
+// mean by less than the noise is: it is as good as any.
+func saturated(window []complex64, clip float32) (whole, part bool) {
+	var re, im, some int
+	for _, x := range window {
+		if !valid(x) {
+			return false, false
+		}
+		some += reaches(real(x), clip)&1 | reaches(imag(x), clip)&1
+		re += reaches(real(x), clip)
+		im += reaches(imag(x), clip)
+	}
+	n := len(window)
+	whole = re == n || re == -n || im == n || im == -n
+	return whole, !whole && some > 0
+}
+
+// reaches returns the direction in which x reaches the limit, 0 for neither.
+func reaches(x, limit float32) int {
+	switch {
+	case x >= limit:
+		return 1
+	case x <= -limit:
+		return -1
+	}
+	return 0
+}
+
+// settle makes up its mind about the symbols that are flagged, of which those from to
+// before to lie in the capture: a flat-top symbol of which only some samples were clipped
+// is not erased, one all of whose samples were keeps its value, and all others are set to
+// 0.
+func (d *Demodulator) settle(z []complex64, erased []bool, samples []complex64, from, to, first int) {
+	flat, isFlat := d.recv.(*integrator)
+	for k, e := range erased {
+		if !e {
+			continue
+		}
+		whole, part := false, false
+		if isFlat && k >= from && k < to && d.receive.Clip > 0 {
+			at := first + k*d.sps
+			whole, part = saturated(samples[at:at+flat.window], float32(d.receive.Clip))
+		}
+		if erased[k] = !part; !whole && !part {
+			z[k] = 0
+		}
+	}
+}
