@@ -113,6 +113,9 @@ func (d Device) check(prefix string) error {
 		d.PhaseRad.check(prefix+"phase_rad", -2*math.Pi, 2*math.Pi),
 		d.DelaySamples.check(prefix+"delay_samples", -mostGain, mostGain),
 		d.OffsetHz.check(prefix+"offset_hz", -1e15, 1e15),
+		d.OffsetFromCommonHz.checkGiven(prefix+"offset_from_common_hz", -1e15, 1e15),
+		d.LeakageI.checkGiven(prefix+"leakage_i", -mostGain, mostGain),
+		d.LeakageQ.checkGiven(prefix+"leakage_q", -mostGain, mostGain),
 		d.checkHardware(prefix),
 		oneOf(prefix+"model", string(d.Model), string(Gaussian), string(Rician)),
 		d.checkTimes(prefix),
@@ -193,6 +196,14 @@ func (v Value) check(key string, low, high float64) error {
 		return fmt.Errorf("%s is %v from %v to %v: low, value and high must be in this order", key, v.Value, v.Low, v.High)
 	}
 	return nil
+}
+
+// checkGiven is check of an estimate that files need not have.
+func (v *Value) checkGiven(key string, low, high float64) error {
+	if v == nil {
+		return nil
+	}
+	return v.check(key, low, high)
 }
 
 // first returns the first error that is not nil.

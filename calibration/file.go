@@ -136,10 +136,19 @@ type Device struct {
 	KFactor Value `toml:"k_factor"`
 	SNRdB   Value `toml:"snr_db"`
 	// PhaseRad is the phase of the mean of g, DelaySamples the delay behind the first
-	// device's and OffsetHz the carrier offset from the receiver's.
+	// device's and OffsetHz the carrier offset from the receiver's. Where the carrier
+	// turns, the phase is the one that it had at the first sample of the session.
 	PhaseRad     Value `toml:"phase_rad" note:"Of the complex gain's mean; then the delay behind the first device's."`
 	DelaySamples Value `toml:"delay_samples"`
 	OffsetHz     Value `toml:"offset_hz"`
+	// OffsetFromCommonHz is the carrier offset from the device's whose own is the median;
+	// nil in files of programs that did not measure it.
+	OffsetFromCommonHz *Value `toml:"offset_from_common_hz,omitempty" note:"From the carrier that devices have in common: that of the median one."`
+	// LeakageI and LeakageQ are what the transmitter adds to all that it sends, in parts
+	// of its full scale, as it arrives by the device's gain: apart from what the receiver
+	// adds. nil where the two cannot be told apart.
+	LeakageI *Value `toml:"leakage_i,omitempty" note:"What the transmitter adds to all that it sends, in parts of its full scale."`
+	LeakageQ *Value `toml:"leakage_q,omitempty"`
 
 	// DCI and DCQ are the receiver's offset in parts of full scale, ImageDB is the power
 	// of the image over the signal's, and the two after it what mismatch of the

@@ -109,8 +109,12 @@ func checkKeys(path string, table map[string]any, t reflect.Type) error {
 // would say it of whichever key a map gives first, and not of which table of several.
 func checkInner(path string, f field, value any) error {
 	name := path + f.key
-	if table, ok := value.(map[string]any); ok && f.of.Kind() == reflect.Struct && f.of != timeType {
-		return checkKeys(name+".", table, f.of)
+	of := f.of
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if table, ok := value.(map[string]any); ok && of.Kind() == reflect.Struct && of != timeType {
+		return checkKeys(name+".", table, of)
 	}
 	if tables, ok := value.([]map[string]any); ok && f.isTable() && f.of.Kind() == reflect.Slice {
 		for i, table := range tables {

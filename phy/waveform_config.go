@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/cmplx"
 	"time"
 
 	"ringwave/crypto/keystream"
@@ -30,22 +29,23 @@ type WaveformConfig struct {
 
 	// Modem, Search and Receive are the modem's; the preamble's level is set to
 	// the largest digit, and Receive.Clip, where it is 0, to the receiver's clip
-	// level if it tells one (radio.Ranged). Advance is how much earlier each device sends, to make
-	// up for its delay; nil for none.
+	// level if it tells one (radio.Ranged).
 	Modem   modem.Config
 	Search  modem.Search
 	Receive modem.Receive
-	Advance []modem.Samples
 
 	// Alpha is the scale where it is known: exactly, of emulated gains; with a
 	// Tolerance above 0 up to that relative error, of gains that Trim aligns to
 	// means of 1. 0 has the receiver find it.
 	Alpha, Tolerance float64
-	// Trim is what each device makes up for its channel's mean with, and Level the
-	// amplitude at which a device that does so arrives, which then counts as gain
-	// 1 (see Align). nil and 0 stand for none, and 1.
-	Trim  []Trim
+	// Alignment is what devices make up for, and Level the amplitude at which a device
+	// arrives that does so, which then counts as gain 1 (see Align); 0 stands for 1.
+	Alignment
 	Level float64
+	// CarrierTime, if not nil, gives the index that carriers' phases go by where a
+	// transmitter's index is at, for simulations that have their own. It is asked for the
+	// first sample of each frame.
+	CarrierTime func(at radio.SampleIndex) radio.SampleIndex
 	// Amplitude is the largest magnitude of a sample that an untrimmed device
 	// sends, above 0 and at most 1; 0 stands for 1. A transmit converter takes
 	// its largest code for it.
@@ -104,9 +104,9 @@ type WaveformConfig struct {
 	// attempt from then on void, unless there is one device.
 	Restart func(ctx context.Context) (transmitters []radio.Transmitter, receiver radio.Receiver, err error)
 	// Remeasure, if not nil, is called after Restart, whose streams have new phases: it
-	// gives trims and advances for them, and the transmitters' index from which on it
+	// gives what devices make up for in them, and the transmitters' index from which on it
 	// has sent nothing. With ErrAgain both are called once more, a few times at most.
-	Remeasure func(ctx context.Context) (trims []Trim, advance []modem.Samples, start radio.SampleIndex, err error)
+	Remeasure func(ctx context.Context) (a Alignment, start radio.SampleIndex, err error)
 	// SenderEpochs, for a link that only listens, gives the present tuning epochs of
 	// those who send, as a recording has kept them; nil, or a nil slice, where they
 	// are not known.
@@ -146,7 +146,7 @@ func (cfg *WaveformConfig) validate() error {
 	if err := cfg.validateScale(); err != nil {
 		return err
 	}
-	if err := validateTrims(cfg.Devices, cfg.Trim, cfg.Advance); err != nil {
+	if err := cfg.Alignment.validate(cfg.Devices); err != nil {
 		return err
 	}
 	if !(cfg.Level > 0) || math.IsInf(cfg.Level, 0) {
@@ -189,22 +189,6 @@ func idle(transmitters []radio.Transmitter) error {
 		_, idles := t.(radio.Idler)
 		if _, paced := t.(radio.Pacer); !idles && !paced {
 			return fmt.Errorf("the transmitter of device %d cannot idle between frames", i+1)
-		}
-	}
-	return nil
-}
-
-// validateTrims checks what devices make up for their channels with.
-func validateTrims(devices int, trims []Trim, advance []modem.Samples) error {
-	if advance != nil && len(advance) != devices {
-		return fmt.Errorf("a waveform link of %d devices with %d advances: it needs one a device, or none", devices, len(advance))
-	}
-	if trims != nil && len(trims) != devices {
-		return fmt.Errorf("a waveform link of %d devices with %d trims: it needs one a device, or none", devices, len(trims))
-	}
-	for i, t := range trims {
-		if size := cmplx.Abs(complex128(t)); !(size > 0 && size <= 1+1e-9) {
-			return fmt.Errorf("the trim of device %d is %v: its magnitude must be above 0 and at most 1", i+1, t)
 		}
 	}
 	return nil

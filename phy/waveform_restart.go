@@ -56,6 +56,7 @@ func (w *Waveform) beginAnew(ctx context.Context) error {
 	}
 	w.streams.tx, w.streams.rx = tx, rx
 	w.time.begin(w.cfg.Start)
+	w.sender.begin()
 	if err := w.remeasure(ctx); err != nil {
 		return err
 	}
@@ -68,13 +69,13 @@ func (w *Waveform) remeasure(ctx context.Context) error {
 	if w.cfg.Remeasure == nil {
 		return nil
 	}
-	trims, advance, start, err := w.cfg.Remeasure(ctx)
+	a, start, err := w.cfg.Remeasure(ctx)
 	if err != nil {
 		return fmt.Errorf("measuring the phases of new streams: %w", err)
 	}
-	if err := validateTrims(w.cfg.Devices, trims, advance); err != nil {
+	if err := a.validate(w.cfg.Devices); err != nil {
 		return err
 	}
 	w.time.moveTo(start)
-	return w.sender.adjust(trims, advance)
+	return w.sender.adjust(a)
 }

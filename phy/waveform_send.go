@@ -29,6 +29,8 @@ type sender struct {
 	lead, flush radio.SampleIndex
 	retry       *keystream.Stream
 	blind       bool // nobody knows the scale, so that retries may have other gains
+	// carrierTime is WaveformConfig's.
+	carrierTime func(at radio.SampleIndex) radio.SampleIndex
 }
 
 // waveDevice is one device's end of the link.
@@ -39,6 +41,12 @@ type waveDevice struct {
 	scratch   map[*frame.Payload][]frame.Scratch
 	sent      bool
 	gain      float32 // of the attempt: 1, or in [0.7, 1] in retries
+	// correction is of the device's own hardware. Where that leaks, silence is what
+	// makes up for it: rest is room for that, and written the transmitter's index behind
+	// all that was sent or promised.
+	correction modem.Correction
+	rest       []complex64
+	written    radio.SampleIndex
 }
 
 // newSender returns the sender of cfg's devices. Its layout, which goes by their
@@ -48,23 +56,32 @@ func newSender(cfg *WaveformConfig, streams *streams, time *timeline) (*sender, 
 		streams: streams, time: time, modem: cfg.Modem, level: cfg.Level,
 		drive: modem.Drive{Peak: cfg.Modem.Preamble.Level, Amplitude: cfg.Amplitude},
 		lead:  radio.SampleIndex(cfg.Lead), flush: radio.SampleIndex(cfg.Flush),
-		retry: cfg.Secret.Derive("retry gains").Stream(), blind: cfg.Alpha == 0,
+		retry: cfg.Secret.Derive("retry gains").Stream(), blind: cfg.Alpha == 0, carrierTime: cfg.CarrierTime,
 	}
 	for range cfg.Devices {
 		s.devices = append(s.devices, &waveDevice{scratch: map[*frame.Payload][]frame.Scratch{}, gain: 1})
 	}
-	return s, s.adjust(cfg.Trim, cfg.Advance)
+	return s, s.adjust(cfg.Alignment)
 }
 
-// adjust makes the modulators anew, with trims and advances; nil for none.
-func (s *sender) adjust(trims []Trim, advance []modem.Samples) (err error) {
+// adjust makes the modulators anew, with what devices make up for. All keep the headroom
+// that the largest correction asks for, so that it is no gain of one of them.
+func (s *sender) adjust(a Alignment) (err error) {
+	headroom := 1.0
+	for _, c := range a.Correction {
+		headroom = min(headroom, c.Headroom())
+	}
 	for i, d := range s.devices {
 		drive, trim := s.drive, 1.0
-		if advance != nil {
-			drive.Advance = advance[i]
+		drive.Amplitude *= modem.Amplitude(headroom)
+		if a.Advance != nil {
+			drive.Advance = a.Advance[i]
 		}
-		if trims != nil {
-			size, phase := cmplx.Polar(complex128(trims[i]))
+		if a.Correction != nil {
+			d.correction, d.rest = a.Correction[i], nil
+		}
+		if a.Trim != nil {
+			size, phase := cmplx.Polar(complex128(a.Trim[i]))
 			trim = min(1, size)
 			drive.Amplitude *= modem.Amplitude(trim)
 			drive.Phase = modem.Radians(phase)
@@ -75,6 +92,13 @@ func (s *sender) adjust(trims []Trim, advance []modem.Samples) (err error) {
 		s.unit = float64(d.modulator.Scale()) / trim * s.level
 	}
 	return nil
+}
+
+// begin takes up new streams, in which nothing was sent.
+func (s *sender) begin() {
+	for _, d := range s.devices {
+		d.written = 0
+	}
 }
 
 // open begins a transmission, of which no device has sent anything.
@@ -170,17 +194,62 @@ func (s *sender) send(ctx context.Context, g *group, e expected) (radio.SampleIn
 	silent := max(next, end+guard)
 	for i := range s.streams.tx {
 		if i >= g.first && i < g.first+g.size {
-			meta := radio.TxMeta{Timed: true, Start: at + guard, BurstEnd: true}
-			if err := s.streams.write(ctx, i, s.devices[i].samples, meta); err != nil {
+			if err := s.put(ctx, i, at, guard); err != nil {
 				return 0, fmt.Errorf("device %d sends %v: %w", i+1, e.slot.Transmission, err)
 			}
 		}
-		if err := s.streams.beSilent(ctx, i, silent); err != nil {
+		if err := s.beSilent(ctx, i, at, silent); err != nil {
 			return 0, fmt.Errorf("device %d idles: %w", i+1, err)
 		}
 	}
 	s.time.cursor, s.time.sent = next, end
 	return at, nil
+}
+
+// put writes a device's frame, which begins a guard time behind index at, corrected.
+func (s *sender) put(ctx context.Context, i int, at, guard radio.SampleIndex) error {
+	d := s.devices[i]
+	if err := s.rest(ctx, i, at, at+guard); err != nil {
+		return err
+	}
+	d.correction.Apply(d.samples, int64(s.carrierIndex(at+guard)))
+	d.written = at + guard + radio.SampleIndex(len(d.samples))
+	return s.streams.write(ctx, i, d.samples, radio.TxMeta{Timed: true, Start: at + guard, BurstEnd: true})
+}
+
+// carrierIndex returns the index that a carrier's phase goes by at index at.
+func (s *sender) carrierIndex(at radio.SampleIndex) radio.SampleIndex {
+	if s.carrierTime == nil {
+		return at
+	}
+	return s.carrierTime(at)
+}
+
+// beSilent has a device send nothing until an index: nothing as it arrives, which of a
+// transmitter that leaks is not nothing as it is sent. at is where the frame at hand
+// begins.
+func (s *sender) beSilent(ctx context.Context, i int, at, until radio.SampleIndex) error {
+	if err := s.rest(ctx, i, at, until); err != nil {
+		return err
+	}
+	return s.streams.beSilent(ctx, i, until)
+}
+
+// rest has a device that leaks send what makes up for it until an index, from where the
+// frame at hand begins, or from behind what it has sent already.
+func (s *sender) rest(ctx context.Context, i int, at, until radio.SampleIndex) error {
+	d := s.devices[i]
+	value := complex64(d.correction.Rest())
+	first := max(d.written, at)
+	if value == 0 || first >= until {
+		return nil
+	}
+	n := int(until - first)
+	for len(d.rest) < n {
+		d.rest = append(d.rest, value)
+	}
+	d.written = until
+	return s.streams.write(ctx, i, d.rest[:n], radio.TxMeta{Timed: true, Start: first, BurstEnd: true})
 }
 
 // putOff moves the cursor to where a frame can be sent: late enough for boards that

@@ -81,7 +81,8 @@ func Analyse(cfg Config, blocks []sounder.Block, bench calibration.Want) (Result
 	if err := cfg.validate(blocks, bench); err != nil {
 		return Result{}, err
 	}
-	r := Result{cfg: cfg, Series: cfg.series(blocks)}
+	carriers := cfg.carriers(blocks)
+	r := Result{cfg: cfg, Series: cfg.series(Stilled(&cfg.Soundings, float64(cfg.SampleRate), blocks, carriers))}
 	distortion := cfg.allowRounding(r.Series)
 	var err error
 	r.Links, err = moments.Analyse(r.Series, moments.Options{
@@ -91,7 +92,7 @@ func Analyse(cfg Config, blocks []sounder.Block, bench calibration.Want) (Result
 	if err != nil {
 		return r, intake.UserError(fmt.Errorf("what the soundings say: %w", err))
 	}
-	r.File = cfg.file(blocks, r.Links, bench)
+	r.File = cfg.file(blocks, r.Links, bench, carriers)
 	return r, nil
 }
 

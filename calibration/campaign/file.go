@@ -12,7 +12,7 @@ import (
 )
 
 // file returns the calibration file.
-func (c *Config) file(blocks []sounder.Block, m moments.Result, w calibration.Want) calibration.File {
+func (c *Config) file(blocks []sounder.Block, m moments.Result, w calibration.Want, carriers map[int]Carriers) calibration.File {
 	now := w.Now.UTC().Truncate(time.Second)
 	f := calibration.File{
 		Version: calibration.Version, Created: now, ValidUntil: now.Add(c.Valid),
@@ -22,8 +22,14 @@ func (c *Config) file(blocks []sounder.Block, m moments.Result, w calibration.Wa
 		f.Bench.ReceiverEpoch = uint64(blocks[n-1].Receiver)
 	}
 	first := sounding.Pool(Estimates(blocks, lastSession(blocks), 0, c.Soundings.Devices))
+	leaks := c.leakages(blocks, carriers)
 	for i, d := range m.Devices {
-		f.Devices = append(f.Devices, c.device(i, blocks, d, w.Transmitters[i], first))
+		found := c.device(i, blocks, d, w.Transmitters[i], first)
+		if n := len(blocks); n > 0 {
+			carriers[blocks[n-1].Session].describe(&found, i, float64(blocks[n-1].At)/float64(c.SampleRate))
+		}
+		leaks[i].describe(&found)
+		f.Devices = append(f.Devices, found)
 	}
 	return f
 }
@@ -59,13 +65,12 @@ func lastSession(blocks []sounder.Block) int {
 
 // device returns the table of device i. Its delay is against that of the first device.
 func (c *Config) device(i int, blocks []sounder.Block, d moments.Device, t calibration.Transmitter, first sounding.Pooled) calibration.Device {
-	n, rate := c.Soundings.Devices, float64(c.SampleRate)
+	n := c.Soundings.Devices
 	all := Estimates(blocks, AllSessions, i, n)
 	placed := sounding.Pool(Estimates(blocks, lastSession(blocks), i, n))
 	out := calibration.Device{
 		Index: i + 1, Transmitter: t, Soundings: len(all), Missed: len(blocks)*c.Soundings.Looks - len(all), Clipped: d.Clipped,
 		Mu: valueOf(d.Mu), Omega: valueOf(d.Omega), Sigma: valueOf(d.Sigma), KFactor: valueOf(d.KFactor), SNRdB: valueOf(d.SNRdB),
-		OffsetHz:               around(float64(placed.Offset)*rate, placed.OffsetVar*rate*rate),
 		CoherenceSeconds:       d.Coherence.Low,
 		PhaseDriftRadPerSecond: valueOf(d.PhaseDrift), GainDriftDBPerSecond: valueOf(d.GainDrift),
 		Violations: d.Violations(),

@@ -148,3 +148,9 @@ func (c *Config) sessionBlocks() int {
 
 // LookSamples returns the samples from a look to the next.
 func (c *Config) LookSamples() radio.SampleCount { return c.lookEvery() }
+
+// BurstCentre returns where the centre of a burst lies behind the first sample of its
+// block, in samples, without the device's delay.
+func (c *Config) BurstCentre(look, device int) float64 {
+	return float64(c.slotStart(look, device)) + float64(c.Guard) + float64(c.Sounding.Burst()-1)/2
+}

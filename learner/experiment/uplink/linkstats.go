@@ -41,6 +41,10 @@ type LinkStats struct {
 	// quick calibration has found last: what its user compares with the file's.
 	Means  []complex128
 	delays []modem.Samples
+	// corrections are of the devices' own hardware, and spread how far each carrier may
+	// be from what devices then have in common, in hertz.
+	corrections []modem.Correction
+	spread      []float64
 	// Quick says that phases and delays do not last and must be found anew, which whoever
 	// opens radios wants to know: it takes the time of a quick calibration.
 	Quick bool
@@ -134,6 +138,7 @@ func calibrated(c config.Config, root keystream.Seed, f calibration.File) (*Link
 			}
 		}
 	}
+	stats.correct(c)
 	_, phases := setup.Positions(c, root)
 	for i, d := range f.Devices {
 		mu, omega := d.Mu.Value/stats.unit, d.Omega.Value/(stats.unit*stats.unit)
@@ -176,6 +181,16 @@ func (stats *LinkStats) unitOf(c config.Config) float64 {
 		return setup.RadioLevel(c)
 	}
 	return 1
+}
+
+// alignment returns all that devices make up for.
+func (stats *LinkStats) alignment(c config.Config) (a phy.Alignment, err error) {
+	a.Trim, err = stats.trims(c)
+	a.Advance = stats.advances(c)
+	if c.OverWaveform() {
+		a.Correction = stats.corrections
+	}
+	return a, err
 }
 
 // trims returns what devices make up for, and with how many samples' advance they send:

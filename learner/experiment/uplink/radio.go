@@ -9,7 +9,6 @@ import (
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/setup"
 	"ringwave/phy"
-	"ringwave/phy/modem"
 	"ringwave/radio"
 	"ringwave/radio/array"
 )
@@ -78,20 +77,21 @@ func (l *Waveform) alignRadios(ctx context.Context, c config.Config, a *array.Ar
 	}
 	l.level = cfg.Level
 	if !stats.Quick {
-		l.Trims, err = stats.trims(c)
-		cfg.Trim, cfg.Advance = l.Trims, stats.advances(c)
+		cfg.Alignment, err = stats.alignment(c)
+		l.Trims = cfg.Trim
 		return err
 	}
-	cfg.Remeasure = func(ctx context.Context) ([]phy.Trim, []modem.Samples, radio.SampleIndex, error) {
+	cfg.Remeasure = func(ctx context.Context) (phy.Alignment, radio.SampleIndex, error) {
 		start, err := stats.remeasure(ctx, c, a, l.Transmitters, l.receiver, patience)
 		if err != nil {
-			return nil, nil, 0, err
+			return phy.Alignment{}, 0, err
 		}
-		l.Trims, err = stats.trims(c)
-		return l.Trims, stats.advances(c), start, err
+		found, err := stats.alignment(c)
+		l.Trims = found.Trim
+		return found, start, err
 	}
 	for try := 1; ; try++ {
-		cfg.Trim, cfg.Advance, cfg.Start, err = cfg.Remeasure(ctx)
+		cfg.Alignment, cfg.Start, err = cfg.Remeasure(ctx)
 		if try == quickTries || !errors.Is(err, phy.ErrAgain) {
 			return err
 		}

@@ -153,9 +153,8 @@ func (l *Waveform) describeFrames() {
 // compensate has devices make up for what is known of their delays, phases and gains.
 func (l *Waveform) compensate(cfg *phy.WaveformConfig, c config.Config) (err error) {
 	if l.known != nil && l.known.File != nil {
-		cfg.Trim, err = l.known.trims(c)
-		l.advances = l.known.advances(c)
-		cfg.Advance = l.advances
+		cfg.Alignment, err = l.known.alignment(c)
+		l.advances = cfg.Advance
 		return err
 	}
 	if c.Link.Pulse != "flat-top" {

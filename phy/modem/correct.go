@@ -1,0 +1,99 @@
+package modem
+
+import (
+	"fmt"
+	"math"
+	"math/cmplx"
+)
+
+// Correction is what a device does to its samples so that its own hardware's faults are
+// undone on the air: those that a calibration has measured. The zero value does nothing.
+type Correction struct {
+	// Offset is by how much the carrier is too high, against what the devices have in
+	// common: samples are turned the other way, by nothing at the transmitter's index
+	// Since and continuously before and after it.
+	Offset CyclesPerSample
+	Since  int64
+	// Image is the amplitude of the conjugate that the transmitter adds to what it
+	// sends, per amplitude of that.
+	Image complex128
+	// Leakage is the constant that the transmitter adds to what it sends, in parts of
+	// its full scale, as it arrives through the same gain.
+	Leakage complex128
+}
+
+// The most of an image and of a leakage that a device corrects: beyond, hardware is
+// broken and not out of adjustment.
+const (
+	MaxImage   = 0.5
+	MaxLeakage = 0.5
+)
+
+// Validate refuses what is no number, or too much.
+func (c Correction) Validate() error {
+	switch {
+	case !(math.Abs(float64(c.Offset)) <= 0.5):
+		return fmt.Errorf("a correction by %v cycles a sample: allowed are -0.5 to 0.5", c.Offset)
+	case !(cmplx.Abs(c.Image) <= MaxImage):
+		return fmt.Errorf("a correction of the image %v: its magnitude must be at most %v", c.Image, MaxImage)
+	case !(cmplx.Abs(c.Leakage) <= MaxLeakage):
+		return fmt.Errorf("a correction of the leakage %v: its magnitude must be at most %v", c.Leakage, MaxLeakage)
+	}
+	return nil
+}
+
+// Headroom returns the share of full scale that is left for a signal, so that no corrected
+// sample exceeds it.
+func (c Correction) Headroom() float64 {
+	m := cmplx.Abs(c.Image)
+	return (1 - cmplx.Abs(c.Rest())) * (1 - m*m) / (1 + m)
+}
+
+// Rest is the sample that is sent for none: minus the leakage, as far as the image of that
+// lets it.
+func (c Correction) Rest() complex128 {
+	return -c.unimaged(c.Leakage)
+}
+
+// unimaged returns what becomes x once the transmitter adds its image: of
+// u = (x - m x*)/(1 - |m|^2) it makes u + m u* = x.
+func (c Correction) unimaged(x complex128) complex128 {
+	if c.Image == 0 {
+		return x
+	}
+	m := c.Image
+	return (x - m*cmplx.Conj(x)) / complex(1-real(m)*real(m)-imag(m)*imag(m), 0)
+}
+
+// corrected is the number of samples over which a turn's phase is carried on before it is
+// computed anew.
+const corrected = 1024
+
+// Apply corrects samples in place, of which the first has the transmitter's index at.
+func (c Correction) Apply(samples []complex64, at int64) {
+	if c.Offset != 0 {
+		c.turn(samples, at)
+	}
+	if c.Image == 0 && c.Leakage == 0 {
+		return
+	}
+	// u = a x + b x*, less the leakage's own.
+	a, b, rest := c.unimaged(1), c.unimaged(1i), complex64(c.Rest())
+	own, image := complex64((a-1i*b)/2), complex64((a+1i*b)/2)
+	for n, x := range samples {
+		samples[n] = own*x + image*complex(real(x), -imag(x)) + rest
+	}
+}
+
+// turn turns samples by minus the offset.
+func (c Correction) turn(samples []complex64, at int64) {
+	step := cmplx.Rect(1, -2*math.Pi*float64(c.Offset))
+	for n := 0; n < len(samples); n += corrected {
+		cycles := float64(c.Offset) * float64(at+int64(n)-c.Since)
+		rotor := cmplx.Rect(1, -2*math.Pi*math.Remainder(cycles, 1))
+		for k := n; k < min(n+corrected, len(samples)); k++ {
+			samples[k] *= complex64(rotor)
+			rotor *= step
+		}
+	}
+}
