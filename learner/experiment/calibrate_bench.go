@@ -150,7 +150,9 @@ func (b *soundedBench) simulate(c config.Config, root keystream.Seed) error {
 	if b.memory, err = setup.NewSimulated(c, root, before, ch); err != nil {
 		return err
 	}
-	b.memory.RoundSamples = float64(b.cfg.BlockSamples()) // a block is named as a round is
+	// A block is named as a round is, from 1 on; its time is that of its samples.
+	b.memory.RoundSamples = float64(b.cfg.BlockSamples())
+	b.memory.RoundStart = -b.memory.RoundSamples
 	b.closing = append(b.closing, b.memory.Close)
 	if b.cfg.Transmitters, b.cfg.Receiver, err = b.memory.Streams(); err != nil {
 		return err

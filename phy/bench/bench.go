@@ -50,7 +50,8 @@ type Bench struct {
 	H []float64
 	// RoundSamples is how long after a round the next one begins, and after an attempt the
 	// next one: nominal times, by which carriers' phases go on.
-	RoundSamples float64
+	// The nominal time of round 0 is RoundStart.
+	RoundSamples, RoundStart float64
 	// Again is how often the transmission that comes was sent before in its attempt: what is
 	// sent again meets other bursts.
 	Again uint8
@@ -259,7 +260,7 @@ func (b *Bench) draw(round, attempt uint32, t int, at int64) {
 	b.channel.Scaled(b.H, round, attempt, t)
 	m := channel.Moment{
 		Round: round, Attempt: attempt, Part: part + uint32(b.Again)*(slot.MaxAttempt+1)*slot.Transmissions, Block: b.channel.Block(attempt),
-		Time: (float64(round) + float64(attempt)) * b.RoundSamples,
+		Time: b.Nominal(round, attempt),
 	}
 	for i, p := range b.paths {
 		b.H[i] /= b.channel.Alpha()
@@ -269,6 +270,12 @@ func (b *Bench) draw(round, attempt uint32, t int, at int64) {
 		p.due = append(p.due, scheduled{at, m})
 	}
 	b.receiver.due = append(b.receiver.due, scheduled{at, m})
+}
+
+// Nominal returns the time at which an attempt begins, in samples, by which carriers'
+// phases go.
+func (b *Bench) Nominal(round, attempt uint32) float64 {
+	return b.RoundStart + (float64(round)+float64(attempt))*b.RoundSamples
 }
 
 // Fade draws the gains of a transmission and sets them from index at on, where the

@@ -39,6 +39,9 @@ type Waveform struct {
 	OnAir       func(s slot.Slot, at radio.SampleIndex) error
 	OnReception func(s slot.Slot, rx *phy.Reception)
 	first       radio.SampleIndex // of the transmission's first capture, over radios
+	// carriers is by how much the bench's nominal time, by which carriers turn, is ahead of
+	// the transmitters' index in the attempt.
+	carriers radio.SampleIndex
 
 	*setup.Simulated
 	Group int
@@ -118,6 +121,7 @@ func (l *Waveform) build(c config.Config, root, secret keystream.Seed, ch *chann
 	if cfg.Transmitters, l.receiver, err = l.Streams(); err != nil {
 		return err
 	}
+	cfg.CarrierTime = func(at radio.SampleIndex) radio.SampleIndex { return at + l.carriers }
 	if err := l.compensate(&cfg, c); err != nil {
 		return err
 	}
@@ -206,6 +210,9 @@ func (l *Waveform) begin(_ context.Context, s slot.Slot, at radio.SampleIndex) e
 		return l.OnAir(s, at)
 	}
 	l.Again = s.Again
+	if s.Transmission == slot.TxKey {
+		l.carriers = radio.SampleIndex(l.Nominal(s.Round, s.Attempt)) - at
+	}
 	return l.Fade(s.Round, s.Attempt, int(s.Transmission), at)
 }
 
