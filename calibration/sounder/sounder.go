@@ -123,6 +123,10 @@ func (s *Sounder) count(c *captured) error {
 // Next returns the transmitters' index from which on nothing was sent.
 func (s *Sounder) Next() radio.SampleIndex { return s.cursor }
 
+// Ahead returns by how much the receiver's index is ahead of the transmitters', as found
+// with the session's first block.
+func (s *Sounder) Ahead() radio.SampleIndex { return s.offset }
+
 // turn begins a new session before block k where one is due, or where the last one's
 // phases are gone.
 func (s *Sounder) turn(k int, emit func(Block) error) error {

@@ -624,7 +624,7 @@ func (s *Experiment) summary(result learner.Result) runfolder.Summary {
 func (s *Experiment) notes() []string {
 	notes := append([]string{RandomnessNote(s.Config)}, s.radioNotes()...)
 	if stats := s.known; stats != nil {
-		notes = append(notes, stats.Note())
+		notes = append(notes, stats.Notes()...)
 	}
 	if note := s.FallbackNote(); note != "" {
 		notes = append(notes, note)

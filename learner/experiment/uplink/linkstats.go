@@ -41,10 +41,11 @@ type LinkStats struct {
 	// quick calibration has found last: what its user compares with the file's.
 	Means  []complex128
 	delays []modem.Samples
-	// corrections are of the devices' own hardware, and spread how far each carrier may
-	// be from what devices then have in common, in hertz.
+	// corrections are of the devices' own hardware, and left how far each carrier may then
+	// be from what devices have in common, in hertz: a standard error.
 	corrections []modem.Correction
-	spread      []float64
+	left        []float64
+	carriers    string // what to say of them
 	// Quick says that phases and delays do not last and must be found anew, which whoever
 	// opens radios wants to know: it takes the time of a quick calibration.
 	Quick bool
@@ -96,12 +97,17 @@ func (stats *LinkStats) Match(bench calibration.Want, quick int) error {
 	return nil
 }
 
-// Note returns a sentence on where mu_i are from.
-func (stats *LinkStats) Note() string {
+// Notes returns sentences on where mu_i are from and, once a link was made, on what devices
+// make up for.
+func (stats *LinkStats) Notes() []string {
 	if stats.File == nil {
-		return "mu_i are those of calibration.assumed_mean, which need not be the links'"
+		return []string{"mu_i are those of calibration.assumed_mean, which need not be the links'"}
 	}
-	return fmt.Sprintf("mu_i and Omega_i are those of a calibration of %s", stats.File.Created.Format(time.RFC3339))
+	notes := []string{fmt.Sprintf("mu_i and Omega_i are those of a calibration of %s", stats.File.Created.Format(time.RFC3339))}
+	if stats.carriers != "" {
+		notes = append(notes, stats.carriers)
+	}
+	return notes
 }
 
 // AssumedLinkStats returns the statistics with the means of calibration.assumed_mean; nil,
@@ -259,7 +265,9 @@ func (stats *LinkStats) remeasure(ctx context.Context, c config.Config, a *array
 		cfg.Start = s.Next()
 		switch last := blocks[len(blocks)-1]; {
 		case last.Session == 0:
-			return cfg.Start, stats.takePhases(blocks)
+			carriers := campaign.FollowCarriers(&cfg, rate, blocks, last.Session)
+			stats.takeCarriers(carriers, rate, s.Ahead())
+			return cfg.Start, stats.takePhases(campaign.Stilled(&cfg, rate, blocks, map[int]campaign.Carriers{last.Session: carriers}))
 		case try == quickTries:
 			return 0, fmt.Errorf("the quick calibration: in %d tries phases were lost before its end, as by a loss of samples or a retuned board: %s", try, missedIn(blocks))
 		}

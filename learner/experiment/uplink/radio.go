@@ -86,6 +86,9 @@ func (l *Waveform) alignRadios(ctx context.Context, c config.Config, a *array.Ar
 		if err != nil {
 			return phy.Alignment{}, 0, err
 		}
+		if err := stats.checkCarriers(c, l.seconds); err != nil {
+			return phy.Alignment{}, 0, err
+		}
 		found, err := stats.alignment(c)
 		l.Trims = found.Trim
 		return found, start, err

@@ -46,6 +46,8 @@ type Waveform struct {
 	*setup.Simulated
 	Group int
 	bits  int
+	// seconds is how long an attempt takes.
+	seconds float64
 
 	slot         slot.Slot
 	Transmitters []radio.Transmitter
@@ -144,7 +146,17 @@ func (l *Waveform) build(c config.Config, root, secret keystream.Seed, ch *chann
 	if l.Watch, err = newGainWatch(c, l); err != nil {
 		return err
 	}
-	return l.countBits(c, ctx, setup.ModemConfig(c.Link))
+	samples, err := l.attemptSamples(ctx)
+	if err != nil {
+		return err
+	}
+	l.bits = overheadBits(c, ctx, samples)
+	l.seconds = attemptSeconds(c, samples)
+	if stats == nil {
+		return nil
+	}
+	stats.carriers = stats.carrierNote(c, l.seconds)
+	return stats.checkCarriers(c, l.seconds)
 }
 
 // describeFrames says in what is recorded from now on what frames are like.
@@ -170,20 +182,34 @@ func (l *Waveform) compensate(cfg *phy.WaveformConfig, c config.Config) (err err
 	return err
 }
 
-// countBits adds up what a device's frames carry besides the payload, a symbol
-// counted as the bits of a digit.
-func (l *Waveform) countBits(c config.Config, ctx *xmkckks.Context, m modem.Config) error {
-	samples := 0
+// attemptSamples returns the samples that a group's frames of an attempt take.
+func (l *Waveform) attemptSamples(ctx *xmkckks.Context) (samples int, err error) {
 	for t := range slot.Transmission(slot.Transmissions) {
 		s, err := l.FrameSamples(t, ctx.PayloadLength(t))
 		if err != nil {
-			return err
+			return 0, err
 		}
 		samples += s
 	}
-	symbols := float64(samples) / float64(m.SamplesPerSymbol)
-	l.bits = int(symbols*math.Log2(float64(c.Link.Base))) - ctx.Params.UplinkBits(ctx.Form, ctx.Messages, ctx.Witnesses)
-	return nil
+	return samples, nil
+}
+
+// overheadBits returns what a device's frames of so many samples carry besides the payload,
+// a symbol counted as the bits of a digit.
+func overheadBits(c config.Config, ctx *xmkckks.Context, samples int) int {
+	symbols := float64(samples) / float64(c.Link.SamplesPerSymbol)
+	return int(symbols*math.Log2(float64(c.Link.Base))) - ctx.Params.UplinkBits(ctx.Form, ctx.Messages, ctx.Witnesses)
+}
+
+// attemptSeconds returns how long an attempt takes whose frames of one group have so many
+// samples, with what radios put each frame off by.
+func attemptSeconds(c config.Config, samples int) float64 {
+	groups := math.Ceil(float64(c.Devices.Count) / float64(setup.GroupSize(c)))
+	each := float64(samples) / c.Link.SampleRateHz
+	if c.OverRadios() {
+		each += slot.Transmissions * c.Radio.LeadSeconds
+	}
+	return groups * each
 }
 
 // begin sets the gains of a transmission from its first sample on.
