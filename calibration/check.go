@@ -114,6 +114,7 @@ func (d Device) check(prefix string) error {
 		d.DelaySamples.check(prefix+"delay_samples", -mostGain, mostGain),
 		d.OffsetHz.check(prefix+"offset_hz", -1e15, 1e15),
 		d.OffsetFromCommonHz.checkGiven(prefix+"offset_from_common_hz", -1e15, 1e15),
+		d.ClockPPM.checkGiven(prefix+"clock_ppm", -1e6, 1e6),
 		d.LeakageI.checkGiven(prefix+"leakage_i", -mostGain, mostGain),
 		d.LeakageQ.checkGiven(prefix+"leakage_q", -mostGain, mostGain),
 		d.checkHardware(prefix),

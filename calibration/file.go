@@ -144,6 +144,9 @@ type Device struct {
 	// OffsetFromCommonHz is the carrier offset from the device's whose own is the median;
 	// nil in files of programs that did not measure it.
 	OffsetFromCommonHz *Value `toml:"offset_from_common_hz,omitempty" note:"From the carrier that devices have in common: that of the median one."`
+	// ClockPPM is how much faster the device's sample clock is than the receiver's, in parts
+	// per million; nil where a block has one look.
+	ClockPPM *Value `toml:"clock_ppm,omitempty" note:"By how much the sample clock is faster than the receiver's."`
 	// LeakageI and LeakageQ are what the transmitter adds to all that it sends, in parts
 	// of its full scale, as it arrives by the device's gain: apart from what the receiver
 	// adds. nil where the two cannot be told apart.

@@ -29,6 +29,7 @@ func (c *Config) file(blocks []sounder.Block, m moments.Result, w calibration.Wa
 			carriers[blocks[n-1].Session].describe(&found, i, float64(blocks[n-1].At)/float64(c.SampleRate))
 		}
 		leaks[i].describe(&found)
+		found.ClockPPM = c.clock(i, blocks)
 		f.Devices = append(f.Devices, found)
 	}
 	return f

@@ -153,6 +153,7 @@ func (b *soundedBench) simulate(c config.Config, root keystream.Seed) error {
 	// A block is named as a round is, from 1 on; its time is that of its samples.
 	b.memory.RoundSamples = float64(b.cfg.BlockSamples())
 	b.memory.RoundStart = -b.memory.RoundSamples
+	b.memory.ClocksRun = true // looks are not triggered
 	b.closing = append(b.closing, b.memory.Close)
 	if b.cfg.Transmitters, b.cfg.Receiver, err = b.memory.Streams(); err != nil {
 		return err

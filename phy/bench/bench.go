@@ -55,6 +55,8 @@ type Bench struct {
 	// Again is how often the transmission that comes was sent before in its attempt: what is
 	// sent again meets other bursts.
 	Again uint8
+	// ClocksRun has sample clocks run on over the transmissions of an attempt.
+	ClocksRun bool
 
 	channel  *channel.Channel
 	receiver *receiver
@@ -260,7 +262,7 @@ func (b *Bench) draw(round, attempt uint32, t int, at int64) {
 	b.channel.Scaled(b.H, round, attempt, t)
 	m := channel.Moment{
 		Round: round, Attempt: attempt, Part: part + uint32(b.Again)*(slot.MaxAttempt+1)*slot.Transmissions, Block: b.channel.Block(attempt),
-		Time: b.Nominal(round, attempt),
+		Time: b.Nominal(round, attempt), Running: b.ClocksRun,
 	}
 	for i, p := range b.paths {
 		b.H[i] /= b.channel.Alpha()

@@ -65,7 +65,9 @@ func (m Impairments) againstSignals() Impairments {
 func (f *Front) Begin(m Moment) {
 	fresh := f.now == nil || !f.now.attempt(m)
 	f.interference.start(m, fresh)
-	f.clock.start(m)
+	if fresh || !m.Running {
+		f.clock.start(m)
+	}
 	if !fresh {
 		return
 	}

@@ -18,6 +18,9 @@ type Moment struct {
 	// Time is when the attempt begins, in samples: nominal, and no more than a function
 	// of round and attempt.
 	Time float64
+	// Running says that sample clocks run on from the attempt's transmission before, as
+	// within a block of soundings: nobody triggers boards there.
+	Running bool
 }
 
 // attempt reports whether two moments are of the same attempt.
@@ -80,8 +83,11 @@ func NewPathThrough(imp Impairments, air Air, seed keystream.Seed) (*Path, error
 // and a gain that fades become those of the moment, and all else is as if the path were
 // new: between attempts nothing is sent.
 func (p *Path) Begin(m Moment) {
-	p.clock.start(m)
-	if p.begun != nil && p.begun.attempt(m) {
+	fresh := p.begun == nil || !p.begun.attempt(m)
+	if fresh || !m.Running {
+		p.clock.start(m)
+	}
+	if !fresh {
 		return
 	}
 	p.begun = &m
