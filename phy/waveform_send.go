@@ -3,7 +3,9 @@ package phy
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/cmplx"
+	"slices"
 	"sync"
 
 	"ringwave/crypto/keystream"
@@ -29,6 +31,8 @@ type sender struct {
 	lead, flush radio.SampleIndex
 	retry       *keystream.Stream
 	blind       bool // nobody knows the scale, so that retries may have other gains
+	// began is where the transmission began, with which sample clocks do.
+	began radio.SampleIndex
 	// carrierTime is WaveformConfig's.
 	carrierTime func(at radio.SampleIndex) radio.SampleIndex
 }
@@ -155,7 +159,9 @@ func (s *sender) modulate(g *group, e expected) {
 			for k := range header {
 				header[k] *= int8(s.drive.Peak)
 			}
-			d.modulate(s.layout.sps)
+			if d.correction.Clock == 0 { // else once it is known when
+				d.modulate(s.layout.sps)
+			}
 		}()
 	}
 	done.Wait()
@@ -172,6 +178,30 @@ func (d *waveDevice) modulate(sps int) {
 	d.modulator.Reset()
 	d.modulator.ModulateDigits(d.samples[:len(d.symbols)*sps], d.symbols)
 	d.modulator.Idle(d.samples[len(d.symbols)*sps:], tail)
+	d.weaken()
+}
+
+// drift makes the samples of a device's symbols at instants of a clock that runs apart,
+// elapsed samples after both began at one place. It returns by how many samples they begin
+// earlier than without, or later if negative.
+func (d *waveDevice) drift(sps int, elapsed radio.SampleIndex) (earlier int) {
+	n := (len(d.symbols) + int(d.modulator.Tail())) * sps
+	// Sample m of the device is sent when the receiver's clock shows m/(1 + clock).
+	step := 1 / (1 + d.correction.Clock)
+	ahead := float64(elapsed) * (step - 1) // what sample 0 shows
+	begin := int(math.Floor(-ahead))
+	end := int(math.Ceil((float64(n) - ahead) / step))
+	if cap(d.samples) < end-begin {
+		d.samples = make([]complex64, end-begin)
+	}
+	d.samples = d.samples[:end-begin]
+	d.modulator.ModulateDrifting(d.samples, d.symbols, ahead+float64(begin)*step, step)
+	d.weaken()
+	return -begin
+}
+
+// weaken gives samples the attempt's gain.
+func (d *waveDevice) weaken() {
 	if d.gain == 1 {
 		return
 	}
@@ -190,8 +220,12 @@ func (s *sender) send(ctx context.Context, g *group, e expected) (radio.SampleIn
 	// boards, and what a receiver reads too far that has lost samples unnoticed.
 	next := end + s.time.margin() + s.flush + s.time.reach
 	// A receiver that loses samples towards the end of this frame need not wait for
-	// the next one, whose own guard time may be promised too.
-	silent := max(next, end+guard)
+	// the next one, whose own guard time may be promised too: that part of it, at least, in
+	// which no clock has a frame begin.
+	silent := max(next, end+guard/2)
+	if !slices.ContainsFunc(s.devices, func(d *waveDevice) bool { return d.correction.Clock != 0 }) {
+		silent = max(next, end+guard)
+	}
 	for i := range s.streams.tx {
 		if i >= g.first && i < g.first+g.size {
 			if err := s.put(ctx, i, at, guard); err != nil {
@@ -208,13 +242,20 @@ func (s *sender) send(ctx context.Context, g *group, e expected) (radio.SampleIn
 
 // put writes a device's frame, which begins a guard time behind index at, corrected.
 func (s *sender) put(ctx context.Context, i int, at, guard radio.SampleIndex) error {
-	d := s.devices[i]
-	if err := s.rest(ctx, i, at, at+guard); err != nil {
+	d, start := s.devices[i], at+guard
+	if d.correction.Clock != 0 {
+		earlier := radio.SampleIndex(d.drift(s.layout.sps, start-s.began))
+		if max(earlier, -earlier) > guard/2 {
+			return fmt.Errorf("its sample clock, %.3g ppm off, is %d samples ahead at a frame: its guard time leaves room for %d", 1e6*d.correction.Clock, -earlier, guard/2)
+		}
+		start -= earlier
+	}
+	if err := s.rest(ctx, i, at, start); err != nil {
 		return err
 	}
-	d.correction.Apply(d.samples, int64(s.carrierIndex(at+guard)))
-	d.written = at + guard + radio.SampleIndex(len(d.samples))
-	return s.streams.write(ctx, i, d.samples, radio.TxMeta{Timed: true, Start: at + guard, BurstEnd: true})
+	d.correction.Apply(d.samples, int64(s.carrierIndex(start)))
+	d.written = start + radio.SampleIndex(len(d.samples))
+	return s.streams.write(ctx, i, d.samples, radio.TxMeta{Timed: true, Start: start, BurstEnd: true})
 }
 
 // carrierIndex returns the index that a carrier's phase goes by at index at.

@@ -20,11 +20,16 @@ type Correction struct {
 	// Leakage is the constant that the transmitter adds to what it sends, in parts of
 	// its full scale, as it arrives through the same gain.
 	Leakage complex128
+	// Clock is by how much the device's sample clock is faster than the receiver's, of
+	// itself: symbols are sent later by that of the time since the transmission began. It
+	// is the Modulator's business (ModulateDrifting), and not of Apply.
+	Clock float64
 }
 
-// The most of an image and of a leakage that a device corrects: beyond, hardware is
+// The most of an error of a clock, an image and a leakage that a device corrects: beyond, hardware is
 // broken and not out of adjustment.
 const (
+	MaxClock   = 1e-3
 	MaxImage   = 0.5
 	MaxLeakage = 0.5
 )
@@ -34,6 +39,8 @@ func (c Correction) Validate() error {
 	switch {
 	case !(math.Abs(float64(c.Offset)) <= 0.5):
 		return fmt.Errorf("a correction by %v cycles a sample: allowed are -0.5 to 0.5", c.Offset)
+	case !(math.Abs(c.Clock) <= MaxClock):
+		return fmt.Errorf("a correction of a sample clock by %v of itself: allowed are -%v to %v", c.Clock, MaxClock, MaxClock)
 	case !(cmplx.Abs(c.Image) <= MaxImage):
 		return fmt.Errorf("a correction of the image %v: its magnitude must be at most %v", c.Image, MaxImage)
 	case !(cmplx.Abs(c.Leakage) <= MaxLeakage):

@@ -41,6 +41,10 @@ type Modulator struct {
 	perPhase int
 	lag      int
 	line     []float32
+
+	form    Pulse
+	advance Samples
+	fine    *drifting // nil until it is needed
 }
 
 // NewModulator makes a device's modulator.
@@ -63,7 +67,7 @@ func NewModulator(cfg Config, drive Drive) (*Modulator, error) {
 	if math.IsNaN(float64(drive.Phase)) || math.IsInf(float64(drive.Phase), 0) {
 		return nil, fmt.Errorf("a phase of %v", drive.Phase)
 	}
-	m := &Modulator{sps: cfg.SamplesPerSymbol}
+	m := &Modulator{sps: cfg.SamplesPerSymbol, form: cfg.Pulse, advance: drive.Advance}
 	m.setScale(cfg, drive)
 	m.shape(cfg.Pulse, drive.Advance)
 	return m, nil

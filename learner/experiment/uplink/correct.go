@@ -35,6 +35,9 @@ func (stats *LinkStats) correct(c config.Config) {
 		if significant(d.LeakageI) || significant(d.LeakageQ) {
 			k.Leakage = complex(d.LeakageI.Value, d.LeakageQ.Value)
 		}
+		if significant(d.ClockPPM) {
+			k.Clock = 1e-6 * d.ClockPPM.Value
+		}
 		if d.ImageDB >= leastImageDB {
 			k.Image = imageOf(d)
 		}
