@@ -85,6 +85,42 @@ func TestWriteAndRead(t *testing.T) {
 	}
 }
 
+// What files of earlier programs lack they need not have, and what is there is checked.
+func TestOptionalKeys(t *testing.T) {
+	old, err := Parse("c.toml", some().Text())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := old.Devices[0]; d.OffsetFromCommonHz != nil || d.ClockPPM != nil || d.LeakageI != nil || d.LeakageQ != nil {
+		t.Errorf("an old file tells %+v", d)
+	}
+	f := some()
+	for k, v := range []**Value{&f.Devices[1].OffsetFromCommonHz, &f.Devices[1].ClockPPM, &f.Devices[1].LeakageI, &f.Devices[1].LeakageQ} {
+		*v = &Value{float64(k), float64(k) - 1, float64(k) + 1}
+	}
+	text, err := f.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Parse("c.toml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Text(), text) || *got.Devices[1].ClockPPM != (Value{1, 0, 2}) || got.Devices[0].ClockPPM != nil {
+		t.Errorf("read are %+v", got.Devices[1])
+	}
+	for _, c := range []struct{ old, new, want string }{
+		{"clock_ppm = {value = 1.0, low = 0.0", "clock_ppm = {value = 1.0, low = 1.5", "device 2: clock_ppm is 1 from 1.5 to 2"},
+		{"clock_ppm = {value = 1.0, low = 0.0, ", "clock_ppm = {value = 1.0, ", "there is no key device 2: clock_ppm.low"},
+		{"leakage_i = {value = 2.0, low = 1.0, high = 3.0}", "leakage_i = 2", "device 2: leakage_i is 2: it must be a table"},
+	} {
+		_, err := Parse("c.toml", bytes.Replace(text, []byte(c.old), []byte(c.new), 1))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error is %v, want %q", err, c.want)
+		}
+	}
+}
+
 // A file that could not be read is not made.
 func TestEncodeRefuses(t *testing.T) {
 	bad := some()

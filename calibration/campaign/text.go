@@ -21,6 +21,8 @@ func (r *Result) WriteText(w io.Writer) error {
 	r.writeTable(&b, gainColumns())
 	fmt.Fprintln(&b)
 	r.writeTable(&b, linkColumns())
+	fmt.Fprintln(&b)
+	r.writeTable(&b, hardwareColumns())
 	if columns := r.noiseColumns(); columns != nil {
 		fmt.Fprintln(&b)
 		r.writeTable(&b, columns)
@@ -66,6 +68,22 @@ func linkColumns() []column {
 		{"image, dB", func(d calibration.Device) string { return fmt.Sprintf("%.1f", d.ImageDB) }},
 		{"missed", func(d calibration.Device) string { return fmt.Sprint(d.Missed) }},
 		{"clipped", func(d calibration.Device) string { return fmt.Sprint(d.Clipped) }},
+	}
+}
+
+// hardwareColumns returns those of what devices make up for themselves.
+func hardwareColumns() []column {
+	given := func(v *calibration.Value) string {
+		if v == nil {
+			return "not told"
+		}
+		return interval(*v)
+	}
+	return []column{
+		{"offset from the common carrier, Hz", func(d calibration.Device) string { return given(d.OffsetFromCommonHz) }},
+		{"sample clock, ppm", func(d calibration.Device) string { return given(d.ClockPPM) }},
+		{"leakage I", func(d calibration.Device) string { return given(d.LeakageI) }},
+		{"leakage Q", func(d calibration.Device) string { return given(d.LeakageQ) }},
 	}
 }
 

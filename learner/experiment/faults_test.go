@@ -23,9 +23,11 @@ var calibratedFaults = []struct {
 		[]string{"devices.carrier_offset_per_device_hz=[0, 20]", "devices.iq_gain_db=0.3"}},
 	{"aligned", true, []string{"link.regime=mean-aligned", "devices.count=4", "channel.std=0.02", "link.snr_db=35", "link.phase_spread_rad=3"},
 		[]string{"devices.carrier_offset_per_device_hz=[0.2, -0.3, 0, 0.1]", "devices.iq_gain_db=0.3", "devices.dc_offset_per_device=[0.01, 0.02, 0, 0.01]"}},
+	{"sample clocks 5 ppm apart", false, []string{"link.regime=blind", "devices.count=3", "channel.std=0.3", "link.snr_db=40"},
+		[]string{"devices.sample_clock_per_device_ppm=[2, -2, 3]"}},
 }
 
-// A bench whose devices' carriers turn against each other, leak and have images is read, by
+// A bench whose devices' carriers and clocks run apart, which leak and have images, is read, by
 // a run that knows it by its calibration, as the same bench without faults is: within 2
 // points over 400 rounds, and within what chance allows over fewer.
 func TestCalibratedFaults(t *testing.T) {
