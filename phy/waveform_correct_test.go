@@ -41,6 +41,11 @@ func TestCorrectedDevices(t *testing.T) {
 			c.OnTransmission = func(context.Context, slot.Slot, radio.SampleIndex) error { return nil }
 			if corrected {
 				c.Correction = given
+				c.OnFrame = func(o Observation) error {
+					checkSilence(t, "before", o.Samples[32:160])
+					checkSilence(t, "behind", o.Samples[len(o.Samples)-140:len(o.Samples)-12])
+					return nil
+				}
 			}
 		})
 		good := 0
@@ -61,6 +66,19 @@ func TestCorrectedDevices(t *testing.T) {
 		if want := map[bool]int{true: rounds, false: 0}[corrected]; good != want {
 			t.Errorf("corrected %t: %d of %d rounds were read, want %d", corrected, good, rounds, want)
 		}
+	}
+}
+
+// checkSilence wants the mean of samples of a guard time to be below what a hundredth of
+// one device's leakage would be, and the noise's.
+func checkSilence(t *testing.T, where string, x []complex64) {
+	t.Helper()
+	var mean complex128
+	for _, v := range x {
+		mean += complex128(v) / complex(float64(len(x)), 0)
+	}
+	if cmplx.Abs(mean) > 5*noiseFor(flatTop, 35)/math.Sqrt(float64(len(x)))+6e-4 {
+		t.Errorf("the mean of the guard time %s a frame is %v", where, mean)
 	}
 }
 

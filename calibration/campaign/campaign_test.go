@@ -588,13 +588,13 @@ func TestText(t *testing.T) {
 	text := textOf(t, &r)
 	for _, part := range []string{
 		"\nLinks of 2 devices, from 120 blocks of 2 looks in 2 sessions (95 % intervals)\n  device   mu ", "-1.7500 [", "gaussian   -20.0       2        118\n",
-		"L(", "of the soundings", "Assumptions that this bench violates:\n  * ",
+		"offset from the common carrier, Hz", "L(", "of the soundings", "Assumptions that this bench violates:\n  * ",
 	} {
 		if !strings.Contains(text, part) {
 			t.Errorf("there is no %q in\n%s", part, text)
 		}
 	}
-	if n := strings.Count(text, "\n  2   "); n != 3 {
+	if n := strings.Count(text, "\n  2   "); n != 4 {
 		t.Errorf("%d lines are of device 2:\n%s", n, text)
 	}
 	r.Links = moments.Result{Tests: slices.Repeat([]moments.Test{{Holds: true}}, 4), Devices: r.Links.Devices}
