@@ -86,6 +86,7 @@ func ReceiveConfig(c config.Config, secret keystream.Seed, ch *channel.Channel, 
 	if stats != nil {
 		ch = stats.Channel
 	}
+	cfg.Search.MaxOffset = stats.searchOffset(c)
 	cfg.Level = stats.unitOf(c)
 	switch setup.RegimeOf(c) {
 	case bench.Emulated:
