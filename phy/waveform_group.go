@@ -49,6 +49,7 @@ type reading struct {
 	passed  []bool         // blocks whose check held: they are in y
 	tries   []float64      // sets of integers offered to each block's check beyond those read
 	worst   WaveformReport // of the blocks that passed
+	refined []float32      // of a block that was not read as it is
 	refused []float64      // scales that did not read all of phase 1
 
 	// Of the block at hand.

@@ -73,7 +73,20 @@ func (r *reader) readView(g *group, e expected, i int, alpha float64, v view) (l
 		skip = g.patterns.Symbols()
 	}
 	if len(d.lost) == 0 {
-		return r.read(g, e, i, y, alpha, func(y []int32) bool { return d.accept(e.payload, i, skip, y) })
+		accept := func(y []int32) bool { return d.accept(e.payload, i, skip, y) }
+		res, err := r.read(g, e, i, y, alpha, accept)
+		if err == nil || d.tries[i] >= e.payload.Spare() {
+			return res, err
+		}
+		if cap(d.refined) < len(y) {
+			d.refined = make([]float32, len(y))
+		}
+		g.lattice.Refine(d.refined[:len(y)], y)
+		again, problem := r.read(g, e, i, d.refined[:len(y)], alpha, accept)
+		if d.tries[i] += float64(again.Tried); problem != nil {
+			return res, err
+		}
+		return again, nil
 	}
 	if len(d.lost) > len(d.joint)/2 || i == 0 && r.layout.format == frame.Format1 && int(d.lost[0]) < skip {
 		return lattice.Result{}, erasedError(len(d.lost))

@@ -60,6 +60,10 @@ type Receiver struct {
 	alpha   float64     // scale of the integers on offer
 	teethY  []int32
 	plainY  []int32
+
+	// Of Refine: the centres of the bins' teeth, those of the symbols', and how far off
+	// these are.
+	centre, tooth, off []float32
 }
 
 // Result is a block of integers.

@@ -72,27 +72,6 @@ func (stats *LinkStats) uncorrected() []float64 {
 	return left
 }
 
-// leastSearched is the common offset, in hertz, from which on preambles are searched for
-// with it: what is less does not turn one by a hundredth of a turn.
-const leastSearched = 50
-
-// searchOffset returns up to which offset preambles are to be searched for: that of the
-// carrier that devices have in common, as measured, and a tenth more; 0 where it is told
-// from none, or too small to matter to a preamble. A nil LinkStats knows of none.
-func (stats *LinkStats) searchOffset(c config.Config) modem.CyclesPerSample {
-	if stats == nil || stats.File == nil {
-		return 0
-	}
-	for _, d := range stats.File.Devices {
-		own, common := d.OffsetHz, d.OffsetFromCommonHz
-		if common == nil || common.Value != 0 || !significant(&own) || math.Abs(own.Value) < leastSearched {
-			continue
-		}
-		return modem.CyclesPerSample((1.1*math.Abs(own.Value) + own.High - own.Value) / c.Link.SampleRateHz)
-	}
-	return 0
-}
-
 // significant reports whether an estimate is told from 0.
 func significant(v *calibration.Value) bool { return v != nil && (v.Low > 0 || v.High < 0) }
 

@@ -104,20 +104,3 @@ func TestTakeCarriers(t *testing.T) {
 		t.Errorf("devices of one reference correct %+v", still.corrections)
 	}
 }
-
-// Preambles are searched for with the offset that devices have in common, if that is known
-// and turns one.
-func TestSearchOffset(t *testing.T) {
-	c := waveform()
-	for _, k := range []struct {
-		stats *LinkStats
-		want  float64 // hertz
-	}{
-		{nil, 0}, {measuredOf(true, 1, 1000, 1000), 0}, {measuredOf(false, 1, 20, 20), 0}, {measuredOf(false, 2000, 1000, 1000), 0},
-		{measuredOf(false, 1, -1000, -990), 1101},
-	} {
-		if got := float64(k.stats.searchOffset(c)) * c.Link.SampleRateHz; math.Abs(got-k.want) > 1e-6 {
-			t.Errorf("searched are %v Hz, want %v", got, k.want)
-		}
-	}
-}

@@ -80,13 +80,12 @@ func ReceiveConfig(c config.Config, secret keystream.Seed, ch *channel.Channel, 
 	cfg := phy.WaveformConfig{
 		Modulus: ctx.Modulus(), Devices: ch.Devices(), Group: c.Link.GroupSize, Base: c.Link.Base, BlockSymbols: c.Link.BlockSymbols,
 		Modem: setup.ModemConfig(c.Link), Repeats: c.Link.FrameRepeats, GroupScale: bench.GroupScale, Run: uint16(c.Experiment.Seed),
-		Secret:  secret, Search: setup.SearchConfig(c.Link),
+		Secret: secret, Search: setup.SearchConfig(c.Link),
 		Lattice: lattice.Options{MaxAlpha: c.Link.MaxAlpha}, Amplitude: setup.TransmitAmplitude(c),
 	}
 	if stats != nil {
 		ch = stats.Channel
 	}
-	cfg.Search.MaxOffset = stats.searchOffset(c)
 	cfg.Level = stats.unitOf(c)
 	switch setup.RegimeOf(c) {
 	case bench.Emulated:
