@@ -16,6 +16,9 @@ import (
 	"ringwave/radio"
 )
 
+// DefaultBlockSymbols is the usual length of a block.
+const DefaultBlockSymbols = 8192
+
 // WaveformConfig describes a Waveform link.
 type WaveformConfig struct {
 	Modulus *zq.Modulus
@@ -25,7 +28,7 @@ type WaveformConfig struct {
 	// Base is B, of the balanced digits that symbols carry.
 	Base int
 	// BlockSymbols is about how many symbols share a linear check; 0 stands for
-	// 8192.
+	// DefaultBlockSymbols.
 	BlockSymbols int
 
 	// Modem, Search and Receive are the modem's; the preamble's level is set to
@@ -125,7 +128,7 @@ func (cfg *WaveformConfig) setDefaults() {
 		cfg.Group = cfg.Devices
 	}
 	if cfg.BlockSymbols == 0 {
-		cfg.BlockSymbols = 8192
+		cfg.BlockSymbols = DefaultBlockSymbols
 	}
 	if cfg.GroupScale == 0 {
 		cfg.GroupScale = 50

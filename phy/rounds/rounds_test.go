@@ -8,12 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"ringwave/crypto/keystream"
 	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
 	"ringwave/phy/slot"
-	"ringwave/phy/trial"
 )
 
 var usual = modem.Config{SamplesPerSymbol: 8, Pulse: modem.FlatTop{Edge: 2, Tolerance: 1}, Preamble: modem.Preamble{Length: modem.DefaultPreamble}}
@@ -79,62 +77,6 @@ func shareRead(t *testing.T, c Config, rounds, repeats int) float64 {
 		}
 	}
 	return float64(read) / float64(rounds)
-}
-
-// Predicted and measured shares of whole rounds read at once: four transmissions of a
-// block each through the whole modem (phy/trial). They differ by no more than 3
-// points and three deviations of both counts.
-func TestPredictsTheWaveform(t *testing.T) {
-	rounds := 40
-	if os.Getenv("RINGWAVE_LONG") != "" {
-		rounds = 400
-	}
-	for k, c := range []struct {
-		regime     bench.Regime
-		n, base    int
-		sigma, snr float64
-	}{
-		{bench.Blind, 2, 3, 0.3, 30}, {bench.Blind, 3, 3, 0.3, 40}, {bench.Blind, 3, 3, 0.3, 32}, {bench.Blind, 4, 3, 0.3, 40}, {bench.Blind, 2, 5, 0.3, 40}, {bench.Blind, 1, 3, 0.3, 30},
-		{bench.MeanAligned, 10, 3, 0.02, 35}, {bench.MeanAligned, 10, 3, 0.04, 30}, {bench.MeanAligned, 4, 3, 0.1, 25}, {bench.MeanAligned, 4, 5, 0.05, 25}, {bench.MeanAligned, 6, 3, 0.05, 20},
-	} {
-		if k%3 != 1 && rounds == 40 {
-			continue
-		}
-		gain := channel.Gaussian{Mu: 1, Sigma: c.sigma}
-		b := benchOf(t, c.n, gain, c.base, c.snr)
-		one := roundsOf(b, c.regime, c.base, 1, 1, 1, 1)
-		cfg := trial.Config{
-			Devices: c.n, Gain: gain, SNRdB: c.snr, Base: c.base, BlockSymbols: 8192, Modem: usual, MaxAlpha: 40,
-			DelaySpread: 1, PhaseSpread: 0.2, Attempts: 1, WholeRounds: true, Seed: keystream.FromInteger(7),
-			Aligned: c.regime == bench.MeanAligned, Tolerance: b.Links().AlignedTolerance(c.n),
-		}
-		if c.regime == bench.Blind {
-			cfg.Minimum = c.n
-		}
-		whole, err := trial.New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var tally trial.Tally
-		for k := range uint32(rounds) {
-			o, err := whole.Trial(t.Context(), k)
-			if err != nil {
-				t.Fatal(err)
-			}
-			tally.Add(o)
-		}
-		if err := whole.Close(); err != nil {
-			t.Fatal(err)
-		}
-		simulated := 4 * rounds
-		got, want := float64(tally.Within(1))/float64(rounds), shareRead(t, one, simulated, 0)
-		share := (float64(tally.Within(1)) + want*float64(simulated) + 1) / float64(rounds+simulated+2)
-		bound := 0.03 + 3*math.Sqrt(share*(1-share)*(1/float64(rounds)+1/float64(simulated)))
-		t.Logf("%v N=%d B=%d sigma=%v %v dB: predicted %.3f, measured %.3f of %d", c.regime, c.n, c.base, c.sigma, c.snr, want, got, rounds)
-		if math.Abs(got-want) > bound {
-			t.Errorf("they differ by more than %.3f", bound)
-		}
-	}
 }
 
 // Rounds of whose frames only the first blocks are simulated are read as often as those
