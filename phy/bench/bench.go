@@ -12,6 +12,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 
 	"ringwave/crypto/keystream"
 	"ringwave/phy/channel"
@@ -34,6 +36,20 @@ type Config struct {
 	Channel *channel.Channel
 	// Seed is that of phase noise and receiver noise.
 	Seed keystream.Seed
+}
+
+// After returns the bench as it is so many samples after it began: carriers that are off,
+// or wander, have turned by then. The seed is that of how they wandered.
+func (c Config) After(samples float64, seed keystream.Seed) Config {
+	normal := rand.New(seed.Stream())
+	c.Devices = slices.Clone(c.Devices)
+	for i := range c.Devices {
+		d := &c.Devices[i]
+		_, turns := math.Modf(d.CarrierOffset * samples)
+		d.PhaseRad += 2*math.Pi*turns + d.PhaseNoiseStd*math.Sqrt(samples)*normal.NormFloat64()
+		d.PhaseRad = math.Remainder(d.PhaseRad, 2*math.Pi)
+	}
+	return c
 }
 
 // Bench is a bench in memory. Its methods are for one goroutine.

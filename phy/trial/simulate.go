@@ -12,9 +12,8 @@ import (
 // Effort says how many rounds are enough.
 type Effort struct {
 	// Most is the most rounds. Fewer are enough from Least on, once the 95 % interval of
-	// the share read at once reaches no further than Reach to either side, Reach above 0;
-	// or once the transmitters of all of them have sent so many Samples, if that is above
-	// 0.
+	// the share read at once is no wider than twice Reach, if that is above 0; and however
+	// few they are, once each transmitter has sent so many Samples, if that is above 0.
 	Least, Most int
 	Reach       float64
 	Samples     int
@@ -121,9 +120,6 @@ func (s *simulation) add(k int, o Outcome) bool {
 
 // satisfied reports whether so many rounds are enough.
 func (e Effort) satisfied(once, rounds, samples int) bool {
-	if rounds < e.Least {
-		return false
-	}
 	low, high := Wilson(once, rounds)
-	return e.Reach > 0 && high-low <= 2*e.Reach || e.Samples > 0 && samples >= e.Samples
+	return e.Samples > 0 && samples >= e.Samples || e.Reach > 0 && rounds >= e.Least && high-low <= 2*e.Reach
 }

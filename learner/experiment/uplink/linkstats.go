@@ -194,12 +194,12 @@ func (stats *LinkStats) trims(c config.Config) ([]phy.Trim, error) {
 	return trims, nil
 }
 
-// advances returns by how much devices send earlier. Flat-top pulses absorb fractions of
-// a sample, which a filter would make overshoot: they are moved by whole samples.
-func (stats *LinkStats) advances(c config.Config) []modem.Samples {
-	out := make([]modem.Samples, len(stats.delays))
-	for i, d := range stats.delays {
-		out[i] = d
+// advances returns by how much devices of known delays send earlier. Flat-top pulses
+// absorb fractions of a sample, which a filter would make overshoot: they are moved by
+// whole samples.
+func advances(c config.Config, delays []modem.Samples) []modem.Samples {
+	out := slices.Clone(delays)
+	for i, d := range out {
 		if c.Link.Pulse == "flat-top" {
 			out[i] = modem.Samples(math.Round(float64(d)))
 		}

@@ -79,7 +79,7 @@ func (l *Waveform) alignRadios(ctx context.Context, c config.Config, a *array.Ar
 	l.level = cfg.Level
 	if !stats.Quick {
 		l.Trims, err = stats.trims(c)
-		cfg.Trim, cfg.Advance = l.Trims, stats.advances(c)
+		cfg.Trim, cfg.Advance = l.Trims, advances(c, stats.delays)
 		return err
 	}
 	cfg.Remeasure = func(ctx context.Context) ([]phy.Trim, []modem.Samples, radio.SampleIndex, error) {
@@ -88,7 +88,7 @@ func (l *Waveform) alignRadios(ctx context.Context, c config.Config, a *array.Ar
 			return nil, nil, 0, err
 		}
 		l.Trims, err = stats.trims(c)
-		return l.Trims, stats.advances(c), start, err
+		return l.Trims, advances(c, stats.delays), start, err
 	}
 	for try := 1; ; try++ {
 		cfg.Trim, cfg.Advance, cfg.Start, err = cfg.Remeasure(ctx)
