@@ -98,7 +98,7 @@ func TestPlanPredictsWhatIsRead(t *testing.T) {
 		{"clipping", "waveform-mnist.toml", []string{"link.receiver_converter_bits=12", "link.receiver_full_scale=3"}, false},
 		{"root-raised-cosine", "waveform-mnist.toml", []string{"link.pulse=root-raised-cosine", "link.roll_off=0.1", "link.span_symbols=16"}, false},
 		{"aligned", "waveform-aligned.toml", nil, true},
-		{"emulated", "waveform-mnist.toml", []string{"channel.gains=lattice", "channel.gain_lattice_bits=2", "devices.carrier_offset_hz=0.1"}, true},
+		{"emulated", "waveform-mnist.toml", []string{"channel.gains=lattice", "channel.gain_lattice_bits=2", "devices.dc_offset=0.01"}, true},
 	} {
 		if c.long && !long {
 			continue

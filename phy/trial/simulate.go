@@ -17,6 +17,9 @@ type Effort struct {
 	Least, Most int
 	Reach       float64
 	Samples     int
+	// Enough, if not nil, reports whether the rounds so far are enough, for reasons of its
+	// user's own. It is asked under a lock behind each.
+	Enough func(rounds []Outcome) bool
 	// Workers is the number of goroutines; 0 for one a core.
 	Workers int
 	// Done, if not nil, hears of each round, under a lock.
@@ -111,15 +114,16 @@ func (s *simulation) add(k int, o Outcome) bool {
 			s.samples += t.Samples
 		}
 		s.prefix++
-		if s.effort.satisfied(s.once, s.prefix, s.samples) {
+		if s.effort.satisfied(s.once, s.samples, s.outcomes[:s.prefix]) {
 			s.enough = s.prefix
 		}
 	}
 	return s.prefix == s.enough
 }
 
-// satisfied reports whether so many rounds are enough.
-func (e Effort) satisfied(once, rounds, samples int) bool {
-	low, high := Wilson(once, rounds)
-	return e.Samples > 0 && samples >= e.Samples || e.Reach > 0 && rounds >= e.Least && high-low <= 2*e.Reach
+// satisfied reports whether rounds are enough, of which some were read at once.
+func (e Effort) satisfied(once, samples int, rounds []Outcome) bool {
+	low, high := Wilson(once, len(rounds))
+	return e.Samples > 0 && samples >= e.Samples || e.Reach > 0 && len(rounds) >= e.Least && high-low <= 2*e.Reach ||
+		e.Enough != nil && e.Enough(rounds)
 }

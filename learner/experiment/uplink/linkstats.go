@@ -196,13 +196,19 @@ func (stats *LinkStats) trims(c config.Config) ([]phy.Trim, error) {
 
 // advances returns by how much devices of known delays send earlier. Flat-top pulses
 // absorb fractions of a sample, which a filter would make overshoot: they are moved by
-// whole samples.
+// whole samples. A modulator moves them by a symbol at most, either way: delays that spread
+// further are made up for from their middle on, as far as that goes.
 func advances(c config.Config, delays []modem.Samples) []modem.Samples {
 	out := slices.Clone(delays)
+	if c.Link.Pulse != "flat-top" {
+		return out
+	}
+	middle, symbol := modem.Samples(0), modem.Samples(c.Link.SamplesPerSymbol)
+	if slices.Max(delays) > symbol+0.5 {
+		middle = (slices.Min(delays) + slices.Max(delays)) / 2
+	}
 	for i, d := range out {
-		if c.Link.Pulse == "flat-top" {
-			out[i] = modem.Samples(math.Round(float64(d)))
-		}
+		out[i] = max(-symbol, min(symbol, modem.Samples(math.Round(float64(d-middle)))))
 	}
 	return out
 }
