@@ -86,7 +86,7 @@ func (s *search) own(ctx context.Context) (*Outlook, string, error) {
 const (
 	shortest = 100_000_000 // to see whether it may do
 	longer   = 250_000_000 // to find the best
-	longest  = 1_000_000_000
+	longest  = 1_500_000_000
 	// surveyed is what all of the first looks together may take.
 	surveyed = 1_000_000_000
 )
@@ -125,7 +125,7 @@ func (s *search) judge(ctx context.Context, fine []result) (Advice, error) {
 	for _, c := range list {
 		effort := trial.Effort{Least: judgedLeast, Most: s.opt.Fresh, Reach: reach, Samples: s.budget(longest)}
 		if !a.Reached {
-			effort.Reach, effort.Enough = 0, s.settled(c, slices.Min(repeats[c]))
+			effort.Reach, effort.Enough = 0, s.settled(c, slices.Max(repeats[c]))
 		}
 		r, err := s.simulate(ctx, c, freshly, effort)
 		if err != nil {

@@ -196,7 +196,7 @@ func TestPlanOverRandomBenches(t *testing.T) {
 	const benches, rounds = 40, 400
 	off := 0
 	for k := range uint64(benches) {
-		set := drawnBench(k)
+		set := append(drawnBench(k), "encryption.attempts_per_round=1")
 		s, rows := rowsOf(t, "waveform-mnist.toml", rounds, set...)
 		g, run := planOf(t, s, 0), givenBy(rows)
 		once := float64(run.once) / rounds
