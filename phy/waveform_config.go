@@ -15,6 +15,9 @@ import (
 	"ringwave/radio"
 )
 
+// DefaultBlockSymbols is the usual length of a block.
+const DefaultBlockSymbols = 8192
+
 // WaveformConfig describes a Waveform link.
 type WaveformConfig struct {
 	Modulus *zq.Modulus
@@ -24,10 +27,11 @@ type WaveformConfig struct {
 	// Base is B, of the balanced digits that symbols carry.
 	Base int
 	// BlockSymbols is about how many symbols share a linear check; 0 stands for
-	// 8192.
+	// DefaultBlockSymbols.
 	BlockSymbols int
 
-	// Modem, Search and Receive are the modem's; the preamble's level is set to
+	// Modem, Search and Receive are the modem's; phases are tracked, carriers are searched
+	// for as far as the preamble tells unless Search says otherwise, the preamble's level is set to
 	// the largest digit, and Receive.Clip, where it is 0, to the receiver's clip
 	// level if it tells one (radio.Ranged).
 	Modem   modem.Config
@@ -125,7 +129,7 @@ func (cfg *WaveformConfig) setDefaults() {
 		cfg.Group = cfg.Devices
 	}
 	if cfg.BlockSymbols == 0 {
-		cfg.BlockSymbols = 8192
+		cfg.BlockSymbols = DefaultBlockSymbols
 	}
 	if cfg.GroupScale == 0 {
 		cfg.GroupScale = 50
@@ -137,6 +141,9 @@ func (cfg *WaveformConfig) setDefaults() {
 		cfg.Amplitude = 1
 	}
 	cfg.Receive.Tracking = modem.Follow
+	if cfg.Phase == nil && cfg.Search.MaxOffset == 0 && cfg.Modem.SamplesPerSymbol > 0 {
+		cfg.Search.MaxOffset = cfg.Modem.MaxOffset()
+	}
 }
 
 func (cfg *WaveformConfig) validate() error {

@@ -4,9 +4,9 @@
 // the converters, and gives for each regime, group size, digit base, number of samples a
 // symbol, number of frame repeats and parameter set the probability that a whole round of
 // the protocol is read, and its airtime; and what a change of the bench would give. All
-// figures come from simulated rounds (phy/rounds). To look for the best, and of the
-// largest sets, only the first blocks of a frame are simulated. The package knows nothing
-// of files, of radios, or of how a calibration was made.
+// figures come from simulated rounds of the link itself (phy/trial), as those of a plan do:
+// few to look for the best, and more to judge it. The package knows nothing of files, of
+// radios, or of how a calibration was made.
 package advice
 
 import (
@@ -18,25 +18,11 @@ import (
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy/bench"
-	"ringwave/phy/channel"
 	"ringwave/phy/modem"
-	"ringwave/phy/rounds"
 )
 
 // Regime is how gains come to lie on a lattice.
 type Regime = bench.Regime
-
-// Bench is what was measured.
-type Bench struct {
-	rounds.Bench
-	SampleRateHz float64
-	// CoherenceSeconds is how long gains last; 0 for longer than any round.
-	CoherenceSeconds float64
-	// OnLattice says that the bench is a simulated one whose gains are rounded to
-	// multiples of 2^-LatticeBits.
-	OnLattice   bool
-	LatticeBits int
-}
 
 // Options are what the advice is asked for. The zero value of a list stands for the
 // usual ones.
@@ -72,19 +58,18 @@ type Options struct {
 	// for none.
 	Own *Own
 
-	// Coarse and Fine are the rounds simulated of every candidate, and of the best
-	// (0: 8 and 100). Fresh are those, other ones, that the first Shown of these and Own
-	// are judged by (0: 600 and 8).
+	// Coarse and Fine are the most rounds simulated of every candidate, and of the best
+	// (0: 4 and 20). Fresh are the most, other ones, that the first Shown of these and Own
+	// are judged by (0: 400 and 4): those of the first until it is settled whether it
+	// reaches what is wanted, those of others until they are known well enough.
 	Coarse, Fine, Fresh, Shown int
-	// WholeFrames simulates every block of a round at every stage.
-	WholeFrames bool
 	// NoSuggestions leaves them out.
 	NoSuggestions bool
 	Seed          keystream.Seed
 	// Workers is the number of goroutines; 0: as many as there are cores.
 	Workers int
-	// Progress, if not nil, hears of done parts of so many, from one goroutine at a
-	// time. The total grows with what is found.
+	// Progress, if not nil, hears of done rounds of so many at the most, from one goroutine
+	// at a time. The total grows with what is found.
 	Progress func(done, total int)
 }
 
@@ -156,21 +141,6 @@ type Advice struct {
 	Refusals []string
 }
 
-func (b Bench) validate() error {
-	if err := b.Bench.Validate(); err != nil {
-		return err
-	}
-	switch {
-	case !(b.SampleRateHz > 0) || math.IsInf(b.SampleRateHz, 0):
-		return fmt.Errorf("the sample rate is %v Hz: it must be positive", b.SampleRateHz)
-	case !(b.CoherenceSeconds >= 0):
-		return fmt.Errorf("the coherence time is %v s: it must be 0 or more", b.CoherenceSeconds)
-	case b.OnLattice && (b.LatticeBits < 0 || b.LatticeBits > channel.MaxLatticeBits):
-		return fmt.Errorf("gains on a lattice of 2^-%d: allowed are 0 to %d bits", b.LatticeBits, channel.MaxLatticeBits)
-	}
-	return nil
-}
-
 // maxRepeats bounds the frame repeats that are looked at.
 const maxRepeats = 7
 
@@ -187,11 +157,12 @@ func (o *Options) setDefaults(devices int) {
 	set(&o.MaxAlpha, 40)
 	set(&o.KeyShares, 400)
 	set(&o.Wanted, 0.99)
-	set(&o.Coarse, 8)
-	set(&o.Fine, 100)
-	set(&o.Fresh, 600)
-	set(&o.Shown, 8)
+	set(&o.Coarse, 4)
+	set(&o.Fine, 20)
+	set(&o.Fresh, 400)
+	set(&o.Shown, 4)
 	set(&o.Repeats, 2)
+	set(&o.Minimum, devices)
 	o.Repeats = min(max(0, o.Repeats), maxRepeats)
 	if o.Regimes == nil {
 		o.Regimes = []Regime{bench.Emulated, bench.MeanAligned, bench.Blind}

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"math"
 
-	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
 	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
-	"ringwave/phy/rounds"
+	"ringwave/phy/slot"
+	"ringwave/phy/trial"
 	"ringwave/phy/zq"
 )
 
@@ -24,8 +24,10 @@ type candidate struct {
 	maxAlpha    float64 // of the blind search
 
 	design    xmkckks.Design
-	layout    rounds.Layout
-	alpha     float64 // known scale; 0 to be found
+	modulus   *zq.Modulus
+	lengths   [slot.Transmissions]int // coefficients of a payload
+	frames    [slot.Transmissions]int // samples of each
+	alpha     float64                 // known scale; 0 to be found
 	tolerance float64
 }
 
@@ -115,27 +117,53 @@ func (s *search) modem(c *candidate) modem.Config {
 }
 
 // lay asks a link that only listens for the lengths of a round's frames.
-func (s *search) lay(c *candidate) error {
-	p := c.design.Params
-	mod, err := zq.NewModulus(p.Primes)
+func (s *search) lay(c *candidate) (err error) {
+	if c.modulus, err = zq.NewModulus(c.design.Params.Primes); err != nil {
+		return err
+	}
+	w, err := phy.NewWaveform(s.link(c))
 	if err != nil {
 		return err
 	}
-	w, err := phy.NewWaveform(phy.WaveformConfig{
-		Modulus: mod, Devices: len(s.bench.Devices), Group: c.group, Base: c.base, BlockSymbols: s.opt.BlockSymbols,
-		Modem: s.modem(c), Secret: keystream.Seed{},
-	})
-	if err != nil {
-		return err
+	for t := range slot.Transmission(slot.Transmissions) {
+		c.lengths[t] = c.design.PayloadLength(t)
+		if c.frames[t], err = w.FrameSamples(t, c.lengths[t]); err != nil {
+			return err
+		}
 	}
-	c.layout, err = rounds.LayoutOf(w, mod, c.base, c.design.PayloadLength)
-	return err
+	return nil
 }
 
 // slots returns the number of time slots.
 func (c *candidate) slots(devices int) int { return (devices + c.group - 1) / c.group }
 
+// airtime returns the samples of an attempt without repeats.
+func (c *candidate) airtime(devices int) int {
+	sum := 0
+	for _, n := range c.frames {
+		sum += n
+	}
+	return c.slots(devices) * sum
+}
+
+// sent returns the samples of an attempt with so many repeats, up to the first
+// transmission that failed.
+func (c *candidate) sent(t trial.Try, repeats int) int {
+	sum := 0
+	for k, groups := range t.Frames {
+		failed := false
+		for _, frames := range groups {
+			sum += c.frames[k] * min(frames, repeats+1)
+			failed = failed || frames > repeats+1
+		}
+		if failed {
+			break
+		}
+	}
+	return sum
+}
+
 // airtime returns the seconds of an attempt without repeats.
 func (s *search) airtime(c *candidate) float64 {
-	return float64(c.slots(len(s.bench.Devices))*c.layout.Airtime()) / s.bench.SampleRateHz
+	return float64(c.airtime(len(s.bench.Devices))) / s.bench.SampleRateHz
 }

@@ -3,49 +3,35 @@ package advice
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy/bench"
-	"ringwave/phy/rounds"
-	"ringwave/phy/slot"
 	"ringwave/phy/trial"
 )
 
-// search simulates all candidates briefly, and the best of them at length.
+// search simulates candidates briefly, and the best of them at length.
 type search struct {
 	bench Bench
 	opt   Options
 	// candidates that may do, and refusals of those that cannot.
 	candidates []*candidate
-	few        bool    // only the best of each regime is simulated at length
+	few        bool    // only the best of all is simulated at length
 	below      float64 // airtime of what is looked at; 0 for all
 	refusals   []string
+	spent      int // samples of all transmitters, by the survey
 
-	progress    sync.Mutex
-	done, total int
+	done, total int // rounds
 }
 
 func newSearch(b Bench, o Options) *search {
 	return &search{bench: b, opt: o}
 }
 
-// seedOf returns the seed of a candidate's rounds, by its name.
-func (s *search) seedOf(c *candidate) uint64 {
-	seed := s.opt.Seed.Derive(c.name())
-	return binary.LittleEndian.Uint64(seed[:])
-}
-
-// finalists is how many candidates are simulated at length, beside the best of each
-// set and regime.
-const finalists = 4
+// finalists is how many candidates are simulated at length.
+const finalists = 6
 
 func (s *search) run(ctx context.Context) (Advice, error) {
 	s.list()
@@ -53,12 +39,11 @@ func (s *search) run(ctx context.Context) (Advice, error) {
 	if err != nil {
 		return Advice{}, err
 	}
-	each := finalists
+	most := finalists
 	if s.few {
-		each = 0
+		most = 1
 	}
-	best := s.best(coarse, each)
-	fine, err := s.simulate(ctx, best, finely, s.opt.Fine)
+	fine, err := s.race(ctx, s.best(coarse, most))
 	if err != nil {
 		return Advice{}, err
 	}
@@ -78,7 +63,7 @@ func (s *search) own(ctx context.Context) (*Outlook, string, error) {
 		return nil, "", nil
 	}
 	one := newSearch(s.bench, s.opt)
-	one.opt.Repeats, one.opt.Progress = w.Repeats, nil
+	one.opt.Repeats = w.Repeats
 	one.opt.Groups, one.opt.Bases, one.opt.SamplesPerSymbol = []int{w.Group}, []int{w.Base}, []int{w.SamplesPerSymbol}
 	if reason := one.refuse(w.Regime); reason != "" {
 		return nil, reason, nil
@@ -87,18 +72,39 @@ func (s *search) own(ctx context.Context) (*Outlook, string, error) {
 	if err != nil {
 		return nil, fmt.Sprintf("%v with %s: %v", w.Regime, w.Params.Name, err), nil
 	}
-	s.expect(1)
-	defer s.advance()
-	results, err := one.simulate(ctx, []*candidate{c}, freshly, s.opt.Fresh)
+	r, err := one.simulate(ctx, c, freshly, trial.Effort{Least: ownLeast, Most: s.opt.Fresh, Reach: reach, Samples: s.budget(longest)})
 	if err != nil {
 		return nil, "", err
 	}
-	o := one.outlook(results[0], w.Repeats)
+	s.done, s.total = s.done+one.done, s.total+one.total
+	o := one.outlook(r, w.Repeats)
 	return &o, "", nil
 }
 
+// What a candidate's rounds may take, in samples of all transmitters: 50 million are about
+// a second of one core.
+const (
+	shortest = 100_000_000 // to see whether it may do
+	longer   = 250_000_000 // to find the best
+	longest  = 1_500_000_000
+	// surveyed is what all of the first looks together may take.
+	surveyed = 1_000_000_000
+)
+
+// reach is how far the interval of what is read at once may go to either side where ways
+// are judged, from ownLeast or judgedLeast rounds on.
+const (
+	reach       = 0.025
+	ownLeast    = 60
+	judgedLeast = 40
+)
+
+// budget returns how many samples each transmitter may send.
+func (s *search) budget(all int) int { return all / len(s.bench.Devices) }
+
 // judge takes other rounds for what seems best than those by which it does: the best of
-// many is flattered by its own.
+// many is flattered by its own. The first of them, and while one does not reach what is
+// wanted the next, is simulated until that is settled.
 func (s *search) judge(ctx context.Context, fine []result) (Advice, error) {
 	var seeming []found
 	for _, r := range fine {
@@ -115,22 +121,39 @@ func (s *search) judge(ctx context.Context, fine []result) (Advice, error) {
 		}
 		repeats[f.c] = append(repeats[f.c], f.o.Repeats)
 	}
-	results, err := s.simulate(ctx, list, freshly, s.opt.Fresh)
-	if err != nil {
-		return Advice{}, err
-	}
 	var a Advice
-	for _, r := range results {
-		for _, n := range repeats[r.c] {
-			a.Outlooks = append(a.Outlooks, s.outlook(r, n))
+	for _, c := range list {
+		effort := trial.Effort{Least: judgedLeast, Most: s.opt.Fresh, Reach: reach, Samples: s.budget(longest)}
+		if !a.Reached {
+			effort.Reach, effort.Enough = 0, s.settled(c, slices.Max(repeats[c]))
+		}
+		r, err := s.simulate(ctx, c, freshly, effort)
+		if err != nil {
+			return Advice{}, err
+		}
+		for _, n := range repeats[c] {
+			o := s.outlook(r, n)
+			a.Reached = a.Reached || s.reaches(o)
+			a.Outlooks = append(a.Outlooks, o)
 		}
 	}
 	slices.SortStableFunc(a.Outlooks, s.surely)
-	if len(a.Outlooks) > 0 && a.Outlooks[0].WithinLow >= s.opt.Wanted {
-		a.Reached = true
-		a.Outlooks = slices.DeleteFunc(a.Outlooks, func(o Outlook) bool { return o.WithinLow < s.opt.Wanted })
+	if a.Reached { // of others, as far as fewer rounds tell
+		a.Outlooks = slices.DeleteFunc(a.Outlooks, func(o Outlook) bool { return o.Within < s.opt.Wanted })
 	}
 	return a, nil
+}
+
+// settled reports of rounds of a candidate whether they settle that it reaches what is
+// wanted, or that it does not.
+func (s *search) settled(c *candidate, repeats int) func([]trial.Outcome) bool {
+	return func(rounds []trial.Outcome) bool {
+		if len(rounds) < judgedLeast {
+			return false
+		}
+		o := s.outlook(result{c, rounds}, repeats)
+		return !s.few && s.reaches(o) || o.WithinHigh < s.opt.Wanted
+	}
 }
 
 // found is an outlook and whose it is.
@@ -143,65 +166,76 @@ type found struct {
 // take, at the least, to be looked at: a few rounds may flatter the best.
 const dearer = 1.5
 
-// survey simulates a few rounds of the candidates, of each set and regime the shortest
-// first, until the others cannot be the best.
+// survey simulates a few rounds of the candidates, the shortest first, until the others
+// cannot be the best or it has taken too long. What fails with one set fails with all.
 func (s *search) survey(ctx context.Context) ([]result, error) {
-	queues := map[kind][]*candidate{}
-	var kinds []kind
-	for _, c := range s.candidates {
-		k := kind{c.set, c.regime}
-		if queues[k] == nil {
-			kinds = append(kinds, k)
-		}
-		queues[k] = append(queues[k], c)
-	}
-	for _, q := range queues {
-		slices.SortStableFunc(q, func(a, b *candidate) int { return cmp.Compare(s.airtime(a), s.airtime(b)) })
-	}
-	shortest := map[kind]float64{}
+	slices.SortStableFunc(s.candidates, func(a, b *candidate) int { return cmp.Compare(s.airtime(a), s.airtime(b)) })
+	failed, best := map[way]bool{}, math.Inf(1)
 	var all []result
-	for {
-		var wave []*candidate
-		for _, k := range kinds {
-			q := queues[k]
-			if best := shortest[k]; len(q) > 0 && (best == 0 || s.airtime(q[0]) <= dearer*best) {
-				wave = append(wave, q[0])
-				queues[k] = q[1:]
-			}
+	for _, c := range s.candidates {
+		if s.airtime(c) > dearer*best || s.spent > surveyed {
+			break
 		}
-		if len(wave) == 0 {
-			return all, nil
+		if failed[c.way()] {
+			continue
 		}
-		results, err := s.simulate(ctx, wave, coarsely, s.opt.Coarse)
+		unread := func(rounds []trial.Outcome) bool {
+			return len(rounds) >= hopeless && !slices.ContainsFunc(rounds, func(o trial.Outcome) bool { return o.Attempt > 0 })
+		}
+		r, err := s.simulate(ctx, c, coarsely, trial.Effort{Most: s.opt.Coarse, Samples: s.budget(shortest), Enough: unread})
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, results...)
-		for _, r := range results {
-			k := kind{r.c.set, r.c.regime}
-			for _, o := range s.outlooks(r) {
-				if o.Within >= s.opt.Wanted && (shortest[k] == 0 || o.RoundSeconds < shortest[k]) {
-					shortest[k] = o.RoundSeconds
-				}
+		for _, o := range r.rounds {
+			for _, t := range o.Tries {
+				s.spent += t.Samples * len(s.bench.Devices)
+			}
+		}
+		all = append(all, r)
+		failed[c.way()] = true
+		for _, o := range s.outlooks(r) {
+			failed[c.way()] = failed[c.way()] && o.Within == 0
+			if o.Within >= s.opt.Wanted {
+				best = min(best, o.RoundSeconds)
 			}
 		}
 	}
+	return all, nil
 }
 
-// kind is what candidates have in common that compete.
-type kind struct {
-	set    string
-	regime Regime
+// way is how a candidate sends, whatever the set.
+type way struct {
+	regime               Regime
+	group, base, samples int
+}
+
+func (c *candidate) way() way { return way{c.regime, c.group, c.base, c.samples} }
+
+// race simulates more rounds of candidates, those that seem best first. One that falls
+// behind the best so far and what is wanted for certain is given up.
+func (s *search) race(ctx context.Context, list []*candidate) ([]result, error) {
+	var all []result
+	lead := 0.0 // the best lower end
+	for _, c := range list {
+		behind := func(rounds []trial.Outcome) bool {
+			o := s.outlook(result{c, rounds}, s.opt.Repeats)
+			return o.WithinHigh < min(lead, s.opt.Wanted)
+		}
+		r, err := s.simulate(ctx, c, finely, trial.Effort{Most: s.opt.Fine, Samples: s.budget(longer), Enough: behind})
+		if err != nil {
+			return nil, err
+		}
+		lead = max(lead, s.outlook(r, s.opt.Repeats).WithinLow)
+		all = append(all, r)
+	}
+	return all, nil
 }
 
 // result is the simulated rounds of a candidate.
 type result struct {
 	c      *candidate
-	trials [][]rounds.Attempt
+	rounds []trial.Outcome
 }
-
-// part is the number of rounds that one worker simulates at a time.
-const part = 100
 
 // stage is what rounds are simulated for. Each has rounds of its own.
 type stage int
@@ -212,90 +246,24 @@ const (
 	freshly               // to judge these
 )
 
-// stageRounds is more than the rounds of any stage.
-const stageRounds = 1 << 24
-
-// simulate makes rounds of all candidates, on all cores.
-func (s *search) simulate(ctx context.Context, list []*candidate, g stage, trials int) ([]result, error) {
-	type job struct{ candidate, from, to int }
-	var jobs []job
-	results := make([]result, len(list))
-	for i, c := range list {
-		results[i] = result{c: c, trials: make([][]rounds.Attempt, trials)}
-		for from := 0; from < trials; from += part {
-			jobs = append(jobs, job{i, from, min(from+part, trials)})
-		}
-	}
-	s.expect(len(jobs))
-	workers := s.opt.Workers
-	if workers < 1 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	group, working := errgroup.WithContext(ctx)
-	group.SetLimit(workers)
-	for _, j := range jobs {
-		group.Go(func() error {
-			defer s.advance()
-			if working.Err() != nil {
-				return nil
-			}
-			return s.part(working, results[j.candidate], g, j.from, j.to)
-		})
-	}
-	err := group.Wait()
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("computing advice: %w", context.Cause(ctx))
-	}
-	return results, err
-}
-
-// mostWhole is how many symbols a round of a group may have for all of its blocks to be
-// simulated where ways are judged.
-const mostWhole = 200_000
-
-// roundsOf returns the rounds of a candidate.
-func (s *search) roundsOf(c *candidate, g stage) rounds.Config {
-	return rounds.Config{
-		Bench: s.bench.Bench, Regime: c.regime, Alpha: c.alpha, Tolerance: c.tolerance, MaxAlpha: c.maxAlpha,
-		Group: c.group, Base: c.base, Modem: s.modem(c), BlockSymbols: s.opt.BlockSymbols, Layout: c.layout,
-		Attempts: s.opt.Attempts, Repeats: max(0, s.opt.Repeats), Least: cmp.Or(s.opt.Minimum, len(s.bench.Devices)),
-		Whole:    s.opt.WholeFrames || g == freshly && c.layout.Symbols() <= mostWhole,
-		Patterns: s.opt.Seed, Seed: s.seedOf(c),
-	}
-}
-
 // hopeless is how many rounds in a row without success end a coarse look.
-const hopeless = 4
+const hopeless = 2
 
-// part simulates some rounds of a candidate. Where none of the first of a coarse look
-// is read, the others are taken to fail, too.
-func (s *search) part(ctx context.Context, r result, g stage, from, to int) error {
-	simulation, err := rounds.New(s.roundsOf(r.c, g))
-	if err != nil {
-		return err
+// simulate makes rounds of a candidate, on all cores.
+func (s *search) simulate(ctx context.Context, c *candidate, g stage, e trial.Effort) (result, error) {
+	before := s.done
+	s.total += e.Most
+	e.Workers, e.Done = s.opt.Workers, s.advance
+	rounds, err := trial.Simulate(ctx, s.trials(c, g), e)
+	s.total -= e.Most - (s.done - before)
+	if ctx.Err() != nil {
+		return result{}, fmt.Errorf("computing advice: %w", context.Cause(ctx))
 	}
-	read := false
-	for k := from; k < to; k++ {
-		if ctx.Err() != nil || g == coarsely && !read && k-from == hopeless {
-			return nil
-		}
-		r.trials[k] = simulation.Round(int(g)*stageRounds + k)
-		for _, a := range r.trials[k] {
-			read = read || a.Needed[slot.Transmissions-1] != rounds.Unread
-		}
-	}
-	return nil
+	return result{c, rounds}, err
 }
 
-func (s *search) expect(jobs int) {
-	s.progress.Lock()
-	defer s.progress.Unlock()
-	s.total += jobs
-}
-
+// advance hears of a round.
 func (s *search) advance() {
-	s.progress.Lock()
-	defer s.progress.Unlock()
 	s.done++
 	if s.opt.Progress != nil {
 		s.opt.Progress(s.done, s.total)
@@ -308,23 +276,19 @@ func (s *search) outlook(r result, repeats int) Outlook {
 	o := Outlook{
 		Regime: c.regime, Group: c.group, Slots: c.slots(devices), Base: c.base, SamplesPerSymbol: c.samples, Repeats: repeats,
 		Set: c.set, Form: c.design.Form, MaxAlpha: c.maxAlpha, Alpha: math.NaN(), Misfit: math.NaN(),
-		Rounds: len(r.trials), AirtimeSeconds: s.airtime(c), EpsStd: c.design.DecodedStd(), RoundSeconds: math.Inf(1),
+		Rounds: len(r.rounds), AirtimeSeconds: s.airtime(c), EpsStd: c.design.DecodedStd(), RoundSeconds: math.Inf(1),
 	}
 	once, within, samples := 0, 0, 0
 	var misfits, alphas []float64
-	for _, attempts := range r.trials {
-		if attempts == nil { // taken to fail
-			samples += s.opt.Attempts * c.layout.Samples[0] * o.Slots
-			continue
-		}
-		for i, a := range attempts {
-			samples += a.Samples(c.layout, repeats)
-			if a.Read(repeats) {
+	for _, round := range r.rounds {
+		for i, t := range round.Tries {
+			samples += c.sent(t, repeats)
+			if t.Read(repeats) {
 				within++
 				if i == 0 {
 					once++
 				}
-				misfits, alphas = append(misfits, a.Misfit), append(alphas, a.Alpha)
+				misfits, alphas = append(misfits, t.Misfit), append(alphas, t.Alpha)
 				break
 			}
 		}
@@ -375,7 +339,16 @@ func (s *search) better(a, b Outlook) int {
 
 // surely is better with the lower end of the interval for what is reached.
 func (s *search) surely(a, b Outlook) int {
-	return compare(a, b, a.WithinLow >= s.opt.Wanted, b.WithinLow >= s.opt.Wanted)
+	return compare(a, b, s.reaches(a), s.reaches(b))
+}
+
+// reaches reports whether an outlook reaches what is wanted for certain; of a changed bench,
+// as far as few rounds tell.
+func (s *search) reaches(o Outlook) bool {
+	if s.few {
+		return o.Within >= s.opt.Wanted
+	}
+	return o.WithinLow >= s.opt.Wanted
 }
 
 func compare(a, b Outlook, reachA, reachB bool) int {
@@ -395,10 +368,10 @@ func (o Outlook) name() string {
 	return fmt.Sprintf("%v %03d %02d %02d %d %s", o.Regime, o.Group, o.Base, o.SamplesPerSymbol, o.Repeats, o.Set)
 }
 
-// best returns the candidates worth a closer look: of each set and regime those that
-// seem to reach what is wanted, the shortest first; and those that are the nearest.
-func (s *search) best(results []result, each int) []*candidate {
-	taken, listed := map[kind]int{}, map[*candidate]bool{}
+// best returns the candidates worth a closer look, at most so many: those that seem to
+// reach what is wanted, the shortest first, and of each regime one; and those that are the
+// nearest.
+func (s *search) best(results []result, most int) []*candidate {
 	var entries []found
 	for _, r := range results {
 		for _, o := range s.outlooks(r) {
@@ -412,13 +385,12 @@ func (s *search) best(results []result, each int) []*candidate {
 	}
 	slices.SortStableFunc(entries, func(a, b found) int { return s.better(a.o, b.o) })
 	var list []*candidate
+	seen := map[Regime]bool{}
 	for _, e := range entries {
-		k := kind{e.c.set, e.c.regime}
-		if listed[e.c] || taken[k] >= 1 && len(list)-len(taken) >= each {
+		if slices.Contains(list, e.c) || len(list) >= most && (s.few || seen[e.c.regime]) {
 			continue
 		}
-		listed[e.c] = true
-		taken[k]++
+		seen[e.c.regime] = true
 		list = append(list, e.c)
 	}
 	return list

@@ -11,7 +11,7 @@ import (
 	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
-	"ringwave/phy/rounds"
+	"ringwave/phy/trial"
 )
 
 // changed is a distribution of gains whose mean is multiplied by one factor, and
@@ -34,7 +34,7 @@ func (c changed) SecondMoment() float64 {
 }
 
 // altered returns a gain another mean and deviation, its standard errors with them.
-func altered(d rounds.Device, mean, deviation float64) rounds.Device {
+func altered(d Device, mean, deviation float64) Device {
 	d.Gain = changed{d.Gain, mean, deviation}
 	d.MeanStd *= mean
 	d.StdStd *= deviation
@@ -59,7 +59,7 @@ func (b Bench) remedies(m modem.Config) []remedy {
 	for _, dB := range []float64{3, 6} {
 		try(fmt.Sprintf("%g dB more SNR", dB), func(n *Bench) { n.Noise *= modem.Power(math.Pow(10, -dB/10)) })
 	}
-	if slices.ContainsFunc(b.Devices, func(d rounds.Device) bool {
+	if slices.ContainsFunc(b.Devices, func(d Device) bool {
 		return bench.RelativeVariance(d.Gain.Mean(), d.Gain.SecondMoment()) > 1e-12
 	}) {
 		try("half the fluctuation of the gains", func(n *Bench) {
@@ -72,16 +72,16 @@ func (b Bench) remedies(m modem.Config) []remedy {
 		try(fmt.Sprintf("device %d %.1f dB stronger", i+1, 20*math.Log10(by)), func(n *Bench) { n.Devices[i] = altered(n.Devices[i], by, by) })
 	}
 	_, flat := m.Pulse.(modem.FlatTop)
-	if flat && !b.Compensated && slices.ContainsFunc(b.Devices, func(d rounds.Device) bool { return d.Delay > 0 }) {
+	if flat && !b.Compensated && slices.ContainsFunc(b.Devices, func(d Device) bool { return d.Delay > 0 }) {
 		try("delays compensated", func(n *Bench) { n.Compensated = true })
 	}
-	if b.Phases != rounds.PhasesTrimmed && !b.OnLattice {
-		try("phases trimmed", func(n *Bench) { n.Phases = rounds.PhasesTrimmed })
+	if b.Phases != PhasesTrimmed && !b.OnLattice {
+		try("phases trimmed", func(n *Bench) { n.Phases = PhasesTrimmed })
 	}
 	if b.ReceiverBits > 0 {
 		try(fmt.Sprintf("a receiver of %d bits", b.ReceiverBits+2), func(n *Bench) { n.ReceiverBits = min(24, n.ReceiverBits+2) })
 	}
-	if slices.ContainsFunc(b.Devices, func(d rounds.Device) bool { return d.ConverterBits > 0 }) {
+	if slices.ContainsFunc(b.Devices, func(d Device) bool { return d.ConverterBits > 0 }) {
 		try("two bits more in the transmitters", func(n *Bench) {
 			for i, d := range n.Devices {
 				if d.ConverterBits > 0 {
@@ -115,9 +115,8 @@ func (b Bench) weakest() (device int, by float64) {
 	return device, min(2, next/low)
 }
 
-// suggested bounds the rounds by which a change is judged: as few as can show that 99 %
-// are reached.
-const suggested = 400
+// suggested bounds the rounds by which a change is judged that can only save airtime.
+const suggested = 100
 
 // mostSuggestions bounds how many are given.
 const mostSuggestions = 4
@@ -133,15 +132,15 @@ func (s *search) suggest(ctx context.Context, a *Advice) error {
 	i := slices.IndexFunc(s.opt.Sets, func(p xmkckks.Params) bool { return p.Name == now.Set })
 	opt := s.opt
 	opt.Sets, opt.Own, opt.Progress, opt.Shown = opt.Sets[i:i+1], nil, nil, 1
-	opt.Coarse, opt.Fine, opt.Fresh = min(opt.Coarse, hopeless), min(opt.Fine, suggested/16), min(opt.Fresh, suggested)
+	opt.Coarse, opt.Fine = min(opt.Coarse, hopeless), 1
 	opt.Groups = nearby(opt.Groups, now.Group)
 	opt.Bases = nearby(opt.Bases, now.Base)
 	opt.SamplesPerSymbol = nearby(opt.SamplesPerSymbol, now.SamplesPerSymbol)
 	list := s.bench.remedies(opt.Modem)
-	s.expect(len(list))
+	s.total += len(list)
 	for _, r := range list {
 		t := newSearch(r.bench, opt)
-		after, err := t.remedied(ctx, now)
+		after, err := t.remedied(ctx, now, s.reaches(now))
 		if err != nil {
 			return fmt.Errorf("trying %s: %w", r.change, err)
 		}
@@ -158,25 +157,34 @@ func (s *search) suggest(ctx context.Context, a *Advice) error {
 }
 
 // remedied returns the best outlook of a changed bench: that of the way that was best on
-// it as it is, or of a near one that takes less airtime.
-func (s *search) remedied(ctx context.Context, now Outlook) (Outlook, error) {
+// it as it is, or of a near one that takes less airtime. Where the bench as it is reaches
+// what is wanted, and that nearly always at once, its way cannot become better.
+func (s *search) remedied(ctx context.Context, now Outlook, reached bool) (Outlook, error) {
 	best := now
+	s.few, s.below = true, math.Inf(1)
 	same, err := s.fit(now.Regime, now.Group, now.Base, now.SamplesPerSymbol, s.opt.Sets[0])
-	if err == nil {
-		results, err := s.simulate(ctx, []*candidate{same}, freshly, s.opt.Fresh)
+	if err == nil && !(reached && now.AirtimeSeconds > (1-leastGain)*now.RoundSeconds) {
+		e := trial.Effort{Most: s.opt.Fresh, Samples: s.budget(longest), Enough: func(rounds []trial.Outcome) bool {
+			o := s.outlook(result{same, rounds}, now.Repeats)
+			return len(rounds) >= judgedLeast && (o.WithinHigh < now.Within || o.WithinLow > now.Within)
+		}}
+		if reached {
+			e.Most = min(e.Most, suggested)
+		}
+		r, err := s.simulate(ctx, same, freshly, e)
 		if err != nil {
 			return now, err
 		}
-		for _, o := range s.outlooks(results[0]) {
+		for _, o := range s.outlooks(r) {
 			if s.surely(o, best) < 0 {
 				best = o
 			}
 		}
 	}
-	s.few, s.below = true, math.Inf(1)
-	if best.WithinLow >= s.opt.Wanted {
+	if s.reaches(best) {
 		s.below = best.RoundSeconds
 	}
+	s.opt.Fresh = min(s.opt.Fresh, suggested)
 	a, err := s.run(ctx)
 	if err != nil {
 		return best, err
@@ -199,17 +207,15 @@ func nearby(list []int, value int) []int {
 	return near
 }
 
-// leastGain is the share of a round's airtime that is worth a change of the bench. At
-// 400 rounds and nine attempts in ten that are read, the airtime of a round has a
-// deviation of about 1.7 %.
+// leastGain is the share of a round's airtime that is worth a change of the bench.
 const leastGain = 0.05
 
 // gain words what a change gives; empty if nothing.
 func (s *search) gain(change string, before, after Outlook) string {
 	how := fmt.Sprintf("%v, G = %d, base %d, %d samples a symbol, %d repeats", after.Regime, after.Group, after.Base, after.SamplesPerSymbol, after.Repeats)
-	reaches, reached := after.WithinLow >= s.opt.Wanted, before.WithinLow >= s.opt.Wanted
+	reaches, reached := after.Within >= s.opt.Wanted, s.reaches(before)
 	switch {
-	case reaches && !reached:
+	case reaches && !reached && after.WithinLow > before.Within:
 		return fmt.Sprintf("%s: %.3f of rounds would be read within %d attempts in place of %.3f, with %.3g s a round (%s)", change, after.Within, s.opt.Attempts, before.Within, after.RoundSeconds, how)
 	case reaches && after.RoundSeconds < (1-leastGain)*before.RoundSeconds:
 		return fmt.Sprintf("%s: a round would take %.3g s in place of %.3g s (%s)", change, after.RoundSeconds, before.RoundSeconds, how)

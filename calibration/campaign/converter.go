@@ -9,7 +9,7 @@ import (
 	"ringwave/phy/bench"
 )
 
-// maxBits is the most that a converter may have, as in phy/rounds.
+// maxBits is the most that a converter may have, as in phy/channel.
 const maxBits = 24
 
 // Converters are those between what devices send and what is heard of it.

@@ -9,7 +9,6 @@ import (
 	"ringwave/calibration/moments"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
-	"ringwave/phy/rounds"
 )
 
 // Use is how the bench is to be used, which the advice is about.
@@ -77,13 +76,11 @@ func (r *Result) Bench(u Use) (advice.Bench, error) {
 	b := advice.Bench{
 		SampleRateHz: float64(r.cfg.SampleRate),
 		OnLattice:    r.cfg.OnLattice, LatticeBits: r.cfg.LatticeBits,
-		Bench: rounds.Bench{
-			Noise: modem.Power(noise / (unit * unit)), ReceiverBits: heard.bits, ReceiverFullScale: full / unit,
-			Phases: rounds.PhasesTrimmed, Compensated: true, FreshOnRetry: u.FreshOnRetry,
-		},
+		Noise: modem.Power(noise / (unit * unit)), ReceiverBits: heard.bits, ReceiverFullScale: full / unit,
+		Phases: advice.PhasesTrimmed, Compensated: true, FreshOnRetry: u.FreshOnRetry,
 	}
 	for i, d := range devices {
-		b.Devices = append(b.Devices, deviceIn(d, unit, earliest, u.Converters.transmitter(i)))
+		b.Devices = append(b.Devices, deviceIn(d, unit, earliest, b.SampleRateHz, u.Converters.transmitter(i)))
 		// Gains that are known to change within a round. Otherwise blocks may be far apart,
 		// and say nothing of it.
 		c := r.Links.Devices[i].Coherence
@@ -96,13 +93,28 @@ func (r *Result) Bench(u Use) (advice.Bench, error) {
 
 // deviceIn returns what is known of a device, with gains in units of unit and delays
 // behind the earliest.
-func deviceIn(d calibration.Device, unit, earliest float64, sent rounder) rounds.Device {
-	return rounds.Device{
+func deviceIn(d calibration.Device, unit, earliest, rate float64, sent rounder) advice.Device {
+	return advice.Device{
 		Gain: Fading(d, unit), MeanStd: halfWidth(d.Mu) / unit, StdStd: halfWidth(d.Sigma) / unit,
 		Phase: modem.Radians(d.PhaseRad.Value), PhaseStd: modem.Radians(halfWidth(d.PhaseRad)),
 		Delay: modem.Samples(d.DelaySamples.Value - earliest), DelayStd: modem.Samples(halfWidth(d.DelaySamples)),
+		CarrierOffset: offsetOf(d) / rate,
 		ConverterBits: sent.bits,
 	}
+}
+
+// offsetOf returns the carrier offset, in Hz, that a device has when it sends, where there
+// is one for certain: an interval excludes 0 by chance in one device of twenty. Devices
+// turn their carriers back to what they have in common, as far as that was told.
+func offsetOf(d calibration.Device) float64 {
+	o := d.OffsetHz
+	if !(math.Abs(o.Value) > 5*halfWidth(o)) {
+		return 0
+	}
+	if own := d.OffsetFromCommonHz; own != nil && !math.IsNaN(own.Value) {
+		return o.Value - own.Value
+	}
+	return o.Value
 }
 
 // withoutRounding takes off the noise of soundings what their converters' rounding adds

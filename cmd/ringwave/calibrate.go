@@ -138,6 +138,7 @@ func (c *console) steps(unit string) (heard func(done, total int), stop func()) 
 			p = c.progress(unit, total, done, share)
 			return
 		}
+		p.of = total // which may grow
 		p.report(done, share, "")
 	}, func() { p.stop() }
 }

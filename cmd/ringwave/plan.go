@@ -23,7 +23,8 @@ func newPlanCommand() *cobra.Command {
 		Long: `Print, without running the experiment: the noise budget term by term, the noise
 floor rho, security and flooding, uplink bits and transmission time at the
 given bandwidth, memory and expected duration. Memory and duration are measured
-on a few rounds that are thrown away.`,
+on a few rounds that are thrown away. Over a waveform, how often rounds are read
+comes from simulated ones, which meet all that the run's meet.`,
 		Args: exactly(1, "one CONFIG file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := flags.load(cmd, args[0])
@@ -34,7 +35,9 @@ on a few rounds that are thrown away.`,
 			if err != nil {
 				return err
 			}
-			p, err := s.Plan(cmd.Context())
+			watch, stop := newConsole(cmd).planned()
+			p, err := s.Plan(cmd.Context(), watch)
+			stop()
 			if err != nil {
 				return err
 			}
@@ -138,20 +141,39 @@ func printBudget(w io.Writer, p experiment.Plan) {
 
 func printWavePlan(w io.Writer, c config.Config, p *experiment.WaveformPlan) {
 	fmt.Fprintf(w, "\nWaveform: base %d, %s, %d samples a symbol at %.4g samples a second, SNR %.4g dB\n", c.Link.Base, c.Link.Pulse, c.Link.SamplesPerSymbol, p.SampleRateHz, setup.SNR(c))
-	if p.NeededSNRdB > 0 {
+	switch {
+	case p.NeededSNRdB > 0:
 		fmt.Fprintf(w, "  emulated gains     need %.1f dB a device, all errors together %.1f dB below the superposed signal\n", p.NeededSNRdB, p.ErrorsBelowdB)
-		return
-	}
-	if p.FluctuationMargin > 0 {
+	case p.FluctuationMargin > 0:
 		fmt.Fprintf(w, "  aligned gains      scale %d; mean fluctuations leave %.2f of half a unit to the noise\n", bench.AlignedScale, p.FluctuationMargin)
-	} else {
+	default:
 		fmt.Fprintln(w, "  blind receiver")
 	}
 	if bits := c.Link.ReceiverConverterBits; bits > 0 {
 		fmt.Fprintf(w, "  receive converter  %d bits\n", bits)
 	}
 	for _, g := range p.Groups {
-		fmt.Fprintf(w, "  G = %d, slots %-4d   a round is read with probability %.3f at once (+- %.3f, %d simulated), %.3f within %d attempts; misfit %.3f, %.3f gains of 0, %.3g s an attempt\n",
-			g.Size, g.Slots, g.Reads, g.ReadsStd(), g.Trials, g.ReadsRetry, c.Encryption.AttemptsPerRound, g.Misfit, g.ZeroGains, g.Airtime)
+		fmt.Fprintf(w, "  G = %d, slots %-4d   a round is read with probability %.3f (%.3f to %.3f) at once, %.3f (%.3f to %.3f) within %d attempts, %d simulated; misfit %.3f, %.3f gains of 0, %.3g s an attempt\n",
+			g.Size, g.Slots, g.Reads, g.ReadsLow, g.ReadsHigh, g.ReadsRetry, g.RetryLow, g.RetryHigh, c.Encryption.AttemptsPerRound, g.Rounds, float64(g.Misfit), float64(g.ZeroGains), g.Airtime)
+		if g.Failure != "" && g.ReadsHigh < oftenRead {
+			fmt.Fprintf(w, "                     the first that was not: %s\n", g.Failure)
+		}
 	}
+}
+
+// oftenRead is the share of rounds read at once below which a plan says why they are not.
+const oftenRead = 0.9
+
+// planned returns what hears how far a plan is.
+func (c *console) planned() (watch experiment.PlanWatch, stop func()) {
+	var p *progress
+	of := 0
+	return func(size, done, most int) {
+		share := float64(done) / float64(most)
+		if size != of {
+			p.stop()
+			of, p = size, c.progress(fmt.Sprintf("groups of %d: round", size), most, 0, 0)
+		}
+		p.report(done, share, "at the most")
+	}, func() { p.stop() }
 }

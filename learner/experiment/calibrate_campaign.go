@@ -99,7 +99,7 @@ func usedConverters(c config.Config, root keystream.Seed) (campaign.Converters, 
 }
 
 // shownOutlooks is how many ways to run the protocol are printed and kept.
-const shownOutlooks = 8
+const shownOutlooks = 4
 
 // usedAs returns what the advice of a configuration is asked for.
 func usedAs(c config.Config, root keystream.Seed) (campaign.Use, error) {

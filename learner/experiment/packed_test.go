@@ -209,11 +209,11 @@ func TestWaveformPlanCountsMessages(t *testing.T) {
 	experimenttest.NoData(t)
 	symbols := func(p int) (payload, all int) {
 		s, _ := packedSession(t, experimenttest.WaveformConfig, p)
-		layout, err := roundLayout(s)
+		samples, err := attemptSamples(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return setup.RoundSymbols(s.Config, *s.Design), layout.Airtime() / s.Config.Link.SamplesPerSymbol
+		return setup.RoundSymbols(s.Config, *s.Design), samples / s.Config.Link.SamplesPerSymbol
 	}
 	payload, one := symbols(1)
 	more, many := symbols(65)

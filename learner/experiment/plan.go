@@ -68,9 +68,19 @@ type plannedLink struct {
 	SNRdB  float64 `json:"snr_db"`
 }
 
+// PlanWatch hears how far a plan is: of the rounds simulated in groups of a size, of so
+// many at most. nil hears nothing. One call follows another.
+type PlanWatch func(size, done, most int)
+
+func (w PlanWatch) rounds(size, done, most int) {
+	if w != nil {
+		w(size, done, most)
+	}
+}
+
 // Plan computes what the run will need and give, and runs a few rounds in memory that are
 // thrown away. A run behind it begins anew.
-func (s *Experiment) Plan(ctx context.Context) (p Plan, err error) {
+func (s *Experiment) Plan(ctx context.Context, watch PlanWatch) (p Plan, err error) {
 	if err := s.assemble(xmkckks.NewLedger(setup.SharesPerKey(s.Config)), 0, 1); err != nil {
 		return p, err
 	}
@@ -95,7 +105,7 @@ func (s *Experiment) Plan(ctx context.Context) (p Plan, err error) {
 		p.addPacked(s.Config)
 	}
 	if s.Config.OverWaveform() {
-		if p.Waveform, p.AirtimeSeconds, err = planWaveform(ctx, s); err != nil {
+		if p.Waveform, p.AirtimeSeconds, err = planWaveform(ctx, s, watch); err != nil {
 			return p, err
 		}
 	}

@@ -16,7 +16,7 @@ type normal struct{ mu, sigma float64 }
 func (g normal) draw(rnd *rand.Rand) float64 { return g.mu + g.sigma*rnd.NormFloat64() }
 
 // blocks describes blocks of symbols for the receiver: digits by real gains, and white
-// noise. Rounds of the protocol are simulated by phy/rounds.
+// noise. Rounds of the protocol are simulated by phy/trial.
 type blocks struct {
 	gains []normal
 	// snrDB is that of a device of gain 1: E[d^2]/Var[noise].

@@ -16,6 +16,9 @@ var ErrNoPreamble = errors.New("no preamble found")
 // DefaultFalseAlarm is a Search.FalseAlarm for long captures.
 const DefaultFalseAlarm = 1e-9
 
+// mostThreshold is the highest threshold that a preamble still passes for certain.
+const mostThreshold = 0.75
+
 // Search is how preambles are searched for.
 type Search struct {
 	// MaxOffset bounds the frequency offset that all devices have in common. 0
@@ -123,7 +126,7 @@ func NewDetector(cfg Config, search Search) (*Detector, error) {
 		return nil, fmt.Errorf("a false-alarm probability of %v: it must be above 0 and below 1", search.FalseAlarm)
 	}
 	// Segments of the preamble tell frequencies apart up to half a cycle each.
-	highest := cfg.MaxOffset()
+	highest := CyclesPerSample(0.5 * segments / (float64(cfg.Preamble.Length) * float64(cfg.SamplesPerSymbol)))
 	if !(search.MaxOffset >= 0 && search.MaxOffset <= highest) {
 		return nil, fmt.Errorf("a frequency offset of up to %v cycles a sample: a preamble of %d symbols takes 0 to %.2g", search.MaxOffset, cfg.Preamble.Length, highest)
 	}
@@ -131,7 +134,7 @@ func NewDetector(cfg Config, search Search) (*Detector, error) {
 	d.makeTransforms()
 	d.to = len(d.tried)
 	d.threshold = 2 / float64(cfg.Preamble.Length) * math.Log(4*float64(len(d.tried))/search.FalseAlarm)
-	if d.threshold > 0.75 {
+	if d.threshold > mostThreshold {
 		return nil, fmt.Errorf("a preamble of %d symbols is too short for a false-alarm probability of %v", cfg.Preamble.Length, search.FalseAlarm)
 	}
 	d.fine = newRefiner(cfg, d.sequence, search.MaxOffset > 0)

@@ -44,6 +44,7 @@ package modem
 import (
 	"errors"
 	"fmt"
+	"math"
 )
 
 // Samples is a length or an instant in samples, of any fraction.
@@ -92,9 +93,14 @@ func (c Config) validate() error {
 }
 
 // MaxOffset returns the largest frequency offset that a preamble tells: its segments tell
-// frequencies apart up to half a cycle each.
+// frequencies apart up to half a cycle each, and a short one has no more than a few
+// frequencies tried at DefaultFalseAlarm. The configuration must be one that NewDetector
+// takes.
 func (c Config) MaxOffset() CyclesPerSample {
-	return CyclesPerSample(0.5 * segments / (float64(c.Preamble.Length) * float64(c.SamplesPerSymbol)))
+	length := float64(c.Preamble.Length)
+	tried := DefaultFalseAlarm / 4 * math.Exp(mostThreshold/2*length)
+	side := math.Floor((tried - 1) / 2)
+	return CyclesPerSample(min(0.5*segments, max(0, (side+0.5)/2)) / (length * float64(c.SamplesPerSymbol)))
 }
 
 // PreambleSymbols returns the symbols that begin every frame: the sequence of

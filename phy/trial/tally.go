@@ -14,8 +14,9 @@ type Tally struct {
 	ReadAt  []int
 	Wrong   int
 	Misread int
-	// FirstWrong says what the first of these accepted.
-	FirstWrong string
+	// FirstWrong says what the first of these accepted, and FirstFailure why the first
+	// round was not read that was not read at once.
+	FirstWrong, FirstFailure string
 
 	misfits []float64
 	zeros   int
@@ -32,6 +33,9 @@ func (t *Tally) Add(o Outcome) {
 	}
 	if o.Misread {
 		t.Misread++
+	}
+	if t.FirstFailure == "" && o.Attempt != 1 && len(o.Tries) > 0 {
+		t.FirstFailure = o.Tries[0].Failure
 	}
 	if o.Attempt == 0 {
 		return

@@ -1,13 +1,13 @@
-// Package trial sends random blocks through the whole modem, again and again, and
-// tells what became of each.
+// Package trial sends random rounds through the whole link, again and again, and tells
+// what became of each.
 //
-// It takes in the distribution of the devices' gains, their number, the SNR, the
-// modem and the ranges of delays and phases, and gives for each trial the attempt
-// at which it was read, whether what was read is the truth, and how well the
-// integer gains weigh the devices. Digits become a frame, the frame pulses, the
-// pulses meet delays, phases, gains and noise, and a receiver that knows none of
-// these reads them (phy.Waveform over phy/bench). The package knows nothing
-// of keys, of learning, or of what curves are drawn from its trials.
+// It takes in what makes the bench and the link of a round, and the lengths of a round's
+// payloads, and gives for each round the attempt at which it was read, why others were
+// not, whether what was read is the truth, and how well the integer gains weigh the
+// devices. It has no model of its own: digits become frames, frames pulses, the pulses
+// meet whatever the bench does to them, and the receiver of a run reads them
+// (phy.Waveform over phy/bench). So what it says and what a run does cannot disagree. The
+// package knows nothing of keys, of learning, or of who asks.
 package trial
 
 import (
@@ -15,100 +15,55 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/cmplx"
 	"math/rand/v2"
 	"slices"
 
 	"ringwave/crypto/keystream"
 	"ringwave/phy"
 	"ringwave/phy/bench"
-	"ringwave/phy/channel"
 	"ringwave/phy/digit"
-	"ringwave/phy/frame"
-	"ringwave/phy/lattice"
-	"ringwave/phy/modem"
 	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 	"ringwave/radio"
 )
 
-// prime is the modulus of all trials, of 27 bits: that of the smallest parameter
-// set. A larger one would only make the check of a block longer.
-const prime = 0x7fff801
-
-// MaxDevices bounds Config.Devices: patterns of 64 symbols tell so many apart with
-// room to spare.
-const MaxDevices = 32
-
 // Config describes trials.
 type Config struct {
-	// Devices is N, from 1 to MaxDevices, and Gain the distribution of each one's
-	// real gain h_i, drawn once a trial.
-	Devices int
-	Gain    channel.Fading
-	// SNRdB is that of a device of gain 1 and a soft real symbol: E[d^2]/Var[noise].
-	SNRdB float64
-	// Base is B of the balanced digits. BlockSymbols is the length of a block,
-	// check included, to within a coefficient's digits.
-	Base         int
-	BlockSymbols int
-	Modem        modem.Config
-	// MaxAlpha bounds the lattice scale that the receiver looks for; 0: no bound.
-	MaxAlpha float64
-	// The devices' delays are uniform in [0, DelaySpread], their phases in
-	// [-PhaseSpread/2, PhaseSpread/2], drawn for each trial.
-	DelaySpread modem.Samples
-	PhaseSpread modem.Radians
-	// Compensated has each device send earlier by its delay, as after a
-	// calibration. Delays are then drawn once for all trials of the seed.
-	Compensated bool
-	// Attempts is how often a trial is tried, every device's signal multiplied by a
-	// fresh gain in [0.7, 1] from the second time on.
+	// Setup gives the bench and the link of the round of a number, the link without
+	// streams and observers. All that it gives out is that round's own: it is called by
+	// several goroutines at once.
+	Setup func(number uint32) (bench.Config, phy.WaveformConfig, error)
+	// Lengths are the coefficients of a payload of each transmission. An attempt ends
+	// before the first of 0: with one alone it is a single frame.
+	Lengths [slot.Transmissions]int
+	// Attempts is how often a round is tried. Once D was asked for it alone is sent again,
+	// as in a run.
 	Attempts int
-	// WholeRounds makes an attempt of the four transmissions of a round, a block
-	// each, read at the scale of the first and with its pattern. Otherwise an
-	// attempt is one block.
-	WholeRounds bool
-	// Minimum is how many devices must not have H_i = 0 for an attempt to count as read;
-	// 0 asks for none, as a receiver does by itself.
-	Minimum int
-	// Aligned has each device turn its phase back and divide by the mean of Gain: the
-	// receiver looks for scales near 1, within Tolerance relatively, and MaxAlpha and
-	// retry gains have no say.
-	Aligned   bool
-	Tolerance float64
-	// Seed fixes all draws.
+	// Least is how many devices must not have H_i = 0 for an attempt to go on behind b; 0
+	// asks for none, as a receiver does by itself.
+	Least int
+	// Spare has a round whose frames were repeated go on until an attempt takes no
+	// repeat: what fewer repeats would have given can then be told of each attempt.
+	Spare bool
+	// Seed is that of the payloads.
 	Seed keystream.Seed
 }
 
 func (c Config) validate() error {
 	switch {
-	case c.Devices < 1 || c.Devices > MaxDevices:
-		return fmt.Errorf("trials with %d devices: allowed are 1 to %d", c.Devices, MaxDevices)
-	case c.Gain == nil:
-		return errors.New("trials without a distribution of gains")
-	case math.IsNaN(c.SNRdB) || math.IsInf(c.SNRdB, 0):
-		return fmt.Errorf("trials at an SNR of %v dB: it must be finite", c.SNRdB)
-	case !(c.DelaySpread >= 0 && c.DelaySpread <= channel.MaxDelaySamples):
-		return fmt.Errorf("trials with delays up to %v samples: allowed are 0 to %d", c.DelaySpread, channel.MaxDelaySamples)
-	case !(c.PhaseSpread >= 0 && c.PhaseSpread <= 2*math.Pi):
-		return fmt.Errorf("trials with phases over %v radians: allowed are 0 to 2 pi", c.PhaseSpread)
-	case c.Aligned && !(c.Tolerance > 0 && c.Tolerance < 1):
-		return fmt.Errorf("trials of aligned devices at a scale known within %v: the tolerance must be between 0 and 1", c.Tolerance)
-	case c.Aligned && c.Gain.Mean() == 0:
-		return errors.New("trials of aligned devices of mean gain 0: there is nothing to align")
-	case c.Minimum < 0 || c.Minimum > c.Devices:
-		return fmt.Errorf("trials that %d devices must be heard in: allowed are 0 to %d", c.Minimum, c.Devices)
-	case c.Attempts < 1:
-		return fmt.Errorf("trials of %d attempts: at least 1 is needed", c.Attempts)
+	case c.Setup == nil:
+		return errors.New("trials without a bench")
+	case c.Attempts < 1 || c.Attempts > slot.MaxAttempt:
+		return fmt.Errorf("trials of %d attempts: allowed are 1 to %d", c.Attempts, slot.MaxAttempt)
+	case c.Lengths[0] < 1:
+		return fmt.Errorf("trials of %d coefficients: at least 1 is needed", c.Lengths[0])
 	}
 	return nil
 }
 
-// Outcome is what became of one trial.
+// Outcome is what became of one round.
 type Outcome struct {
-	// Attempt is the attempt, counted from 1, at which the trial was read; 0 if
-	// none was.
+	// Attempt is the attempt, counted from 1, at which the round was read; 0 if none was.
 	Attempt int
 	// Alpha is the scale at which it was read, Misfit the largest
 	// |H_i/alpha - h_i|/|h_i| with h_i as the receiver met it, and ZeroGains the
@@ -123,248 +78,258 @@ type Outcome struct {
 	// not read as what those H_i give: no check covers the pattern of a single
 	// block. A whole round with such a pattern is void.
 	Misread bool
+	// Tries are the attempts, one by one.
+	Tries []Try
 }
 
-// Bench carries out trials, each by its number alone: the same whatever came
-// before. It is for one goroutine.
-type Bench struct {
+// Try is what became of one attempt.
+type Try struct {
+	// Frames counts for each transmission the frames that each group needed; Unread for
+	// one that was not read. Later groups and transmissions are not there.
+	Frames [slot.Transmissions][]int
+	// Failure says why it was not read; empty if it was.
+	Failure string
+	// Samples is how many each transmitter sent.
+	Samples int
+
+	Alpha, Misfit float64
+	ZeroGains     int
+}
+
+// Unread is more frames than are sent.
+const Unread = math.MaxInt32
+
+// Read reports whether the attempt is read where a frame may be repeated so often.
+func (t Try) Read(repeats int) bool {
+	for _, groups := range t.Frames {
+		for _, n := range groups {
+			if n > repeats+1 {
+				return false
+			}
+		}
+	}
+	return t.Failure == ""
+}
+
+// round carries out one round. It is for one goroutine.
+type round struct {
 	cfg    Config
-	wave   *phy.Waveform
+	number uint32
 	air    *bench.Bench
-	placed bool // delays were drawn
-	delays []modem.Samples
-	mod    *zq.Modulus
+	link   phy.WaveformConfig
+	wave   *phy.Waveform
 	truth  *truth
 
-	places     *keystream.Stream
-	placeDraws *rand.Rand
-	data       *keystream.Stream
-	dataDraws  *rand.Rand
-
-	phases  []float64
-	x       []zq.Vector
-	rx      phy.Reception
-	pattern []int64   // of the attempt's first transmission
+	data    *keystream.Stream
+	draws   *rand.Rand
+	x       [slot.Transmissions][]zq.Vector
+	rx      [slot.Transmissions]phy.Reception
 	solved  []float64 // H_i by the received pattern
+	slot    slot.Slot
+	shared  bool // D was asked for
+	current *Try
+	ahead   radio.SampleIndex // of the bench's nominal time, by which carriers turn
 }
 
-// New makes a bench.
-func New(cfg Config) (*Bench, error) {
-	if err := cfg.validate(); err != nil {
-		return nil, err
-	}
-	mod, err := zq.NewModulus([]uint64{prime})
-	if err != nil {
-		return nil, err
-	}
-	codec, err := digit.New(mod, cfg.Base)
+// newRound makes the bench and the link of a round, and nothing but what its number says.
+func newRound(cfg Config, number uint32) (*round, error) {
+	air, link, err := cfg.Setup(number)
 	if err != nil {
 		return nil, err
 	}
-	n, err := coefficients(mod, codec, cfg.BlockSymbols)
-	if err != nil {
+	r := &round{
+		cfg: cfg, number: number, link: link, solved: make([]float64, link.Devices),
+		data: cfg.Seed.Derive("payloads").Stream(),
+	}
+	r.draws = rand.New(r.data)
+	if r.air, err = bench.New(air); err != nil {
 		return nil, err
 	}
-	if n*codec.Digits() < 16*cfg.Devices {
-		return nil, fmt.Errorf("blocks of %d symbols for %d devices: whose gain is what is told from 16 symbols a device on", cfg.BlockSymbols, cfg.Devices)
+	if err := r.connect(); err != nil {
+		return nil, errors.Join(err, r.air.Close())
 	}
-	b := &Bench{
-		cfg: cfg, mod: mod, truth: newTruth(codec, cfg.Devices, n),
-		phases: make([]float64, cfg.Devices), solved: make([]float64, cfg.Devices), delays: make([]modem.Samples, cfg.Devices),
-		places: cfg.Seed.Derive("places").Stream(), data: cfg.Seed.Derive("payloads").Stream(),
-	}
-	b.placeDraws, b.dataDraws = rand.New(b.places), rand.New(b.data)
-	for range cfg.Devices {
-		b.x = append(b.x, mod.NewVector(n))
-	}
-	if err := b.build(); err != nil {
-		return nil, errors.Join(err, b.Close())
-	}
-	b.rx = phy.Reception{Y: mod.NewVector(n), Pattern: make([]int64, b.wave.PatternSymbols())}
-	return b, nil
+	return r, nil
 }
 
-// coefficients returns how many coefficients make a block of so many symbols, check
-// included.
-func coefficients(mod *zq.Modulus, codec *digit.Codec, symbols int) (int, error) {
-	least, err := frame.NewPayload(mod, codec, 1, 1, 0)
-	if err != nil {
-		return 0, err
+// connect makes the link over the bench.
+func (r *round) connect() (err error) {
+	r.link.OnTransmission, r.link.OnFrame = r.begin, r.hear
+	r.link.CarrierTime = func(at radio.SampleIndex) radio.SampleIndex { return at + r.ahead }
+	if r.link.Transmitters, r.link.Receiver, err = r.air.Streams(); err != nil {
+		return err
 	}
-	checks := least.Symbols()/codec.Digits() - 1
-	n := symbols/codec.Digits() - checks
-	if n < 1 {
-		return 0, fmt.Errorf("blocks of %d symbols: a coefficient and its check take %d", symbols, least.Symbols())
+	if r.wave, err = phy.NewWaveform(r.link); err != nil {
+		return err
 	}
-	return n, nil
-}
-
-func (b *Bench) build() error {
-	gains, err := b.newGains()
+	codec, err := digit.New(r.link.Modulus, r.link.Base)
 	if err != nil {
 		return err
 	}
-	scale, err := bench.SymbolScale(b.cfg.Modem, b.cfg.Base, 1)
-	if err != nil {
-		return err
+	r.truth = newTruth(codec, r.link)
+	for t, n := range r.cfg.Lengths {
+		for range r.link.Devices {
+			r.x[t] = append(r.x[t], r.link.Modulus.NewVector(n))
+		}
+		r.rx[t] = phy.Reception{Y: r.link.Modulus.NewVector(n), Pattern: make([]int64, r.wave.PatternSymbols())}
 	}
-	b.air, err = bench.New(bench.Config{
-		Rate: 1e6, Devices: make([]channel.Impairments, b.cfg.Devices), Channel: gains, Seed: b.cfg.Seed,
-		NoiseStd: bench.NoiseStd(b.cfg.Modem, b.cfg.Base, b.cfg.SNRdB, scale),
-	})
-	if err != nil {
-		return err
-	}
-	if err := b.place(0); err != nil {
-		return err
-	}
-	return b.newWaveform()
+	return nil
 }
 
-func (b *Bench) newGains() (*channel.Channel, error) {
-	cfg := channel.Config{Continuous: true}
-	for range b.cfg.Devices {
-		cfg.Devices = append(cfg.Devices, b.cfg.Gain)
+// begin sets the gains of a transmission from sample at on.
+func (r *round) begin(_ context.Context, s slot.Slot, at radio.SampleIndex) error {
+	if s.Transmission == slot.TxKey {
+		r.ahead = radio.SampleIndex(r.air.Nominal(s.Round, s.Attempt)) - at
 	}
-	return channel.New(cfg, b.cfg.Seed.Derive("gains"))
+	r.air.Again = s.Again
+	return r.air.Fade(s.Round, s.Attempt, int(s.Transmission), at)
 }
 
-func (b *Bench) newWaveform() (err error) {
-	cfg := phy.WaveformConfig{
-		Modulus: b.mod, Devices: b.cfg.Devices, Base: b.cfg.Base, BlockSymbols: b.cfg.BlockSymbols, Modem: b.cfg.Modem,
-		Lattice: lattice.Options{MaxAlpha: b.cfg.MaxAlpha, Symbols: b.cfg.BlockSymbols},
-		Secret:  b.cfg.Seed.Derive("public link"), OnTransmission: b.begin, OnFrame: b.truth.hear,
+// hear hears of each frame.
+func (r *round) hear(o phy.Observation) error {
+	groups := &r.current.Frames[o.Slot.Transmission]
+	if o.Repeat == 0 {
+		*groups = append(*groups, 0)
 	}
-	if b.cfg.Compensated {
-		cfg.Advance = b.delays
-	}
-	if b.cfg.Aligned {
-		cfg.Alpha, cfg.Tolerance = 1, b.cfg.Tolerance
-	}
-	if cfg.Transmitters, cfg.Receiver, err = b.air.Streams(); err != nil {
-		return err
-	}
-	b.wave, err = phy.NewWaveform(cfg)
-	return err
-}
-
-// Close lets go of the streams.
-func (b *Bench) Close() error {
-	if b.air == nil {
+	r.current.Samples += len(o.Samples)
+	last := &(*groups)[len(*groups)-1]
+	if *last++; o.Failure != "" {
 		return nil
 	}
-	return b.air.Close()
+	return r.truth.hear(o, r.cfg.Lengths[o.Slot.Transmission])
 }
 
-// place draws delays and phases of a trial.
-func (b *Bench) place(trial uint32) error {
-	b.places.Start(trial, 0)
-	for i := range b.delays {
-		delay := b.cfg.DelaySpread * modem.Samples(b.placeDraws.Float64())
-		b.phases[i] = float64(b.cfg.PhaseSpread) * (b.placeDraws.Float64() - 0.5)
-		if b.cfg.Compensated && b.placed {
-			delay = b.delays[i]
-		}
-		b.delays[i] = delay
-		if err := b.air.Move(i, float64(delay)); err != nil {
-			return err
-		}
-	}
-	b.placed = true
-	return nil
-}
-
-// begin readies the channel for a transmission from sample at on. Its noise is
-// drawn by name, so that it does not depend on earlier transmissions.
-func (b *Bench) begin(_ context.Context, s slot.Slot, at radio.SampleIndex) error {
-	b.air.Draw(s.Round, s.Attempt, int(s.Transmission))
-	for i, h := range b.air.H {
-		if b.cfg.Aligned { // as if the devices' trims were the channel's
-			h, b.phases[i] = h/b.cfg.Gain.Mean(), 0
-		}
-		if err := b.air.Medium.SetGain(i, at, complex64(cmplx.Rect(1, b.phases[i])*complex(h, 0))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Trial carries out the trial of a number. An error is one of the bench and not
-// of the trial, which may well fail.
-func (b *Bench) Trial(ctx context.Context, number uint32) (Outcome, error) {
-	var out Outcome
-	if err := b.place(number); err != nil {
+// Round carries out the round of a number, whose outcome depends on nothing else. An error
+// is one of the bench and not of the round, which may well fail.
+func Round(ctx context.Context, cfg Config, number uint32) (out Outcome, err error) {
+	if err := cfg.validate(); err != nil {
 		return out, err
 	}
-	for attempt := range uint32(b.cfg.Attempts) {
-		read, err := b.attempt(ctx, number, attempt, &out)
+	r, err := newRound(cfg, number)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, r.air.Close()) }()
+	r.slot = slot.Slot{Round: number}
+	for attempt := range cfg.Attempts {
+		try, err := r.try(ctx, uint32(attempt), &out)
 		if err != nil {
-			return out, fmt.Errorf("trial %d, attempt %d: %w", number, attempt+1, err)
+			return out, fmt.Errorf("round %d, attempt %d: %w", number, attempt+1, err)
 		}
-		if read {
-			out.Attempt = int(attempt) + 1
-			return out, nil
+		out.Tries = append(out.Tries, try)
+		if try.Failure == "" && out.Attempt == 0 {
+			out.Attempt, out.Alpha, out.Misfit, out.ZeroGains = attempt+1, try.Alpha, try.Misfit, try.ZeroGains
+		}
+		if out.Attempt > 0 && (!cfg.Spare || try.Read(0)) || r.slot.Again == slot.MaxAgain {
+			break
 		}
 	}
-	out.Alpha, out.Misfit, out.ZeroGains = 0, 0, 0
 	return out, nil
 }
 
-// attempt reports whether all transmissions of an attempt were read, as the judge of
-// a round has it (crypto/round): each check passed, one pattern, not all 0.
-func (b *Bench) attempt(ctx context.Context, number, attempt uint32, out *Outcome) (bool, error) {
-	transmissions := 1
-	if b.cfg.WholeRounds {
-		transmissions = slot.Transmissions
+// try makes an attempt, as crypto/round does: everything anew, or D alone once it was
+// asked for.
+func (r *round) try(ctx context.Context, number uint32, out *Outcome) (try Try, err error) {
+	r.current = &try
+	first := slot.TxKey
+	if r.shared && out.Attempt == 0 {
+		r.slot.Again++
+		first = slot.TxShare
+		try.Alpha, try.Misfit, try.ZeroGains = r.truth.alpha(), r.truth.misfit, r.truth.zeros
+	} else {
+		r.slot.Attempt, r.slot.Again, r.shared = number, 0, false
 	}
-	for t := range slot.Transmission(transmissions) {
-		if err := b.send(ctx, slot.Slot{Round: number, Attempt: attempt, Transmission: t}); err != nil {
-			return false, err
+	for t := first; t < slot.Transmissions && r.cfg.Lengths[t] > 0; t++ {
+		r.slot.Transmission = t
+		r.shared = r.shared || t == slot.TxShare
+		if try.Failure, err = r.transmit(ctx, out); err != nil {
+			return try, err
 		}
-		if !b.rx.CheckPassed {
-			return false, nil
-		}
-		solved := b.solved
-		if !b.wave.Gains(solved) {
-			solved = nil
-		}
-		verdict, err := b.truth.judge(b.mod, solved, b.x, b.rx.Y)
-		if err != nil {
-			return false, err
-		}
-		out.Misread = out.Misread || verdict.misread
-		if verdict.wrong != "" && out.Wrong == "" {
-			out.Wrong = fmt.Sprintf("trial %d, attempt %d, %v: %s", number, attempt+1, t, verdict.wrong)
-		}
-		if t == slot.TxKey {
-			b.pattern = append(b.pattern[:0], b.rx.Pattern...)
-			out.Alpha, out.Misfit, out.ZeroGains = verdict.alpha, verdict.misfit, verdict.zeros
-			if b.cfg.Devices-out.ZeroGains < b.cfg.Minimum {
-				return false, nil
-			}
-		}
-		if !slices.Equal(b.pattern, b.rx.Pattern) {
-			return false, nil // the gains were read as others: the attempt is void
+		if try.Failure != "" {
+			try.Failure = fmt.Sprintf("%v: %s", t, try.Failure)
+			break
 		}
 	}
-	return slices.ContainsFunc(b.pattern, func(p int64) bool { return p != 0 }), nil
+	if try.Failure != "" {
+		try.Alpha, try.Misfit, try.ZeroGains = 0, 0, 0
+	}
+	return try, nil
 }
 
-// send carries fresh random payloads.
-func (b *Bench) send(ctx context.Context, s slot.Slot) error {
-	b.data.Start(s.Round, s.Attempt*slot.Transmissions+uint32(s.Transmission))
-	if err := b.wave.Open(ctx, s, b.x[0].Len()); err != nil {
+// transmit carries one transmission of fresh random payloads, or of those of before where
+// it is sent again, and says why the attempt ends with it.
+func (r *round) transmit(ctx context.Context, out *Outcome) (failure string, err error) {
+	t := r.slot.Transmission
+	if err := r.send(ctx); err != nil {
+		return "", err
+	}
+	rx, key := &r.rx[t], &r.rx[slot.TxKey]
+	if !rx.CheckPassed {
+		groups := r.current.Frames[t]
+		groups[len(groups)-1] = Unread
+		return rx.Reason, nil
+	}
+	if err := r.judge(out); err != nil {
+		return "", err
+	}
+	switch {
+	case t == slot.TxKey && r.link.Devices-r.truth.zeros < r.cfg.Least:
+		return fmt.Sprintf("%d of %d devices are heard", r.link.Devices-r.truth.zeros, r.link.Devices), nil
+	case !slices.Equal(rx.Pattern, key.Pattern) || rx.Alpha != key.Alpha:
+		return "other gains than in b", nil // the attempt is void
+	case !slices.ContainsFunc(rx.Pattern, func(p int64) bool { return p != 0 }):
+		return "no signal", nil
+	}
+	return "", nil
+}
+
+// send carries the payloads of the slot.
+func (r *round) send(ctx context.Context) error {
+	s := r.slot
+	if s.Again == 0 {
+		r.data.Start(s.Round, s.Attempt*slot.Transmissions+uint32(s.Transmission))
+	}
+	if err := r.wave.Open(ctx, s, r.cfg.Lengths[s.Transmission]); err != nil {
 		return err
 	}
-	for i, x := range b.x {
-		for j, p := range b.mod.Primes() {
-			for k := range x[j] {
-				x[j][k] = b.dataDraws.Uint64N(p)
-			}
+	for i, x := range r.x[s.Transmission] {
+		if s.Again == 0 {
+			r.draw(x)
 		}
-		if err := b.wave.Transmit(i, x); err != nil {
+		if err := r.wave.Transmit(i, x); err != nil {
 			return err
 		}
 	}
-	return b.wave.Receive(ctx, &b.rx)
+	return r.wave.Receive(ctx, &r.rx[s.Transmission])
+}
+
+func (r *round) draw(x zq.Vector) {
+	for j, p := range r.link.Modulus.Primes() {
+		for k := range x[j] {
+			x[j][k] = r.draws.Uint64N(p)
+		}
+	}
+}
+
+// judge compares what was accepted with the truth.
+func (r *round) judge(out *Outcome) error {
+	solved := r.solved
+	if !r.wave.Gains(solved) {
+		solved = nil
+	}
+	r.truth.factors = r.wave.Factors()
+	t := r.slot.Transmission
+	if r.slot.Again == 0 { // else the digits are not those of x
+		if err := r.truth.measure(r.x[t]); err != nil {
+			return err
+		}
+	}
+	wrong, misread := r.truth.judge(r.link.Modulus, solved, r.x[t], r.rx[t].Y)
+	out.Misread = out.Misread || misread
+	if wrong != "" && out.Wrong == "" {
+		out.Wrong = fmt.Sprintf("trial %d, attempt %d, %v: %s", r.number, r.slot.Attempt+1, t, wrong)
+	}
+	if t == slot.TxKey {
+		r.current.Alpha, r.current.Misfit, r.current.ZeroGains = r.truth.alpha(), r.truth.misfit, r.truth.zeros
+	}
+	return nil
 }

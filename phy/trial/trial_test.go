@@ -1,6 +1,8 @@
 package trial
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/cmplx"
@@ -11,8 +13,11 @@ import (
 	"testing"
 
 	"ringwave/crypto/keystream"
+	"ringwave/phy"
+	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 )
 
 // counted returns how many trials a test makes: few with -short, all of them with
@@ -28,31 +33,64 @@ func counted(short, usual, long int) int {
 }
 
 // usual is the program's default modem, with delays up to a sample and phases.
-func usual(devices int, sigma, snr float64) Config {
-	return Config{
+func usual(devices int, sigma, snr float64) Blocks {
+	return Blocks{
 		Devices: devices, Gain: channel.Gaussian{Mu: 1, Sigma: sigma}, SNRdB: snr, Base: 3, BlockSymbols: 8192,
 		Modem:    modem.Config{SamplesPerSymbol: 8, Pulse: modem.FlatTop{Edge: 2, Tolerance: 1}, Preamble: modem.Preamble{Length: modem.DefaultPreamble}},
 		MaxAlpha: 40, DelaySpread: 1, PhaseSpread: 0.2, Attempts: 1, Seed: keystream.FromInteger(41),
 	}
 }
 
-func newBench(t testing.TB, cfg Config) *Bench {
+func configOf(t testing.TB, b Blocks) Config {
 	t.Helper()
-	b, err := New(cfg)
+	c, err := b.Config()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = b.Close() })
-	return b
+	return c
 }
 
-func outcome(t testing.TB, b *Bench, number uint32) Outcome {
+// simulated carries out so many trials.
+func simulated(t testing.TB, c Config, trials int) (tally Tally) {
 	t.Helper()
-	o, err := b.Trial(t.Context(), number)
+	outcomes, err := Simulate(t.Context(), c, Effort{Most: trials})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range outcomes {
+		tally.Add(o)
+	}
+	return tally
+}
+
+func outcome(t testing.TB, c Config, number uint32) Outcome {
+	t.Helper()
+	o, err := Round(t.Context(), c, number)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return o
+}
+
+// carried returns a round of one attempt as it is behind it.
+func carried(t testing.TB, c Config, number uint32) (*round, Outcome) {
+	t.Helper()
+	r, err := newRound(c, number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.air.Close() })
+	r.slot.Round = number
+	var out Outcome
+	try, err := r.try(t.Context(), 0, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Tries = append(out.Tries, try)
+	if try.Failure == "" {
+		out.Attempt = 1
+	}
+	return r, out
 }
 
 // The table of phy/README.md, section 3: the share of blocks of 8,192 symbols read at
@@ -67,11 +105,7 @@ func TestAtLeastTheTable(t *testing.T) {
 		{3, 0.05, 30, 1}, {3, 0.3, 30, 0.69}, {3, 0.3, 40, 0.95}, {3, 1, 40, 0.97}, {3, 1, 50, 1},
 		{4, 0.05, 30, 1}, {4, 0.3, 30, 0.30}, {4, 0.3, 40, 0.61}, {4, 1, 40, 0.71}, {4, 1, 50, 0.97},
 	} {
-		b := newBench(t, usual(e.devices, e.sigma, e.snr))
-		var tally Tally
-		for k := range uint32(trials) {
-			tally.Add(outcome(t, b, k))
-		}
+		tally := simulated(t, configOf(t, usual(e.devices, e.sigma, e.snr)), trials)
 		if tally.Wrong != 0 {
 			t.Errorf("N = %d, sigma = %v, %v dB: %d wrong blocks accepted: %s", e.devices, e.sigma, e.snr, tally.Wrong, tally.FirstWrong)
 		}
@@ -84,25 +118,161 @@ func TestAtLeastTheTable(t *testing.T) {
 	}
 }
 
-// A trial is the same whatever came before it, so that many benches may share the
-// trials of a point.
+// A trial is the same whatever came before it, and on however many cores; and as many are
+// enough.
 func TestTrialsDoNotDependOnEachOther(t *testing.T) {
 	for _, whole := range []bool{false, true} {
 		for _, snr := range []float64{24, 32} { // some are read at once, some later, some never
-			cfg := usual(3, 0.3, snr)
-			cfg.Attempts, cfg.WholeRounds, cfg.BlockSymbols = 3, whole, 2000
-			all := newBench(t, cfg)
+			b := usual(3, 0.3, snr)
+			b.Attempts, b.WholeRounds, b.BlockSymbols = 3, whole, 2000
+			cfg := configOf(t, b)
 			var want []Outcome
 			for k := range uint32(12) {
-				want = append(want, outcome(t, all, k))
+				want = append(want, outcome(t, cfg, k))
 			}
-			again := newBench(t, cfg)
-			for _, k := range []uint32{11, 3, 4, 0, 7} {
-				if got := outcome(t, again, k); !reflect.DeepEqual(got, want[k]) {
-					t.Errorf("%v dB, trial %d: %+v, and after others %+v", snr, k, got, want[k])
+			for _, workers := range []int{1, 5} {
+				got, err := Simulate(t.Context(), cfg, Effort{Most: 12, Workers: workers})
+				if err != nil || !reflect.DeepEqual(got, want) {
+					t.Errorf("%v dB, %d workers: %+v, %v, and alone %+v", snr, workers, got, err, want)
+				}
+				few, err := Simulate(t.Context(), cfg, Effort{Least: 3, Most: 12, Reach: 0.4, Workers: workers})
+				if err != nil || len(few) != enough(want, 3, 0.4) || !reflect.DeepEqual(few, want[:len(few)]) {
+					t.Errorf("%v dB, %d workers: %d rounds, %v, wanted are %d", snr, workers, len(few), err, enough(want, 3, 0.4))
+				}
+				sent := want[0].Tries[0].Samples // of one frame or more
+				few, err = Simulate(t.Context(), cfg, Effort{Least: 2, Most: 12, Samples: sent, Workers: workers})
+				if err != nil || len(few) != 1 {
+					t.Errorf("%v dB, %d workers: %d rounds, %v, wanted is 1", snr, workers, len(few), err)
 				}
 			}
 		}
+	}
+}
+
+// enough returns how many outcomes give an interval of such a reach.
+func enough(outcomes []Outcome, least int, reach float64) int {
+	once := 0
+	for k, o := range outcomes {
+		if o.Attempt == 1 {
+			once++
+		}
+		if low, high := Wilson(once, k+1); k+1 >= least && high-low <= 2*reach {
+			return k + 1
+		}
+	}
+	return len(outcomes)
+}
+
+// A simulation that is ended, and one whose bench cannot be made, are errors.
+func TestSimulateEnds(t *testing.T) {
+	why := errors.New("the user had enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	cfg := configOf(t, usual(2, 0.3, 40))
+	if o, err := Simulate(ctx, cfg, Effort{Most: 1000, Done: func() { cancel(why) }}); !errors.Is(err, why) || o != nil {
+		t.Errorf("%d rounds, %v", len(o), err)
+	}
+	broken := cfg
+	broken.Setup = func(number uint32) (bench.Config, phy.WaveformConfig, error) {
+		if number == 3 {
+			return bench.Config{}, phy.WaveformConfig{}, why
+		}
+		return cfg.Setup(number)
+	}
+	if o, err := Simulate(t.Context(), broken, Effort{Most: 5}); !errors.Is(err, why) || o != nil {
+		t.Errorf("%d rounds, %v", len(o), err)
+	}
+}
+
+// The rounds of groups: the same engine, with their factors; and what the devices met is
+// read by all of them.
+func TestGroups(t *testing.T) {
+	b := usual(4, 0.3, 40)
+	b.WholeRounds, b.BlockSymbols, b.Attempts = true, 2000, 2
+	cfg := configOf(t, b)
+	one := cfg.Setup
+	cfg.Setup = func(number uint32) (bench.Config, phy.WaveformConfig, error) {
+		air, link, err := one(number)
+		link.Group = 2
+		return air, link, err
+	}
+	tally := simulated(t, cfg, 20)
+	o := outcome(t, cfg, 0)
+	if n := len(o.Tries[0].Frames[0]); n != 2 {
+		t.Errorf("%d groups sent b", n)
+	}
+	if tally.Within(2) < 18 || tally.Wrong != 0 || !(tally.Misfit() < 0.2) {
+		t.Errorf("%+v: misfit %v", tally, tally.Misfit())
+	}
+}
+
+// Once D was asked for, it alone is sent again: noise that comes with D is met by nothing
+// else.
+func TestDAlone(t *testing.T) {
+	b := usual(2, 0.3, 40)
+	b.WholeRounds, b.BlockSymbols, b.Attempts = true, 2000, 4
+	cfg := configOf(t, b)
+	drifting := cfg.Setup
+	cfg.Setup = func(number uint32) (bench.Config, phy.WaveformConfig, error) {
+		air, link, err := drifting(number)
+		if err != nil {
+			return air, link, err
+		}
+		gains := channel.Config{Continuous: true, DriftAt: channel.AfterCiphertext, DriftStd: 0.3, DriftProbability: 0.5, FreshOnRetry: true}
+		for range b.Devices {
+			gains.Devices = append(gains.Devices, b.Gain)
+		}
+		air.Channel, err = channel.New(gains, b.Seed.Derive("gains"))
+		return air, link, err
+	}
+	again := 0
+	for k := range uint32(12) {
+		o := outcome(t, cfg, k)
+		if o.Wrong != "" {
+			t.Errorf("%s", o.Wrong)
+		}
+		for i, try := range o.Tries[1:] {
+			if len(o.Tries[i].Frames[slot.TxShare]) == 0 || o.Tries[i].Failure == "" {
+				continue
+			}
+			again++
+			if len(try.Frames[slot.TxKey]) != 0 || len(try.Frames[slot.TxShare]) != 1 || !strings.HasPrefix(o.Tries[i].Failure, "D: ") {
+				t.Errorf("round %d: %+v", k, o.Tries)
+			}
+		}
+	}
+	if again < 3 {
+		t.Errorf("D was sent again %d times: that shows nothing", again)
+	}
+}
+
+// A frame that is repeated is counted, and fewer repeats would not have read it.
+func TestRepeats(t *testing.T) {
+	b := usual(3, 0.3, 27)
+	b.WholeRounds, b.BlockSymbols = true, 3000
+	cfg := configOf(t, b)
+	once := simulated(t, cfg, 40)
+	single := cfg.Setup
+	cfg.Setup = func(number uint32) (bench.Config, phy.WaveformConfig, error) {
+		air, link, err := single(number)
+		link.Repeats = 3
+		return air, link, err
+	}
+	read := [2]int{}
+	for k := range uint32(40) {
+		o := outcome(t, cfg, k)
+		for i, repeats := range []int{0, 3} {
+			if o.Tries[0].Read(repeats) {
+				read[i]++
+			}
+		}
+		if o.Tries[0].Read(3) != (o.Attempt == 1) {
+			t.Errorf("round %d: %+v", k, o)
+		}
+	}
+	t.Logf("%d of 40 at once, %d with repeats; %d without", read[0], read[1], once.Within(1))
+	if read[0] != once.Within(1) || read[1] < read[0]+8 {
+		t.Errorf("%d of 40 need no repeat, %d with three; without repeats %d", read[0], read[1], once.Within(1))
 	}
 }
 
@@ -113,19 +283,20 @@ func TestMeasuredGains(t *testing.T) {
 		cfg := usual(2, 0.3, 80)
 		cfg.Modem.Pulse = pulse
 		_, cfg.Compensated = pulse.(modem.RootRaisedCosine)
-		b := newBench(t, cfg)
+		c := configOf(t, cfg)
 		for k := range uint32(10) {
-			o := outcome(t, b, k)
+			r, o := carried(t, c, k)
 			if o.Attempt != 1 || o.Wrong != "" {
 				t.Fatalf("%T, trial %d: %+v", pulse, k, o)
 			}
+			_, phases := cfg.place(k)
 			var sum complex128
-			for i, h := range b.air.H {
-				sum += complex(h, 0) * cmplx.Rect(1, b.phases[i])
+			for i, h := range r.air.H {
+				sum += cmplx.Rect(h, phases[i])
 			}
-			for i, h := range b.air.H {
-				want := h * math.Cos(b.phases[i]-cmplx.Phase(sum))
-				if got := b.truth.h[i]; math.Abs(got/want-1) > 0.01 {
+			for i, h := range r.air.H {
+				want := h * math.Cos(phases[i]-cmplx.Phase(sum))
+				if got := r.truth.h[i]; math.Abs(got/want-1) > 0.01 {
 					t.Errorf("%T, trial %d: h_%d measured as %v, the channel has %v", pulse, k, i+1, got, want)
 				}
 			}
@@ -136,32 +307,33 @@ func TestMeasuredGains(t *testing.T) {
 // What is not the truth is called wrong: other digits, gains of another scale. A
 // pattern misread beside a block that is right is called that, and not wrong.
 func TestJudgeTellsWrongFromRight(t *testing.T) {
-	b := newBench(t, usual(2, 0.3, 60))
-	k := uint32(0)
-	for outcome(t, b, k).Attempt == 0 {
-		k++
+	c := configOf(t, usual(2, 0.3, 60))
+	r, o := carried(t, c, 0)
+	for k := uint32(1); o.Attempt == 0; k++ {
+		r, o = carried(t, c, k)
 	}
-	solved := slices.Clone(b.solved)
+	solved, x, y := slices.Clone(r.solved), r.x[0], r.rx[0].Y
 	check := func(name string, solved []float64, wrong, misread bool) {
 		t.Helper()
-		v, err := b.truth.judge(b.mod, solved, b.x, b.rx.Y)
-		if err != nil || wrong != (v.wrong != "") || misread != v.misread {
-			t.Errorf("%s: %+v, %v", name, v, err)
+		w, m := r.truth.judge(r.link.Modulus, solved, x, y)
+		if wrong != (w != "") || misread != m {
+			t.Errorf("%s: %q, %v", name, w, m)
 		}
 	}
 	check("as it is", solved, false, false)
 	check("no pattern", nil, false, true)
 	check("another pattern", []float64{solved[0] + 1, solved[1]}, false, true)
-	b.truth.alpha *= 1.5
+	alpha := &r.truth.scales[0]
+	*alpha *= 1.5
 	check("another scale", solved, true, false)
 	// Just off the middle between two integers, the regression may miss the one that
 	// was read; what the pattern says then counts.
-	b.truth.alpha = (solved[0] + 0.5 + 1e-6) / b.truth.h[0]
-	if math.Abs(b.truth.alpha*b.truth.h[1]-solved[1]) < 0.5 {
+	*alpha = (solved[0] + 0.5 + 1e-6) / r.truth.h[0]
+	if math.Abs(*alpha*r.truth.h[1]-solved[1]) < 0.5 {
 		check("between two integers", solved, false, false)
 	}
-	b.truth.alpha = solved[0] / b.truth.h[0]
-	b.rx.Y[0][7] = (b.rx.Y[0][7] + 1) % prime
+	*alpha = solved[0] / r.truth.h[0]
+	y[0][7] = (y[0][7] + 1) % prime
 	check("another coefficient", solved, true, false)
 }
 
@@ -170,12 +342,8 @@ func TestJudgeTellsWrongFromRight(t *testing.T) {
 func TestRetryOfWholeRounds(t *testing.T) {
 	cfg := usual(3, 0.3, 40)
 	cfg.Attempts, cfg.WholeRounds = 4, true
-	b := newBench(t, cfg)
 	rounds := counted(10, 40, 1000)
-	var tally Tally
-	for k := range uint32(rounds) {
-		tally.Add(outcome(t, b, k))
-	}
+	tally := simulated(t, configOf(t, cfg), rounds)
 	t.Logf("%d rounds: read at attempts 1 to 4: %v", rounds, tally.ReadAt)
 	if least := int(0.99*float64(rounds) - 2*math.Sqrt(0.0099*float64(rounds))); tally.Within(4) < least || tally.Wrong != 0 {
 		t.Errorf("%d of %d rounds were read in four attempts, %d wrongly: %s", tally.Within(4), rounds, tally.Wrong, tally.FirstWrong)
@@ -221,25 +389,25 @@ func TestTally(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	for want, change := range map[string]func(*Config){
-		"0 devices":         func(c *Config) { c.Devices = 0 },
-		"33 devices":        func(c *Config) { c.Devices = 33 },
-		"distribution":      func(c *Config) { c.Gain = nil },
-		"NaN dB":            func(c *Config) { c.SNRdB = math.NaN() },
-		"delays":            func(c *Config) { c.DelaySpread = -1 },
-		"phases":            func(c *Config) { c.PhaseSpread = 7 },
-		"0 attempts":        func(c *Config) { c.Attempts = 0 },
-		"40 symbols":        func(c *Config) { c.BlockSymbols = 40 },
-		"64 symbols":        func(c *Config) { c.BlockSymbols = 64 },
-		"base":              func(c *Config) { c.Base = 4 },
-		"samples a symbol":  func(c *Config) { c.Modem.SamplesPerSymbol = 1 },
-		"the modem has no ": func(c *Config) { c.Modem.Pulse = nil },
-		"standard":          func(c *Config) { c.Gain = channel.Gaussian{Mu: 1, Sigma: -1} },
+	for want, change := range map[string]func(*Blocks){
+		"0 devices":         func(c *Blocks) { c.Devices = 0 },
+		"33 devices":        func(c *Blocks) { c.Devices = 33 },
+		"distribution":      func(c *Blocks) { c.Gain = nil },
+		"NaN dB":            func(c *Blocks) { c.SNRdB = math.NaN() },
+		"delays":            func(c *Blocks) { c.DelaySpread = -1 },
+		"phases":            func(c *Blocks) { c.PhaseSpread = 7 },
+		"0 attempts":        func(c *Blocks) { c.Attempts = 0 },
+		"40 symbols":        func(c *Blocks) { c.BlockSymbols = 40 },
+		"64 symbols":        func(c *Blocks) { c.BlockSymbols = 64 },
+		"base":              func(c *Blocks) { c.Base = 4 },
+		"samples a symbol":  func(c *Blocks) { c.Modem.SamplesPerSymbol = 1 },
+		"the modem has no ": func(c *Blocks) { c.Modem.Pulse = nil },
+		"standard":          func(c *Blocks) { c.Gain = channel.Gaussian{Mu: 1, Sigma: -1} },
 	} {
 		cfg := usual(2, 0.3, 40)
 		change(&cfg)
-		if b, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want an error with %q, got %v, %v", want, b, err)
+		if _, err := cfg.Config(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error with %q, got %v", want, err)
 		}
 	}
 }
@@ -247,10 +415,10 @@ func TestRefusals(t *testing.T) {
 func BenchmarkTrial(b *testing.B) {
 	for devices := 2; devices <= 4; devices++ {
 		b.Run(fmt.Sprintf("N=%d", devices), func(b *testing.B) {
-			bench := newBench(b, usual(devices, 0.3, 40))
+			cfg := configOf(b, usual(devices, 0.3, 40))
 			k := uint32(0)
 			for b.Loop() {
-				outcome(b, bench, k)
+				outcome(b, cfg, k)
 				k++
 			}
 		})

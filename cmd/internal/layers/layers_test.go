@@ -71,7 +71,6 @@ var table = map[string]string{
 	"phy/lattice":      "",
 	"phy/modem":        "",
 	"phy/outside":      "",
-	"phy/rounds":       "phy phy/bench phy/channel phy/digit phy/frame phy/lattice phy/modem",
 	"phy/slot":         "",
 	"phy/trial":        "phy/... radio radio/loopback",
 	"phy/zq":           "",
@@ -90,8 +89,8 @@ var table = map[string]string{
 	"crypto/xmkckks":           "crypto/lockfile crypto/sampler",
 
 	"calibration":          "",
-	"calibration/advice":   "crypto/xmkckks phy/...",
-	"calibration/campaign": "calibration/... phy/bench phy/channel phy/modem phy/rounds radio",
+	"calibration/advice":   "crypto/xmkckks phy/... radio",
+	"calibration/campaign": "calibration/... phy/bench phy/channel phy/modem radio",
 	"calibration/moments":  "phy/channel",
 	"calibration/sounder":  "calibration/sounding phy/modem radio",
 	"calibration/sounding": "phy/modem",

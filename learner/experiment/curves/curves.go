@@ -148,9 +148,9 @@ func (s Settings) physics(n int, sigma, snr float64) *float64 {
 // trials returns the trials of a point. Their seed has the point's coordinates in it:
 // its result does not depend on which others are measured. Flat tops bear delays; other
 // pulses have them compensated, as after a calibration.
-func (o Options) trials(p Point) trial.Config {
+func (o Options) trials(p Point) trial.Blocks {
 	_, flat := o.Modem.Pulse.(modem.FlatTop)
-	return trial.Config{
+	return trial.Blocks{
 		Devices: p.Devices, Gain: channel.Gaussian{Mu: 1, Sigma: p.Sigma}, SNRdB: p.SNRdB,
 		Base: o.Base, BlockSymbols: o.BlockSymbols, Modem: o.Modem, MaxAlpha: o.MaxAlpha,
 		DelaySpread: modem.Samples(o.DelaySpreadSamples), PhaseSpread: modem.Radians(o.PhaseSpreadRad),

@@ -13,7 +13,6 @@ import (
 
 	"ringwave/learner/experiment/chart"
 	"ringwave/learner/experiment/runfolder"
-	"ringwave/phy/trial"
 	"ringwave/radio/intake"
 )
 
@@ -39,7 +38,7 @@ func Open(dir string, o Options) (*Curves, error) {
 		return nil, intake.UserError(fmt.Errorf("curves: %w", err))
 	}
 	// The most devices ask for the longest blocks.
-	if err := tryBench(o.trials(Point{Devices: slices.Max(o.Devices), Sigma: slices.Max(o.Sigma), SNRdB: slices.Max(o.SNRdB)})); err != nil {
+	if _, err := o.trials(Point{Devices: slices.Max(o.Devices), Sigma: slices.Max(o.Sigma), SNRdB: slices.Max(o.SNRdB)}).Config(); err != nil {
 		return nil, intake.UserError(fmt.Errorf("curves: %w", err))
 	}
 	c := &Curves{options: o, grid: o.Grid(), result: Result{Settings: o.Settings, Points: []Point{}}}
@@ -66,14 +65,6 @@ func (c *Curves) Result() Result { return c.result }
 
 // Close releases the folder.
 func (c *Curves) Close() error { return c.folder.Close() }
-
-func tryBench(cfg trial.Config) error {
-	b, err := trial.New(cfg)
-	if err != nil {
-		return err
-	}
-	return b.Close()
-}
 
 // readCurves reads curves that were begun, of so many points. There are none where the
 // file cannot be read.

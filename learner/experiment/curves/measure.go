@@ -2,13 +2,7 @@ package curves
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"runtime"
-	"sync"
-	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 
 	"ringwave/phy/trial"
 )
@@ -45,45 +39,15 @@ func (c *Curves) Measure(ctx context.Context, w Watch) error {
 	return c.save()
 }
 
-// measurePoint carries out trials, each worker with a bench of its own. A trial's
-// outcome depends on its number alone, so that their share of the work does not
-// matter. done is called under a lock.
-func measurePoint(ctx context.Context, cfg trial.Config, blocks int, done func()) (*trial.Tally, error) {
-	outcomes := make([]trial.Outcome, blocks)
-	workers := min(runtime.GOMAXPROCS(0), blocks)
-	var mu sync.Mutex
-	var next atomic.Int64
-	group, working := errgroup.WithContext(ctx)
-	for range workers {
-		group.Go(func() (err error) {
-			b, err := trial.New(cfg)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, b.Close()) }()
-			for working.Err() == nil {
-				k := int(next.Add(1)) - 1
-				if k >= blocks {
-					return nil
-				}
-				if outcomes[k], err = b.Trial(working, uint32(k)); err != nil {
-					return err
-				}
-				if done != nil {
-					mu.Lock()
-					done()
-					mu.Unlock()
-				}
-			}
-			return nil
-		})
-	}
-	err := group.Wait()
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("measuring the curves: %w", ctx.Err())
-	}
+// measurePoint carries out trials. done is called under a lock.
+func measurePoint(ctx context.Context, b trial.Blocks, blocks int, done func()) (*trial.Tally, error) {
+	cfg, err := b.Config()
 	if err != nil {
 		return nil, err
+	}
+	outcomes, err := trial.Simulate(ctx, cfg, trial.Effort{Most: blocks, Done: done})
+	if err != nil {
+		return nil, fmt.Errorf("measuring the curves: %w", err)
 	}
 	var tally trial.Tally
 	for _, o := range outcomes {

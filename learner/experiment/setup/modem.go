@@ -71,12 +71,6 @@ func ModemConfig(l config.Link) modem.Config {
 	return m
 }
 
-// SearchConfig returns where frames are looked for in frequency.
-func SearchConfig(l config.Link) modem.Search {
-	widest := ModemConfig(l).MaxOffset()
-	return modem.Search{MaxOffset: widest}
-}
-
 // SNR returns that of a device of gain 1, a soft real symbol, in dB: link.snr_db, and for
 // channel.model = "thz-los" what the budget of an aligned link over channel.distance_m gives
 // in a symbol's noise bandwidth, where half of the noise is in the real part. It is NaN

@@ -25,29 +25,39 @@ type Simulated struct {
 // devices stand comes from root, and what is chance otherwise from draws. It refuses what
 // the modem or the hardware of the configuration cannot be.
 func NewSimulated(c config.Config, root, draws keystream.Seed, ch *channel.Channel) (*Simulated, error) {
-	scale, err := symbolScale(c)
+	cfg, err := SimulatedConfig(c, root, draws, ch)
 	if err != nil {
 		return nil, err
 	}
-	b := &Simulated{Channel: ch, NoiseStd: receiverNoise(c, scale)}
+	b := &Simulated{Channel: ch, NoiseStd: cfg.NoiseStd}
 	b.Delays, b.Phases = Positions(c, root)
-	cfg := bench.Config{
-		Rate:     radio.Hertz(c.Link.SampleRateHz),
-		Receiver: receiverImpairments(c.Link, scale), NoiseStd: b.NoiseStd, Channel: ch, Seed: draws,
-		Echoes: echoesOf(c), PerDevice: c.Channel.Echoes == config.EchoesPerDevice,
-	}
-	if cfg.Receiver != (channel.Impairments{}) { // an ideal one leaves samples as they are
-		cfg.FullScale = receiverFullScale(c, ch, GroupSize(c), b.NoiseStd)
-	}
-	for i := range b.Delays {
-		imp := impairments(c, i)
-		imp.DelaySamples, imp.PhaseRad = float64(b.Delays[i]), b.Phases[i]
-		cfg.Devices = append(cfg.Devices, imp)
-	}
 	if b.Bench, err = bench.New(cfg); err != nil {
 		return nil, err
 	}
 	return b, nil
+}
+
+// SimulatedConfig describes the bench that NewSimulated makes.
+func SimulatedConfig(c config.Config, root, draws keystream.Seed, ch *channel.Channel) (bench.Config, error) {
+	scale, err := symbolScale(c)
+	if err != nil {
+		return bench.Config{}, err
+	}
+	cfg := bench.Config{
+		Rate:     radio.Hertz(c.Link.SampleRateHz),
+		Receiver: receiverImpairments(c.Link, scale), NoiseStd: receiverNoise(c, scale), Channel: ch, Seed: draws,
+		Echoes: echoesOf(c), PerDevice: c.Channel.Echoes == config.EchoesPerDevice,
+	}
+	if cfg.Receiver != (channel.Impairments{}) { // an ideal one leaves samples as they are
+		cfg.FullScale = receiverFullScale(c, ch, GroupSize(c), cfg.NoiseStd)
+	}
+	delays, phases := Positions(c, root)
+	for i := range delays {
+		imp := impairments(c, i)
+		imp.DelaySamples, imp.PhaseRad = float64(delays[i]), phases[i]
+		cfg.Devices = append(cfg.Devices, imp)
+	}
+	return cfg, nil
 }
 
 // Positions draws the devices' delays, in samples, and static phases, in radians.

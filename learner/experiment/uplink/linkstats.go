@@ -192,7 +192,7 @@ func (stats *LinkStats) unitOf(c config.Config) float64 {
 // alignment returns all that devices make up for.
 func (stats *LinkStats) alignment(c config.Config) (a phy.Alignment, err error) {
 	a.Trim, err = stats.trims(c)
-	a.Advance = stats.advances(c)
+	a.Advance = advances(c, stats.delays)
 	if c.OverWaveform() {
 		a.Correction = stats.corrections
 	}
@@ -215,15 +215,21 @@ func (stats *LinkStats) trims(c config.Config) ([]phy.Trim, error) {
 	return trims, nil
 }
 
-// advances returns by how much devices send earlier. Flat-top pulses absorb fractions of
-// a sample, which a filter would make overshoot: they are moved by whole samples.
-func (stats *LinkStats) advances(c config.Config) []modem.Samples {
-	out := make([]modem.Samples, len(stats.delays))
-	for i, d := range stats.delays {
-		out[i] = d
-		if c.Link.Pulse == "flat-top" {
-			out[i] = modem.Samples(math.Round(float64(d)))
-		}
+// advances returns by how much devices of known delays send earlier. Flat-top pulses
+// absorb fractions of a sample, which a filter would make overshoot: they are moved by
+// whole samples. A modulator moves them by a symbol at most, either way: delays that spread
+// further are made up for from their middle on, as far as that goes.
+func advances(c config.Config, delays []modem.Samples) []modem.Samples {
+	out := slices.Clone(delays)
+	if c.Link.Pulse != "flat-top" {
+		return out
+	}
+	middle, symbol := modem.Samples(0), modem.Samples(c.Link.SamplesPerSymbol)
+	if slices.Max(delays) > symbol+0.5 {
+		middle = (slices.Min(delays) + slices.Max(delays)) / 2
+	}
+	for i, d := range out {
+		out[i] = max(-symbol, min(symbol, modem.Samples(math.Round(float64(d-middle)))))
 	}
 	return out
 }

@@ -1,12 +1,12 @@
 package uplink
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/cmplx"
-	"slices"
 
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
@@ -52,9 +52,8 @@ type Waveform struct {
 	slot         slot.Slot
 	Transmitters []radio.Transmitter
 	receiver     radio.Receiver
-	Trims        []phy.Trim      // nil for none
-	advances     []modem.Samples // of a calibration
-	level        float64         // the amplitude that counts as gain 1
+	Trims        []phy.Trim // nil for none
+	level        float64    // the amplitude that counts as gain 1
 	recorder     *Recorder
 	coefficients func(slot.Transmission) int // of a payload
 	atOpen       []radio.Epoch               // of the transmitters, as the transmission was opened
@@ -80,7 +79,7 @@ func ReceiveConfig(c config.Config, secret keystream.Seed, ch *channel.Channel, 
 	cfg := phy.WaveformConfig{
 		Modulus: ctx.Modulus(), Devices: ch.Devices(), Group: c.Link.GroupSize, Base: c.Link.Base, BlockSymbols: c.Link.BlockSymbols,
 		Modem: setup.ModemConfig(c.Link), Repeats: c.Link.FrameRepeats, GroupScale: bench.GroupScale, Run: uint16(c.Experiment.Seed),
-		Secret: secret, Search: setup.SearchConfig(c.Link),
+		Secret:  secret,
 		Lattice: lattice.Options{MaxAlpha: c.Link.MaxAlpha}, Amplitude: setup.TransmitAmplitude(c),
 	}
 	if stats != nil {
@@ -124,7 +123,7 @@ func (l *Waveform) build(c config.Config, root, secret keystream.Seed, ch *chann
 		return err
 	}
 	cfg.CarrierTime = func(at radio.SampleIndex) radio.SampleIndex { return at + l.carriers }
-	if err := l.compensate(&cfg, c); err != nil {
+	if err := compensate(&cfg, c, stats, ch, l.Delays, l.Phases); err != nil {
 		return err
 	}
 	l.Transmitters, l.Trims, l.level = cfg.Transmitters, cfg.Trim, cfg.Level
@@ -166,18 +165,19 @@ func (l *Waveform) describeFrames() {
 	}
 }
 
-// compensate has devices make up for what is known of their delays, phases and gains.
-func (l *Waveform) compensate(cfg *phy.WaveformConfig, c config.Config) (err error) {
-	if l.known != nil && l.known.File != nil {
-		cfg.Alignment, err = l.known.alignment(c)
-		l.advances = cfg.Advance
+// compensate has devices make up for what is known of their delays, phases and gains: what
+// a calibration has found, or would have found of the bench in memory. Flat-top pulses
+// bear delays up to their tolerance as they are.
+func compensate(cfg *phy.WaveformConfig, c config.Config, stats *LinkStats, ch *channel.Channel, delays []modem.Samples, phases []float64) (err error) {
+	if stats != nil && stats.File != nil {
+		cfg.Alignment, err = stats.alignment(c)
 		return err
 	}
-	if c.Link.Pulse != "flat-top" {
-		cfg.Advance = l.Delays // as a calibration would have measured them
+	if pulse, flat := cfg.Modem.Pulse.(modem.FlatTop); !flat || modem.Samples(c.Link.DelaySpreadSamples) > cmp.Or(pulse.Tolerance, pulse.Edge) {
+		cfg.Advance = advances(c, delays)
 	}
-	if l.Regime == bench.MeanAligned {
-		cfg.Trim, _, err = setup.Align(l.Channel, l.Phases)
+	if setup.RegimeOf(c) == bench.MeanAligned {
+		cfg.Trim, _, err = setup.Align(ch, phases)
 	}
 	return err
 }
@@ -412,22 +412,4 @@ func (l *Waveform) Close() error {
 		errs = append(errs, l.Bench.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// ResidualDelays returns the delays that a calibration leaves of the simulated devices,
-// the first of them 0, and all without a calibration.
-func (l *Waveform) ResidualDelays() []modem.Samples {
-	if l.known == nil || l.known.File == nil {
-		return l.Delays
-	}
-	left := slices.Clone(l.Delays)
-	for i, a := range l.advances {
-		left[i] -= a
-	}
-	if first := slices.Min(left); first < 0 {
-		for i := range left {
-			left[i] -= first
-		}
-	}
-	return left
 }
