@@ -23,6 +23,9 @@ const (
 	// blockSums is how many symbols are added to one number before the transform: what is
 	// left of a flat spectrum is flat, and corners lie far below the symbol rate.
 	blockSums = 16
+	// blockSettles is how many symbols behind a header are not looked at: it is no white
+	// sequence, and a high-pass answers it for a while.
+	blockSettles = 2048
 	// leastSums is the shortest transform that a corner is looked for in.
 	leastSums = 256
 )

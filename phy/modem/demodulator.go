@@ -161,6 +161,7 @@ func NewDemodulator(cfg Config, receive Receive) (*Demodulator, error) {
 //
 // It allocates only for frames longer than all before.
 func (d *Demodulator) Demodulate(dst []float32, erased []bool, f Frame) Report {
+	f.Known = f.Known[:min(len(f.Known), len(dst))]
 	lead := len(d.preamble)
 	// What an echo or a pulse's end brings behind the frame is looked at, too.
 	z, flags := d.room(lead + len(dst) + max(interferenceReach, d.nyquist.reach))
@@ -178,7 +179,7 @@ func (d *Demodulator) Demodulate(dst []float32, erased []bool, f Frame) Report {
 		d.image.measure(z[lead:end], flags[lead:end])
 	}
 	d.turnBack(z, w)
-	d.known = append(append(d.known[:0], d.preamble...), f.Known[:min(len(f.Known), len(dst))]...)
+	d.known = append(append(d.known[:0], d.preamble...), f.Known...)
 	if d.tracks(f) {
 		d.follow(z[:end], flags, w, f.Sync, &report)
 	} else {
@@ -220,7 +221,7 @@ func (d *Demodulator) hear(z []complex64, flags []bool, f *Frame, w way, lead, e
 		if !silent || f.Block != 0 {
 			return report
 		}
-		if f.Block = CyclesPerSample(d.block.find(z[lead:end]) / w.sps); f.Block == 0 {
+		if f.Block = CyclesPerSample(d.block.find(z[min(end, lead+len(f.Known)+blockSettles):end]) / w.sps); f.Block == 0 {
 			return report
 		}
 	}

@@ -107,12 +107,12 @@ func (t *truth) weigh() {
 }
 
 // near reports whether gains are those nearest to alpha h_i, within what h_i is known
-// to.
+// to, and what it moves by along a frame whose phase is followed.
 func (t *truth) near(gains []float64) bool {
-	const deviations = 6
+	const deviations, moves = 6, 0.15
 	for i, h := range t.h {
 		alpha, factor := t.scales[i/t.group], float64(t.factors[i/t.group])
-		if math.Abs(gains[i]/factor-alpha*h) > 0.5+deviations*alpha*t.spread[i] {
+		if math.Abs(gains[i]/factor-alpha*h) > 0.5+moves+deviations*alpha*t.spread[i] {
 			return false
 		}
 	}

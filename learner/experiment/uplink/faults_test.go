@@ -1,0 +1,133 @@
+package uplink
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"ringwave/crypto/keystream"
+	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/experimenttest"
+	"ringwave/learner/experiment/setup"
+	"ringwave/phy/trial"
+)
+
+// fault is what a board or the air does, as a configuration has it.
+type fault struct {
+	name string
+	set  []string
+	// alike is what else the bench without the fault has, for what is no fault: a pulse.
+	alike []string
+}
+
+// ordinaryFaults are small, ordinary faults of real boards.
+var ordinaryFaults = []fault{
+	{"carrier offset 0.5 Hz", []string{"devices.carrier_offset_hz=0.5"}, nil},
+	{"carrier offset 100 Hz", []string{"devices.carrier_offset_hz=100"}, nil},
+	{"receiver's offset 20 ppm", []string{"link.receiver_carrier_offset_hz=48000"}, nil},
+	{"receiver's linewidth 1 Hz", []string{"link.receiver_linewidth_hz=1"}, nil},
+	{"DC offset 0.05", []string{"devices.dc_offset=0.05"}, nil},
+	{"receiver's DC 0.02, 12 bits", []string{"link.receiver_dc_offset=0.02", "link.receiver_converter_bits=12"}, nil},
+	{"receiver's image, 100 Hz", []string{"link.receiver_iq_gain_db=0.5", "link.receiver_iq_phase_rad=0.02", "devices.carrier_offset_hz=100"}, nil},
+	{"root-raised-cosine 0.1", []string{"link.pulse=root-raised-cosine", "link.roll_off=0.1", "link.span_symbols=16"}, nil},
+	{"4 samples a symbol", []string{"link.samples_per_symbol=4", "link.edge_samples=1"}, nil},
+	{"delays of 8 samples", []string{"link.delay_spread_samples=8"}, nil},
+	{"full scale 3.0", []string{"link.receiver_converter_bits=12", "link.receiver_full_scale=3"}, nil},
+	{"full scale 2.5", []string{"link.receiver_converter_bits=12", "link.receiver_full_scale=2.5"}, nil},
+	{"bursts", []string{"link.burst_every_samples=200000", "link.burst_samples=80", "link.burst_db=20"}, nil},
+	{"echo of -20 dB", []string{"channel.echo_delays_samples=[8.0]", "channel.echo_gains_db=[-20.0]"}, nil},
+	{"sample clock 2 ppm", []string{"devices.sample_clock_ppm=2"}, nil},
+	{"sample clock 20 ppm", []string{"devices.sample_clock_ppm=20"}, nil},
+	{"sample clocks apart 2 ppm", []string{"devices.sample_clock_per_device_ppm=[1,-1,0,1,-1,0]"}, nil},
+	{"DC block of 100 Hz", []string{"link.receiver_dc_block_hz=100"}, nil},
+	{"DC block of 1 kHz", []string{"link.receiver_dc_block_hz=1000"}, nil},
+	{"tone of -20 dB", []string{"link.tone_hz=300000", "link.tone_db=-20"}, nil},
+	{"all, half as strong", []string{
+		"devices.carrier_offset_hz=50", "link.receiver_linewidth_hz=0.5", "devices.dc_offset=0.025", "link.receiver_dc_offset=0.01",
+		"link.receiver_converter_bits=12", "link.delay_spread_samples=4", "link.burst_every_samples=400000", "link.burst_samples=40", "link.burst_db=20",
+		"channel.echo_delays_samples=[8.0]", "channel.echo_gains_db=[-26.0]", "devices.sample_clock_ppm=10", "link.receiver_dc_block_hz=50",
+	}, nil},
+}
+
+// read returns the outcomes of so many rounds of N devices with a configuration's settings.
+func read(t *testing.T, devices, rounds int, set ...string) *trial.Tally {
+	t.Helper()
+	set = append([]string{"task.dataset=strokes", fmt.Sprintf("devices.count=%d", devices)}, set...)
+	for i, s := range set {
+		if key, list, ok := strings.Cut(s, "=["); ok && strings.Contains(key, "per_device") {
+			parts := strings.Split(strings.TrimSuffix(list, "]"), ",")
+			set[i] = key + "=[" + strings.Join(parts[:devices], ",") + "]"
+		}
+	}
+	c, err := config.Load("../"+experimenttest.WaveformConfig, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := keystream.FromInteger(uint64(c.Experiment.Seed))
+	ch, err := setup.NewChannel(c, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	design, err := setup.NewDesign(c, ch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, err := xmkckks.NewContext(design.Params, design.Form, design.Link.Messages, design.Witnesses, root.Derive("public"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes, err := trial.Simulate(t.Context(), Trials(Setting{Config: c, Seed: root, Context: ctx}, root.Derive("faults")), trial.Effort{Most: rounds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tally := new(trial.Tally)
+	for _, o := range outcomes {
+		tally.Add(o)
+		if why := o.Tries[0].Failure; why != "" && os.Getenv("RINGWAVE_FAULT_REASONS") != "" {
+			t.Log(why)
+		}
+	}
+	return tally
+}
+
+// environment returns a number from the environment, or the usual one.
+func environment(name string, usual int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil && n > 0 {
+		return n
+	}
+	return usual
+}
+
+// With each of the ordinary faults as many rounds are read as without it, within two
+// points, of the same benches and seeds: at once and within four attempts. Whatever is
+// read is right.
+func TestOrdinaryFaults(t *testing.T) {
+	rounds, most := 12, 3
+	if os.Getenv("RINGWAVE_LONG") != "" {
+		rounds, most = 400, 4
+	} else if testing.Short() {
+		t.Skip("some minutes: not with -short")
+	}
+	rounds, most = environment("RINGWAVE_FAULT_ROUNDS", rounds), environment("RINGWAVE_FAULT_DEVICES", most)
+	least := environment("RINGWAVE_FAULT_FROM", most)
+	if os.Getenv("RINGWAVE_LONG") != "" {
+		least = environment("RINGWAVE_FAULT_FROM", 1)
+	}
+	for n := least; n <= most; n++ {
+		plain := read(t, n, rounds)
+		t.Logf("N = %d, no fault: %d of %d at once, %d within four attempts", n, plain.Within(1), rounds, plain.Within(4))
+		for _, f := range ordinaryFaults {
+			t.Run(fmt.Sprintf("N=%d/%s", n, f.name), func(t *testing.T) {
+				got := read(t, n, rounds, f.set...)
+				t.Logf("%d of %d at once (%d without), %d within four attempts (%d)", got.Within(1), rounds, plain.Within(1), got.Within(4), plain.Within(4))
+				slack := max(2, rounds/50)
+				if got.Within(1) < plain.Within(1)-slack || got.Within(4) < plain.Within(4)-slack || got.Wrong > 0 {
+					t.Errorf("%d at once, %d within four attempts, %d wrong: %s", got.Within(1), got.Within(4), got.Wrong, got.FirstWrong)
+				}
+			})
+		}
+	}
+}
