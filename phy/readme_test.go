@@ -96,7 +96,7 @@ func TestReadmeConstants(t *testing.T) {
 		"least retry gain":           RetryLeast,
 		"largest group factor":       float64(cfg.GroupScale),
 		"agreement of groups":        groupMismatch,
-		"frame format":               float64(frame.Format2),
+		"frame format":               float64(frame.Present),
 	}
 	// These are held by tests of lattice and modem, which do not tell them.
 	elsewhere := map[string]bool{"candidates of a search": true, "bins of a block": true, "least margin of teeth": true, "symbols that settle windows": true}

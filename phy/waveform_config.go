@@ -162,8 +162,8 @@ func (cfg *WaveformConfig) validate() error {
 	if cfg.Repeats < 0 || cfg.Repeats > math.MaxUint8 {
 		return fmt.Errorf("a frame is sent again %d times: allowed are 0 to %d", cfg.Repeats, math.MaxUint8)
 	}
-	if cfg.Format > frame.Format2 || cfg.Format == frame.Format1 && cfg.Transmitters != nil {
-		return fmt.Errorf("frames of format %d: allowed are %d, and %d for a link that only listens", cfg.Format, frame.Format2, frame.Format1)
+	if cfg.Format > frame.Present || cfg.Format != 0 && cfg.Format < frame.Present && cfg.Transmitters != nil {
+		return fmt.Errorf("frames of format %d: allowed are %d, and from %d on for a link that only listens", cfg.Format, frame.Present, frame.Format1)
 	}
 	return cfg.validateStreams()
 }

@@ -97,7 +97,7 @@ func (r *reader) demodulate(c *capture, g *group, e expected) string {
 	}
 	// A header that cannot be read is no verdict: the check weights are those of the
 	// frame that is expected, so that another one fails its checks.
-	h, err := frame.DecodeHeader(g.read.soft)
+	h, err := frame.DecodeHeader(g.read.soft, r.layout.format)
 	if err == nil && h != e.header {
 		return fmt.Sprintf("a frame of run %d, round %d, attempt %d, %v, where another was expected", h.Run, h.Round, h.Attempt, slot.Transmission(h.Transmission%slot.Transmissions))
 	}
@@ -114,7 +114,7 @@ func (r *reader) frame(c *capture, g *group, found modem.Sync, e expected) modem
 	if !e.isKey() {
 		f.Image, f.Block = g.held.image, g.held.block
 	}
-	r.header = e.header.Soft(r.header[:0], r.level)
+	r.header = e.header.Soft(r.header[:0], r.level, r.layout.format)
 	f.Known = r.header
 	// Filters and echoes reach into the silence: what is nearer to a frame than half of
 	// it is left alone.

@@ -155,7 +155,7 @@ func (s *sender) modulate(g *group, e expected) {
 			symbols := d.symbols
 			e.payload.EncodeChecks(symbols[s.layout.start(g.patterns.Symbols()):], g.residues[i], d.scratch[e.payload])
 			header := symbols[s.layout.header():s.layout.pattern()]
-			e.header.Symbols(header)
+			e.header.Symbols(header, s.layout.format)
 			for k := range header {
 				header[k] *= int8(s.drive.Peak)
 			}

@@ -81,7 +81,7 @@ func TestFirstFormatNeedsNoSecret(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	oneRound(t, dir)
 	meta := filepath.Join(dir, "iq", "round-000001.sigmf-meta")
-	format := regexp.MustCompile(`"ringwave:frame_format": *2,`)
+	format := regexp.MustCompile(`"ringwave:frame_format": *3,`)
 	text := experimenttest.ReadFile(t, meta)
 	if !format.Match(text) {
 		t.Fatalf("no frame format in %s", text)

@@ -8,7 +8,7 @@ import (
 	"ringwave/phy/zq"
 )
 
-// Format is the form of a frame's checks.
+// Format is the form of a frame's checks and header.
 type Format uint8
 
 const (
@@ -16,9 +16,18 @@ const (
 	// number follows from q, and their weights are those of a round, an attempt and a
 	// transmission, whatever the group and the repeat. It is only received.
 	Format1 Format = iota + 1
-	// Format2 is the present one.
+	// Format2 has headers whose symbols are the bits as they are: it is only received, too.
 	Format2
+	// Format3 is the present one: every other symbol of a header changes its sign, so that
+	// the runs of zeros in a header have no mean that a DC block would take.
+	Format3
+
+	// Present is the format that is sent; 0 stands for it.
+	Present = Format3
 )
+
+// alternates reports whether every other symbol of a header changes its sign.
+func (f Format) alternates() bool { return f == 0 || f >= Format3 }
 
 // NewPayload1 is NewPayload for Format1. Draw1 takes the place of Draw.
 func NewPayload1(mod *zq.Modulus, codec *digit.Codec, n, blockCoefficients, _ int) (*Payload, error) {

@@ -25,7 +25,7 @@ type Header struct {
 }
 
 // A header is 12 bytes and the low 32 bits of their CRC-32C, one symbol a bit,
-// highest bit first, +1 for 0 and -1 for 1.
+// highest bit first, +1 for 0 and -1 for 1, every other symbol turned over.
 const (
 	headerBytes = 12
 	// HeaderSymbols is the length of a header.
@@ -55,9 +55,9 @@ func (h Header) bytes() (b [headerBytes + 4]byte) {
 }
 
 // Soft appends the header's symbols to dst, of the given level.
-func (h Header) Soft(dst []float32, level int8) []float32 {
+func (h Header) Soft(dst []float32, level int8, f Format) []float32 {
 	var symbols [HeaderSymbols]int8
-	h.Symbols(symbols[:])
+	h.Symbols(symbols[:], f)
 	for _, s := range symbols {
 		dst = append(dst, float32(s*level))
 	}
@@ -65,15 +65,18 @@ func (h Header) Soft(dst []float32, level int8) []float32 {
 }
 
 // Symbols writes the header to dst, of HeaderSymbols symbols.
-func (h Header) Symbols(dst []int8) {
+func (h Header) Symbols(dst []int8, f Format) {
 	b := h.bytes()
 	for i := range dst[:HeaderSymbols] {
 		dst[i] = 1 - 2*int8(b[i/8]>>(7-i%8)&1)
+		if i%2 == 1 && f.alternates() {
+			dst[i] = -dst[i]
+		}
 	}
 }
 
 // DecodeHeader reads a header from soft symbols by their signs.
-func DecodeHeader(y []float32) (Header, error) {
+func DecodeHeader(y []float32, f Format) (Header, error) {
 	if len(y) < HeaderSymbols {
 		return Header{}, fmt.Errorf("%w: %d symbols, it has %d", ErrHeader, len(y), HeaderSymbols)
 	}
@@ -82,7 +85,7 @@ func DecodeHeader(y []float32) (Header, error) {
 		if v == 0 || math.IsNaN(float64(v)) {
 			return Header{}, fmt.Errorf("%w: symbol %d is %v, neither positive nor negative", ErrHeader, i, v)
 		}
-		if v < 0 {
+		if v < 0 != (i%2 == 1 && f.alternates()) {
 			b[i/8] |= 1 << (7 - i%8)
 		}
 	}

@@ -125,25 +125,25 @@ func TestHeader(t *testing.T) {
 			Transmission: uint8(rnd.Uint32()), Group: uint16(rnd.Uint32()), Repeat: uint8(rnd.Uint32()),
 		}
 		var s [HeaderSymbols]int8
-		h.Symbols(s[:])
+		h.Symbols(s[:], 0)
 		y := make([]float32, HeaderSymbols)
 		for i, v := range s {
 			y[i] = float32(v) * (0.2 + rnd.Float32())
 		}
-		got, err := DecodeHeader(y)
+		got, err := DecodeHeader(y, 0)
 		if err != nil || got != h {
 			t.Fatalf("%+v came back as %+v, %v", h, got, err)
 		}
 		i := rnd.IntN(len(y))
 		y[i] = -y[i]
-		if _, err := DecodeHeader(y); err == nil {
+		if _, err := DecodeHeader(y, 0); err == nil {
 			t.Fatalf("a flipped symbol %d was taken", i)
 		}
 	}
-	if _, err := DecodeHeader(make([]float32, HeaderSymbols)); err == nil {
+	if _, err := DecodeHeader(make([]float32, HeaderSymbols), 0); err == nil {
 		t.Error("silence was taken for a header")
 	}
-	if _, err := DecodeHeader(nil); err == nil {
+	if _, err := DecodeHeader(nil, 0); err == nil {
 		t.Error("nothing was taken for a header")
 	}
 }
@@ -151,7 +151,7 @@ func TestHeader(t *testing.T) {
 // Whatever is taken for a header is one that could have been sent.
 func FuzzHeader(f *testing.F) {
 	var s [HeaderSymbols]int8
-	Header{Run: 1, Round: 2, Attempt: 3, Transmission: 1, Group: 4, Repeat: 5}.Symbols(s[:])
+	Header{Run: 1, Round: 2, Attempt: 3, Transmission: 1, Group: 4, Repeat: 5}.Symbols(s[:], 0)
 	seed := make([]byte, HeaderSymbols)
 	for i, v := range s {
 		seed[i] = byte(v)
@@ -162,12 +162,12 @@ func FuzzHeader(f *testing.F) {
 		for i, b := range data {
 			y[i] = float32(int8(b))
 		}
-		h, err := DecodeHeader(y)
+		h, err := DecodeHeader(y, 0)
 		if err != nil {
 			return
 		}
 		var again [HeaderSymbols]int8
-		h.Symbols(again[:])
+		h.Symbols(again[:], 0)
 		for i, v := range again {
 			if float32(v)*y[i] <= 0 {
 				t.Fatalf("symbol %d was %v", i, y[i])

@@ -126,8 +126,9 @@ func (b *dcBlock) likelihood(corner float64) float64 {
 //
 // The filter is y[n] = a (y[n-1] + x[n] - x[n-1]), a = e^{-2 pi corner}, so that x is y/a
 // and the sum of what was taken before. That begins with what makes the first silence
-// silent, and the noise that it gathers is known at the second one.
-func (b *dcBlock) restore(samples []complex64, corner float64, before, after int) []complex64 {
+// silent, and the noise that it gathers is known at the second one. Samples that reach the
+// amplitude clip, if that is not 0, are lost: nobody sees any more that they did.
+func (b *dcBlock) restore(samples []complex64, corner float64, before, after int, clip Amplitude) []complex64 {
 	if cap(b.restored) < len(samples) {
 		b.restored = make([]complex64, len(samples))
 	}
@@ -139,6 +140,9 @@ func (b *dcBlock) restore(samples []complex64, corner float64, before, after int
 		x[n] = complex(gain*real(y), gain*imag(y)) + complex64(taken)
 		if valid(y) {
 			taken += complex(more*float64(real(y)), more*float64(imag(y)))
+		}
+		if clip > 0 && (reaches(real(y), float32(clip)) != 0 || reaches(imag(y), float32(clip)) != 0) {
+			MarkLost(x[n : n+1])
 		}
 	}
 	first, last := meanOf(x[:before]), meanOf(x[len(x)-after:])

@@ -225,7 +225,7 @@ func (d *Demodulator) hear(z []complex64, flags []bool, f *Frame, w way, lead, e
 			return report
 		}
 	}
-	f.Samples = d.block.restore(f.Samples, float64(f.Block), f.Before, f.After)
+	f.Samples = d.block.restore(f.Samples, float64(f.Block), f.Before, f.After, d.receive.Clip)
 	report := d.filter(z, flags, f.Samples, w, lead, end)
 	report.Block = f.Block
 	return report

@@ -409,7 +409,7 @@ func (d *decoder) frame(at float64) (f Frame, err error) {
 	}
 	begin := at + float64((len(d.sequence)+d.cyclic)*p.S)
 	phase := cmplx.Phase(sum)
-	if f.Header, err = header(d.soft(begin, 128, phase)); err != nil {
+	if f.Header, err = header(d.soft(begin, 128, phase), d.Meta.Global.Format); err != nil {
 		return f, err
 	}
 	if f.Tx >= len(p.Coefficients) || f.Group*p.Group >= p.Devices {
@@ -455,10 +455,10 @@ func (d *decoder) soft(at float64, n int, theta float64) []float64 {
 }
 
 // header reads a header from the signs of its symbols (section 8).
-func header(y []float64) (h Header, err error) {
+func header(y []float64, format int) (h Header, err error) {
 	var b [16]byte
 	for i, v := range y {
-		if v < 0 {
+		if v < 0 != (format >= 3 && i%2 == 1) {
 			b[i/8] |= 0x80 >> (i % 8)
 		}
 	}

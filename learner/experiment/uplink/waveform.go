@@ -134,7 +134,7 @@ func (l *Waveform) build(c config.Config, root, secret keystream.Seed, ch *chann
 	}
 	if c.Link.Record != setup.RecordNone {
 		l.recorder = &Recorder{Cfg: setup.RecordConfig(c, l.Channel, l.Group, l.NoiseStd)}
-		l.recorder.Cfg.Primes, l.recorder.Cfg.FrameFormat = ctx.Params.Primes, uint8(frame.Format2)
+		l.recorder.Cfg.Primes, l.recorder.Cfg.FrameFormat = ctx.Params.Primes, uint8(frame.Present)
 		cfg.Receiver = l.recorder.Tape(cfg.Receiver)
 	}
 	if l.Waveform, err = phy.NewWaveform(cfg); err != nil {
