@@ -74,19 +74,7 @@ func (r *reader) readView(g *group, e expected, i int, alpha float64, v view) (l
 	}
 	if len(d.lost) == 0 {
 		accept := func(y []int32) bool { return d.accept(e.payload, i, skip, y) }
-		res, err := r.read(g, e, i, y, alpha, accept)
-		if err == nil || d.tries[i] >= e.payload.Spare() {
-			return res, err
-		}
-		if cap(d.refined) < len(y) {
-			d.refined = make([]float32, len(y))
-		}
-		g.lattice.Refine(d.refined[:len(y)], y)
-		again, problem := r.read(g, e, i, d.refined[:len(y)], alpha, accept)
-		if d.tries[i] += float64(again.Tried); problem != nil {
-			return res, err
-		}
-		return again, nil
+		return r.readRefined(g, e, i, y, alpha, accept)
 	}
 	if len(d.lost) > len(d.joint)/2 || i == 0 && r.layout.format == frame.Format1 && int(d.lost[0]) < skip {
 		return lattice.Result{}, erasedError(len(d.lost))
@@ -101,12 +89,32 @@ func (r *reader) readView(g *group, e expected, i int, alpha float64, v view) (l
 	if cap(d.integers) < len(d.joint) {
 		d.integers, d.shape = make([]int32, len(d.joint)), make([]int32, len(d.joint))
 	}
-	res, err := r.read(g, e, i, d.whole, alpha, func(y []int32) bool { return r.solve(g, e, i, skip, y) })
+	res, err := r.readRefined(g, e, i, d.whole, alpha, func(y []int32) bool { return r.solve(g, e, i, skip, y) })
 	if err != nil {
 		return res, erasedError(len(d.lost))
 	}
 	d.mend(g, e, i, skip, res.Alpha)
 	return res, nil
+}
+
+// readRefined reads symbols of block i as they are, and otherwise once more without the
+// baseline and the interference that their teeth show. What the second reading tries counts
+// against what the check can spare.
+func (r *reader) readRefined(g *group, e expected, i int, y []float32, alpha float64, accept lattice.Accept) (lattice.Result, error) {
+	d := &g.read
+	res, err := r.read(g, e, i, y, alpha, accept)
+	if err == nil || d.tries[i] >= e.payload.Spare() {
+		return res, err
+	}
+	if cap(d.refined) < len(y) {
+		d.refined = make([]float32, len(y))
+	}
+	g.lattice.Refine(d.refined[:len(y)], y)
+	again, problem := r.read(g, e, i, d.refined[:len(y)], alpha, accept)
+	if d.tries[i] += float64(again.Tried); problem != nil {
+		return res, err
+	}
+	return again, nil
 }
 
 // mend gives the clipped symbols of block i that were solved the soft value that they would

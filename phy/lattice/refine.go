@@ -23,8 +23,10 @@ func (r *Receiver) Refine(dst, y []float32) {
 	if len(r.tooth) < len(y) {
 		r.tooth, r.off = make([]float32, len(y)), make([]float32, len(y))
 	}
-	for range refineRounds {
-		if !r.decide(dst) {
+	for round := range refineRounds {
+		// A baseline splits each tooth in two, as symbols of either sign are counted
+		// together: at first teeth are taken for wide enough to hold both.
+		if !r.decide(dst, float64(refineRounds-round)) {
 			return
 		}
 		r.takeNeighbours(dst)
@@ -32,13 +34,14 @@ func (r *Receiver) Refine(dst, y []float32) {
 	}
 }
 
-// decide sets tooth to the centre of each symbol's tooth.
-func (r *Receiver) decide(y []float32) bool {
+// decide sets tooth to the centre of each symbol's tooth, for noise so many times what it
+// seems.
+func (r *Receiver) decide(y []float32, wider float64) bool {
 	d := r.density
 	if d.load(y) != nil {
 		return false
 	}
-	r.comb.find(d, r.noise())
+	r.comb.find(d, wider*r.noise())
 	if len(r.centre) < 2*d.bins+1 {
 		r.centre = make([]float32, 2*d.bins+1)
 	}
