@@ -64,16 +64,31 @@ func (l Links) Level(r Regime) float64 {
 // of the sum of a group's gains, and of the noise of a branch. One setting serves all
 // groups.
 func (l Links) FullScale(r Regime, group int, noiseStd float64) float64 {
+	return l.largest(r, group, 4) + 4*noiseStd
+}
+
+// largest returns the amplitude of the largest sum of a group's gains within so many
+// deviations.
+func (l Links) largest(r Regime, group int, deviations float64) float64 {
 	met := l.Met(r)
-	largest := l.worst(group, func(first, to int) float64 {
+	return l.Level(r) * l.worst(group, func(first, to int) float64 {
 		sum, variance := 0.0, 0.0
 		for i := first; i < to; i++ {
 			sum += math.Abs(met.Mu[i])
 			variance += max(0, met.Omega[i]-met.Mu[i]*met.Mu[i])
 		}
-		return sum + 4*math.Sqrt(variance)
+		return sum + deviations*math.Sqrt(variance)
 	})
-	return l.Level(r)*largest + 4*noiseStd
+}
+
+// Drive returns the share of their full drive at which devices send to a receiver that
+// clips at the given amplitude, that of a device of gain 1 being 1. Lower drive costs SNR, and a
+// sum that is clipped alone can be solved by its check: the best of both is where the sum of a
+// group's gains within 1.6 deviations fits. (At N = 3, N(1, 0.3^2), 40 dB and a full scale
+// of 2.5, of 150 rounds 111 were read at once at full drive, 142 at 0.85, 145 at 0.75 and
+// 146 at 0.65, which this rule gives; 148 without clipping.)
+func (l Links) Drive(r Regime, group int, fullScale float64) float64 {
+	return min(1, fullScale/l.largest(r, group, 1.6))
 }
 
 // AlignedTolerance returns by how much the scale of a group of aligned devices may differ

@@ -138,6 +138,16 @@ func echoesOf(c config.Config) channel.Air {
 	return air
 }
 
+// Drive returns the share of their full drive at which simulated devices send: less than 1
+// where the receiver is told to clip below what the gains ask for.
+func Drive(c config.Config, ch *channel.Channel) float64 {
+	bits, full := ConfiguredConverter(c)
+	if bits == 0 || full == 0 || c.OverRadios() {
+		return 1
+	}
+	return LinksOf(ch).Drive(RegimeOf(c), GroupSize(c), full)
+}
+
 // receiverFullScale returns the amplitude at which the receiver's converter clips,
 // that of a device of gain 1 being 1.
 func receiverFullScale(c config.Config, ch *channel.Channel, group int, noiseStd float64) float64 {

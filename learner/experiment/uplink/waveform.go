@@ -80,7 +80,7 @@ func ReceiveConfig(c config.Config, secret keystream.Seed, ch *channel.Channel, 
 		Modulus: ctx.Modulus(), Devices: ch.Devices(), Group: c.Link.GroupSize, Base: c.Link.Base, BlockSymbols: c.Link.BlockSymbols,
 		Modem: setup.ModemConfig(c.Link), Repeats: c.Link.FrameRepeats, GroupScale: bench.GroupScale, Run: uint16(c.Experiment.Seed),
 		Secret:  secret,
-		Lattice: lattice.Options{MaxAlpha: c.Link.MaxAlpha}, Amplitude: setup.TransmitAmplitude(c),
+		Lattice: lattice.Options{MaxAlpha: c.Link.MaxAlpha}, Amplitude: setup.TransmitAmplitude(c) * modem.Amplitude(setup.Drive(c, ch)),
 	}
 	if stats != nil {
 		ch = stats.Channel
