@@ -30,6 +30,7 @@ type holding struct {
 	offset  modem.CyclesPerSample
 	image   complex128            // of the receiver, as b has shown it
 	block   modem.CyclesPerSample // corner of the receiver's DC block, likewise
+	tone    modem.CyclesPerSample // frequency of an interferer, likewise
 	instant modem.Samples         // of the payload in phase 1, from where its capture was due
 	timed   bool
 }

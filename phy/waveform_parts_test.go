@@ -267,3 +267,24 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// Captures follow frames that clocks move, by whole samples, once a frame was looked for;
+// where indices are the same they stay.
+func TestTimelineFollows(t *testing.T) {
+	l := newTimeline(0, 1000)
+	l.follow(500) // not traced yet
+	l.foundFrame(20)
+	for _, step := range []struct {
+		at   modem.Samples
+		want radio.SampleIndex
+	}{{210.3, 20}, {213.9, 20}, {215.1, 25}, {209, 25}, {203.2, 18}} {
+		if l.follow(step.at); l.offset != step.want {
+			t.Errorf("a frame at %v leaves an offset of %d, want %d", step.at, l.offset, step.want)
+		}
+	}
+	same := newTimeline(0, 0)
+	same.follow(1)
+	if same.follow(90); same.offset != 0 {
+		t.Errorf("indices that are the same differ by %d", same.offset)
+	}
+}

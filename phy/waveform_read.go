@@ -90,7 +90,7 @@ func (r *reader) demodulate(c *capture, g *group, e expected) string {
 	g.read.resize(n)
 	g.read.report = r.demod.Demodulate(g.read.soft, g.read.erased, r.frame(c, g, found, e))
 	if e.isKey() {
-		g.held.image, g.held.block = g.read.report.Image, g.read.report.Block
+		g.held.image, g.held.block, g.held.tone = g.read.report.Image, g.read.report.Block, g.read.report.Tone
 	}
 	if failure := r.damage(c); failure != "" {
 		return failure
@@ -112,7 +112,7 @@ func (r *reader) demodulate(c *capture, g *group, e expected) string {
 func (r *reader) frame(c *capture, g *group, found modem.Sync, e expected) modem.Frame {
 	f := modem.Frame{Samples: c.samples, Sync: found, Hold: r.phase != nil}
 	if !e.isKey() {
-		f.Image, f.Block = g.held.image, g.held.block
+		f.Image, f.Block, f.Tone = g.held.image, g.held.block, g.held.tone
 	}
 	r.header = e.header.Soft(r.header[:0], r.level, r.layout.format)
 	f.Known = r.header
@@ -137,6 +137,7 @@ func (r *reader) locate(c *capture, g *group, e expected, n int) (found modem.Sy
 	found = r.detector.Settle(c.samples, found, modem.Symbols(n))
 	if c.punctual {
 		r.time.timing, r.time.hasTimed = found, true
+		r.time.follow(found.Start)
 	}
 	return found, true
 }

@@ -1,6 +1,8 @@
 package phy
 
 import (
+	"math"
+
 	"ringwave/phy/modem"
 	"ringwave/radio"
 )
@@ -25,6 +27,9 @@ type timeline struct {
 	// frames.
 	timing   modem.Sync
 	hasTimed bool
+	// placed is where in their captures frames lay when the receiver's index was traced.
+	placed    modem.Samples
+	hasPlaced bool
 }
 
 func newTimeline(start radio.SampleIndex, reach radio.SampleCount) *timeline {
@@ -62,7 +67,7 @@ func (l *timeline) margin() radio.SampleIndex {
 // loseTrace says that the receiver's index is in doubt from the next frame on.
 func (l *timeline) loseTrace() {
 	l.missed = 0
-	l.traced = l.reach == 0
+	l.traced, l.hasPlaced = l.reach == 0, false
 	l.hasTimed = l.hasTimed && l.traced
 }
 
@@ -86,6 +91,22 @@ func (l *timeline) missedFrame() {
 func (l *timeline) foundFrame(shift radio.SampleIndex) {
 	l.offset += shift
 	l.traced, l.missed = true, 0
+}
+
+// follow takes in where in its capture a frame lay whose index was looked for once. Clocks
+// that run apart move it from frame to frame: the captures move with it, by whole samples.
+func (l *timeline) follow(at modem.Samples) {
+	const moves = 4 // samples, beyond what chance and delays move a frame by
+	if l.reach == 0 || !l.traced {
+		return
+	}
+	if !l.hasPlaced {
+		l.placed, l.hasPlaced = at, true
+	}
+	if off := math.Round(float64(at - l.placed)); math.Abs(off) >= moves {
+		l.offset += radio.SampleIndex(off)
+		l.hasTimed = false // it was that of other captures
+	}
 }
 
 // heardUntil says that all before the receiver's index end was read or lost.

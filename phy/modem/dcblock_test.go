@@ -24,7 +24,7 @@ func blocked(x []complex64, corner float64) []complex64 {
 func TestDCBlockIsUndone(t *testing.T) {
 	const n = 66000
 	cfg := pulses["flat wide"]
-	for _, corner := range []float64{0, 1e-5, 1e-4, 4e-4} {
+	for _, corner := range []float64{0, 3e-5, 1e-4, 4e-4} {
 		s := newScene(cfg, 1, n, 3, device{gain: 1, phase: 0.1}, device{gain: 0.8, phase: -0.1}, device{gain: 1.3})
 		s.lead, s.noise, s.offset = 200, 1e-5, 2e-6
 		samples, payload := s.capture(t)

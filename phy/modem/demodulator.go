@@ -62,6 +62,9 @@ type Frame struct {
 	// Block is the corner of the receiver's DC block where an earlier frame has shown it,
 	// as Report has it.
 	Block CyclesPerSample
+	// Tone is the frequency of a narrow interferer where an earlier frame has shown it, as
+	// Report has it.
+	Tone CyclesPerSample
 	// Hold has the Sync's phase and frequency be trusted whatever Receive says.
 	Hold bool
 }
@@ -90,6 +93,10 @@ type Report struct {
 	// Image is the receiver's image, the factor of the signal's conjugate; 0 if there is
 	// none beyond the noise, or nothing turns.
 	Image complex128
+	// Tone is the frequency of a narrow interferer that was taken off, of the magnitude
+	// Strength in samples; 0 if there is none beyond the noise.
+	Tone     CyclesPerSample
+	Strength float64
 	// Block is the corner of a DC block that the receiver has, which was undone; 0 if there
 	// is none beyond the noise.
 	Block CyclesPerSample
@@ -113,6 +120,7 @@ type Demodulator struct {
 	track    tracker
 	block    dcBlock
 	silence  silence
+	tones    tones
 	image    image
 	nyquist  nyquist
 	common   interference
@@ -257,12 +265,21 @@ func (d *Demodulator) takeOffsets(z []complex64, flags []bool, w way, f Frame, e
 	if !d.silence.measure(f, w, &d.track) {
 		return
 	}
+	toned := d.tones.measure(f, &d.silence, w, &d.track, z[w.lead+len(f.Known):end], f.Tone)
 	report.Receiver, report.Carrier = d.silence.receiver, d.silence.carrier
 	d.recv.tune(f.Sync.Payload)
 	still := d.recv.response(0)
 	turning := d.recv.response(CyclesPerSample(w.step / (2 * math.Pi)))
 	d.silence.take(z, w, &d.track, still, turning)
-	if power(d.silence.receiver)+power(d.silence.carrier) > 1e-4*meanPower(z[:end]) && d.tracks(f) {
+	taken := power(d.silence.receiver) + power(d.silence.carrier)
+	if toned {
+		first, last := d.recv.footprint()
+		late := float64(first+last-1)/2 - float64(f.Sync.Payload)
+		d.tones.take(z, w, d.recv.response(CyclesPerSample(d.tones.frequency)), late)
+		report.Tone, report.Strength = CyclesPerSample(d.tones.frequency), cmplx.Abs(d.tones.amplitude)
+		taken += power(d.tones.amplitude)
+	}
+	if taken > 1e-4*meanPower(z[:end]) && d.tracks(f) {
 		d.follow(z[:end], flags, w, f.Sync, report)
 	}
 }

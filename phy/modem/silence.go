@@ -1,6 +1,7 @@
 package modem
 
 import (
+	"math"
 	"math/cmplx"
 	"slices"
 )
@@ -10,6 +11,8 @@ import (
 // carriers, which turns with them.
 type silence struct {
 	receiver, carrier complex128 // amplitudes of samples
+	tone              complex128 // amplitude of what else is known to be there
+	frequency         float64    // of the tone, cycles a sample
 	parts             []silentPart
 	sorted            []float64
 }
@@ -57,13 +60,17 @@ func (s *silence) part(samples []complex64, from int, w way, t *tracker) silentP
 	var p silentPart
 	u := cmplx.Rect(1, w.phase(float64(from))+t.at(w.symbol(float64(from)), w.symbol(w.reference)))
 	turn := cmplx.Rect(1, w.step+t.slope/w.sps)
-	for _, x := range samples[from : from+leastSilence] {
+	for n, x := range samples[from : from+leastSilence] {
 		if valid(x) {
+			x := complex128(x)
+			if s.tone != 0 {
+				x -= s.tone * cmplx.Rect(1, 2*math.Pi*math.Mod(s.frequency*float64(from+n), 1))
+			}
 			p.n++
-			p.energy += power(complex128(x))
+			p.energy += power(x)
 			p.turns += u
-			p.sum += complex128(x)
-			p.turned += complex128(x) * cmplx.Conj(u)
+			p.sum += x
+			p.turned += x * cmplx.Conj(u)
 		}
 		u *= turn
 	}
