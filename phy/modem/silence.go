@@ -13,9 +13,15 @@ type silence struct {
 	receiver, carrier complex128 // amplitudes of samples
 	tone              complex128 // amplitude of what else is known to be there
 	frequency         float64    // of the tone, cycles a sample
+	turns             bool       // the carrier turns between the ends
 	parts             []silentPart
 	sorted            []float64
 }
+
+// wholeTurns is how much less than alike the two may look at the ends of a frame along
+// which the carrier turns: beyond, noise would be taken for both, of opposite signs there
+// and of the same in the middle.
+const wholeTurns = 0.1
 
 // leastSilence is the shortest silence at either end that is looked at, in samples.
 const leastSilence = 16
@@ -25,6 +31,8 @@ const leastSilence = 16
 // two look alike there: then the smallest amplitudes that explain the silence are taken.
 func (s *silence) measure(f Frame, w way, t *tracker) bool {
 	s.receiver, s.carrier = 0, 0
+	apart := float64(len(f.Samples)) - float64(f.Before+f.After)/2
+	s.turns = math.Abs(w.step+t.slope/w.sps)*apart > 1
 	if f.Before < leastSilence || f.After < leastSilence || f.Before+f.After > len(f.Samples) || !placed(Samples(w.payload), len(f.Samples)) {
 		return false
 	}
@@ -91,7 +99,10 @@ func (s *silence) fit() bool {
 	}
 	// (n + ridge) receiver + turns carrier = sum,
 	// turns* receiver + (n + ridge) carrier = turned.
-	const ridge = 1e-3
+	ridge := 1e-3
+	if alike := cmplx.Abs(all.turns) / all.n; s.turns && alike > 1-wholeTurns {
+		ridge = wholeTurns
+	}
 	own := all.n * (1 + ridge)
 	det := own*own - power(all.turns)
 	s.receiver = (complex(own, 0)*all.sum - all.turns*all.turned) / complex(det, 0)
