@@ -28,7 +28,9 @@ type replayBench struct {
 	mod    *zq.Modulus
 	dir    string
 	rnd    *rand.Rand
-	read   int // transmissions
+	read   int                                  // transmissions
+	sent   func(s slot.Slot, x zq.Vector)       // if not nil: told each payload
+	heard  func(s slot.Slot, rx *phy.Reception) // if not nil: told what was received
 	why    []string
 }
 
@@ -80,6 +82,11 @@ func (b *replayBench) round(t *testing.T, k uint32, before func(tr slot.Transmis
 					x[j][n] = b.rnd.Uint64N(p)
 				}
 			}
+			if b.sent != nil {
+				kept := b.mod.NewVector(x.Len())
+				kept.Copy(x)
+				b.sent(slot.Slot{Round: k, Transmission: tr}, kept)
+			}
 			if err := b.link.Transmit(i, x); err != nil {
 				t.Fatal(err)
 			}
@@ -87,6 +94,9 @@ func (b *replayBench) round(t *testing.T, k uint32, before func(tr slot.Transmis
 		rx := phy.Reception{Y: b.mod.NewVector(b.length(tr)), Pattern: make([]int64, b.link.PatternSymbols())}
 		if err := b.link.Receive(t.Context(), &rx); err != nil {
 			t.Fatal(err)
+		}
+		if b.heard != nil {
+			b.heard(slot.Slot{Round: k, Transmission: tr}, &rx)
 		}
 		if rx.CheckPassed {
 			b.read++
