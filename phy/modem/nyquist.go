@@ -40,6 +40,24 @@ func newNyquist(r receiver) nyquist {
 	return n
 }
 
+// even is dot for taps that are the same either way round, one in the middle and an even
+// number to either side, which receivers' reach is.
+func even(x []complex64, taps []float32) complex64 {
+	middle := len(taps) / 2
+	x, half := x[:2*middle+1], taps[:middle]
+	re0, im0 := real(x[middle])*taps[middle], imag(x[middle])*taps[middle]
+	var re1, im1 float32
+	for n := 0; n+1 < len(half); n += 2 {
+		a, b := x[n], x[len(x)-1-n]
+		re0 += (real(a) + real(b)) * half[n]
+		im0 += (imag(a) + imag(b)) * half[n]
+		a, b = x[n+1], x[len(x)-2-n]
+		re1 += (real(a) + real(b)) * half[n+1]
+		im1 += (imag(a) + imag(b)) * half[n+1]
+	}
+	return complex(re0+re1, im0+im1)
+}
+
 // take filters the symbols, beyond which there is silence. Those that are flagged are 0,
 // and remain so.
 func (n *nyquist) take(z []complex64, flags []bool) {
@@ -57,7 +75,6 @@ func (n *nyquist) take(z []complex64, flags []bool) {
 		if flags[k] {
 			continue
 		}
-		// The taps are the same either way round.
-		z[k] = dot(line[k:k+len(n.taps)], n.taps)
+		z[k] = even(line[k:k+len(n.taps)], n.taps)
 	}
 }
