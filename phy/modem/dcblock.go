@@ -110,15 +110,23 @@ func (b *dcBlock) transform(z []complex64, n int) {
 
 // likelihood returns the logarithm of that of a corner, in bins, but for what all have.
 func (b *dcBlock) likelihood(corner float64) float64 {
+	// Logarithms take the longest: one of a product is that of its factors, of which none
+	// is below 1 or so large that a few overflow.
+	const few = 16
 	sum, logs := 0.0, 0.0
 	square := corner * corner
-	for k, p := range b.spectrum {
-		f := float64(k + 1)
-		g := (f*f + b.left*square) / (f*f + square)
-		sum += p / g
-		logs += math.Log(g)
+	left := b.left * square
+	for from := 0; from < len(b.spectrum); from += few {
+		product := 1.0
+		for k, p := range b.spectrum[from:min(from+few, len(b.spectrum))] {
+			f := float64(from + k + 1)
+			g := (f*f + square) / (f*f + left) // by which the filter has made it less
+			sum += p * g
+			product *= g
+		}
+		logs += math.Log(product)
 	}
-	return -2 * (float64(len(b.spectrum))*math.Log(sum) + logs)
+	return -2 * (float64(len(b.spectrum))*math.Log(sum) - logs)
 }
 
 // restore returns the samples as they were before a filter of that corner, in cycles a
