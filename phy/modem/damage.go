@@ -60,26 +60,59 @@ func (c comb) flag(flags []bool, samples []complex64, clip Amplitude) damage {
 		return d
 	}
 	next := 0 // symbols before this one are settled
-	for n, x := range samples[low:high] {
-		// Without its sign, a float's bits order as the number does, and what is no
-		// number comes last.
-		a := max(math.Float32bits(real(x))&^signBit, math.Float32bits(imag(x))&^signBit)
-		if a < suspect {
+	for from := low; from < high; from += few {
+		part := samples[from:min(from+few, high)]
+		if allBelow(part, suspect) {
 			continue
 		}
-		if a >= invalid {
-			d.invalid++
-		} else {
-			d.clipped++
-		}
-		at := low + n
-		next = max(next, ceilDiv(at-c.end+1, c.sps))
-		for next < len(flags) && next*c.sps+c.first <= at {
-			flags[next] = true
-			next++
+		for n, x := range part {
+			a := bitsOf(x)
+			if a < suspect {
+				continue
+			}
+			if a >= invalid {
+				d.invalid++
+			} else {
+				d.clipped++
+			}
+			at := from + n
+			next = max(next, ceilDiv(at-c.end+1, c.sps))
+			for next < len(flags) && next*c.sps+c.first <= at {
+				flags[next] = true
+				next++
+			}
 		}
 	}
 	return d
+}
+
+// few is how many samples are looked at together: hardly ever is one damaged.
+const few = 64
+
+// bitsOf returns those of the larger part of x, without its sign: a float's bits order as
+// the number does, and what is no number comes last.
+func bitsOf(x complex64) uint32 {
+	return max(math.Float32bits(real(x))&^signBit, math.Float32bits(imag(x))&^signBit)
+}
+
+// allBelow reports whether all samples have bits below suspect, which has no sign. Within
+// the loop of flag it would have too few registers.
+//
+//go:noinline
+func allBelow(samples []complex64, suspect uint32) bool {
+	// The differences are negative then.
+	all, other := uint32(signBit), uint32(signBit)
+	for ; len(samples) >= 4; samples = samples[4:] {
+		a, b, c, d := samples[0], samples[1], samples[2], samples[3]
+		all &= (math.Float32bits(real(a))&^signBit - suspect) & (math.Float32bits(imag(a))&^signBit - suspect)
+		other &= (math.Float32bits(real(b))&^signBit - suspect) & (math.Float32bits(imag(b))&^signBit - suspect)
+		all &= (math.Float32bits(real(c))&^signBit - suspect) & (math.Float32bits(imag(c))&^signBit - suspect)
+		other &= (math.Float32bits(real(d))&^signBit - suspect) & (math.Float32bits(imag(d))&^signBit - suspect)
+	}
+	for _, x := range samples {
+		all &= bitsOf(x) - suspect
+	}
+	return all&other != 0
 }
 
 func ceilDiv(a, b int) int {
