@@ -419,14 +419,32 @@ const renew = 256
 
 // rotate multiplies z[k] by e^{j(phase + k step)}.
 func rotate(z []complex64, phase, step float64) {
+	if step == 0 {
+		w := complex64(cmplx.Rect(1, phase))
+		re, im := real(w), imag(w)
+		for k, x := range z {
+			z[k] = complex(real(x)*re-imag(x)*im, real(x)*im+imag(x)*re)
+		}
+		return
+	}
 	turn := cmplx.Rect(1, step)
+	twice := turn * turn
 	for from := 0; from < len(z); from += renew {
 		w := cmplx.Rect(1, phase+step*float64(from))
+		v := w * turn // a phasor of its own for every other symbol: neither waits for the other
 		part := z[from:min(from+renew, len(z))]
-		for k, x := range part {
-			re, im := float32(real(w)), float32(imag(w))
-			part[k] = complex(real(x)*re-imag(x)*im, real(x)*im+imag(x)*re)
-			w *= turn
+		for ; len(part) >= 2; part = part[2:] {
+			part[0], part[1] = turned(part[0], w), turned(part[1], v)
+			w *= twice
+			v *= twice
+		}
+		if len(part) > 0 {
+			part[0] = turned(part[0], w)
 		}
 	}
+}
+
+func turned(x complex64, w complex128) complex64 {
+	re, im := float32(real(w)), float32(imag(w))
+	return complex(real(x)*re-imag(x)*im, real(x)*im+imag(x)*re)
 }

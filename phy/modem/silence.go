@@ -122,18 +122,29 @@ func (s *silence) take(z []complex64, w way, t *tracker, still, turning complex1
 	own, leak := s.receiver*still, s.carrier*turning
 	perSymbol := w.step * w.sps * (1 + w.clock)
 	first := w.phase(float64(w.instant(0)))
+	du := cmplx.Rect(1, -perSymbol)
 	t.pieces(len(z), reference, func(from, to int, phase, step float64) {
 		for at := from; at < to; at += renew {
 			u := own * cmplx.Rect(1, -first-perSymbol*float64(at))
 			v := leak * cmplx.Rect(1, phase+step*float64(at-from))
-			du, dv := cmplx.Rect(1, -perSymbol), cmplx.Rect(1, step)
-			for k := at; k < min(at+renew, to); k++ {
-				if z[k] != 0 { // of what is erased nothing is left
-					z[k] -= complex64(u + v)
-				}
-				u *= du
-				v *= dv
+			dv := cmplx.Rect(1, step)
+			u1, v1, du2, dv2 := u*du, v*dv, du*du, dv*dv // those of odd symbols do not wait for the even ones'
+			part := z[at:min(at+renew, to)]
+			for ; len(part) >= 2; part = part[2:] {
+				part[0], part[1] = without(part[0], u+v), without(part[1], u1+v1)
+				u, v, u1, v1 = u*du2, v*dv2, u1*du2, v1*dv2
+			}
+			if len(part) > 0 {
+				part[0] = without(part[0], u+v)
 			}
 		}
 	})
+}
+
+// without takes an offset off a symbol. Of one that is erased nothing is left.
+func without(x complex64, offset complex128) complex64 {
+	if x == 0 {
+		return 0
+	}
+	return x - complex64(offset)
 }
