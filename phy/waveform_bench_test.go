@@ -2,7 +2,10 @@ package phy
 
 import (
 	"context"
+	"math"
+	"math/cmplx"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -117,6 +120,31 @@ func BenchmarkWaveformReceive(b *testing.B) {
 					converter.Decode(w.finder.capture.samples, codes)
 					chain()
 				})
+			})
+		})
+	}
+}
+
+// BenchmarkWaveformReceiveFaults is BenchmarkWaveformReceive on a frame that has a carrier
+// offset, an echo, and the receiver's own offset and image.
+func BenchmarkWaveformReceiveFaults(b *testing.B) {
+	for _, pulse := range benchPulses {
+		b.Run(pulse.name, func(b *testing.B) {
+			w, _ := heardFrame(b, pulse.cfg)
+			samples := w.finder.capture.samples
+			clean := slices.Clone(samples)
+			for n := range samples {
+				x := complex128(clean[n])
+				if n >= 8 {
+					x += 0.05 * complex128(clean[n-8])
+				}
+				x *= cmplx.Rect(1, 2*math.Pi*2e-5*float64(n))
+				samples[n] = complex64(x + 0.01*cmplx.Conj(x) + 0.01)
+			}
+			besideCopy(b, samples, func() {
+				if failure := readAgain(w); failure != "" {
+					b.Fatal(failure)
+				}
 			})
 		})
 	}

@@ -63,7 +63,7 @@ func TestOffsetsAreTakenOff(t *testing.T) {
 // What flag says of samples is what a look at each alone does, wherever among others the
 // damaged ones are.
 func TestFlagLooksAtEverySample(t *testing.T) {
-	const symbols, sps, clip = 40, 5, 3
+	const symbols, sps, clip = 41, 5, 3
 	for at := range symbols * sps {
 		samples := make([]complex64, symbols*sps)
 		for k := range samples {
