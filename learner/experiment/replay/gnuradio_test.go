@@ -90,7 +90,7 @@ func TestThroughGNURadio(t *testing.T) {
 	if os.Getenv("RINGWAVE_LONG") != "" {
 		rounds = 60
 	}
-	b := newReplayBench(t, "link.search_offset_hz=6000")
+	b := newReplayBench(t)
 	all := sent{}
 	b.sent = func(s slot.Slot, x zq.Vector) { all[s] = append(all[s], x) }
 	for k := range rounds {
@@ -119,7 +119,7 @@ func TestDevicesThroughGNURadio(t *testing.T) {
 	var alone []string
 	for i, options := range [][]string{{"--echo=8:-26:1", "--offset=100"}, {"--echo=5:-30:2", "--echo=11:-34", "--offset=100.01"}} {
 		means, stds := []string{"[1, 1e-12]", "[1e-12, 1]"}, []string{"[0.3, 0]", "[0, 0.3]"}
-		b = newReplayBench(t, "link.search_offset_hz=6000", "link.frame_repeats=0", "link.snr_db=150",
+		b = newReplayBench(t, "link.frame_repeats=0", "link.snr_db=150",
 			"channel.mean_per_device="+means[i], "channel.std_per_device="+stds[i])
 		clear(all)
 		b.sent = func(s slot.Slot, x zq.Vector) { all[s] = append(all[s], x) }
