@@ -46,10 +46,10 @@ func anyFaults(rnd *rand.Rand) []string {
 	return sets
 }
 
-// gainsOf returns the integers of at most 30 with which y is the sum of x, not all 0; nil
+// gainsOf returns the integers of at most 60 with which y is the sum of x, not all 0; nil
 // if there are none. The modulus is a prime of 27 bits, and each x begins with a unit.
 func gainsOf(mod *zq.Modulus, x []zq.Vector, y zq.Vector) []int64 {
-	const most = 30
+	const most = 60 // link.max_alpha is 16, and a gain beyond 3.75 is not drawn
 	q := int64(mod.Primes()[0])
 	inverse := new(big.Int).ModInverse(big.NewInt(int64(x[0][0][0])), big.NewInt(q)).Int64()
 	h, sum := make([]int64, len(x)), mod.NewVector(y.Len())
