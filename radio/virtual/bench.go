@@ -17,10 +17,20 @@ type Place struct {
 	// Reference says that the bench's 10 MHz is on the board's clock input.
 	Reference bool
 	// OffsetPPM is the error of the board's own oscillator in parts per million,
-	// at most MaxOffsetPPM. It shifts the carrier; the sampling clocks are all the
-	// same.
-	OffsetPPM float64
+	// at most MaxOffsetPPM. It shifts the carrier. SamplePPM is what it makes of the
+	// sampling clock, which of a real board is the same; it is apart for what takes
+	// clocks that are all alike, as the bench does up to a thousandth of a rate. Neither
+	// counts while the board follows the reference.
+	OffsetPPM, SamplePPM float64
+	// Transmit is what the board's hardware does to what it sends, before the gain of
+	// the direction, and Receive to what it hears, behind that gain; nil does nothing.
+	Transmit, Receive Chain
 }
+
+// Chain gives what a board's hardware does to a stream, the board's start number n, that
+// has a rate: apply changes the next samples in place. How the stream is cut into calls must
+// not change what comes out.
+type Chain func(rate radio.Hertz, n uint64) (apply func(x []complex64))
 
 // Link is the way from one board's antenna to another's.
 type Link struct {
@@ -113,20 +123,24 @@ type Bench struct {
 
 // member is a board and what the bench knows of it.
 type member struct {
-	index     int
-	radio     Radio
-	reference bool
-	locked    bool // to the reference, as of the last start
-	offset    float64
-	await     bool // time waits for it to stream
-	rejoin    bool // await is to be set once no board streams
+	index      int
+	radio      Radio
+	reference  bool
+	locked     bool // to the reference, as of the last start
+	offset     float64
+	skew       float64    // of the sampling clock
+	clock      *resampler // nil where that has no error
+	send, hear Chain
+	await      bool // time waits for it to stream
+	rejoin     bool // await is to be set once no board streams
 
 	now   Activity
-	turns uint64  // starts and retunes
-	phase float64 // of the last of them, in radians
-	sent  int64   // samples of the stream so far
-	due   float64 // samples due at a rate of its own
-	buf   [block]complex64
+	turns uint64              // starts and retunes
+	phase float64             // of the last of them, in radians
+	sent  int64               // samples of the stream so far
+	due   float64             // samples due at a rate of its own
+	chain func(x []complex64) // of the stream; nil for none
+	buf   [block + clockSlack]complex64
 }
 
 // NewBench joins boards, which belong to it from then on.
@@ -139,13 +153,11 @@ func NewBench(cfg Config) (*Bench, error) {
 	}
 	b := &Bench{cfg: cfg, cut: map[Wire]bool{}, began: make(chan struct{}, 1)}
 	for i, p := range cfg.Boards {
-		if p.Radio == nil {
-			return nil, fmt.Errorf("bench: place %d has no board", i)
+		m, err := newMember(i, p)
+		if err != nil {
+			return nil, err
 		}
-		if !(math.Abs(p.OffsetPPM) <= MaxOffsetPPM) {
-			return nil, fmt.Errorf("bench: board %d has an oscillator error of %v ppm; allowed is -%d to %d", i, p.OffsetPPM, MaxOffsetPPM, MaxOffsetPPM)
-		}
-		b.members = append(b.members, &member{index: i, radio: p.Radio, reference: p.Reference, offset: p.OffsetPPM * 1e-6})
+		b.members = append(b.members, m)
 	}
 	if err := b.connect(cfg); err != nil {
 		return nil, err
@@ -171,6 +183,29 @@ func NewBench(cfg Config) (*Bench, error) {
 		go b.pump(ctx)
 	}
 	return b, nil
+}
+
+// newMember takes up the board of place i.
+func newMember(i int, p Place) (*member, error) {
+	if p.Radio == nil {
+		return nil, fmt.Errorf("bench: place %d has no board", i)
+	}
+	for _, e := range []struct {
+		of  string
+		ppm float64
+	}{{"oscillator", p.OffsetPPM}, {"sampling clock", p.SamplePPM}} {
+		if !(math.Abs(e.ppm) <= MaxOffsetPPM) {
+			return nil, fmt.Errorf("bench: board %d has an %s error of %v ppm; allowed is -%d to %d", i, e.of, e.ppm, MaxOffsetPPM, MaxOffsetPPM)
+		}
+	}
+	m := &member{
+		index: i, radio: p.Radio, reference: p.Reference, offset: p.OffsetPPM * 1e-6, skew: p.SamplePPM * 1e-6,
+		send: p.Transmit, hear: p.Receive,
+	}
+	if m.skew != 0 {
+		m.clock = newResampler()
+	}
+	return m, nil
 }
 
 func (b *Bench) check(what string, i int) error {
@@ -423,7 +458,7 @@ func (b *Bench) room() int {
 		switch {
 		case m.now.Mode != Off:
 			streams = true
-			n = min(n, m.now.Room)
+			n = min(n, m.room())
 		case m.await:
 			return 0
 		}
@@ -492,8 +527,17 @@ func (b *Bench) begin(m *member) {
 	m.await = false
 	m.locked = m.reference
 	b.turn(m)
+	made := m.send
 	if m.now.Mode == Receiving {
 		b.ears[m.index].forget()
+		made = m.hear
+	}
+	m.chain = nil
+	if made != nil {
+		m.chain = made(m.now.Rate, m.now.Stream)
+	}
+	if m.clock != nil {
+		m.clock.rest()
 	}
 }
 
@@ -512,7 +556,7 @@ func (b *Bench) advance(n int) {
 			continue
 		}
 		if b.atRate(m) {
-			m.radio.Send(m.buf[:n])
+			m.transmit(n)
 			continue
 		}
 		b.alone(m, n, m.radio.Send)
@@ -524,7 +568,7 @@ func (b *Bench) advance(n int) {
 			continue
 		}
 		if b.atRate(m) {
-			m.radio.Receive(e.hear(b, n))
+			m.receive(e.hear(b, n))
 			continue
 		}
 		e.pass(b, n)

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -185,6 +186,7 @@ func TestRefusesBadConfig(t *testing.T) {
 	for _, cfg := range []virtual.Config{
 		{Boards: []virtual.Place{{}}},
 		{Boards: []virtual.Place{{Radio: h, OffsetPPM: 2000}}},
+		{Boards: []virtual.Place{{Radio: h, SamplePPM: math.NaN()}}},
 		{Boards: []virtual.Place{{Radio: h}}, Links: []virtual.Link{{From: 0, To: 1}}},
 		{Boards: []virtual.Place{{Radio: h}}, Links: []virtual.Link{{Delay: -1}}},
 		{Boards: []virtual.Place{{Radio: h}}, Triggers: []virtual.Wire{{From: -1}}},
