@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"ringwave/crypto/keystream"
@@ -58,6 +59,15 @@ func (o *options) check() error {
 	}
 	if o.backlog < time.Millisecond || o.backlog > time.Minute {
 		return fmt.Errorf("--backlog is %v; allowed is 1ms to 1m", o.backlog)
+	}
+	var err error
+	if o.hardware, err = parseFaults(o.faults, o.transmitters); err != nil {
+		return err
+	}
+	for i := range o.hardware {
+		if o.hardware[i].beyond(o.offsetPPM) {
+			return fmt.Errorf("--fault and --offset-ppm give board %d an error of more than %d ppm together; allowed is up to that", i, virtual.MaxOffsetPPM)
+		}
 	}
 	for _, i := range o.await {
 		if i < 0 || i > o.transmitters {
@@ -114,11 +124,11 @@ func (b *bench) config(o options, seed keystream.Seed) (virtual.Config, error) {
 	if !o.lockStep {
 		cfg.Clock = loopback.WallClock()
 	}
+	// All ways have one where any has: they delay alike.
+	echoes := slices.ContainsFunc(o.hardware, func(h hardware) bool { return h.delay > 0 || len(h.echoes) > 0 })
 	oscillators := rand.New(seed.Derive("oscillators").Stream())
 	for i, r := range b.boards {
-		place := virtual.Place{Radio: r, Reference: o.offsetPPM == 0}
-		place.OffsetPPM = o.offsetPPM * (2*oscillators.Float64() - 1)
-		cfg.Boards = append(cfg.Boards, place)
+		cfg.Boards = append(cfg.Boards, o.place(i, r, oscillators, seed))
 		for from := range b.hackrfs {
 			if from == i {
 				continue
@@ -127,7 +137,15 @@ func (b *bench) config(o options, seed keystream.Seed) (virtual.Config, error) {
 			if from < len(b.gains) {
 				gain = b.gains[from]
 			}
-			cfg.Links = append(cfg.Links, virtual.Link{From: from, To: i, Gain: complex(float32(gain), 0)})
+			l := virtual.Link{From: from, To: i, Gain: complex(float32(gain), 0)}
+			if echoes {
+				path, err := o.hardware[from].path(seed.Derive("air", uint64(from), uint64(i)))
+				if err != nil {
+					return cfg, err
+				}
+				l.Path = way{path}
+			}
+			cfg.Links = append(cfg.Links, l)
 			cfg.Triggers = append(cfg.Triggers, virtual.Wire{From: from, To: i})
 		}
 		if o.noise > 0 {
@@ -140,11 +158,30 @@ func (b *bench) config(o options, seed keystream.Seed) (virtual.Config, error) {
 	}
 	if o.phases {
 		cfg.Phase = func(board int, turn uint64) loopback.Radians {
-			phase := rand.New(seed.Derive("phase", uint64(board), turn).Stream()).Float64()
-			return loopback.Radians(2 * math.Pi * phase)
+			return loopback.Radians(drawnPhase(seed.Derive("phase", uint64(board), turn)))
 		}
 	}
 	return cfg, nil
+}
+
+// place describes board i, which of the RTL2832U has no faults.
+func (o *options) place(i int, r virtual.Radio, oscillators *rand.Rand, seed keystream.Seed) virtual.Place {
+	p := virtual.Place{Radio: r, Reference: o.offsetPPM == 0}
+	p.OffsetPPM = o.offsetPPM * (2*oscillators.Float64() - 1)
+	if i >= len(o.hardware) {
+		return p
+	}
+	h, own := &o.hardware[i], seed.Derive("hardware", uint64(i))
+	p.Reference = p.Reference && !h.ownReference()
+	p.OffsetPPM += h.ppm + h.carrierPPM
+	p.SamplePPM = h.ppm + h.clockPPM
+	p.Transmit, p.Receive = h.sends(own), h.hears(own)
+	return p
+}
+
+// drawnPhase returns a phase of a seed, from 0 to below 2 pi.
+func drawnPhase(seed keystream.Seed) float64 {
+	return 2 * math.Pi * rand.New(seed.Stream()).Float64()
 }
 
 // noise is a receiver's end as a bench adds it.

@@ -72,6 +72,8 @@ type options struct {
 	noise        float64
 	offsetPPM    float64
 	phases       bool
+	faults       []string
+	hardware     []hardware // that faults name, of each HackRF
 	lockStep     bool
 	await        []int
 	backlog      time.Duration
@@ -96,6 +98,17 @@ was compared with a real board.
 Programs that share the environment must not start at the same moment, or one of
 them may see no USB at all: start the second once the first has found its board.
 
+With --fault boards have hardware that is not perfect. BOARD is tx (all transmitters),
+rx, all, or a number from 0 on:
+
+  virtual-bench --phases --fault rx:dc=0.02,ppm=20 --fault all:filter-hz=700e3
+
+` + usageOfFaults() + `
+
+A board with an error of its reference is not on the common 10 MHz: what asks for that
+("clock = external") refuses it. Spikes and mismatches are those of both directions.
+All that is drawn comes from --seed.
+
 It needs the package umockdev; with --kernel it needs root and the kernel's module
 vhci-hcd instead, and all programs see the boards.`,
 		Args:          cobra.ArbitraryArgs,
@@ -114,6 +127,7 @@ vhci-hcd instead, and all programs see the boards.`,
 	f.Float64Var(&o.noise, "noise", 0, "standard deviation of the receivers' noise in each branch, 0 to 1 of full scale")
 	f.Float64Var(&o.offsetPPM, "offset-ppm", 0, "take the common 10 MHz away and give oscillators errors of up to this, 0 to 1000")
 	f.BoolVar(&o.phases, "phases", false, "give carriers a random phase at each start and retune, as boards have")
+	f.StringArrayVar(&o.faults, "fault", nil, "what is wrong with a board's hardware, BOARD:KEY=VALUE,...; may be given several times")
 	f.BoolVar(&o.lockStep, "lock-step", false, "go as fast as programs do, without over- and underruns, in place of real time")
 	f.IntSliceVar(&o.await, "await", nil, "boards without which time does not begin, with --lock-step")
 	f.DurationVar(&o.backlog, "backlog", 100*time.Millisecond, "how late this machine may be before the bench leaves time out, 1ms to 1m")

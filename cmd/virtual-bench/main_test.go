@@ -37,6 +37,20 @@ func TestBadInput(t *testing.T) {
 		{"--lock-step --await 3", "--await names board 3"},
 		{"--await 1", "--lock-step"},
 		{"--backlog 0s", "--backlog is 0s"},
+		{"--fault rx", "--fault is \"rx\""},
+		{"--fault 3:dc=0.1", "--fault names the board \"3\""},
+		{"--fault ty:dc=0.1", "allowed is tx, rx, all or 0 to 2"},
+		{"--fault rx:dc=0.6", "dc = \"0.6\"; allowed is 0 to 0.5"},
+		{"--fault rx:dc=NaN", "dc = \"NaN\""},
+		{"--fault rx:dc", "dc = \"\""},
+		{"--fault rx:bits=2.5", "bits = \"2.5\"; allowed is whole numbers"},
+		{"--fault rx:hum=1", "the key \"hum\""},
+		{"--fault tx:echo=3", "echo = \"3\""},
+		{"--fault tx:echo=5000/-10", "echo = \"5000/-10\""},
+		{"--fault tx:echo=8/-10/Inf", "echo = \"8/-10/Inf\""},
+		{"--fault rx:burst=80", "bursts of 80 samples"},
+		{"--fault rx:loop-hz=1e3", "loop-hz without phase-noise-rad"},
+		{"--offset-ppm 900 --fault rx:ppm=400", "--fault and --offset-ppm give board 2"},
 		{"--nothing", "unknown flag"},
 		{"-n one", "invalid argument"},
 	} {
@@ -53,7 +67,7 @@ func TestBadInput(t *testing.T) {
 func TestProgram(t *testing.T) {
 	needBench(t)
 	var stdout, stderr bytes.Buffer
-	args := []string{"-n", "3", "--rtl", "--noise", "0.01", "--phases", "--offset-ppm", "5", "--", "sh", "-c", "echo $UMOCKDEV_DIR; exit 3"}
+	args := []string{"-n", "3", "--rtl", "--noise", "0.01", "--phases", "--offset-ppm", "5", "--fault", "all:dc=0.01,bits=6", "--fault", "1:echo=8/-20", "--", "sh", "-c", "echo $UMOCKDEV_DIR; exit 3"}
 	if status := execute(context.Background(), args, &stdout, &stderr); status != 3 {
 		t.Errorf("status %d, want the program's, 3: %s", status, stderr.String())
 	}
