@@ -35,7 +35,9 @@
 // Index n is the n-th sample handed to the board since Start. With feed=fill, the
 // default, the driver hands over zeros wherever the program has nothing, always: the
 // index goes on with time, and a timed block whose index has gone by is a Late
-// event (see radio.Pacer). With feed=strict it hands over what was written or
+// event (see radio.Pacer). What it hands over goes ahead of the air by all transfers that
+// are queued, transfers=4 of them: transfer=BYTES each, and unless given 256 KiB or what
+// takes 40 ms, if that is less. With feed=strict it hands over what was written or
 // promised by Idle and nothing else, in whole packets of 256 samples, so that what
 // is sent depends on the program's calls alone. That is for benches in which time
 // waits, where hold=on and deadline_ms=0 belong to it. On a real board strict

@@ -29,7 +29,7 @@ type options struct {
 	trigger string
 
 	feed     feeding
-	transfer int // bytes
+	transfer int // bytes, 0 for what goes with the rate
 	queue    int // transfers
 	ring     int // transfers
 	hold     bool
@@ -67,7 +67,7 @@ func parseOptions(u radio.URI) (options, error) {
 		clock:   p.Word("clock", clockAuto, clockExternal),
 		trigger: p.Word("trigger", "", triggerIn),
 
-		transfer: p.Whole("transfer", 1<<18, usb.PacketSize, maxTransfer, usb.PacketSize),
+		transfer: p.Whole("transfer", 0, usb.PacketSize, maxTransfer, usb.PacketSize),
 		queue:    p.Whole("transfers", 4, 1, maxQueue, 1),
 		ring:     p.Whole("ring", 64, 1, maxRing, 1),
 		hold:     p.Word("hold", "off", "on") == "on",
@@ -91,6 +91,25 @@ func parseOptions(u radio.URI) (options, error) {
 		o.feed = strict
 	}
 	return o, p.Err()
+}
+
+// The most that a transfer is unless a URI says so, in bytes and in time.
+const (
+	usualTransfer = 1 << 18
+	longTransfer  = 40 * time.Millisecond
+)
+
+// transferBytes returns the size of transfers at a rate. All that is queued is between
+// what a program sends and the air, and at the lower rates the usual size, which is for
+// the higher ones, would be there for longer than any host is busy elsewhere.
+func (o *options) transferBytes(rate radio.Hertz) int {
+	size := o.transfer
+	if size == 0 {
+		for size = usualTransfer; size > usualTransfer/16 && int64(size) > sampleBytes*int64(rate.Samples(longTransfer)); {
+			size /= 2
+		}
+	}
+	return size
 }
 
 // limitBytes returns a length of time in bytes at a sample rate, as limits count.

@@ -50,6 +50,7 @@ type pump struct {
 	watched watcher
 
 	transfers io.Closer // nil before Start
+	size      int       // of each in bytes
 	// waiting belongs to who moves transfers: since when the board has moved none; zero
 	// while it does.
 	waiting time.Time
@@ -68,6 +69,7 @@ type pump struct {
 // a time.
 func (p *pump) init(d *Device, w way, look func() error) {
 	p.way, p.d, p.look, p.epoch = w, d, look, d.nextEpoch()
+	p.size = d.opts.transferBytes(d.rate) // which does not change under a stream
 }
 
 func (p *pump) direction() radio.Direction { return p.dir }

@@ -35,6 +35,7 @@ type receiver struct {
 	in        usb.InStream
 	rest      []byte // of the block that is being read
 	odd       []byte // half a sample that ended a block
+	ring      int    // transfers that it holds until they are read
 	index     radio.SampleIndex
 	readEpoch radio.Epoch
 	lost      radio.SampleCount // dropped here before pos
@@ -54,8 +55,12 @@ func (r *receiver) Start(ctx context.Context) error {
 
 func (r *receiver) open() (_ io.Closer, err error) {
 	o := r.d.opts
+	r.ring = o.ring
+	if o.transfer == 0 { // smaller ones are to hold as much
+		r.ring = min(o.ring*usualTransfer/r.size, maxRing)
+	}
 	r.in, err = r.d.transport.OpenIn(usb.InConfig{
-		Endpoint: endpointIn, Size: o.transfer, Count: o.queue, Ring: o.ring, Hold: o.hold,
+		Endpoint: endpointIn, Size: r.size, Count: o.queue, Ring: r.ring, Hold: o.hold,
 	})
 	return r.in, err
 }
@@ -265,7 +270,7 @@ func (r *receiver) disturbed(from, to counted) {
 	settling := int64(limitBytes(settle, r.d.rate))
 	if !to.exact {
 		// As far ahead of the reader as data can be.
-		to.bytes += int64(r.d.opts.ring+2+r.d.opts.queue)*int64(r.d.opts.transfer) + int64(r.d.flush)
+		to.bytes += int64(r.ring+2+r.d.opts.queue)*int64(r.size) + int64(r.d.flush)
 	}
 	r.mark(from.bytes, to.bytes+settling)
 }

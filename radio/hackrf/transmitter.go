@@ -77,7 +77,7 @@ func (t *sender) may() error {
 }
 
 func (t *sender) open() (_ io.Closer, err error) {
-	t.out, err = t.d.transport.OpenOut(usb.OutConfig{Endpoint: endpointOut, Size: t.d.opts.transfer, Count: t.d.opts.queue})
+	t.out, err = t.d.transport.OpenOut(usb.OutConfig{Endpoint: endpointOut, Size: t.size, Count: t.d.opts.queue})
 	return t.out, err
 }
 
@@ -189,7 +189,7 @@ func (t *sender) Close() error {
 // drain waits for what was written to be sent and the board to be off.
 func (t *sender) drain(failed bool) error {
 	left := t.queue.end(radio.SampleIndex(t.d.flush / sampleBytes))
-	left += radio.SampleCount((t.d.opts.queue*t.d.opts.transfer + t.d.flush) / sampleBytes)
+	left += radio.SampleCount((t.d.opts.queue*t.size + t.d.flush) / sampleBytes)
 	patience := t.d.opts.deadline
 	if patience == 0 { // no deadline: what waits behind a busy machine is sent, too
 		patience = 10 * time.Second
@@ -221,7 +221,7 @@ func (t *sender) feed(forgetSession, forgetGuard func() bool) {
 	ctx, release := t.cut.Join(context.Background())
 	defer release()
 	defer t.switchOff()
-	buf := make([]byte, t.d.opts.transfer)
+	buf := make([]byte, t.size)
 	if t.queue.strict {
 		close(t.primed)
 	}
