@@ -217,6 +217,9 @@ func (b *soundedBench) record(k *Calibration) error {
 		noise = b.memory.NoiseStd
 	}
 	b.recorder = &uplink.Recorder{Cfg: setup.RecordConfig(k.Config, ch, setup.GroupSize(k.Config), noise)}
+	// A sounding's chips are as wide as the sample rate allows.
+	half := b.recorder.Cfg.SampleRate / 2
+	b.recorder.Band = radio.Span[radio.Hertz]{Min: *b.recorder.Cfg.Frequency - half, Max: *b.recorder.Cfg.Frequency + half}
 	b.recorder.Cfg.Description = "soundings of experiment " + k.Config.Experiment.Name
 	b.cfg.Receiver = b.taped(b.cfg.Receiver)
 	if err := b.recorder.Start(k.folder.Path()); err != nil {

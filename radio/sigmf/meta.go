@@ -74,7 +74,10 @@ type DatasetAnnotation struct {
 	Start, Count radio.SampleCount // Count is -1 where it goes on to the end
 	// Span is what the annotation is for by the stream's clock, where the samples of
 	// the dataset do not tell: some at its edges were lost. nil elsewhere.
-	Span      *Span
+	Span *Span
+	// Band is what it is about of the spectrum, at the frequencies that Capture.Frequency
+	// counts; nil if that is not said.
+	Band      *radio.Span[radio.Hertz]
 	Label     string
 	Comment   string
 	Generator string
@@ -155,6 +158,8 @@ type fileCapture struct {
 type fileAnnotation struct {
 	Start     radio.SampleCount  `json:"core:sample_start"`
 	Count     *radio.SampleCount `json:"core:sample_count,omitempty"`
+	Lower     *radio.Hertz       `json:"core:freq_lower_edge,omitempty"`
+	Upper     *radio.Hertz       `json:"core:freq_upper_edge,omitempty"`
 	Label     string             `json:"core:label,omitempty"`
 	Comment   string             `json:"core:comment,omitempty"`
 	Generator string             `json:"core:generator,omitempty"`
@@ -250,6 +255,9 @@ func (a DatasetAnnotation) file() fileAnnotation {
 	}
 	if a.Count >= 0 {
 		f.Count = &a.Count
+	}
+	if a.Band != nil {
+		f.Lower, f.Upper = &a.Band.Min, &a.Band.Max
 	}
 	if a.Span != nil {
 		f.First, f.Span = &a.Span.First, &a.Span.Count

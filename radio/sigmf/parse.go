@@ -413,6 +413,9 @@ func parseAnnotation(o object) (a DatasetAnnotation, err error) {
 	if a.Span, err = parseSpan(o); err != nil {
 		return a, err
 	}
+	if a.Band, err = o.band(); err != nil {
+		return a, err
+	}
 	if a.Overrun, _, err = o.boolean("ringwave:overrun"); err != nil {
 		return a, err
 	}
@@ -439,6 +442,38 @@ func parseSpan(o object) (*Span, error) {
 		return nil, nil
 	}
 	return &Span{radio.SampleIndex(at), radio.SampleCount(n)}, nil
+}
+
+// band reads the edges of an annotation's band; nil where it has none.
+func (o object) band() (*radio.Span[radio.Hertz], error) {
+	const lower, upper = "core:freq_lower_edge", "core:freq_upper_edge"
+	from, hasLower, err := o.number(lower)
+	if err != nil {
+		return nil, err
+	}
+	to, hasUpper, err := o.number(upper)
+	switch {
+	case err != nil:
+		return nil, err
+	case hasLower && !hasUpper:
+		return nil, o.wrong(upper, "missing", "a frequency, as "+lower+" is there")
+	case hasUpper && !hasLower:
+		return nil, o.wrong(lower, "missing", "a frequency, as "+upper+" is there")
+	case !hasLower:
+		return nil, nil
+	}
+	band := radio.Span[radio.Hertz]{Min: radio.Hertz(from), Max: radio.Hertz(to)}
+	if !validBand(band) {
+		return nil, o.wrong(lower+" and "+upper, fmt.Sprintf("%g and %g", from, to), allowedBand)
+	}
+	return &band, nil
+}
+
+const allowedBand = "-1 THz to 1 THz, the lower one first"
+
+// validBand reports whether an annotation may have these edges.
+func validBand(b radio.Span[radio.Hertz]) bool {
+	return b.Min >= -maxFrequency && b.Min <= b.Max && b.Max <= maxFrequency
 }
 
 // epochs reads a list of tuning epochs; nil where it is not there.

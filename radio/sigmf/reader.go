@@ -157,7 +157,7 @@ func (r *Recording) Samples() radio.SampleCount { return r.n }
 func (r *Recording) Annotations() []Annotation {
 	var all []Annotation
 	for _, a := range r.meta.Annotations {
-		b := Annotation{First: r.index(a.Start), Label: a.Label, Comment: a.Comment, Tag: a.Tag}
+		b := Annotation{First: r.index(a.Start), Label: a.Label, Comment: a.Comment, Tag: a.Tag, Band: a.Band}
 		if s := a.Span; s != nil {
 			b.First, b.Count = s.First, s.Count
 			all = append(all, b)

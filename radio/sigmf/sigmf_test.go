@@ -182,7 +182,7 @@ func TestMetaRoundTrip(t *testing.T) {
 		}),
 		w.Record(nil, radio.Meta{}),
 		w.Record(x[400:], radio.Meta{First: 1500, Epoch: 6}), // a step that nobody explains
-		w.Annotate(sigmf.Annotation{First: 1200, Count: 200, Label: "frame", Comment: "c", Tag: &sigmf.Tag{Round: 7, Attempt: 1, Again: 255, Phase: "c0", Device: -1, Group: 2, Epoch: 4}}),
+		w.Annotate(sigmf.Annotation{First: 1200, Count: 200, Band: &radio.Span[radio.Hertz]{Min: 299e9, Max: 301e9}, Label: "frame", Comment: "c", Tag: &sigmf.Tag{Round: 7, Attempt: 1, Again: 255, Phase: "c0", Device: -1, Group: 2, Epoch: 4}}),
 		w.Annotate(sigmf.Annotation{First: 1000, Count: 5, Tag: &sigmf.Tag{Phase: "b", Device: 0, Group: -1, Transmitters: []radio.Epoch{3, 1 << 62}}}),
 		// Both ends are in gaps, and all of it is in one.
 		w.Annotate(sigmf.Annotation{First: 1305, Count: 150, Label: "edges", Tag: &sigmf.Tag{Round: 8, Device: -1, Group: -1}}),
@@ -207,6 +207,9 @@ func TestMetaRoundTrip(t *testing.T) {
 		if a.Tag != nil {
 			got = append(got, fmt.Sprintf("%d+%d %q %+v", a.First, a.Count, a.Label, *a.Tag))
 		}
+		if (a.Band != nil) != (a.Label == "frame") || a.Band != nil && *a.Band != (radio.Span[radio.Hertz]{Min: 299e9, Max: 301e9}) {
+			t.Errorf("%q has the band %v", a.Label, a.Band)
+		}
 	}
 	wantAnnotations := []string{
 		`1000+5 "" {Round:0 Attempt:0 Again:0 Phase:b Device:0 Group:-1 Epoch:0 Transmitters:[3 4611686018427387904] Alpha:0 Factors:[]}`,
@@ -226,6 +229,20 @@ func TestMetaRoundTrip(t *testing.T) {
 	}
 }
 
+// A clock is asked once, for the last sample of the first block; all times go by the
+// receiver's samples from there.
+func TestClock(t *testing.T) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	asked := 0
+	w, base := create(t, sigmf.Config{Datatype: sigmf.CF32, Now: func() time.Time { asked++; return at }})
+	x := samples(1, 1000, 1)
+	ok(t, w.Record(x[:500], radio.Meta{First: 20_000}), w.Record(x[500:], radio.Meta{First: 30_000}), w.Close())
+	c := open(t, base).Metadata().Captures
+	if asked != 1 || !c[0].Time.Equal(at.Add(-50*time.Microsecond)) || !c[1].Time.Equal(at.Add(950*time.Microsecond)) {
+		t.Errorf("asked %d times: captures at %v and %v", asked, c[0].Time, c[1].Time)
+	}
+}
+
 // The file as the specification wants it, looked at without this package.
 func TestFileForm(t *testing.T) {
 	phase := 0.0
@@ -234,7 +251,7 @@ func TestFileForm(t *testing.T) {
 		Pulse: sigmf.Pulse{Shape: "square", Edge: 2, Tolerance: 1}, DigitLevel: 0.5, Alpha: 4, AlphaTolerance: 0.25, CommonPhase: &phase,
 	}})
 	ok(t, w.Record([]complex64{1 + 2i, -3 + 256i}, radio.Meta{First: 5, Epoch: 1}),
-		w.Annotate(sigmf.Annotation{First: 6, Count: 1, Label: "x", Tag: &sigmf.Tag{Round: 1, Phase: "b", Device: 2, Group: -1, Epoch: 1, Alpha: 1.5, Factors: []int{2, 3}}}), w.Close())
+		w.Annotate(sigmf.Annotation{First: 6, Count: 1, Band: &radio.Span[radio.Hertz]{Min: -5, Max: 2.5e6}, Label: "x", Tag: &sigmf.Tag{Round: 1, Phase: "b", Device: 2, Group: -1, Epoch: 1, Alpha: 1.5, Factors: []int{2, 3}}}), w.Close())
 	data, err := os.ReadFile(base + ".sigmf-data")
 	ok(t, err)
 	if want := []byte{1, 0, 2, 0, 0xfd, 0xff, 0, 1}; !bytes.Equal(data, want) {
@@ -249,7 +266,7 @@ func TestFileForm(t *testing.T) {
 		"ringwave:frames":{"run":7,"devices":5,"group_size":3,"base":3,"block_symbols":8192,"coefficients":[4,1,4,1],"samples_per_symbol":8,"preamble_symbols":127,
 		"pulse":"square","edge_samples":2,"tolerance_samples":1,"digit_level":0.5,"alpha":4,"alpha_tolerance":0.25,"common_phase":0}},
 		"captures":[{"core:sample_start":0,"core:global_index":5,"ringwave:epoch":1}],
-		"annotations":[{"core:sample_start":1,"core:sample_count":1,"core:label":"x","ringwave:round":1,"ringwave:attempt":0,
+		"annotations":[{"core:sample_start":1,"core:sample_count":1,"core:freq_lower_edge":-5,"core:freq_upper_edge":2500000,"core:label":"x","ringwave:round":1,"ringwave:attempt":0,
 		"ringwave:phase":"b","ringwave:device":2,"ringwave:epoch":1,"ringwave:alpha":1.5,"ringwave:group_factors":[2,3]}]}`
 	var a, b any
 	ok(t, json.Unmarshal(text, &a), json.Unmarshal([]byte(want), &b))
@@ -351,7 +368,7 @@ func TestConfigErrors(t *testing.T) {
 	}
 	w, _ := create(t, sigmf.Config{Datatype: sigmf.CI8})
 	defer w.Abort()
-	for _, a := range []sigmf.Annotation{{First: -1}, {Count: -1}, {Tag: &sigmf.Tag{Phase: strings.Repeat("x", 17)}}, {Comment: strings.Repeat("x", 257)}} {
+	for _, a := range []sigmf.Annotation{{First: -1}, {Count: -1}, {Band: &radio.Span[radio.Hertz]{Min: 2, Max: 1}}, {Tag: &sigmf.Tag{Phase: strings.Repeat("x", 17)}}, {Comment: strings.Repeat("x", 257)}} {
 		if err := w.Annotate(a); err == nil {
 			t.Errorf("%+v is taken", a)
 		}
@@ -464,6 +481,11 @@ func TestDamagedMetadata(t *testing.T) {
 		{fmt.Sprintf(minimal, "", "", `{"core:sample_start":2,"ringwave:transmitter_epochs":[1,null]}`), "ringwave:transmitter_epochs is [1,null]"},
 		{fmt.Sprintf(minimal, "", "", `{"core:sample_start":2,"ringwave:transmitter_epochs":[]}`), "ringwave:transmitter_epochs is []"},
 		{fmt.Sprintf(minimal, "", "", `{"core:sample_start":2,"ringwave:invalid":0.5}`), "ringwave:invalid is 0.5"},
+		{fmt.Sprintf(minimal, "", "", `{"core:sample_start":2,"core:freq_lower_edge":2}`), "core:freq_upper_edge is missing; allowed is a frequency, as core:freq_lower_edge is there"},
+		{fmt.Sprintf(minimal, "", "", `{"core:sample_start":2,"core:freq_upper_edge":2}`), "core:freq_lower_edge is missing"},
+		{fmt.Sprintf(minimal, "", "", `{"core:sample_start":2,"core:freq_lower_edge":3,"core:freq_upper_edge":2}`), "core:freq_lower_edge and core:freq_upper_edge is 3 and 2; allowed is -1 THz to 1 THz"},
+		{fmt.Sprintf(minimal, "", "", `{"core:sample_start":2,"core:freq_lower_edge":3,"core:freq_upper_edge":2e12}`), "is 3 and 2e+12"},
+		{fmt.Sprintf(minimal, "", "", `{"core:sample_start":2,"core:freq_lower_edge":null,"core:freq_upper_edge":2}`), "core:freq_lower_edge is null; allowed is a number"},
 		{global(`"core:author":"` + strings.Repeat("a", 500) + `\u0000","core:hw":{}`), "core:hw is {}"},
 	} {
 		_, err := sigmf.ParseMeta("bad.sigmf-meta", []byte(c.meta))

@@ -45,18 +45,24 @@ type Config struct {
 	FrameFormat uint8
 	// Frames is their form; nil leaves it out.
 	Frames *Frames
-	// Zero is the time of sample index 0; the zero time leaves times out.
+	// Zero is the time of sample index 0. Where it is the zero time, Now tells it as the
+	// first block is handed over, whose last sample is from now: later than it was by what
+	// buffers hold. Without either, times are left out.
 	Zero time.Time
+	Now  func() time.Time
 	// For people; the empty ones are left out.
 	Hardware, Author, Description, Recorder string
 }
 
 // Annotation is about the samples from index First on, by the stream's clock.
 type Annotation struct {
-	First   radio.SampleIndex
-	Count   radio.SampleCount // 0 or more
-	Label   string            // at most 256 bytes; SigMF recommends 20 characters
-	Comment string            // at most 256 bytes
+	First radio.SampleIndex
+	Count radio.SampleCount // 0 or more
+	// Band is what it is about of the spectrum, at the frequencies that Config.Frequency
+	// counts: -1 THz to 1 THz; nil leaves it out.
+	Band    *radio.Span[radio.Hertz]
+	Label   string // at most 256 bytes; SigMF recommends 20 characters
+	Comment string // at most 256 bytes
 	Tag     *Tag
 }
 
@@ -179,6 +185,7 @@ func (w *Writer) Record(samples []complex64, meta radio.Meta) error {
 	if meta.First < 0 || meta.First > maxPosition || w.written.Samples > 0 && meta.First < w.due {
 		return w.fail(&FormatError{w.base, "the index of a block's first sample", fmt.Sprint(meta.First), fmt.Sprintf("%d or more", w.due)})
 	}
+	w.setClock(len(samples), meta)
 	if w.capture(len(samples), meta); len(w.captures) > maxSegments {
 		return w.fail(&FormatError{w.base, "the number of gaps and epochs", fmt.Sprint(len(w.captures)), fmt.Sprintf("at most %d", maxSegments)})
 	}
@@ -210,6 +217,14 @@ func (w *Writer) fail(err error) error {
 func (w *Writer) discard() {
 	_ = w.data.Close()
 	_ = os.Remove(w.data.Name())
+}
+
+// setClock finds the time of index 0, if it is not known and there is a clock.
+func (w *Writer) setClock(n int, meta radio.Meta) {
+	if w.cfg.Now == nil || !w.cfg.Zero.IsZero() {
+		return
+	}
+	w.cfg.Zero = w.cfg.Now().Add(-w.cfg.SampleRate.Duration(radio.SampleCount(meta.Index(n-1) + 1)))
 }
 
 // capture begins segments where the block of n samples does not go on as it was.
@@ -317,6 +332,9 @@ func (w *Writer) Annotate(a Annotation) error {
 			return err
 		}
 	}
+	if a.Band != nil && !validBand(*a.Band) {
+		return &FormatError{w.base, "the band of an annotation", fmt.Sprintf("%v to %v", a.Band.Min, a.Band.Max), allowedBand}
+	}
 	if len(a.Label) > maxText || len(a.Comment) > maxText {
 		return &FormatError{w.base, "the length of an annotation's text", fmt.Sprint(max(len(a.Label), len(a.Comment))), fmt.Sprintf("at most %d bytes", maxText)}
 	}
@@ -412,7 +430,7 @@ func (w *Writer) metadata() *Metadata {
 	for _, a := range w.annotations {
 		start, end := w.position(a.First), w.position(a.First+radio.SampleIndex(a.Count))
 		m.Annotations = append(m.Annotations, DatasetAnnotation{
-			Start: start, Count: end - start, Span: w.span(a, start, end),
+			Start: start, Count: end - start, Span: w.span(a, start, end), Band: a.Band,
 			Label: a.Label, Comment: a.Comment, Tag: a.Tag,
 		})
 	}

@@ -17,6 +17,7 @@ import (
 	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 	"ringwave/radio"
+	"ringwave/radio/sigmf"
 )
 
 // replayBench is a recorded waveform link without a run around it, so that its medium can
@@ -219,6 +220,30 @@ func TestReplayOfHalfAKey(t *testing.T) {
 			t.Errorf("round 1, %s: %v, agrees %v", v.Transmission, v.Now, v.Agrees)
 		case v.Round == 2 && !v.Agrees:
 			t.Errorf("round 2, %s: %v, in the run %v", v.Transmission, v.Now, v.Then)
+		}
+	}
+}
+
+// A bench's recording names its frequency, its hardware and the band of its symbols, and no
+// time of day.
+func TestRecordingSaysWhere(t *testing.T) {
+	b := newReplayBench(t)
+	b.round(t, 1, nil)
+	text, err := os.ReadFile(uplink.RecordingBase(b.dir, 1) + ".sigmf-meta")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := sigmf.ParseMeta("recording", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := m.Captures[0]; c.Frequency == nil || *c.Frequency != 0 || !c.Time.IsZero() || m.Hardware == "" {
+		t.Errorf("frequency %v, time %v, hardware %q", c.Frequency, c.Time, m.Hardware)
+	}
+	want := setup.SignalBand(b.cfg)
+	for _, a := range m.Annotations {
+		if a.Tag != nil && (a.Band == nil || *a.Band != want) {
+			t.Errorf("%s has the band %v, want %v", a.Label, a.Band, want)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package setup
 import (
 	"math"
 	"math/cmplx"
+	"strings"
+	"time"
 
 	"ringwave/learner/experiment/config"
 	"ringwave/phy"
@@ -177,10 +179,32 @@ func RecordConfig(c config.Config, ch *channel.Channel, group int, noiseStd floa
 	} else if steps := LargestCode(datatype); c.Link.ReceiverConverterBits > 0 && steps > 0 {
 		full = radio.Amplitude(receiverFullScale(c, ch, group, noiseStd) * steps / (steps + 1))
 	}
-	return sigmf.Config{
-		Datatype: datatype, SampleRate: radio.Hertz(c.Link.SampleRateHz), FullScale: full,
-		Recorder: "ringwave", Description: "superposed frames of experiment " + c.Experiment.Name,
+	cfg := sigmf.Config{
+		Datatype: datatype, SampleRate: radio.Hertz(c.Link.SampleRateHz), FullScale: full, Frequency: new(radio.Hertz),
+		Recorder: "ringwave", Description: "superposed frames of experiment " + c.Experiment.Name, Hardware: simulatedHardware,
 	}
+	if c.OverRadios() {
+		*cfg.Frequency = radio.Hertz(c.Radio.FrequencyHz)
+		cfg.Hardware = "receiver " + c.Radio.Receiver + ", transmitters " + strings.Join(c.Radio.Transmitters, ", ")
+		cfg.Now = time.Now
+	}
+	return cfg
+}
+
+// simulatedHardware is core:hw of a bench in memory. Its samples are of no frequency but 0
+// and of no time of day: what is simulated again is the same to the byte.
+const simulatedHardware = "ringwave's simulated bench"
+
+// SignalBand returns the band that holds 99 % of the power of symbols.
+func SignalBand(c config.Config) radio.Span[radio.Hertz] {
+	const bins = 4096
+	low, high := modem.OccupiedBand(ModemConfig(c.Link).Spectrum(bins), 0.99)
+	carrier := 0.0
+	if c.OverRadios() {
+		carrier = c.Radio.FrequencyHz
+	}
+	rate := c.Link.SampleRateHz
+	return radio.Span[radio.Hertz]{Min: radio.Hertz(carrier + float64(low)*rate), Max: radio.Hertz(carrier + float64(high)*rate)}
 }
 
 // RecordedFrames describes what frames of a link are like, for somebody who has only the

@@ -7,6 +7,7 @@ import (
 	"ringwave/learner/experiment/config"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
+	"ringwave/radio"
 )
 
 // The flat tops of the largest digit take the largest code, of either sign, and no
@@ -37,5 +38,32 @@ func TestTransmitConverterIsDrivenEvenly(t *testing.T) {
 		if most != 127.0/128 || least != -most {
 			t.Errorf("base %d: samples from %v to %v", base, least, most)
 		}
+	}
+}
+
+// Recordings say at which frequency they were made, by what, and over radios when: a
+// simulated bench has no time, so that what is simulated again is the same to the byte.
+func TestRecordConfigSaysWhere(t *testing.T) {
+	c := config.Default()
+	c.Link.Kind = KindWaveform
+	ch, err := NewChannel(c, keystream.FromInteger(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := RecordConfig(c, ch, 1, 0)
+	if r.Frequency == nil || *r.Frequency != 0 || r.Hardware == "" || r.Now != nil || !r.Zero.IsZero() {
+		t.Errorf("a simulated bench: frequency %v, hardware %q, a clock %v", r.Frequency, r.Hardware, r.Now != nil)
+	}
+	band := SignalBand(c)
+	if symbols := radio.Hertz(c.Link.SampleRateHz / float64(c.Link.SamplesPerSymbol)); !(band.Max > symbols/2) || band.Max > radio.Hertz(c.Link.SampleRateHz/2) || band.Min != -band.Max {
+		t.Errorf("a band of %v to %v for %v symbols", band.Min, band.Max, symbols)
+	}
+	c.Radio.Receiver, c.Radio.Transmitters, c.Radio.FrequencyHz = "pluto:x", []string{"hackrf:a", "hackrf:b"}, 433.92e6
+	r = RecordConfig(c, ch, 1, 0)
+	if *r.Frequency != 433.92e6 || r.Hardware != "receiver pluto:x, transmitters hackrf:a, hackrf:b" || r.Now == nil {
+		t.Errorf("radios: frequency %v, hardware %q, a clock %v", *r.Frequency, r.Hardware, r.Now != nil)
+	}
+	if at := SignalBand(c); at.Max-433.92e6 != band.Max {
+		t.Errorf("over radios up to %v, want %v beyond the carrier", at.Max, band.Max)
 	}
 }

@@ -116,7 +116,8 @@ func (c *converter) convert(x float32) (y float32, clipped bool) {
 // run repeats takes the place of the one before.
 type Recorder struct {
 	Cfg    sigmf.Config
-	dir    string // the run folder; empty where nothing is kept, as for plan
+	Band   radio.Span[radio.Hertz] // of what is annotated
+	dir    string                  // the run folder; empty where nothing is kept, as for plan
 	writer *sigmf.Writer
 	round  uint32
 }
@@ -193,7 +194,7 @@ func (r *Recorder) Annotate(n Note) error {
 		return nil
 	}
 	return r.writer.Annotate(sigmf.Annotation{
-		First: n.First, Count: radio.SampleCount(n.End - n.First), Label: n.Label, Comment: n.Comment,
+		First: n.First, Count: radio.SampleCount(n.End - n.First), Label: n.Label, Comment: n.Comment, Band: &r.Band,
 		Tag: &sigmf.Tag{
 			Round: n.Slot.Round, Attempt: n.Slot.Attempt, Again: n.Slot.Again, Phase: n.Slot.Transmission.String(), Device: -1, Group: n.Group,
 			Epoch: n.epoch, Transmitters: slices.Clone(n.transmitters),

@@ -133,7 +133,7 @@ func (l *Waveform) build(c config.Config, root, secret keystream.Seed, ch *chann
 		cfg.Receiver = l.paced.receiver()
 	}
 	if c.Link.Record != setup.RecordNone {
-		l.recorder = &Recorder{Cfg: setup.RecordConfig(c, l.Channel, l.Group, l.NoiseStd)}
+		l.recorder = &Recorder{Cfg: setup.RecordConfig(c, l.Channel, l.Group, l.NoiseStd), Band: setup.SignalBand(c)}
 		l.recorder.Cfg.Primes, l.recorder.Cfg.FrameFormat = ctx.Params.Primes, uint8(frame.Present)
 		cfg.Receiver = l.recorder.Tape(cfg.Receiver)
 	}
