@@ -23,8 +23,17 @@ type Observation struct {
 	First   radio.SampleIndex
 	Samples []complex64
 	Sync    modem.Sync
-	// Soft is the payload's soft symbols, repeats combined, and Alpha their scale;
-	// nil and 0 if they were not read.
+	// Devices is how many send, and Guard of how many samples the silence before and behind
+	// the frame is.
+	Devices, Guard int
+	// Report is what demodulating it has shown; zero if it was not found. Symbols are then
+	// the complex symbols behind the preamble, on the axis that devices have in common, and
+	// Phase tells how far that has turned at each, as it was tracked.
+	Report  modem.Report
+	Symbols []complex64
+	Phase   func(symbol int) modem.Radians
+	// Soft is the payload's soft symbols, repeats combined; nil if there are none. Alpha is
+	// their scale, 0 where none reads them: of a frame that was not read, that of b.
 	Soft  []float32
 	Alpha float64
 	// Failure says why the frame was not read, empty if it was.
@@ -55,6 +64,8 @@ type Waveform struct {
 	payload *frame.Payload
 	keyed   bool // b of the attempt that slot is of was read
 	report  WaveformReport
+
+	combined bool // the frame at hand was demodulated, and is in the group's means
 }
 
 // WaveformReport says how the last transmission went.
@@ -297,11 +308,13 @@ func (w *Waveform) exchange(ctx context.Context, g *group, e expected) (err erro
 // says in a few words what failed.
 func (w *Waveform) readFrame(g *group, e expected) (failure string) {
 	if w.epochs.void != "" {
-		g.read.found = modem.Sync{}
+		g.read.found, g.read.report, w.combined = modem.Sync{}, modem.Report{}, false
 		return w.epochs.void
 	}
 	c := &w.finder.capture
+	g.read.report, w.combined = modem.Report{}, false
 	if failure = w.reader.demodulate(c, g, e); failure == "" {
+		w.combined = true
 		w.reader.combine(g, e)
 		failure = w.reader.decode(g, e, &w.report)
 	}
@@ -315,9 +328,13 @@ func (w *Waveform) observe(g *group, repeat int) error {
 	}
 	o := Observation{
 		Slot: w.slot, Group: g.number, Repeat: repeat, First: w.finder.capture.first, Samples: w.finder.capture.samples,
-		Sync: g.read.found, Failure: w.report.Failure,
+		Devices: g.size, Guard: int(w.layout.guard()),
+		Sync: g.read.found, Report: g.read.report, Failure: w.report.Failure,
 	}
-	if o.Failure == "" {
+	if o.Sync != (modem.Sync{}) {
+		o.Symbols, o.Phase = w.reader.demod.Symbols(), w.reader.demod.Phase
+	}
+	if w.combined {
 		o.Soft, o.Alpha = g.read.sum[frame.HeaderSymbols+g.patterns.Symbols():], g.alpha
 	}
 	return w.cfg.OnFrame(o)

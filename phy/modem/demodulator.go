@@ -116,6 +116,7 @@ type Demodulator struct {
 	preamble []float32
 	known    []float32 // the preamble and what is known behind it
 	z        []complex64
+	seen     seen
 	flags    []bool
 	track    tracker
 	block    dcBlock
@@ -181,6 +182,7 @@ func (d *Demodulator) Demodulate(dst []float32, erased []bool, f Frame) Report {
 	if d.tracks(f) {
 		w.clock = d.clock.measure(f.Samples, f.Sync.Payload, len(dst))
 	}
+	d.seen = seen{lead, end, w.symbol(w.reference)}
 	report := d.hear(z, flags, &f, w, lead, end)
 	report.Clock = w.clock
 	if d.tracks(f) {

@@ -11,6 +11,7 @@ import (
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/diagnosis"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/experiment/setup"
 	"ringwave/phy"
@@ -61,7 +62,8 @@ type Waveform struct {
 	Regime       bench.Regime
 	clipped      radio.SampleCount // by the receiver, in the round
 
-	view             waveView // of the last round, for plots
+	Tally            *diagnosis.Tally // of frames
+	view             waveView         // of the last round, for plots
 	sampleRate       float64
 	samplesPerSymbol int
 
@@ -115,6 +117,10 @@ func (l *Waveform) build(c config.Config, root, secret keystream.Seed, ch *chann
 	}
 	l.receiving = ReceiveConfig(c, secret, l.Channel, stats, ctx)
 	l.receiving.OnTransmission, l.receiving.OnFrame = l.begin, l.heard
+	l.Tally = diagnosis.NewTally(diagnosis.Link{
+		SampleRate: c.Link.SampleRateHz, SamplesPerSymbol: c.Link.SamplesPerSymbol, PreambleSymbols: c.Link.PreambleSymbols,
+		MaxOffset: l.receiving.Search.MaxOffset, NoiseBandwidth: modem.NoiseBandwidth(l.receiving.Modem.Pulse, c.Link.SamplesPerSymbol), Held: l.receiving.Phase != nil,
+	})
 	cfg := l.receiving
 	if c.OverRadios() { // but this is the bench in memory
 		cfg.Level = 1
@@ -244,6 +250,7 @@ func (l *Waveform) begin(_ context.Context, s slot.Slot, at radio.SampleIndex) e
 
 // heard hears of each frame.
 func (l *Waveform) heard(o phy.Observation) error {
+	l.Tally.Add(o)
 	l.view.keep(o)
 	if o.Group == 0 && o.Repeat == 0 {
 		l.first = o.First
@@ -251,9 +258,13 @@ func (l *Waveform) heard(o phy.Observation) error {
 	if l.recorder == nil {
 		return nil
 	}
+	alpha := o.Alpha
+	if o.Failure != "" {
+		alpha = 0 // it is b's, or of a part
+	}
 	return l.recorder.Annotate(Note{
 		Slot: o.Slot, Group: o.Group, First: o.First, End: l.Waveform.Next(), epoch: l.receiver.Epoch(),
-		transmitters: l.epochs(), alpha: o.Alpha, Label: LabelFrame, Comment: fmt.Sprintf("repeat %d", o.Repeat),
+		transmitters: l.epochs(), alpha: alpha, Label: LabelFrame, Comment: fmt.Sprintf("repeat %d", o.Repeat),
 	})
 }
 
