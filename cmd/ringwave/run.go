@@ -85,9 +85,10 @@ goes on with those that have not ended. --json prints an array then, and the
 exit status is the worst of all.
 
 Exit status: 3 for a run that ended without a usable result, for none of its
-rounds was read or training diverged (no finite number, or a final training
-loss over 69, a hundred times that of a model which knows nothing); a model
-that has learned badly is a result. summary.json has the reason in "unusable".
+rounds was read, optimizer.end_after_lost_rounds were lost in a row, or training
+diverged (no finite number, or a final loss over 69, a hundred times that of a
+model which knows nothing); a model that has learned badly is a result.
+summary.json has the reason in "unusable", -v says why each round was lost.
 130 stopped, 2 something you can mend, 1 the machine.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if resume != "" {
@@ -198,6 +199,11 @@ func (l *listener) observer() experiment.Observer {
 		},
 		Round: func(r learner.Record) {
 			l.progress.report(r.Round, float64(r.Round)/float64(l.rounds), l.figuresOf(r))
+		},
+		Lost: func(round int, why string) {
+			if l.console.verbose {
+				l.console.say("round %d was not read: %s", round, why)
+			}
 		},
 		Warned: func(text string) {
 			l.progress.stop()

@@ -273,6 +273,9 @@ func (s *Experiment) open(ctx context.Context, from *runfolder.Checkpoint) (err 
 			what = "a check would have declared the round void"
 		}
 		s.protocol.failed = func(k int, f round.Failure) {
+			if w := s.protocol.waveform; w != nil {
+				w.Tally.Void(f.Check)
+			}
 			s.log.Warn(what, "round", k, "attempt", f.Attempt, "again", f.Again, "check", f.Check.String(), "transmission", f.Transmission.String(), "reason", f.Reason)
 		}
 	}
@@ -463,6 +466,7 @@ func (s *Experiment) train(ctx context.Context, report func(r learner.Record)) (
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
+	var lost losses
 	for !s.Trainer.Done() {
 		record, err := s.Step(ctx)
 		if err != nil {
@@ -472,6 +476,9 @@ func (s *Experiment) train(ctx context.Context, report func(r learner.Record)) (
 			return err
 		}
 		report(record)
+		if lost.after(record, s.Config.Optimizer.EndAfterLost) && !s.Trainer.Done() {
+			return s.lost(lost)
+		}
 		if record.Round%s.Config.Optimizer.CheckpointEvery == 0 || s.Trainer.Done() {
 			if err := s.checkpoint(); err != nil {
 				return err
@@ -555,7 +562,7 @@ func row(r learner.Record) runfolder.Row {
 func (s *Experiment) finish(spoilt string) (runfolder.Summary, []string, error) {
 	result := s.Trainer.Final()
 	summary := s.summary(result)
-	summary.Unusable = cmp.Or(spoilt, unusableReason(s.Trainer.State(), result))
+	summary.Unusable = cmp.Or(spoilt, unusableReason(s.Trainer.State(), result, s.whyLost))
 	rows, err := runfolder.ReadMetrics(filepath.Join(s.folder.Path(), runfolder.MetricsName), s.Config.Optimizer.Rounds)
 	if err != nil {
 		return summary, nil, err
@@ -617,6 +624,9 @@ func (s *Experiment) summary(result learner.Result) runfolder.Summary {
 		out.Randomness = c.Encryption.Randomness
 	}
 	out.Notes = s.notes()
+	if note := s.lostNote(state); note != "" {
+		out.Notes = append(out.Notes, note)
+	}
 	return out
 }
 

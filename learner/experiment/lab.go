@@ -204,6 +204,8 @@ type Observer struct {
 	// Started hears of the run before its next round, when all is open.
 	Started func(r *Experiment)
 	Round   func(r learner.Record)
+	// Lost hears of a round that was not read, before Round, and why.
+	Lost func(round int, why string)
 	// Warned hears what cannot wait for the end.
 	Warned func(text string)
 }
@@ -248,6 +250,9 @@ func (s *Experiment) run(ctx context.Context, o Observer) (out Result, err error
 	}
 	warnings := s.newWarnings()
 	err = s.train(ctx, func(r learner.Record) {
+		if o.Lost != nil && r.Skipped && r.Attempts > 0 {
+			o.Lost(r.Round, s.whyLost())
+		}
 		if o.Round != nil {
 			o.Round(r)
 		}

@@ -34,10 +34,29 @@ func asUnusable(err error) (u Unusable, ok bool) {
 	return u, ok
 }
 
-// unusableReason says why what training came to is of no use; "" if it may be.
-func unusableReason(state learner.State, result learner.Result) string {
+// whyLost says why rounds were lost, as far as the link knows.
+func (s *Experiment) whyLost() string {
+	if w := s.waveform(); w != nil {
+		if text := w.Tally.Report().Sentence(); text != "" {
+			return text
+		}
+	}
+	return "log.jsonl says which check failed"
+}
+
+// lostNote says of how many rounds there is nothing, and why; "" for none.
+func (s *Experiment) lostNote(state learner.State) string {
+	if state.Skipped == 0 || state.Skipped == state.Round || s.waveform() == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d rounds were not read: %s", state.Skipped, state.Round, s.whyLost())
+}
+
+// unusableReason says why what training came to is of no use; "" if it may be. why says
+// why rounds were lost.
+func unusableReason(state learner.State, result learner.Result, why func() string) string {
 	if state.Round > 0 && state.Skipped == state.Round {
-		return fmt.Sprintf("none of the %d rounds was read, and the model is the untrained one: log.jsonl says which check failed", state.Round)
+		return fmt.Sprintf("none of the %d rounds was read, and the model is the untrained one: %s", state.Round, why())
 	}
 	if loss := result.TrainLoss; !(loss <= hopelessLoss) {
 		return fmt.Sprintf("training diverged: the training loss is %.4g, more than %.3g, a hundred times that of a model which knows nothing", loss, hopelessLoss)
@@ -48,10 +67,11 @@ func unusableReason(state learner.State, result learner.Result) string {
 // warnings notices, while a run is on its way, that it will end without a usable
 // result.
 type warnings struct {
-	unread bool    // no round was read so far
-	grown  bool    // that the loss has grown was said
-	batch  float64 // a record's loss is a sum over so many samples; 1 for a mean
-	advice string  // against a loss that grows
+	why    func() string // rounds were lost
+	unread bool          // no round was read so far
+	grown  bool          // that the loss has grown was said
+	batch  float64       // a record's loss is a sum over so many samples; 1 for a mean
+	advice string        // against a loss that grows
 }
 
 // smallerSteps returns the advice to take them, to be appended, where they may help.
@@ -62,13 +82,47 @@ func (s *Experiment) smallerSteps() string {
 	return ": smaller steps, optimizer.eta0 and optimizer.gamma0, may help"
 }
 
+// losses counts rounds that are lost one after the other.
+type losses struct{ first, n int }
+
+// after takes in a round, and reports whether so many were lost that the run is to end. A
+// round that a resumed run skips was not tried.
+func (l *losses) after(r learner.Record, most int) bool {
+	switch {
+	case !r.Skipped:
+		l.n = 0
+	case r.Attempts > 0:
+		if l.n++; l.n == 1 {
+			l.first = r.Round
+		}
+	}
+	return most > 0 && l.n >= most
+}
+
+// lost ends a run that has lost so many rounds in a row. It can be resumed.
+func (s *Experiment) lost(l losses) error {
+	if err := s.checkpoint(); err != nil {
+		return err
+	}
+	state := s.Trainer.State()
+	if state.Skipped == state.Round { // which says it all
+		return &Unusable{unusableReason(state, learner.Result{}, s.whyLost) + s.howToGoOn()}
+	}
+	return &Unusable{fmt.Sprintf("all of the last %d rounds were lost, from round %d on: %s%s", l.n, l.first, s.whyLost(), s.howToGoOn())}
+}
+
+// howToGoOn is what to say of a run that has ended for lost rounds.
+func (s *Experiment) howToGoOn() string {
+	return fmt.Sprintf(" (it ended after optimizer.end_after_lost_rounds = %d; once that is mended, it goes on with --resume)", s.Config.Optimizer.EndAfterLost)
+}
+
 // newWarnings returns those of a run after the rounds which its trainer has behind it.
 func (s *Experiment) newWarnings() warnings {
 	state, batch := s.Trainer.State(), 1.0
 	if o := s.Config.Optimizer; s.Config.Task.Loss == "sum" && o.TrainLoss == "pairs" {
 		batch = float64(o.BatchSize)
 	}
-	return warnings{unread: state.Skipped == state.Round, batch: batch, advice: s.smallerSteps()}
+	return warnings{why: s.whyLost, unread: state.Skipped == state.Round, batch: batch, advice: s.smallerSteps()}
 }
 
 // after returns what is to be said after a round; "" for nothing. Each thing is said
@@ -76,7 +130,7 @@ func (s *Experiment) newWarnings() warnings {
 func (w *warnings) after(r learner.Record) string {
 	w.unread = w.unread && r.Skipped
 	if w.unread && r.Round == hopelessRounds {
-		return fmt.Sprintf("none of the first %d rounds was read: the model has learned nothing so far (log.jsonl says which check failed)", hopelessRounds)
+		return fmt.Sprintf("none of the first %d rounds was read: the model has learned nothing so far (%s)", hopelessRounds, w.why())
 	}
 	if loss := r.TrainLoss / w.batch; !w.grown && !(loss <= hopelessLoss) {
 		w.grown = true

@@ -18,9 +18,40 @@ func TestBadResultsAreResults(t *testing.T) {
 		{400, 399, math.Ln2, true}, {400, 0, math.Ln2, true}, {400, 0, 10 * math.Ln2, true}, {0, 0, math.Ln2, true},
 		{400, 400, math.Ln2, false}, {400, 0, 101 * math.Ln2, false}, {400, 0, math.Inf(1), false}, {400, 0, math.NaN(), false},
 	} {
-		reason := unusableReason(learner.State{Round: c.rounds, Skipped: c.skipped}, learner.Result{TrainLoss: c.loss})
+		reason := unusableReason(learner.State{Round: c.rounds, Skipped: c.skipped}, learner.Result{TrainLoss: c.loss}, func() string { return "nobody knows" })
 		if (reason == "") != c.usable {
 			t.Errorf("%d of %d rounds skipped, loss %v: %q", c.skipped, c.rounds, c.loss, reason)
+		}
+	}
+}
+
+// A run ends with the last of so many rounds that are lost in a row, never where none is
+// said; rounds that were read begin anew, and rounds that were not tried count for nothing.
+func TestLosses(t *testing.T) {
+	for _, c := range []struct {
+		rounds string // l lost, r read, s skipped by a resume
+		most   int
+		end    int // the round after which the run ends, 0 for none
+		first  int
+	}{
+		{"llll", 3, 3, 1}, {"llrll", 3, 0, 0}, {"rlrlll", 3, 6, 4}, {"llsl", 3, 4, 1}, {"ssss", 3, 0, 0}, {"llll", 0, 0, 0}, {"l", 1, 1, 1}, {"", 1, 0, 0},
+	} {
+		var l losses
+		end := 0
+		for k, what := range c.rounds {
+			r := learner.Record{Round: k + 1, Skipped: what != 'r'}
+			if what != 's' {
+				r.Attempts = 2
+			}
+			if l.after(r, c.most) && end == 0 {
+				end = k + 1
+				if l.first != c.first || l.n != c.most {
+					t.Errorf("%q, %d: %d lost from round %d on, want round %d", c.rounds, c.most, l.n, l.first, c.first)
+				}
+			}
+		}
+		if end != c.end {
+			t.Errorf("%q, %d: it ends after round %d, want %d", c.rounds, c.most, end, c.end)
 		}
 	}
 }

@@ -75,6 +75,7 @@ type Optimizer struct {
 	GammaPower       float64 `toml:"gamma_power"`
 	EvaluateEvery    int     `toml:"evaluate_every_rounds"`
 	CheckpointEvery  int     `toml:"checkpoint_every_rounds"`
+	EndAfterLost     int     `toml:"end_after_lost_rounds"`
 }
 
 // Devices are the edge devices.
@@ -245,7 +246,7 @@ func Default() Config {
 		Optimizer: Optimizer{
 			Rounds: 400, BatchSize: 128, Directions: "rademacher", PackedDirections: 1, TrainLoss: "exact", StepLaw: "power",
 			Eta0: 0.05, EtaPower: 0.5, Gamma0: 0.05, GammaPower: 0.25,
-			EvaluateEvery: 10, CheckpointEvery: 10,
+			EvaluateEvery: 10, CheckpointEvery: 10, EndAfterLost: 50,
 		},
 		Devices: Devices{
 			Count: 10, Disagreement: "warn", CarrierOffsetPerDeviceHz: []float64{}, LinewidthPerDeviceHz: []float64{},

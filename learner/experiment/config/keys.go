@@ -196,6 +196,7 @@ func optimizerRules() []rule {
 		{"gamma_power", "", numbers(0, 10), "p of gamma_k"},
 		{"evaluate_every_rounds", "rounds", whole(1, maxRounds), "rounds from one test to the next"},
 		{"checkpoint_every_rounds", "rounds", whole(1, maxRounds), "rounds from one checkpoint to the next"},
+		{"end_after_lost_rounds", "rounds", whole(0, maxRounds), "rounds in a row of which none is read that end a run, with exit status 3 and what the receiver saw; 0 for never. By chance 50 are lost once in 10^15 where every second round is"},
 	}
 }
 
