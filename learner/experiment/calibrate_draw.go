@@ -25,13 +25,28 @@ func (k *Calibration) draw(r *campaign.Result) ([]string, error) {
 		for lag, rho := range d.Autocorrelation {
 			s.Lags = append(s.Lags, float64(lag)*r.Series.BlockSeconds)
 			s.Autocorrelation = append(s.Autocorrelation, rho)
-			s.Low, s.High = append(s.Low, -d.Band), append(s.High, d.Band)
 		}
+		s.Low, s.High = bartlett(d.Autocorrelation, d.Band)
 		s.PhaseDeviation, s.GainDeviation = deviationOf(d.PhaseAllan), deviationOf(d.GainAllan)
 		s.PhaseNoise, s.GainNoise = noiseOf(campaign.PhaseNoise(d)), noiseOf(campaign.GainNoise(d))
 		v.Devices = append(v.Devices, s)
 	}
 	return chart.CalibrationPlots(k.folder.Path(), v)
+}
+
+// bartlett returns between what an estimated autocorrelation lies at each lag if there is
+// none from there on (Bartlett): white noise's band, wider by what the lags before add to
+// its variance.
+func bartlett(rho []float64, band float64) (low, high []float64) {
+	sum := 1.0
+	for lag, r := range rho {
+		half := band * math.Sqrt(sum)
+		low, high = append(low, -half), append(high, half)
+		if lag > 0 {
+			sum += 2 * r * r
+		}
+	}
+	return low, high
 }
 
 // noiseOf returns a spectrum as it is drawn.

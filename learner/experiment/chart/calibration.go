@@ -272,9 +272,7 @@ func (v CalibrationView) autocorrelation() Figure {
 		if len(d.Lags) == 0 {
 			continue
 		}
-		if len(band.X) == 0 && len(d.Low) == len(d.Lags) && len(d.High) == len(d.Lags) {
-			band = Series{Name: "white noise, 95 %", Style: Band, Color: Black, X: d.Lags, YLow: d.Low, YHigh: d.High}
-		}
+		band.widen(d)
 		for _, x := range d.Lags {
 			last.add(x)
 		}
@@ -295,6 +293,20 @@ func (v CalibrationView) autocorrelation() Figure {
 		f.XLabel += fmt.Sprintf(" – a round lasts %s s, beyond this range", short(t))
 	}
 	return f
+}
+
+// widen has a band be of a device, too: where it says more than that of others, theirs.
+func (s *Series) widen(d LinkSeries) {
+	if len(d.Low) != len(d.Lags) || len(d.High) != len(d.Lags) {
+		return
+	}
+	if len(s.X) < len(d.Lags) {
+		d.Low, d.High, s.YLow, s.YHigh = s.YLow, s.YHigh, slices.Clone(d.Low), slices.Clone(d.High)
+		s.Name, s.Style, s.Color, s.X = "no correlation from a lag on, 95 %", Band, Black, d.Lags
+	}
+	for k := range d.Low {
+		s.YLow[k], s.YHigh[k] = min(s.YLow[k], d.Low[k]), max(s.YHigh[k], d.High[k])
+	}
 }
 
 // deviceLine returns a line in the colour of a device's position; dashed where the palette
