@@ -33,6 +33,9 @@ func TestLostRoundsEndARun(t *testing.T) {
 	}
 	check(4, 4, slices.Concat([]string{"run", "-v", experimenttest.WaveformConfig, "--out", dir}, lostBench)...)
 	check(8, 0, "run", "--resume", dir)
+	for _, name := range []string{"spectrum", "eye", "scatter", "phase", "constellation", "density"} { // of a frame that was not read
+		experimenttest.ReadFile(t, dir, name+".png")
+	}
 	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName), 60)
 	if err != nil || len(rows) != 8 {
 		t.Errorf("%d rounds in metrics.csv: %v", len(rows), err)

@@ -51,7 +51,7 @@ func TestRecordAndReplay(t *testing.T) {
 			if status != 0 && (c.name != "clipping" || status != exitUnusable) { // of which no round may have been read
 				t.Fatalf("status %d\n%s", status, stderr)
 			}
-			for _, name := range []string{"quality", "retries", "spectrum", "eye", "constellation", "lattice-distance"} {
+			for _, name := range []string{"quality", "retries", "spectrum", "eye", "scatter", "phase", "constellation", "density", "lattice-distance", "misfit", "gains"} {
 				if c.name == "clipping" {
 					break
 				}
@@ -187,7 +187,7 @@ func TestReplayDamaged(t *testing.T) {
 		{"a comment that is no verdict", edit(meta, replaced(uplink.CommentElements, "md5 ")), exitBadInput, "allowed is sha256 or void:"},
 		{"transmissions over each other", func(t *testing.T, dir string) {
 			text := string(experimenttest.ReadFile(t, dir, meta))
-			at := regexp.MustCompile(`"core:sample_start": [0-9]+,\s+"core:sample_count": ([0-9]+),\s+"core:label": "transmission"`).FindStringSubmatchIndex(text)
+			at := regexp.MustCompile(`"core:sample_start": [0-9]+,\s+"core:sample_count": ([0-9]+),\s+("core:freq_[a-z]+_edge": [-0-9.]+,\s+)*"core:label": "transmission"`).FindStringSubmatchIndex(text)
 			longer := text[:at[2]] + "1" + text[at[2]:]
 			if err := os.WriteFile(filepath.Join(dir, meta), []byte(longer), 0o644); err != nil {
 				t.Fatal(err)

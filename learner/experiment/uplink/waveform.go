@@ -225,7 +225,7 @@ func (l *Waveform) begin(_ context.Context, s slot.Slot, at radio.SampleIndex) e
 		l.paced.begin(at)
 	}
 	if s.Transmission == slot.TxKey && s.Attempt == 0 {
-		l.view.read, l.clipped = false, 0
+		l.clipped = 0
 		nan := math.NaN()
 		l.row = runfolder.LinkRow{Alpha: nan, Quality: nan, Misfit: nan, ZeroGains: nan, WrongSigns: nan, MeansLeft: nan}
 	}
@@ -373,10 +373,11 @@ func (l *Waveform) arriving(i int) complex128 {
 
 // Truth writes the gains that the receiver met in the last attempt, and completes the
 // round's row with scale and misfit: Link.
-func (l *Waveform) Truth(dst []float64, _, _ uint32) {
+func (l *Waveform) Truth(dst []float64, k, _ uint32) {
 	l.row.WrongSigns, l.row.MeansLeft = l.Watch.verdict()
 	if l.Radios != nil {
 		l.read(dst)
+		l.view.keepGains(int(k), dst, l.Waveform.Alpha())
 		return
 	}
 	h := make([]float64, len(dst))
@@ -385,6 +386,7 @@ func (l *Waveform) Truth(dst []float64, _, _ uint32) {
 		l.Waveform.Scaled(dst, h)
 	}
 	alpha := l.Waveform.Alpha()
+	l.view.keepGains(int(k), dst, alpha)
 	l.row.Alpha, l.row.Misfit, l.row.ZeroGains = alpha, 0, 0
 	for i := range dst {
 		if dst[i] == 0 {
