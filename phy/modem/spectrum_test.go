@@ -56,4 +56,11 @@ func TestOccupiedBand(t *testing.T) {
 			t.Errorf("%v: from %v to %v, want %v to %v", c.power, low, high, c.low, c.high)
 		}
 	}
+	even := make([]float64, 1001)
+	for k := range even {
+		even[k] = 1
+	}
+	if low, high := OccupiedBand(even, 0.5); math.Abs(float64(low)+0.25) > 2e-3 || math.Abs(float64(high)-0.25) > 2e-3 {
+		t.Errorf("half of an even spectrum is from %v to %v", low, high)
+	}
 }

@@ -155,6 +155,10 @@ func TestErrorVector(t *testing.T) {
 	if evm, _ := v.errorVector(); math.Abs(evm-0.3/math.Hypot(1.5, 0.3)) > 1e-6 {
 		t.Errorf("on the lattice %v", evm)
 	}
+	v.Alpha = 1.2 // of which 1.5 is 1.8
+	if evm, _ := v.errorVector(); math.Abs(evm-math.Hypot(0.2/1.2, 0.3)/math.Hypot(1.5, 0.3)) > 1e-6 {
+		t.Errorf("nearly on the lattice %v", evm)
+	}
 	v.Alpha = 1
 	if evm, _ := v.errorVector(); math.Abs(evm-math.Hypot(0.5, 0.3)/math.Hypot(1.5, 0.3)) > 1e-6 {
 		t.Errorf("beside the lattice %v", evm)

@@ -16,9 +16,12 @@ func (s *Sight) pulse(o phy.Observation, sps int) {
 	samples := o.Samples[max(0, min(len(o.Samples), int(o.Sync.Payload))):]
 	samples = samples[:min(len(samples), s.Symbols*sps)]
 	size := len(samples) / parts / sps * sps
+	nan := math.NaN()
+	s.Slip, s.Timed, s.Fade, s.Struck = nan, nan, nan, nan
 	if size < 16*sps || sps < 2 {
 		return
 	}
+	s.Slip = 0
 	var lines []complex128
 	var energies []float64
 	for b := range parts {

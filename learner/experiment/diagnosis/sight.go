@@ -114,10 +114,13 @@ func moving(samples []complex64) (still, rest float64) {
 
 // follow measures what is left of the phase in the parts of a frame.
 func (s *Sight) follow(o phy.Observation) {
+	nan := math.NaN()
+	s.Turn, s.Wander, s.LeastReal, s.MostReal = nan, nan, nan, nan
 	size := len(o.Symbols) / parts
-	if size < 16 {
+	if size < 16 { // a short frame shows nothing of this
 		return
 	}
+	s.Turn = 0
 	var weights []float64
 	last, before, steps := 0.0, 0.0, 0.0
 	for b := range parts {
