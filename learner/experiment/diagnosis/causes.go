@@ -78,19 +78,19 @@ func (r Report) unseen() []cause {
 	if !(r.Excess > heard) {
 		return append(all, cause{weight: 10, text: fmt.Sprintf("nothing was heard where frames were due, whose power is %.2f times that of the silence around them: check transmitters, antennas and radio.frequency_hz, and raise gains", r.Excess)})
 	}
-	if offset := math.Abs(r.Line); offset > r.Link.resolution()+float64(r.Link.MaxOffset) {
-		all = append(all, cause{weight: 20, text: fmt.Sprintf("the carrier is %s off, and preambles are searched for within %s: make a calibration with calibration.offset_search_hz above that, which has runs search there", hertz(r.Line*r.Link.SampleRate), hertz((float64(r.Link.MaxOffset)+r.Link.resolution())*r.Link.SampleRate))})
+	if offset := math.Abs(r.Line); offset > r.Link.reach() {
+		all = append(all, cause{weight: 20, text: fmt.Sprintf("the carrier is %s off, and preambles are searched for within %s: tune the receiver that much nearer, or give it the reference of the devices", hertz(r.Line*r.Link.SampleRate), hertz(r.Link.reach()*r.Link.SampleRate))})
 	}
 	return append(all, cause{vague: true, weight: 1, text: fmt.Sprintf("a signal %.0f dB above the silence is there, and no preamble in it: a sender of something else, link.sample_rate_hz, link.samples_per_symbol or link.preamble_symbols of another link, or a phase that wanders within a preamble", decibels(r.Excess))})
 }
 
-// resolution is up to which offset a preamble is found without a search, in cycles a sample:
-// it turns by less than half a turn.
-func (l Link) resolution() float64 {
+// reach is up to which offset preambles are found, in cycles a sample: without a search one
+// may turn by half a turn.
+func (l Link) reach() float64 {
 	if l.PreambleSymbols == 0 || l.SamplesPerSymbol == 0 {
-		return 0
+		return float64(l.MaxOffset)
 	}
-	return 0.5 / float64(l.PreambleSymbols*l.SamplesPerSymbol)
+	return max(float64(l.MaxOffset), 0.5/float64(l.PreambleSymbols*l.SamplesPerSymbol))
 }
 
 // damaged says why frames that were found are not read.

@@ -119,7 +119,7 @@ func (l *Waveform) build(c config.Config, root, secret keystream.Seed, ch *chann
 	l.receiving.OnTransmission, l.receiving.OnFrame = l.begin, l.heard
 	l.Tally = diagnosis.NewTally(diagnosis.Link{
 		SampleRate: c.Link.SampleRateHz, SamplesPerSymbol: c.Link.SamplesPerSymbol, PreambleSymbols: c.Link.PreambleSymbols,
-		MaxOffset: l.receiving.Search.MaxOffset, NoiseBandwidth: modem.NoiseBandwidth(l.receiving.Modem.Pulse, c.Link.SamplesPerSymbol), Held: l.receiving.Phase != nil,
+		MaxOffset: searched(l.receiving), NoiseBandwidth: modem.NoiseBandwidth(l.receiving.Modem.Pulse, c.Link.SamplesPerSymbol), Held: l.receiving.Phase != nil,
 	})
 	cfg := l.receiving
 	if c.OverRadios() { // but this is the bench in memory
@@ -162,6 +162,15 @@ func (l *Waveform) build(c config.Config, root, secret keystream.Seed, ch *chann
 	}
 	stats.carriers = stats.carrierNote(c, l.seconds)
 	return stats.checkCarriers(c, l.seconds)
+}
+
+// searched returns up to which offset a receiver searches for preambles: as far as they tell,
+// unless the phase is known or it says otherwise.
+func searched(c phy.WaveformConfig) modem.CyclesPerSample {
+	if c.Phase != nil || c.Search.MaxOffset > 0 {
+		return c.Search.MaxOffset
+	}
+	return c.Modem.MaxOffset()
 }
 
 // describeFrames says in what is recorded from now on what frames are like.
