@@ -277,7 +277,7 @@ func TestTimelineFollows(t *testing.T) {
 	for _, step := range []struct {
 		at   modem.Samples
 		want radio.SampleIndex
-	}{{210.3, 20}, {213.9, 20}, {215.1, 25}, {209, 25}, {203.2, 18}} {
+	}{{210.3, 20}, {213.4, 20}, {215.1, 25}, {209, 25}, {203.2, 18}} {
 		if l.follow(step.at); l.offset != step.want {
 			t.Errorf("a frame at %v leaves an offset of %d, want %d", step.at, l.offset, step.want)
 		}

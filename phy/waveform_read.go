@@ -88,7 +88,7 @@ func (r *reader) demodulate(c *capture, g *group, e expected) string {
 	}
 	g.read.found = found
 	g.read.resize(n)
-	g.read.report = r.demod.Demodulate(g.read.soft, g.read.erased, r.frame(c, g, found, e))
+	g.read.report = r.demod.Demodulate(g.read.soft, g.read.erased, r.frame(c, g, found, e, n))
 	if e.isKey() {
 		g.held.image, g.held.block, g.held.tone = g.read.report.Image, g.read.report.Block, g.read.report.Tone
 	}
@@ -108,17 +108,28 @@ func (r *reader) demodulate(c *capture, g *group, e expected) string {
 	return ""
 }
 
-// frame returns the frame at hand as the demodulator wants it.
-func (r *reader) frame(c *capture, g *group, found modem.Sync, e expected) modem.Frame {
-	f := modem.Frame{Samples: c.samples, Sync: found, Hold: r.phase != nil}
+// frame returns the frame at hand, of n symbols behind the preamble, as the demodulator
+// wants it: with the silence on either side of where it really lies. Filters and echoes
+// reach into that, and what is nearer to the frame than some symbols is left alone, as is
+// what lies further off than half a guard time, where another frame may end.
+func (r *reader) frame(c *capture, g *group, found modem.Sync, e expected, n int) modem.Frame {
+	silent, near := int(r.layout.guard())/2, r.layout.sps*guardSymbols/8
+	begins := max(0, min(int(found.Start)-near, len(c.samples)))
+	cut := max(0, begins-silent)
+	ends := max(0, min(int(found.Payload)+n*r.layout.sps+near, len(c.samples)))
+	stop := min(len(c.samples), ends+silent)
+	found.Start -= modem.Samples(cut)
+	found.Payload -= modem.Samples(cut)
+	found.Reference -= modem.Samples(cut)
+	f := modem.Frame{
+		Samples: c.samples[cut:max(cut, stop)], Sync: found, Hold: r.phase != nil,
+		Before: begins - cut, After: stop - ends,
+	}
 	if !e.isKey() {
 		f.Image, f.Block, f.Tone = g.held.image, g.held.block, g.held.tone
 	}
 	r.header = e.header.Soft(r.header[:0], r.level, r.layout.format)
 	f.Known = r.header
-	// Filters and echoes reach into the silence: what is nearer to a frame than half of
-	// it is left alone.
-	f.Before, f.After = int(r.layout.guard())/2, int(r.layout.guard())/2
 	return f
 }
 

@@ -264,10 +264,10 @@ func (d *Demodulator) frequencyVariance(s Sync) float64 {
 // takeOffsets takes off what the silence around the frame shows. What was much has
 // misled the tracking, which is done again.
 func (d *Demodulator) takeOffsets(z []complex64, flags []bool, w way, f Frame, end int, report *Report) {
-	if !d.silence.measure(f, w, &d.track) {
+	if !d.silence.measure(f, w, &d.track, z[:end]) {
 		return
 	}
-	toned := d.tones.measure(f, &d.silence, w, &d.track, z[w.lead+len(f.Known):end], f.Tone)
+	toned := d.tones.measure(f, &d.silence, w, &d.track, z[:end], f.Tone)
 	report.Receiver, report.Carrier = d.silence.receiver, d.silence.carrier
 	d.recv.tune(f.Sync.Payload)
 	still := d.recv.response(0)

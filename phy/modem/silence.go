@@ -13,26 +13,20 @@ type silence struct {
 	receiver, carrier complex128 // amplitudes of samples
 	tone              complex128 // amplitude of what else is known to be there
 	frequency         float64    // of the tone, cycles a sample
-	turns             bool       // the carrier turns between the ends
 	parts             []silentPart
 	sorted            []float64
 }
-
-// wholeTurns is how much less than alike the two may look at the ends of a frame along
-// which the carrier turns: beyond, noise would be taken for both, of opposite signs there
-// and of the same in the middle.
-const wholeTurns = 0.1
 
 // leastSilence is the shortest silence at either end that is looked at, in samples.
 const leastSilence = 16
 
 // measure finds both by least squares, and reports whether there is silence to find them
-// in. Where the carrier turns by little from one end to the other, or by whole turns, the
-// two look alike there: then the smallest amplitudes that explain the silence are taken.
-func (s *silence) measure(f Frame, w way, t *tracker) bool {
+// in. Where the carrier turns by little from one end to the other, the two look alike there:
+// then the smallest amplitudes that explain the silence are taken. Where it turns by about
+// whole turns they look alike, too, and not between: the symbols z, from lead on, which
+// have a mean of 0 by themselves, tell them apart, each counting as little as its power is large.
+func (s *silence) measure(f Frame, w way, t *tracker, z []complex64) bool {
 	s.receiver, s.carrier = 0, 0
-	apart := float64(len(f.Samples)) - float64(f.Before+f.After)/2
-	s.turns = math.Abs(w.step+t.slope/w.sps)*apart > 1
 	if f.Before < leastSilence || f.After < leastSilence || f.Before+f.After > len(f.Samples) || !placed(Samples(w.payload), len(f.Samples)) {
 		return false
 	}
@@ -55,7 +49,55 @@ func (s *silence) measure(f Frame, w way, t *tracker) bool {
 	const most = 8 // times the lower quartile: the variance of 16 samples of noise varies by a third
 	limit := most * s.sorted[len(s.sorted)/4]
 	s.parts = slices.DeleteFunc(s.parts, func(p silentPart) bool { return p.moving() > limit })
+	apart := float64(len(f.Samples)) - float64(f.Before+f.After)/2
+	if s.alike() > 0.5 && math.Abs(w.step+t.slope/w.sps)*apart > 1 {
+		s.parts = append(s.parts, s.symbols(z, w, t))
+	}
 	return s.fit()
+}
+
+// alike returns how alike what stands still and what turns are in all parts, from 0 to 1.
+func (s *silence) alike() float64 {
+	n, turns := 0.0, complex128(0)
+	for _, p := range s.parts {
+		n += p.n
+		turns += p.turns
+	}
+	return cmplx.Abs(turns) / max(1, n)
+}
+
+// symbols returns the sums of the symbols from lead on, weighted as the silence's noise is
+// to their power.
+func (s *silence) symbols(z []complex64, w way, t *tracker) silentPart {
+	var p silentPart
+	energy := 0.0
+	perSymbol := w.step * w.sps * (1 + w.clock)
+	first := w.phase(float64(w.instant(0)))
+	t.pieces(len(z), w.symbol(w.reference), func(from, to int, phase, step float64) {
+		for at := max(from, w.lead); at < to; at += renew {
+			still := cmplx.Rect(1, first+perSymbol*float64(at))
+			turn := cmplx.Rect(1, phase+step*float64(at-from))
+			dstill, dturn := cmplx.Rect(1, perSymbol), cmplx.Rect(1, step)
+			for _, x := range z[at:min(at+renew, to)] {
+				y := complex128(x)
+				p.turns += still * turn
+				p.sum += y * still
+				p.turned += y * cmplx.Conj(turn)
+				energy += power(y)
+				still *= dstill
+				turn *= dturn
+			}
+		}
+	})
+	noise := 0.0
+	for _, part := range s.parts {
+		noise += part.moving() / float64(len(s.parts))
+	}
+	p.n = float64(len(z) - w.lead)
+	weight := noise / max(energy/max(1, p.n), math.SmallestNonzeroFloat64)
+	p.n *= weight
+	p.turns, p.sum, p.turned = p.turns*complex(weight, 0), p.sum*complex(weight, 0), p.turned*complex(weight, 0)
+	return p
 }
 
 // silentPart is what is summed of a part of the silence.
@@ -99,10 +141,7 @@ func (s *silence) fit() bool {
 	}
 	// (n + ridge) receiver + turns carrier = sum,
 	// turns* receiver + (n + ridge) carrier = turned.
-	ridge := 1e-3
-	if alike := cmplx.Abs(all.turns) / all.n; s.turns && alike > 1-wholeTurns {
-		ridge = wholeTurns
-	}
+	const ridge = 1e-3
 	own := all.n * (1 + ridge)
 	det := own*own - power(all.turns)
 	s.receiver = (complex(own, 0)*all.sum - all.turns*all.turned) / complex(det, 0)

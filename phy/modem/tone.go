@@ -41,8 +41,8 @@ func (t *tones) measure(f Frame, s *silence, w way, track *tracker, z []complex6
 	switch {
 	case known != 0:
 		t.frequency = float64(known)
-	case len(z) >= leastSums*blockSums:
-		t.frequency = t.fine(z, w, coarse)
+	case len(z)-w.lead-len(f.Known) >= leastSums*blockSums:
+		t.frequency = t.fine(z[w.lead+len(f.Known):], w, coarse)
 	default:
 		return false
 	}
@@ -58,7 +58,7 @@ func (t *tones) measure(f Frame, s *silence, w way, track *tracker, z []complex6
 	// the other.
 	for range toneRounds {
 		s.tone, s.frequency = t.amplitude, t.frequency
-		if !s.measure(f, w, track) {
+		if !s.measure(f, w, track, z) {
 			break
 		}
 		t.amplitude = (t.at(f, s, w, track, 0, f.Before) + t.at(f, s, w, track, after, f.After)) / 2
