@@ -180,6 +180,7 @@ func TestWaveformRetry(t *testing.T) {
 	rounds := counted(30, 200, 2000)
 	lengths := [slot.Transmissions]int{440, 440, 440, 440} // a block of 8,000 symbols each
 	var within [5]int                                      // rounds read at attempt i
+	var key []int64                                        // the attempt's pattern
 	for k := range uint32(rounds) {
 		for attempt := range uint32(4) {
 			v := attemptOf(t, w, m, k, attempt, lengths, rnd, func(tr slot.Transmission, x []zq.Vector, rx *Reception) {
@@ -187,7 +188,12 @@ func TestWaveformRetry(t *testing.T) {
 					h[i] = a.h[i] * through[i]
 				}
 				w.Scaled(a.scaled, h)
-				if !rx.Y.Equal(superposition(m, a.scaled, x)) {
+				if tr == slot.TxKey {
+					key = append(key[:0], rx.Pattern...)
+				} else if !slices.Equal(key, rx.Pattern) {
+					return // of other gains: the attempt is void
+				}
+				if !rx.Y.Equal(superposition(m, a.scaled, x)) && !midway(w, m, h, x, rx.Y) {
 					t.Errorf("round %d, attempt %d, %v: accepted, and not the superposition with H = %v", k, attempt, tr, a.scaled)
 				}
 			})
@@ -204,6 +210,26 @@ func TestWaveformRetry(t *testing.T) {
 	if within[4]*100 > rounds {
 		t.Errorf("%d of %d rounds were not read in four attempts: allowed is 1 %%", within[4], rounds)
 	}
+}
+
+// midway reports whether y is the superposition with the gains that its pattern tells, each
+// within 0.6 of alpha h: what lies about midway between two integers may be read as either,
+// by frames that each go by their own phase.
+func midway(w *Waveform, m *zq.Modulus, h []float64, x []zq.Vector, y zq.Vector) bool {
+	solved := make([]float64, len(h))
+	if !w.Gains(solved) || !y.Equal(superposition(m, solved, x)) {
+		return false
+	}
+	real, slack := make([]float64, len(h)), make([]float64, len(h))
+	if !w.RealGains(real, slack) {
+		return false
+	}
+	for i := range h {
+		if math.Abs(real[i]-h[i]) > 1.2*slack[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // The table of phy/README.md, section 3, through the whole modem: the share of single

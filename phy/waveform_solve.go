@@ -99,10 +99,14 @@ func (r *reader) readView(g *group, e expected, i int, alpha float64, v view) (l
 
 // readRefined reads symbols of block i as they are, and otherwise once more without the
 // baseline and the interference that their teeth show. What the second reading tries counts
-// against what the check can spare.
+// against what the check can spare. Devices of nearly one gain may look like devices of
+// one: integers of other gains than those of b are a last resort.
 func (r *reader) readRefined(g *group, e expected, i int, y []float32, alpha float64, accept lattice.Accept) (lattice.Result, error) {
 	d := &g.read
-	res, err := r.read(g, e, i, y, alpha, accept)
+	alike := func(y []int32) bool {
+		return accept(y) && (i > 0 || e.isKey() || slices.Equal(d.pattern, g.key))
+	}
+	res, err := r.read(g, e, i, y, alpha, alike)
 	if err == nil || d.tries[i] >= e.payload.Spare() {
 		return res, err
 	}
@@ -110,11 +114,14 @@ func (r *reader) readRefined(g *group, e expected, i int, y []float32, alpha flo
 		d.refined = make([]float32, len(y))
 	}
 	g.lattice.Refine(d.refined[:len(y)], y)
-	again, problem := r.read(g, e, i, d.refined[:len(y)], alpha, accept)
-	if d.tries[i] += float64(again.Tried); problem != nil {
+	again, problem := r.read(g, e, i, d.refined[:len(y)], alpha, alike)
+	if d.tries[i] += float64(again.Tried); problem == nil {
+		return again, nil
+	}
+	if i > 0 || e.isKey() {
 		return res, err
 	}
-	return again, nil
+	return r.read(g, e, i, y, alpha, accept)
 }
 
 // mend gives the clipped symbols of block i that were solved the soft value that they would

@@ -306,7 +306,7 @@ func TestBenchesAreSimulated(t *testing.T) {
 			b.Compensated = false
 			all(func(d *Device, i int) { d.Delay = modem.Samples(3 * i) })(b)
 		}, 0, 0.3},
-		"carriers off":       {all(func(d *Device, _ int) { d.CarrierOffset = 5e-6 }), 0, 0.3},
+		"carriers off":       {all(func(d *Device, _ int) { d.CarrierOffset = 5e-6 }), 0.8, 1},
 		"clipped":            {func(b *Bench) { b.ReceiverBits, b.ReceiverFullScale = 12, 0.5 }, 0, 0.2},
 		"coarse":             {func(b *Bench) { b.ReceiverBits = 4 }, 0, 0.8},
 		"fine":               {func(b *Bench) { b.ReceiverBits = 14 }, 0.8, 1},

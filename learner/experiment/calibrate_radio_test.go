@@ -404,7 +404,7 @@ func TestLooksSpanARound(t *testing.T) {
 	// L digits of 2n + 2(1 + witnesses) coefficients and their linear checks, at 8
 	// samples, are nearly all of it.
 	digits := float64(setup.RoundSymbols(c, design)) * 8 / 2e6
-	got := k.Config.Calibration.RoundSeconds - 4*0.2
+	got := k.Config.Calibration.RoundSeconds - 4*c.Radio.LeadSeconds
 	if got < digits || got > 1.05*digits {
 		t.Errorf("a round takes %v s on the air, and its digits %v s", got, digits)
 	}

@@ -48,7 +48,7 @@ func newDCBlock(p Pulse, r receiver, sps int) dcBlock {
 // one, each power being exponential about its mean (Whittle).
 func (b *dcBlock) find(z []complex64) float64 {
 	const (
-		certain = 6   // log-likelihood over that of a flat spectrum
+		certain = 12  // log-likelihood over that of a flat spectrum, both sides of which may be alike
 		steps   = 1.3 // from one corner tried to the next
 	)
 	n := leastSums

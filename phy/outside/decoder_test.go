@@ -139,11 +139,11 @@ func Sequence(length int) []float64 {
 	return s
 }
 
-// held is what the first frame of an attempt settles: its phase, and where its sequence is
+// held is what the first frame of an attempt settles: where its sequence is
 // behind the beginning of the frame.
 type held struct {
-	attempt      uint16
-	theta, first float64
+	attempt uint16
+	first   float64
 }
 
 // decoder has what does not change from frame to frame.
@@ -423,10 +423,9 @@ func (d *decoder) frame(at float64) (f Frame, err error) {
 	}
 	h, ok := d.held[f.Group]
 	if !ok || h.attempt != f.Attempt || f.Tx == 0 && f.Repeat == 0 {
-		h = held{f.Attempt, phase, at - start}
+		h = held{f.Attempt, at - start}
 		d.held[f.Group] = h
 	}
-	phase = h.theta
 	if shift := h.first - (at - start); math.Abs(shift) <= 1 {
 		at, begin = at+shift, begin+shift
 	}

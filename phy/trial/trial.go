@@ -45,6 +45,10 @@ type Config struct {
 	// Spare has a round whose frames were repeated go on until an attempt takes no
 	// repeat: what fewer repeats would have given can then be told of each attempt.
 	Spare bool
+	// Span is how many rounds a run has over whose time the trials are spread, however many
+	// trials there are: the multiples of the golden section are. 0 has them follow each
+	// other.
+	Span int
 	// Seed is that of the payloads.
 	Seed keystream.Seed
 }
@@ -144,6 +148,10 @@ func newRound(cfg Config, number uint32) (*round, error) {
 	r.draws = rand.New(r.data)
 	if r.air, err = bench.New(air); err != nil {
 		return nil, err
+	}
+	if cfg.Span > 0 {
+		_, part := math.Modf(float64(number) * (math.Phi - 1))
+		r.air.RoundStart = (math.Floor(part*float64(cfg.Span)) - float64(number)) * r.air.RoundSamples
 	}
 	if err := r.connect(); err != nil {
 		return nil, errors.Join(err, r.air.Close())

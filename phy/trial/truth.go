@@ -106,13 +106,14 @@ func (t *truth) weigh() {
 	}
 }
 
-// near reports whether gains are those nearest to alpha h_i, within what h_i is known
-// to, and what it moves by along a frame whose phase is followed.
+// near reports whether gains are next to alpha h_i, within what h_i is known to. A weak
+// device, or two of nearly one gain, may be read as the integer beyond the nearest: weights
+// suffer, and the sum is one all the same.
 func (t *truth) near(gains []float64) bool {
-	const deviations, moves = 6, 0.15
+	const deviations, next = 6, 1
 	for i, h := range t.h {
 		alpha, factor := t.scales[i/t.group], float64(t.factors[i/t.group])
-		if math.Abs(gains[i]/factor-alpha*h) > 0.5+moves+deviations*alpha*t.spread[i] {
+		if math.Abs(gains[i]/factor-alpha*h) > next+deviations*alpha*t.spread[i] {
 			return false
 		}
 	}

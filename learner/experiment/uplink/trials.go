@@ -25,7 +25,7 @@ func Trials(s Setting, draws keystream.Seed) trial.Config {
 	s.Config = c
 	cfg := trial.Config{
 		Setup:    func(number uint32) (bench.Config, phy.WaveformConfig, error) { return s.trial(number, draws) },
-		Attempts: c.Encryption.AttemptsPerRound, Seed: draws,
+		Attempts: c.Encryption.AttemptsPerRound, Span: c.Optimizer.Rounds, Seed: draws,
 	}
 	if setup.RegimeOf(c) == bench.Blind {
 		cfg.Least = setup.LeastHeard(c)
