@@ -54,7 +54,7 @@ func TestOutsiderDecodes(t *testing.T) {
 		{"blind", waveform, 4, nil},
 		{"blind, both signs", waveform, 4, []string{"channel.std=1", "link.snr_db=50"}},
 		{"blind, two groups, integers", waveform, 8, []string{"devices.count=5", "link.group_size=3", "link.record=ci16_le"}},
-		{"blind, base 7", waveform, 4, []string{"link.base=7", "link.snr_db=62", "link.delay_spread_samples=0", "link.max_alpha=6"}},
+		{"blind, base 7, retried", waveform, 10, []string{"link.base=7", "link.snr_db=62", "link.delay_spread_samples=0", "link.max_alpha=6"}},
 		{"blind, repeated", waveform, 6, []string{"link.snr_db=22", "devices.count=2", "link.frame_repeats=5"}},
 		{"blind, four devices", waveform, 4, []string{"devices.count=4", "link.snr_db=52", "link.delay_spread_samples=0"}},
 		{"blind, base 5, long symbols", waveform, 4, []string{"link.base=5", "link.snr_db=50", "link.samples_per_symbol=16", "link.edge_samples=3", "devices.count=2"}},
