@@ -9,8 +9,6 @@ import (
 
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
-	"ringwave/learner/experiment/setup"
-	"ringwave/phy/bench"
 )
 
 func newPlanCommand() *cobra.Command {
@@ -67,7 +65,7 @@ func printPlan(w io.Writer, s *experiment.Experiment, p experiment.Plan) {
 		}
 	}
 	if p.Waveform != nil {
-		printWavePlan(w, c, p.Waveform)
+		fmt.Fprint(w, p.Waveform.Text(c))
 	}
 	fmt.Fprintf(w, "\nLearning\n")
 	fmt.Fprintf(w, "  std of eps_k       %.3g (variance %.3g)\n", p.DecodedStd, p.DecodedVar)
@@ -138,31 +136,6 @@ func printBudget(w io.Writer, p experiment.Plan) {
 	fmt.Fprintf(w, "  decryption failure at most %.3g (Proposition 1)\n", p.FailureBound)
 	fmt.Fprintf(w, "  alpha Lambda |M| up to 2^%.1f, six deviations of noise up to 2^%.1f, q/2 = 2^%.1f\n", p.MessageLog2, p.ToleranceLog2, p.HalfQLog2)
 }
-
-func printWavePlan(w io.Writer, c config.Config, p *experiment.WaveformPlan) {
-	fmt.Fprintf(w, "\nWaveform: base %d, %s, %d samples a symbol at %.4g samples a second, SNR %.4g dB\n", c.Link.Base, c.Link.Pulse, c.Link.SamplesPerSymbol, p.SampleRateHz, setup.SNR(c))
-	switch {
-	case p.NeededSNRdB > 0:
-		fmt.Fprintf(w, "  emulated gains     need %.1f dB a device, all errors together %.1f dB below the superposed signal\n", p.NeededSNRdB, p.ErrorsBelowdB)
-	case p.FluctuationMargin > 0:
-		fmt.Fprintf(w, "  aligned gains      scale %d; mean fluctuations leave %.2f of half a unit to the noise\n", bench.AlignedScale, p.FluctuationMargin)
-	default:
-		fmt.Fprintln(w, "  blind receiver")
-	}
-	if bits := c.Link.ReceiverConverterBits; bits > 0 {
-		fmt.Fprintf(w, "  receive converter  %d bits\n", bits)
-	}
-	for _, g := range p.Groups {
-		fmt.Fprintf(w, "  G = %d, slots %-4d   a round is read with probability %.3f (%.3f to %.3f) at once, %.3f (%.3f to %.3f) within %d attempts, %d simulated; misfit %.3f, %.3f gains of 0, %.3g s an attempt\n",
-			g.Size, g.Slots, g.Reads, g.ReadsLow, g.ReadsHigh, g.ReadsRetry, g.RetryLow, g.RetryHigh, c.Encryption.AttemptsPerRound, g.Rounds, float64(g.Misfit), float64(g.ZeroGains), g.Airtime)
-		if g.Failure != "" && g.ReadsHigh < oftenRead {
-			fmt.Fprintf(w, "                     the first that was not: %s\n", g.Failure)
-		}
-	}
-}
-
-// oftenRead is the share of rounds read at once below which a plan says why they are not.
-const oftenRead = 0.9
 
 // planned returns what hears how far a plan is.
 func (c *console) planned() (watch experiment.PlanWatch, stop func()) {
