@@ -137,3 +137,15 @@ func TestNeededSNR(t *testing.T) {
 	}
 	near(t, "the power of trits", bench.DigitPower(3), 2.0/3)
 }
+
+// Devices send at full drive to a receiver that need not clip, and else so that the sum of
+// their gains within 1.6 deviations fits.
+func TestDrive(t *testing.T) {
+	links := bench.Links{Mu: []float64{1, 1, 1}, Omega: []float64{1.09, 1.09, 1.09}}
+	largest := 3 + 1.6*math.Sqrt(3*0.09)
+	for full, want := range map[float64]float64{6: 1, 3: 3 / largest, 2.5: 2.5 / largest} {
+		if got := links.Drive(bench.Blind, 3, full); math.Abs(got-want) > 1e-12 {
+			t.Errorf("full scale %v: drive %v, want %v", full, got, want)
+		}
+	}
+}
