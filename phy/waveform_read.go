@@ -165,12 +165,13 @@ func (r *reader) damage(c *capture) string {
 	return ""
 }
 
-// first looks for a preamble, behind b about where b was in frequency.
+// first looks for a preamble, first about where it is likely to be in frequency: b at the
+// receiver's own, what comes behind it where b was.
 func (r *reader) first(c *capture, g *group, e expected) (modem.Sync, error) {
 	if !e.isKey() && g.held.timed {
 		return r.detector.FirstNear(c.samples, g.held.offset)
 	}
-	found, err := r.detector.First(c.samples)
+	found, err := r.detector.FirstNear(c.samples, 0)
 	g.held.offset = found.Offset
 	return found, err
 }

@@ -272,8 +272,10 @@ func (d *Demodulator) takeOffsets(z []complex64, flags []bool, w way, f Frame, e
 	d.recv.tune(f.Sync.Payload)
 	still := d.recv.response(0)
 	turning := d.recv.response(CyclesPerSample(w.step / (2 * math.Pi)))
-	d.silence.take(z, w, &d.track, still, turning)
 	taken := power(d.silence.receiver) + power(d.silence.carrier)
+	if taken > 0 {
+		d.silence.take(z, w, &d.track, still, turning)
+	}
 	if toned {
 		first, last := d.recv.footprint()
 		late := float64(first+last-1)/2 - float64(f.Sync.Payload)

@@ -97,6 +97,7 @@ func (s *silence) symbols(z []complex64, w way, t *tracker) silentPart {
 	weight := noise / max(energy/max(1, p.n), math.SmallestNonzeroFloat64)
 	p.n *= weight
 	p.turns, p.sum, p.turned = p.turns*complex(weight, 0), p.sum*complex(weight, 0), p.turned*complex(weight, 0)
+	p.energy = power(p.turned) / max(math.SmallestNonzeroFloat64, p.n) // of no noise: that of the silence counts
 	return p
 }
 
@@ -146,12 +147,26 @@ func (s *silence) fit() bool {
 	det := own*own - power(all.turns)
 	s.receiver = (complex(own, 0)*all.sum - all.turns*all.turned) / complex(det, 0)
 	s.carrier = (complex(own, 0)*all.turned - cmplx.Conj(all.turns)*all.sum) / complex(det, 0)
-	return finite(power(s.receiver)) && finite(power(s.carrier))
+	if !finite(power(s.receiver)) || !finite(power(s.carrier)) {
+		return false
+	}
+	// What explains no more of the silence than noise would is better left alone.
+	const significant = 8 // of the power explained over the noise's, which has 2 in the mean
+	explained, noise := 0.0, 0.0
+	for _, p := range s.parts {
+		explained += real(cmplx.Conj(s.receiver)*p.sum) + real(cmplx.Conj(s.carrier)*p.turned)
+		noise += p.moving() * p.n / all.n
+	}
+	if explained < significant*noise {
+		s.receiver, s.carrier = 0, 0
+	}
+	return true
 }
 
 // moving returns the mean power of what neither stands still nor turns with the carrier.
 func (p silentPart) moving() float64 {
-	return (p.energy - power(p.turned)/max(1, p.n)) / max(1, p.n)
+	n := max(math.SmallestNonzeroFloat64, p.n)
+	return (p.energy - power(p.turned)/n) / n
 }
 
 // take takes both off symbols that were turned back by the Sync's phase but not by what
