@@ -282,7 +282,7 @@ func FuzzDetector(f *testing.F) {
 			s = detector.Settle(samples, s, Symbols(len(y)))
 			demod.Demodulate(y, erased, Frame{Samples: samples, Sync: s})
 			for k, v := range y {
-				if v-v != 0 || erased[k] && v != 0 {
+				if v-v != 0 {
 					t.Fatalf("symbol %d is %v", k, v)
 				}
 			}

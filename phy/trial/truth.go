@@ -83,7 +83,7 @@ func (t *truth) judge(mod *zq.Modulus, solved []float64, x []zq.Vector, y zq.Vec
 	if !superposed(mod, t.scaled, x).Equal(y) {
 		// What lies midway between two integers may be read as either.
 		if solved == nil || !t.near(solved) || !superposed(mod, solved, x).Equal(y) {
-			return fmt.Sprintf("accepted, and not the superposition with H = %v, alpha = %v, h = %v", t.scaled, t.scales, t.h), false
+			return fmt.Sprintf("accepted, and not the superposition with H = %v, alpha = %v, h = %v; the pattern tells %v", t.scaled, t.scales, t.h, solved), false
 		}
 		copy(t.scaled, solved)
 	}
