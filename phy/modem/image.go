@@ -48,8 +48,18 @@ func (i *image) find(lead int, w way, t *tracker, known complex128) bool {
 	return true
 }
 
-// significantImage is of a power over its variance: e^-16 of chance.
-const significantImage = 16
+const (
+	// significantImage is of a power over its variance: e^-16 of chance.
+	significantImage = 16
+	// largestImage is the factor of an image 14 dB down, of a receiver that is broken: more
+	// is a phase that wanders.
+	largestImage = 0.2
+)
+
+// likely reports whether k, twice a factor, is that of an image.
+func likely(k complex128, variance float64) bool {
+	return power(k) > significantImage*variance && power(k) <= 4*largestImage*largestImage
+}
 
 // show sets the factor if symbols show it.
 //
@@ -99,7 +109,7 @@ func (i *image) sway(w way, t *tracker) bool {
 		return false
 	}
 	k := complex(real(x[2]), real(x[3]))
-	if !(power(k) > significantImage*i.beside(t, at, x)) {
+	if !likely(k, i.beside(t, at, x)) {
 		return false
 	}
 	i.factor = k / 2
@@ -149,7 +159,7 @@ func (i *image) stand(lead int, w way, t *tracker) bool {
 	for b, square := range i.square {
 		rest += power(square - (x[0]*i.turned(b, lead, w, t)+x[1])*complex(i.power[b], 0))
 	}
-	if variance := rest / float64(len(i.square)-2) / shown; !(power(x[1]) > significantImage*variance) {
+	if !likely(x[1], rest/float64(len(i.square)-2)/shown) {
 		return false
 	}
 	i.factor = x[1] / 2
