@@ -301,7 +301,7 @@ func FuzzOptions(f *testing.F) {
 			return
 		}
 		if !(o.rate >= rates.Min && o.rate <= rates.Max && o.tuning >= frequencies.Min && o.tuning <= frequencies.Max) ||
-			o.transfer < 512 || o.queue < 1 || o.ring < 1 || o.poll <= 0 || o.control <= 0 || o.deadline < 0 || o.limit < 0 {
+			o.transferBytes(o.rate) < 512 || o.queue < 1 || o.ring < 1 || o.poll <= 0 || o.control <= 0 || o.deadline < 0 || o.limit < 0 {
 			t.Fatalf("%q gives %+v", s, o)
 		}
 	})
