@@ -91,7 +91,7 @@ func TestRecordingBehindAConverter(t *testing.T) {
 func TestClippingIsLogged(t *testing.T) {
 	experimenttest.NoData(t)
 	dir := filepath.Join(t.TempDir(), "run")
-	status, _, stderr := run(t, quick("waveform-8bit.toml", dir, 2, "link.receiver_full_scale=0.8", "encryption.attempts_per_round=1")...)
+	status, _, stderr := run(t, quick("waveform-8bit.toml", dir, 2, "link.burst_every_samples=2000", "link.burst_samples=1000", "link.burst_db=30", "encryption.attempts_per_round=1")...)
 	if status != exitUnusable {
 		t.Errorf("of a run of which no round is read the status is %d\n%s", status, stderr)
 	}

@@ -262,7 +262,7 @@ func (b *Bench) draw(round, attempt uint32, t int, at int64) {
 	b.channel.Scaled(b.H, round, attempt, t)
 	m := channel.Moment{
 		Round: round, Attempt: attempt, Part: part + uint32(b.Again)*(slot.MaxAttempt+1)*slot.Transmissions, Block: b.channel.Block(attempt),
-		Time: b.Nominal(round, attempt), Running: b.ClocksRun,
+		Time: b.Nominal(round, attempt), Every: b.RoundSamples, Running: b.ClocksRun,
 	}
 	for i, p := range b.paths {
 		b.H[i] /= b.channel.Alpha()

@@ -10,6 +10,9 @@ import (
 // Moment names a transmission, and so what is random in it: a run that was resumed meets
 // the same.
 type Moment struct {
+	// Every is how many samples lie between attempts, in nominal time; 0 if they do not
+	// follow each other.
+	Every          float64
 	Round, Attempt uint32
 	// Part is the number of the transmission in the round, whatever its attempt.
 	Part uint32

@@ -18,6 +18,9 @@ type rotor struct {
 	origin float64 // where the phase began, in cycles
 	n      int64   // samples since then
 	walk   float64
+	// far is the walk at the beginning of the attempts of a number, passed.
+	far    float64
+	passed uint32
 	stream *keystream.Stream
 	normal *rand.Rand
 }
@@ -35,8 +38,25 @@ func (r *rotor) start(m Moment) {
 	if r.still {
 		return
 	}
-	r.origin, r.n, r.walk = turns(r.offset*m.Time), 0, 0
+	r.origin, r.n, r.walk = turns(r.offset*m.Time), 0, r.farWalk(m)
 	r.stream.Start(m.Round, m.Attempt)
+}
+
+// farWalk returns where noise that nothing bounds has walked by an attempt's nominal time:
+// a step for each attempt's length, by name, so that a resumed run meets the same.
+func (r *rotor) farWalk(m Moment) float64 {
+	if r.std == 0 || r.keep < 1 || !(m.Every > 0) {
+		return 0
+	}
+	number := m.Round + m.Attempt
+	if number < r.passed {
+		r.far, r.passed = 0, 0
+	}
+	for ; r.passed < number; r.passed++ {
+		r.stream.Start(r.passed, math.MaxUint32)
+		r.far += r.std * math.Sqrt(m.Every) * r.normal.NormFloat64()
+	}
+	return r.far
 }
 
 func (r *rotor) apply(x []complex64) {
