@@ -54,17 +54,6 @@ type Sync struct {
 	Lost Symbols
 }
 
-// Hold returns s with the frequency of an earlier frame of the same tuning epoch and
-// with that frame's phase, carried on to here at that frequency: what two frames
-// then have in common is exactly the same in both. elapsed is the number of
-// samples between index 0 of the earlier capture and index 0 of this one.
-func (s Sync) Hold(earlier Sync, elapsed Samples) Sync {
-	s.Offset = earlier.Offset
-	turns := float64(earlier.Offset) * float64(elapsed+s.Reference-earlier.Reference)
-	s.Theta = wrap(float64(earlier.Theta) + 2*math.Pi*turns)
-	return s
-}
-
 func wrap(phase float64) Radians {
 	return Radians(math.Pi - math.Mod(math.Mod(math.Pi-phase, 2*math.Pi)+2*math.Pi, 2*math.Pi))
 }

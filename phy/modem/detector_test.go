@@ -3,7 +3,6 @@ package modem
 import (
 	"errors"
 	"math"
-	"math/cmplx"
 	"testing"
 )
 
@@ -188,39 +187,6 @@ func TestLateReceiver(t *testing.T) {
 			if _, err := detector.First(short); !errors.Is(err, ErrNoPreamble) {
 				t.Errorf("%s: a capture of %d samples gives a frame", name, len(short))
 			}
-		}
-	}
-}
-
-// Holding an earlier frame's phase makes the gains of two frames the same to the
-// arithmetic's precision, also where both turn at a common frequency.
-func TestHoldReproducesGains(t *testing.T) {
-	const n, apart = 400, 30011
-	cfg := rootRaised(8)
-	s := newScene(cfg, 1, n, 3, device{gain: 1, phase: 1.2}, device{gain: 0.8, phase: -0.4})
-	s.offset = 1e-5
-	one, _ := s.capture(t)
-	samples := make([]complex64, apart+len(one))
-	copy(samples, one)
-	for k, x := range one {
-		samples[apart+k] = complex64(complex128(x) * cmplx.Rect(1, 2*math.Pi*1e-5*apart))
-	}
-	for k := range samples {
-		samples[k] += complex64(s.normal(1e-3))
-	}
-	found := mustDetector(t, cfg, Search{MaxOffset: 1e-4}).Find(samples)
-	if len(found) != 2 {
-		t.Fatalf("%d frames", len(found))
-	}
-	a := found[0]
-	whole := found[1].Hold(a, 0)
-	cut := found[1]
-	cut.Reference -= apart // as in a capture that begins with the second frame
-	cut = cut.Hold(a, apart)
-	want := wrap(float64(a.Theta) + 2*math.Pi*float64(a.Offset)*float64(found[1].Reference-a.Reference))
-	for _, got := range []Sync{whole, cut} {
-		if math.Abs(float64(wrap(float64(got.Theta-want)))) > 1e-9 || got.Offset != a.Offset {
-			t.Errorf("held are %v and %v, want %v and %v", got.Theta, got.Offset, want, a.Offset)
 		}
 	}
 }

@@ -7,11 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"ringwave/crypto/keystream"
-	"ringwave/crypto/xmkckks"
-	"ringwave/learner/experiment/config"
-	"ringwave/learner/experiment/experimenttest"
-	"ringwave/learner/experiment/setup"
 	"ringwave/phy/trial"
 )
 
@@ -55,31 +50,15 @@ var ordinaryFaults = []fault{
 // read returns the outcomes of so many rounds of N devices with a configuration's settings.
 func read(t *testing.T, devices, rounds int, set ...string) *trial.Tally {
 	t.Helper()
-	set = append([]string{"task.dataset=strokes", fmt.Sprintf("devices.count=%d", devices)}, set...)
+	set = append([]string{fmt.Sprintf("devices.count=%d", devices)}, set...)
 	for i, s := range set {
 		if key, list, ok := strings.Cut(s, "=["); ok && strings.Contains(key, "per_device") {
 			parts := strings.Split(strings.TrimSuffix(list, "]"), ",")
 			set[i] = key + "=[" + strings.Join(parts[:devices], ",") + "]"
 		}
 	}
-	c, err := config.Load("../"+experimenttest.WaveformConfig, set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := keystream.FromInteger(uint64(c.Experiment.Seed))
-	ch, err := setup.NewChannel(c, root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	design, err := setup.NewDesign(c, ch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, err := xmkckks.NewContext(design.Params, design.Form, design.Link.Messages, design.Witnesses, root.Derive("public"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	outcomes, err := trial.Simulate(t.Context(), Trials(Setting{Config: c, Seed: root, Context: ctx}, root.Derive("faults")), trial.Effort{Most: rounds})
+	setting := settingOf(t, set...)
+	outcomes, err := trial.Simulate(t.Context(), Trials(setting, setting.Seed.Derive("faults")), trial.Effort{Most: rounds})
 	if err != nil {
 		t.Fatal(err)
 	}

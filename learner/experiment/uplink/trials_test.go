@@ -14,8 +14,8 @@ import (
 	"ringwave/phy/modem"
 )
 
-// planned returns bench and link of a trial of a configuration.
-func planned(t *testing.T, number uint32, set ...string) (bench.Config, phy.WaveformConfig) {
+// settingOf returns the setting of a configuration over the program's own strokes.
+func settingOf(t *testing.T, set ...string) Setting {
 	t.Helper()
 	c, err := config.Load("../"+experimenttest.WaveformConfig, append([]string{"task.dataset=strokes"}, set...))
 	if err != nil {
@@ -34,7 +34,14 @@ func planned(t *testing.T, number uint32, set ...string) (bench.Config, phy.Wave
 	if err != nil {
 		t.Fatal(err)
 	}
-	air, link, err := Trials(Setting{Config: c, Seed: root, Context: ctx}, root.Derive("plan")).Setup(number)
+	return Setting{Config: c, Seed: root, Context: ctx}
+}
+
+// planned returns bench and link of a trial of a configuration.
+func planned(t *testing.T, number uint32, set ...string) (bench.Config, phy.WaveformConfig) {
+	t.Helper()
+	s := settingOf(t, set...)
+	air, link, err := Trials(s, s.Seed.Derive("plan")).Setup(number)
 	if err != nil {
 		t.Fatal(err)
 	}
