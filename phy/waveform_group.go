@@ -31,6 +31,7 @@ type holding struct {
 	image   complex128            // of the receiver, as b has shown it
 	block   modem.CyclesPerSample // corner of the receiver's DC block, likewise
 	tone    modem.CyclesPerSample // frequency of an interferer, likewise
+	late    modem.Samples         // by which its windows were taken later
 	instant modem.Samples         // of the payload in phase 1, from where its capture was due
 	timed   bool
 }

@@ -40,17 +40,21 @@ func newBursts() bursts {
 }
 
 // markWindows flags the symbols of z that are struck, and neighbours that may be, and sets
-// them to 0, where a window has more than one sample: symbol k is the mean of a window of
-// the samples from first + k sps on. Those of other filters are for markAxis.
-func (b *bursts) markWindows(z []complex64, erased []bool, samples []complex64, r receiver, first, sps int) {
+// them to 0, where a window has more than one sample: the filter is tuned to the first of
+// them. Those of other filters are for markAxis. Between samples all neighbours are struck.
+func (b *bursts) markWindows(z []complex64, erased []bool, samples []complex64, r receiver, sps int) {
 	flat, ok := r.(*integrator)
 	if !ok || flat.window < 2 {
 		return
 	}
+	nearby, first := float32(burstNearby), flat.core()
+	if flat.fraction != 0 {
+		nearby = 0
+	}
 	for from := 0; from < len(z); from += burstChunk {
 		to := min(from+burstChunk, len(z))
-		spread(b.stray, z[from:to], samples[first+from*sps:], flat.window, sps)
-		b.mark(z[from:to], erased[from:to], float32(flat.window), burstNearby)
+		spread(b.stray, z[from:to], samples[first+from*sps:], flat.taken, sps)
+		b.mark(z[from:to], erased[from:to], float32(flat.taken), nearby)
 	}
 }
 
@@ -174,10 +178,10 @@ func reaches(x, limit float32) int {
 }
 
 // settle makes up its mind about the symbols that are flagged, of which those from to
-// before to lie in the capture: a flat-top symbol of which only some samples were clipped
+// before to lie in the capture, the filter being tuned to the first of them: a flat-top symbol of which only some samples were clipped
 // is not erased, one all of whose samples were keeps its value, and all others are set to
 // 0.
-func (d *Demodulator) settle(z []complex64, erased []bool, samples []complex64, from, to, first int) {
+func (d *Demodulator) settle(z []complex64, erased []bool, samples []complex64, from, to int) {
 	flat, isFlat := d.recv.(*integrator)
 	for k, e := range erased {
 		if !e {
@@ -185,8 +189,8 @@ func (d *Demodulator) settle(z []complex64, erased []bool, samples []complex64, 
 		}
 		whole, part := false, false
 		if isFlat && k >= from && k < to && d.receive.Clip > 0 {
-			at := first + k*d.sps
-			whole, part = saturated(samples[at:at+flat.window], float32(d.receive.Clip))
+			at := flat.core() + (k-from)*d.sps
+			whole, part = saturated(samples[at:at+flat.taken], float32(d.receive.Clip))
 		}
 		if erased[k] = !part; !whole && !part {
 			z[k] = 0

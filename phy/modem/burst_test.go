@@ -59,7 +59,7 @@ func TestNoiseIsNoBurst(t *testing.T) {
 			r.filter(z, samples)
 			clear(erased)
 			if window > 1 {
-				b.markWindows(z, erased, samples, r, 0, 8)
+				b.markWindows(z, erased, samples, r, 8)
 			} else {
 				b.markAxis(z, erased)
 			}

@@ -65,6 +65,11 @@ type Frame struct {
 	// Tone is the frequency of a narrow interferer where an earlier frame has shown it, as
 	// Report has it.
 	Tone CyclesPerSample
+	// Late is where an earlier frame of the same timing has shown its windows to be best
+	// taken, as Report has it.
+	Late Samples
+	// Settled says that Late is known.
+	Settled bool
 	// Hold has the Sync's phase and frequency be trusted whatever Receive says.
 	Hold bool
 }
@@ -106,27 +111,30 @@ type Report struct {
 	// Clock is by how much symbols come apart from where the receiver's clock has them,
 	// in samples a sample; 0 if there is nothing beyond the noise.
 	Clock float64
+	// Late is by how much later than the Sync has them the windows were taken.
+	Late Samples
 }
 
 // Demodulator returns the symbols of frames. It is for one goroutine.
 type Demodulator struct {
-	sps      int
-	recv     receiver
-	receive  Receive
-	preamble []float32
-	known    []float32 // the preamble and what is known behind it
-	z        []complex64
-	seen     seen
-	flags    []bool
-	track    tracker
-	block    dcBlock
-	silence  silence
-	tones    tones
-	image    image
-	nyquist  nyquist
-	common   interference
-	clock    clock
-	bursts   bursts
+	sps       int
+	recv      receiver
+	receive   Receive
+	preamble  []float32
+	known     []float32 // the preamble and what is known behind it
+	z         []complex64
+	seen      seen
+	flags     []bool
+	track     tracker
+	block     dcBlock
+	silence   silence
+	tones     tones
+	image     image
+	nyquist   nyquist
+	common    interference
+	clock     clock
+	placement placement
+	bursts    bursts
 }
 
 // NewDemodulator makes a demodulator.
@@ -147,17 +155,22 @@ func NewDemodulator(cfg Config, receive Receive) (*Demodulator, error) {
 		return nil, fmt.Errorf("a clipping level of %v", receive.Clip)
 	}
 	recv := cfg.Pulse.receiver(cfg.SamplesPerSymbol)
+	window := 0
+	if flat, ok := recv.(*integrator); ok {
+		window = flat.window
+	}
 	return &Demodulator{
-		sps:      cfg.SamplesPerSymbol,
-		recv:     recv,
-		nyquist:  newNyquist(recv),
-		block:    newDCBlock(cfg.Pulse, recv, cfg.SamplesPerSymbol),
-		receive:  receive,
-		preamble: cfg.PreambleSymbols(),
-		track:    tracker{block: int(receive.Block)},
-		clock:    newClock(cfg.SamplesPerSymbol),
-		bursts:   newBursts(),
-		image:    image{equations: newNormal(2), phases: newNormal(4)},
+		placement: placement{sps: cfg.SamplesPerSymbol, window: window},
+		sps:       cfg.SamplesPerSymbol,
+		recv:      recv,
+		nyquist:   newNyquist(recv),
+		block:     newDCBlock(cfg.Pulse, recv, cfg.SamplesPerSymbol),
+		receive:   receive,
+		preamble:  cfg.PreambleSymbols(),
+		track:     tracker{block: int(receive.Block)},
+		clock:     newClock(cfg.SamplesPerSymbol),
+		bursts:    newBursts(),
+		image:     image{equations: newNormal(2), phases: newNormal(4)},
 	}, nil
 }
 
@@ -179,12 +192,10 @@ func (d *Demodulator) Demodulate(dst []float32, erased []bool, f Frame) Report {
 		sps: float64(d.sps), payload: float64(f.Sync.Payload), lead: lead,
 		theta: float64(f.Sync.Theta), reference: float64(f.Sync.Reference), step: 2 * math.Pi * float64(f.Sync.Offset),
 	}
-	if d.tracks(f) {
-		w.clock = d.clock.measure(f.Samples, f.Sync.Payload, len(dst))
-	}
+	d.place(&w, &f, len(dst))
 	d.seen = seen{lead, end, w.symbol(w.reference)}
 	report := d.hear(z, flags, &f, w, lead, end)
-	report.Clock = w.clock
+	report.Clock, report.Late = w.clock, f.Late
 	if d.tracks(f) {
 		d.image.measure(z[lead:end], flags[lead:end])
 	}
@@ -221,6 +232,30 @@ func (d *Demodulator) Demodulate(dst []float32, erased []bool, f Frame) Report {
 		}
 	}
 	return report
+}
+
+// place finds where n symbols are best taken, and by which clock.
+func (d *Demodulator) place(w *way, f *Frame, n int) {
+	flat, isFlat := d.recv.(*integrator)
+	if isFlat {
+		flat.between = false
+	}
+	d.placement.clear()
+	if !d.tracks(*f) {
+		return
+	}
+	w.clock = d.clock.measure(f.Samples, f.Sync.Payload, n)
+	if w.clock != 0 || !f.Settled {
+		f.Late = d.placement.measure(f.Samples, *w, n)
+	}
+	w.payload += float64(f.Late)
+	if isFlat && w.clock != 0 {
+		// The frame's first symbols are taken as those of a short frame are.
+		flat.tune(Samples(w.payload))
+		w.payload = float64(flat.first) + float64(flat.window-1)/2
+		flat.between = true
+	}
+	d.placement.narrow(f.Samples, *w, n)
 }
 
 // hear filters the frame's samples, without what a DC block has done to them.
@@ -359,7 +394,8 @@ func (d *Demodulator) filter(z []complex64, flags []bool, samples []complex64, w
 				to = min(to, border)
 			}
 		}
-		part := d.filterStretch(z[from:to], flags[from:to], samples, w.instant(from))
+		share, to := d.placement.until(from, to, lead, end)
+		part := d.filterStretch(z[from:to], flags[from:to], samples, w.instant(from), share)
 		if from >= lead && from < end {
 			report.Erased += part.Erased
 			report.Missing += part.Missing
@@ -372,9 +408,9 @@ func (d *Demodulator) filter(z []complex64, flags []bool, samples []complex64, w
 }
 
 // stretch returns how many symbols may be filtered at instants that are evenly apart by
-// the receiver's clock: until they are off by a sixteenth of a sample.
+// the receiver's clock: until they are off by 1/64 sample.
 func (w way) stretch(n int) int {
-	const most = 1.0 / 16
+	const most = 1.0 / 64
 	if off := math.Abs(w.clock) * w.sps; off*float64(n) > most {
 		return max(1, int(most/off))
 	}
@@ -382,8 +418,8 @@ func (w way) stretch(n int) int {
 }
 
 // filterStretch filters symbols that are evenly apart.
-func (d *Demodulator) filterStretch(z []complex64, flags []bool, samples []complex64, instant Samples) Report {
-	d.recv.tune(instant)
+func (d *Demodulator) filterStretch(z []complex64, flags []bool, samples []complex64, instant Samples, s share) Report {
+	d.tune(instant, s)
 	first, end := d.recv.footprint()
 	c := comb{first, end, d.sps}
 	from, to := c.inside(len(samples), len(z))
@@ -394,13 +430,13 @@ func (d *Demodulator) filterStretch(z []complex64, flags []bool, samples []compl
 		}
 	}
 	if from < to {
-		d.recv.tune(instant + Samples(from*d.sps))
+		d.tune(instant+Samples(from*d.sps), s)
 		d.recv.filter(z[from:to], samples)
 	}
 	report := Report{Missing: Symbols(len(z) - (to - from)), Invalid: damage.invalid, Clipped: damage.clipped}
-	d.settle(z, flags, samples, from, to, first)
+	d.settle(z, flags, samples, from, to)
 	if from < to {
-		d.bursts.markWindows(z[from:to], flags[from:to], samples, d.recv, first+from*d.sps, d.sps)
+		d.bursts.markWindows(z[from:to], flags[from:to], samples, d.recv, d.sps)
 	}
 	for _, e := range flags {
 		if e {
@@ -408,6 +444,14 @@ func (d *Demodulator) filterStretch(z []complex64, flags []bool, samples []compl
 		}
 	}
 	return report
+}
+
+// tune sets the filter to an instant.
+func (d *Demodulator) tune(instant Samples, s share) {
+	d.recv.tune(instant)
+	if flat, ok := d.recv.(*integrator); ok {
+		flat.take(s)
+	}
 }
 
 // placed reports whether an instant can be an index: a Sync need not come from a

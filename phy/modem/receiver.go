@@ -44,6 +44,12 @@ type receiver interface {
 type integrator struct {
 	sps, window int
 	first       int // of symbol 0's samples
+	taken       int // how many of the window are
+	// Between samples, where these are not the pulse's own, all lie a fraction behind: in
+	// units of 1/fractions.
+	between  bool
+	fraction int
+	fine     *interpolator
 
 	blemish, energy []float64 // of the windows that locate chooses from
 	flatness        flatness
@@ -57,10 +63,28 @@ func newIntegrator(sps, window int) *integrator {
 }
 
 func (r *integrator) tune(t Samples) {
-	r.first = int(math.Round(float64(t) - float64(r.window-1)/2))
+	begin := float64(t) - float64(r.window-1)/2
+	r.first, r.fraction, r.taken = int(math.Round(begin)), 0, r.window
+	if r.between {
+		at := int(math.Round(begin * fractions))
+		r.first = int(math.Floor(float64(at) / fractions))
+		r.fraction = at - r.first*fractions
+	}
 }
 
-func (r *integrator) footprint() (first, end int) { return r.first, r.first + r.window }
+// take has the tuned window be a share of the samples around.
+func (r *integrator) take(s share) { r.first, r.taken = r.first+s.first, s.taken }
+
+func (r *integrator) footprint() (first, end int) {
+	if r.fraction == 0 {
+		return r.first, r.first + r.taken
+	}
+	first = r.first - (interpolated/2 - 1)
+	return first, first + interpolated + r.taken - 1
+}
+
+// core returns the first of the samples that weigh the most in symbol 0.
+func (r *integrator) core() int { return r.first + (2*r.fraction+fractions-1)/(2*fractions) }
 
 func (r *integrator) noise() float64 { return 1 / float64(r.window) }
 
@@ -88,11 +112,19 @@ func (r *integrator) mindsSidelobes() bool { return true }
 func (r *integrator) margin() int { return 2*r.sps + r.sps/2 }
 
 func (r *integrator) filter(dst, samples []complex64) {
-	scale := 1 / float32(r.window)
+	if r.fraction != 0 {
+		if r.fine == nil {
+			r.fine = newInterpolator(r.window)
+		}
+		first, _ := r.footprint()
+		correlate(dst, samples[first:], r.fine.mean(r.fraction, r.taken), r.sps)
+		return
+	}
+	scale := 1 / float32(r.taken)
 	first := r.first
 	for k := range dst {
 		var re, im float32
-		for _, x := range samples[first : first+r.window] {
+		for _, x := range samples[first : first+r.taken] {
 			re += real(x)
 			im += imag(x)
 		}
@@ -239,10 +271,15 @@ func (r *matched) settle([]complex64, Samples, int) int { return 0 }
 func (r *matched) margin() int { return int(math.Ceil(float64(r.pulse.half(r.sps)))) + r.sps }
 
 func (r *matched) filter(dst, samples []complex64) {
-	first := r.first
+	correlate(dst, samples[r.first:], r.taps, r.sps)
+}
+
+// correlate sets dst[k] to sum samples[k sps + n] taps[n].
+func correlate(dst, samples []complex64, taps []float32, sps int) {
+	first := 0
 	for k := range dst {
-		dst[k] = dot(samples[first:first+len(r.taps)], r.taps)
-		first += r.sps
+		dst[k] = dot(samples[first:first+len(taps)], taps)
+		first += sps
 	}
 }
 
