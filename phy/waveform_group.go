@@ -31,9 +31,9 @@ type holding struct {
 	image   complex128            // of the receiver, as b has shown it
 	block   modem.CyclesPerSample // corner of the receiver's DC block, likewise
 	tone    modem.CyclesPerSample // frequency of an interferer, likewise
-	late    modem.Samples         // by which its windows were taken later
 	instant modem.Samples         // of the payload in phase 1, from where its capture was due
 	timed   bool
+	settled bool // the frame at hand has that instant
 }
 
 // reading is what is read of a group's frame, and held of it while it is sent again.

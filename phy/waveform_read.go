@@ -91,7 +91,7 @@ func (r *reader) demodulate(c *capture, g *group, e expected) string {
 	g.read.report = r.demod.Demodulate(g.read.soft, g.read.erased, r.frame(c, g, found, e, n))
 	if e.isKey() {
 		g.held.image, g.held.block, g.held.tone = g.read.report.Image, g.read.report.Block, g.read.report.Tone
-		g.held.late = g.read.report.Late
+		g.held.instant += g.read.report.Late
 	}
 	if failure := r.damage(c); failure != "" {
 		return failure
@@ -128,7 +128,7 @@ func (r *reader) frame(c *capture, g *group, found modem.Sync, e expected, n int
 	}
 	if !e.isKey() {
 		f.Image, f.Block, f.Tone = g.held.image, g.held.block, g.held.tone
-		f.Late, f.Settled = g.held.late, true
+		f.Settled = g.held.settled
 	}
 	r.header = e.header.Soft(r.header[:0], r.level, r.layout.format)
 	f.Known = r.header
@@ -192,7 +192,7 @@ func (h *holding) timing(found modem.Sync, late radio.SampleIndex) modem.Sync {
 		return found
 	}
 	shift := h.instant - instant
-	if math.Abs(float64(shift)) > sameInstant {
+	if h.settled = math.Abs(float64(shift)) <= sameInstant; !h.settled {
 		return found
 	}
 	found.Start += shift

@@ -65,10 +65,8 @@ type Frame struct {
 	// Tone is the frequency of a narrow interferer where an earlier frame has shown it, as
 	// Report has it.
 	Tone CyclesPerSample
-	// Late is where an earlier frame of the same timing has shown its windows to be best
-	// taken, as Report has it.
-	Late Samples
-	// Settled says that Late is known.
+	// Settled says that the Sync's timing is that of an earlier frame, whose windows were
+	// settled by its own symbols.
 	Settled bool
 	// Hold has the Sync's phase and frequency be trusted whatever Receive says.
 	Hold bool
@@ -192,10 +190,10 @@ func (d *Demodulator) Demodulate(dst []float32, erased []bool, f Frame) Report {
 		sps: float64(d.sps), payload: float64(f.Sync.Payload), lead: lead,
 		theta: float64(f.Sync.Theta), reference: float64(f.Sync.Reference), step: 2 * math.Pi * float64(f.Sync.Offset),
 	}
-	d.place(&w, &f, len(dst))
+	d.place(&w, f, len(dst))
 	d.seen = seen{lead, end, w.symbol(w.reference)}
 	report := d.hear(z, flags, &f, w, lead, end)
-	report.Clock, report.Late = w.clock, f.Late
+	report.Clock, report.Late = w.clock, Samples(w.payload)-f.Sync.Payload
 	if d.tracks(f) {
 		d.image.measure(z[lead:end], flags[lead:end])
 	}
@@ -235,20 +233,19 @@ func (d *Demodulator) Demodulate(dst []float32, erased []bool, f Frame) Report {
 }
 
 // place finds where n symbols are best taken, and by which clock.
-func (d *Demodulator) place(w *way, f *Frame, n int) {
+func (d *Demodulator) place(w *way, f Frame, n int) {
 	flat, isFlat := d.recv.(*integrator)
 	if isFlat {
 		flat.between = false
 	}
 	d.placement.clear()
-	if !d.tracks(*f) {
+	if !d.tracks(f) {
 		return
 	}
 	w.clock = d.clock.measure(f.Samples, f.Sync.Payload, n)
 	if w.clock != 0 || !f.Settled {
-		f.Late = d.placement.measure(f.Samples, *w, n)
+		w.payload += float64(d.placement.measure(f.Samples, *w, n))
 	}
-	w.payload += float64(f.Late)
 	if isFlat && w.clock != 0 {
 		// The frame's first symbols are taken as those of a short frame are.
 		flat.tune(Samples(w.payload))

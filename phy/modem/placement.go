@@ -86,7 +86,11 @@ func (p *placement) measure(samples []complex64, w way, n int) Samples {
 	for k := 0; k < n; k += p.step(n) {
 		p.look(samples, p.begin(w, k), most)
 	}
-	return Samples(p.middle())
+	middle := p.middle()
+	if w.clock == 0 { // nothing lies between samples
+		middle = math.Ceil(middle - 0.5)
+	}
+	return Samples(middle)
 }
 
 // step returns how far the symbols are apart that are looked at.
