@@ -312,11 +312,17 @@ func (w *Waveform) readFrame(g *group, e expected) (failure string) {
 		return w.epochs.void
 	}
 	c := &w.finder.capture
-	g.read.report, w.combined = modem.Report{}, false
+	g.read.report, w.combined, g.read.trial = modem.Report{}, false, 0
 	if failure = w.reader.demodulate(c, g, e); failure == "" {
 		w.combined = true
 		w.reader.combine(g, e)
 		failure = w.reader.decode(g, e, &w.report)
+	}
+	if w.combined && failure != "" && w.reader.doubts(g, e) {
+		if w.reader.demodulate(c, g, e) == "" {
+			w.reader.combine(g, e)
+			failure = w.reader.decode(g, e, &w.report)
+		}
 	}
 	return c.blame(failure)
 }

@@ -30,6 +30,7 @@ type holding struct {
 	offset  modem.CyclesPerSample
 	image   complex128            // of the receiver, as b has shown it
 	block   modem.CyclesPerSample // corner of the receiver's DC block, likewise
+	likely  modem.CyclesPerSample // that of one there may be, likewise
 	tone    modem.CyclesPerSample // frequency of an interferer, likewise
 	instant modem.Samples         // of the payload in phase 1, from where its capture was due
 	timed   bool
@@ -42,11 +43,12 @@ type reading struct {
 	report  modem.Report
 	y       zq.Vector
 	pattern []int64
-	soft    []float32 // of the frame at hand
-	erased  []bool    // of soft
-	sum     []float32 // means over repeats
-	heard   []uint16  // over how many
-	intact  bool      // it is the first frame, and none of its symbols is erased
+	soft    []float32             // of the frame at hand
+	erased  []bool                // of soft
+	sum     []float32             // means over repeats
+	heard   []uint16              // over how many
+	trial   modem.CyclesPerSample // corner of a DC block that is tried
+	intact  bool                  // it is the first frame, and none of its symbols is erased
 	checks  []checksOf
 	passed  []bool         // blocks whose check held: they are in y
 	tries   []float64      // sets of integers offered to each block's check beyond those read

@@ -92,6 +92,7 @@ func (r *reader) demodulate(c *capture, g *group, e expected) string {
 	if e.isKey() {
 		g.held.image, g.held.block, g.held.tone = g.read.report.Image, g.read.report.Block, g.read.report.Tone
 		g.held.instant += g.read.report.Late
+		g.held.likely = g.read.report.Likely
 	}
 	if failure := r.damage(c); failure != "" {
 		return failure
@@ -130,6 +131,9 @@ func (r *reader) frame(c *capture, g *group, found modem.Sync, e expected, n int
 		f.Image, f.Block, f.Tone = g.held.image, g.held.block, g.held.tone
 		f.Settled = g.held.settled
 	}
+	if f.Block == 0 {
+		f.Block = g.read.trial
+	}
 	r.header = e.header.Soft(r.header[:0], r.level, r.layout.format)
 	f.Known = r.header
 	return f
@@ -153,6 +157,21 @@ func (r *reader) locate(c *capture, g *group, e expected, n int) (found modem.Sy
 		r.time.follow(found.Start)
 	}
 	return found, true
+}
+
+// doubts reports whether a frame that was not read may have passed a DC block of which it
+// is not certain, and has the frame be read once more as if it had. What is held of the
+// first reading is given up but for the blocks that have passed.
+func (r *reader) doubts(g *group, e expected) bool {
+	d := &g.read
+	if d.trial = d.report.Likely; d.trial == 0 && d.report.Block == 0 && !e.isKey() {
+		d.trial = g.held.likely
+	}
+	if d.trial == 0 || len(d.checks) > 1 {
+		return false
+	}
+	d.checks = d.checks[:0]
+	return true
 }
 
 // damage says what makes all soft symbols worthless, if anything does: harm to samples that

@@ -44,30 +44,32 @@ func newDCBlock(p Pulse, r receiver, sps int) dcBlock {
 }
 
 // find returns the corner of the filter that the symbols have passed, as they were
-// received, in cycles a symbol; 0 if they show none beyond chance. It is the likeliest
-// one, each power being exponential about its mean (Whittle).
-func (b *dcBlock) find(z []complex64) float64 {
+// received, in cycles a symbol, and whether it is certain; 0 if a flat spectrum is as
+// likely. It is the likeliest one, each power being exponential about its mean (Whittle).
+func (b *dcBlock) find(z []complex64) (corner float64, isCertain bool) {
 	const (
-		certain = 12  // log-likelihood over that of a flat spectrum, both sides of which may be alike
-		steps   = 1.3 // from one corner tried to the next
+		// Log-likelihoods over that of a flat spectrum, both sides of which may be alike:
+		// in noise fewer than one frame in ten has a likely corner.
+		likely, certain = 4, 12
+		steps           = 1.3 // from one corner tried to the next
 	)
 	n := leastSums
 	if len(z) < leastSums*blockSums {
-		return 0
+		return 0, false
 	}
 	for 2*n*blockSums <= len(z) {
 		n *= 2
 	}
 	b.transform(z, n)
 	flat := b.likelihood(0)
-	best, most := 0.0, flat+certain
+	best, most := 0.0, flat+likely
 	for corner := 0.5; corner < float64(n)/8; corner *= steps {
 		if l := b.likelihood(corner); l > most {
 			best, most = corner, l
 		}
 	}
 	if best == 0 {
-		return 0
+		return 0, false
 	}
 	low, high := best/steps, best*steps
 	for high-low > 1e-3*best {
@@ -78,7 +80,7 @@ func (b *dcBlock) find(z []complex64) float64 {
 			high = y
 		}
 	}
-	return (low + high) / 2 / float64(n*blockSums)
+	return (low + high) / 2 / float64(n*blockSums), most > flat+certain
 }
 
 // transform sets the spectrum of n sums.

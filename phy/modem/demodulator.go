@@ -60,7 +60,7 @@ type Frame struct {
 	// a short frame cannot.
 	Image complex128
 	// Block is the corner of the receiver's DC block where an earlier frame has shown it,
-	// as Report has it.
+	// as Report has it, or what Report has as likely, to be tried.
 	Block CyclesPerSample
 	// Tone is the frequency of a narrow interferer where an earlier frame has shown it, as
 	// Report has it.
@@ -103,6 +103,8 @@ type Report struct {
 	// Block is the corner of a DC block that the receiver has, which was undone; 0 if there
 	// is none beyond the noise.
 	Block CyclesPerSample
+	// Likely is the corner of a DC block that there may be, which was not undone.
+	Likely CyclesPerSample
 	// Echo is the magnitude of the strongest interference between symbols that all
 	// devices have in common, over the symbol's own; 0 if there is none beyond the noise.
 	Echo float64
@@ -255,20 +257,28 @@ func (d *Demodulator) place(w *way, f Frame, n int) {
 	d.placement.narrow(f.Samples, *w, n)
 }
 
-// hear filters the frame's samples, without what a DC block has done to them.
+// hear filters the frame's samples, without what a DC block has done to them: one that
+// earlier frames have shown, or that the frame itself shows for certain. One frame tells a
+// corner to a fifth or so.
 func (d *Demodulator) hear(z []complex64, flags []bool, f *Frame, w way, lead, end int) Report {
 	silent := f.Before >= leastSilence && f.After >= leastSilence && f.Before+f.After < len(f.Samples)
-	if f.Block == 0 || !silent {
-		report := d.filter(z, flags, f.Samples, w, lead, end)
-		if !silent || f.Block != 0 {
-			return report
-		}
-		if f.Block = CyclesPerSample(d.block.find(z[min(end, lead+len(f.Known)+blockSettles):end]) / w.sps); f.Block == 0 {
-			return report
-		}
+	report := d.filter(z, flags, f.Samples, w, lead, end)
+	if !silent {
+		return report
+	}
+	corner, certain := d.block.find(z[min(end, lead+len(f.Known)+blockSettles):end])
+	own := CyclesPerSample(corner / w.sps)
+	switch {
+	case f.Block != 0 && own != 0:
+		f.Block = CyclesPerSample(math.Sqrt(float64(own * f.Block)))
+	case certain:
+		f.Block = own
+	case f.Block == 0:
+		report.Likely = own
+		return report
 	}
 	f.Samples = d.block.restore(f.Samples, float64(f.Block), f.Before, f.After, d.receive.Clip)
-	report := d.filter(z, flags, f.Samples, w, lead, end)
+	report = d.filter(z, flags, f.Samples, w, lead, end)
 	report.Block = f.Block
 	return report
 }
