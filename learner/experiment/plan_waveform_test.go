@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -146,19 +147,31 @@ var drawnKeys = []struct {
 	share       float64 // of the benches that have it
 	least, most float64
 	log         bool
+	with        []string // what else the fault needs
 }{
-	{"channel.std", 1, 0.05, 0.6, false},
-	{"link.snr_db", 1, 30, 48, false},
-	{"link.delay_spread_samples", 0.5, 0, 8, false},
-	{"link.phase_spread_rad", 0.5, 0, 1, false},
-	{"devices.carrier_offset_hz", 0.3, 0.01, 1, true},
-	{"devices.linewidth_hz", 0.2, 1e-4, 0.1, true},
-	{"devices.dc_offset", 0.3, 1e-3, 0.05, true},
-	{"devices.iq_gain_db", 0.2, 0.01, 1, true},
-	{"devices.iq_phase_rad", 0.2, 0.001, 0.1, true},
-	{"link.receiver_dc_offset", 0.3, 1e-3, 0.05, true},
-	{"link.receiver_iq_gain_db", 0.2, 0.01, 1, true},
-	{"link.receiver_full_scale", 0.3, 2.5, 6, false},
+	{"channel.std", 1, 0.05, 0.6, false, nil},
+	{"link.snr_db", 1, 30, 48, false, nil},
+	{"link.delay_spread_samples", 0.5, 0, 8, false, nil},
+	{"link.phase_spread_rad", 0.5, 0, 1, false, nil},
+	{"devices.carrier_offset_hz", 0.3, 0.01, 1e4, true, nil},
+	{"devices.linewidth_hz", 0.2, 1e-4, 0.1, true, nil},
+	{"devices.dc_offset", 0.3, 1e-3, 0.05, true, nil},
+	{"devices.iq_gain_db", 0.2, 0.01, 1, true, nil},
+	{"devices.iq_phase_rad", 0.2, 0.001, 0.1, true, nil},
+	{"devices.sample_clock_ppm", 0.2, 0.1, 30, true, nil},
+	{"devices.filter_hz", 0.1, 3e6, 5e6, false, nil},
+	{"devices.amplifier_saturation", 0.1, 1.5, 10, true, nil},
+	{"link.receiver_carrier_offset_hz", 0.2, 1, 5e4, true, nil},
+	{"link.receiver_linewidth_hz", 0.2, 1e-3, 1, true, nil},
+	{"link.receiver_dc_offset", 0.3, 1e-3, 0.05, true, nil},
+	{"link.receiver_dc_block_hz", 0.2, 10, 2e3, true, nil},
+	{"link.receiver_iq_gain_db", 0.2, 0.01, 1, true, nil},
+	{"link.receiver_full_scale", 0.3, 2.5, 6, false, nil},
+	{"link.receiver_sample_clock_ppm", 0.1, 0.1, 30, true, nil},
+	{"link.burst_db", 0.2, 0, 25, false, []string{"link.burst_every_samples=300000", "link.burst_samples=80"}},
+	{"link.tone_db", 0.2, -40, -10, false, []string{"link.tone_hz=300000"}},
+	{"channel.echo_gains_db", 0.3, -40, -15, false, []string{"channel.echo_delays_samples=[8.0]"}},
+	{"channel.doppler_hz", 0.1, 1e-3, 0.1, true, nil},
 }
 
 // drawnBench returns the keys of the random bench of a number.
@@ -179,9 +192,14 @@ func drawnBench(number uint64) []string {
 		if k.log {
 			value = k.least * math.Pow(k.most/k.least, u)
 		}
-		if has {
-			set = append(set, fmt.Sprintf("%s=%.4g", k.key, value))
+		if !has {
+			continue
 		}
+		form := "%s=%.4g"
+		if strings.HasSuffix(k.key, "s_db") { // a list
+			form = "%s=[%.4f]"
+		}
+		set = append(append(set, fmt.Sprintf(form, k.key, value)), k.with...)
 	}
 	return set
 }
@@ -193,13 +211,16 @@ func TestPlanOverRandomBenches(t *testing.T) {
 		t.Skip("some 20 minutes: RINGWAVE_LONG=1")
 	}
 	experimenttest.NoData(t)
-	const benches, rounds = 40, 400
+	benches, rounds := 40, 400
+	if n, err := strconv.Atoi(os.Getenv("RINGWAVE_FAULT_ROUNDS")); err == nil && n > 0 {
+		rounds = n
+	}
 	off := 0
 	for k := range uint64(benches) {
 		set := append(drawnBench(k), "encryption.attempts_per_round=1")
 		s, rows := rowsOf(t, "waveform-mnist.toml", rounds, set...)
 		g, run := planOf(t, s, 0), givenBy(rows)
-		once := float64(run.once) / rounds
+		once := float64(run.once) / float64(rounds)
 		missed := math.Abs(once-g.Reads) > 0.03 && (once < g.ReadsLow || once > g.ReadsHigh)
 		if missed {
 			off++

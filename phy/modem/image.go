@@ -3,6 +3,7 @@ package modem
 import (
 	"math"
 	"math/cmplx"
+	"slices"
 )
 
 // image finds the image that a receiver with unlike branches makes of the signal: its
@@ -15,6 +16,7 @@ type image struct {
 	factor    complex128 // of the conjugate
 	equations normal     // of what stands still
 	phases    normal
+	conjugate []complex128 // e^{-2 j phase} of blocks
 }
 
 // imageBlock is the length of the blocks, in symbols.
@@ -90,13 +92,13 @@ func (i *image) sway(w way, t *tracker) bool {
 	}
 	a := i.phases
 	a.clear()
-	at := func(b int) float64 {
-		middle := t.middle(t.known + b)
-		return -2 * (w.phase(float64(w.instant(0))+middle*w.sps*(1+w.clock)) + t.at(middle, w.symbol(w.reference)))
-	}
+	i.conjugate = slices.Grow(i.conjugate[:0], len(turns))[:len(turns)]
+	first, reference := float64(w.instant(0)), w.symbol(w.reference)
 	for b, y := range turns {
-		sin, cos := math.Sincos(at(b))
-		row := [4]float64{1, float64(b) / float64(len(turns)), sin / 2, cos / 2}
+		middle := t.middle(t.known + b)
+		u := cmplx.Rect(1, -2*(w.phase(first+middle*w.sps*(1+w.clock))+t.at(middle, reference)))
+		i.conjugate[b] = u
+		row := [4]float64{1, float64(b) / float64(len(turns)), imag(u) / 2, real(u) / 2}
 		for r := range row {
 			for c := range row {
 				a[r][c] += complex(row[r]*row[c], 0)
@@ -109,29 +111,38 @@ func (i *image) sway(w way, t *tracker) bool {
 		return false
 	}
 	k := complex(real(x[2]), real(x[3]))
-	if !likely(k, i.beside(t, at, x)) {
+	if !likely(k, i.beside(turns, x)) {
 		return false
 	}
 	i.factor = k / 2
 	return true
 }
 
-// beside returns the mean power at frequencies near the image's of what the fit has left,
-// in units of its own: what noise and the phase's walk add to it.
-func (i *image) beside(t *tracker, at func(b int) float64, x [4]complex128) float64 {
-	n := float64(len(t.turns))
-	sum := 0.0
-	offsets := [...]float64{-5, -4, -3, -2, 2, 3, 4, 5}
-	for _, bins := range offsets {
-		var part complex128
-		for b, y := range t.turns {
-			sin, cos := math.Sincos(at(b))
-			rest := y - real(x[0]) - real(x[1])*float64(b)/n - real(x[2])*sin/2 - real(x[3])*cos/2
-			part += cmplx.Rect(rest, at(b)+2*math.Pi*bins*float64(b)/n)
+// beside returns the mean power at frequencies near the image's of what the fit has left
+// of the blocks' phases, in units of its own: what noise and the phase's walk add to it.
+func (i *image) beside(phases []float64, x [4]complex128) float64 {
+	const near, far = 2, 5 // bins to either side
+	n := float64(len(phases))
+	var above, below [far + 1]complex128
+	bin := cmplx.Rect(1, 2*math.Pi/n)
+	turn := complex(1, 0)
+	for b, y := range phases {
+		u := i.conjugate[b]
+		rest := u * complex(y-real(x[0])-real(x[1])*float64(b)/n-real(x[2])*imag(u)/2-real(x[3])*real(u)/2, 0)
+		higher, lower := rest, rest
+		for k := 1; k <= far; k++ {
+			higher *= turn
+			lower *= cmplx.Conj(turn)
+			above[k] += higher
+			below[k] += lower
 		}
-		sum += 16 * power(part) / (n * n)
+		turn *= bin
 	}
-	return sum / float64(len(offsets))
+	sum := 0.0
+	for k := near; k <= far; k++ {
+		sum += 16 * (power(above[k]) + power(below[k])) / (n * n)
+	}
+	return sum / (2 * (far - near + 1))
 }
 
 // stand finds the image in what of the squares stands still.

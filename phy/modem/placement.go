@@ -83,7 +83,12 @@ func (p *placement) measure(samples []complex64, w way, n int) Samples {
 	clear(p.count[:])
 	p.energy = 0
 	most := placementOutlier * p.usual(samples, w, 0, n)
-	for k := 0; k < n; k += p.step(n) {
+	few := placementSymbols
+	if w.clock == 0 { // all windows lie at five places
+		few /= 8
+	}
+	step := max(1, n/few)
+	for k := 0; k < n; k += step {
 		p.look(samples, p.begin(w, k), most)
 	}
 	middle := p.middle()
@@ -93,9 +98,6 @@ func (p *placement) measure(samples []complex64, w way, n int) Samples {
 	return Samples(middle)
 }
 
-// step returns how far the symbols are apart that are looked at.
-func (p *placement) step(n int) int { return max(1, n/placementSymbols) }
-
 // begin returns the instant at which the window of symbol k behind the preamble begins.
 func (p *placement) begin(w way, k int) float64 {
 	return float64(w.instant(w.lead+k)) - float64(p.window-1)/2
@@ -103,7 +105,7 @@ func (p *placement) begin(w way, k int) float64 {
 
 // usual returns the median spread of some windows of symbols from one to another.
 func (p *placement) usual(samples []complex64, w way, from, to int) float64 {
-	var some [63]float64
+	var some [31]float64
 	n := 0
 	for i := range some {
 		first := int(math.Round(p.begin(w, from+(to-from)*i/len(some))))
@@ -192,17 +194,29 @@ func (p *placement) middle() float64 {
 // of it. What is not flat all along is a matter of the gains; what is at times has gains
 // change.
 func (p *placement) narrow(samples []complex64, w way, n int) {
-	const least = 256 // symbols that are looked at in a part
+	const glance, symbols = 64, 256 // that are looked at in a part
 	p.clear()
-	if !p.possible(w, n) || p.window != 3 || n < placementParts*least {
+	if !p.possible(w, n) || p.window != 3 || n < placementParts*symbols {
 		return
 	}
 	var spread [placementParts][len(shares)]float64
-	all, noise := math.Inf(1), math.Inf(1)
-	for i := range p.parts {
-		from, to := i*n/placementParts, (i+1)*n/placementParts
-		p.compare(&spread[i], samples, w, from, to, p.step(n))
-		all = min(all, spread[i][0])
+	compare := func(some, symbols int) {
+		for i := range spread {
+			from, to := i*n/placementParts, (i+1)*n/placementParts
+			p.compare(spread[i][:some], samples, w, from, to, max(1, (to-from)/symbols))
+		}
+	}
+	compare(1, glance)
+	all, most := math.Inf(1), 0.0
+	for i := range spread {
+		all, most = min(all, spread[i][0]), max(most, spread[i][0])
+	}
+	if most <= placementFlat*all {
+		return
+	}
+	compare(len(shares), symbols)
+	noise := math.Inf(1)
+	for i := range spread {
 		noise = min(noise, 2*slices.Min(spread[i][pairs:])) // a sample, of two whose mean was taken off
 	}
 	for i := range p.parts {
@@ -210,9 +224,10 @@ func (p *placement) narrow(samples []complex64, w way, n int) {
 	}
 }
 
-// compare sets spread to the mean one of symbols from one to another in each of the windows
-// that may be taken.
-func (p *placement) compare(spread *[len(shares)]float64, samples []complex64, w way, from, to, step int) {
+// compare sets spread to the mean one of symbols from one to another in each of the first
+// shares.
+func (p *placement) compare(spread []float64, samples []complex64, w way, from, to, step int) {
+	clear(spread)
 	most := placementOutlier * p.usual(samples, w, from, to)
 	count := 0.0
 	for k := from; k < to; k += step {
@@ -223,7 +238,8 @@ func (p *placement) compare(spread *[len(shares)]float64, samples []complex64, w
 		if v, energy := spreadOf(samples[first:][:p.window]); !(v <= most && energy < limit*limit) {
 			continue
 		}
-		for c, s := range shares {
+		for c := range spread {
+			s := shares[c]
 			v, _ := spreadOf(samples[first+s.first:][:s.taken])
 			spread[c] += v
 		}

@@ -117,11 +117,15 @@ func (t *tones) coarse(f Frame, s *silence, w way, track *tracker, after int) (f
 	return math.Remainder(float64(best)/toneBins, 1), true
 }
 
+// toneSums is how many symbols are added to one number before the transform, once they are
+// turned by the coarse frequency: a line lies within half of the first zero of that.
+const toneSums = 8
+
 // fine returns the frequency near a coarse one at which the symbols have the strongest
 // line.
 func (t *tones) fine(z []complex64, w way, coarse float64) float64 {
-	n := leastSums * blockSums
-	for 2*n <= len(z) {
+	n := leastSums
+	for 2*n*toneSums <= len(z) {
 		n *= 2
 	}
 	fft := t.ffts[n]
@@ -132,18 +136,15 @@ func (t *tones) fine(z []complex64, w way, coarse float64) float64 {
 		fft = fourier.NewCmplxFFT(n)
 		t.ffts[n] = fft
 	}
-	t.line = slices.Grow(t.line[:0], n)[:n]
-	for k := range t.line {
-		t.line[k] = complex128(z[k])
-	}
-	fft.Coefficients(t.line, t.line)
 	period := w.sps * (1 + w.clock)
 	turned := w.step / (2 * math.Pi) // of the symbols, a sample
-	around := int(math.Ceil(period / toneBins * float64(n)))
-	middle := int(math.Round((coarse - turned) * period * float64(n)))
-	index := func(bin int) int { return ((bin % n) + n) % n }
-	best := middle
-	for bin := middle - around; bin <= middle+around; bin++ {
+	t.line = t.sums(z[:n*toneSums], 2*math.Pi*math.Mod((coarse-turned)*period, 1))
+	fft.Coefficients(t.line, t.line)
+	length := float64(n * toneSums)
+	around := min(n/2-1, int(math.Ceil(period/toneBins*length)))
+	index := func(bin int) int { return (bin + n) % n }
+	best := 0
+	for bin := -around; bin <= around; bin++ {
 		if power(t.line[index(bin)]) > power(t.line[index(best)]) {
 			best = bin
 		}
@@ -154,7 +155,24 @@ func (t *tones) fine(z []complex64, w way, coarse float64) float64 {
 	if !(math.Abs(shift) <= 1) {
 		shift = 0
 	}
-	return (float64(best)+shift)/(period*float64(n)) + turned
+	return coarse + (float64(best)+shift)/(period*length)
+}
+
+// sums returns sums of toneSums symbols turned back by so many radians each.
+func (t *tones) sums(z []complex64, step float64) []complex128 {
+	line := slices.Grow(t.line[:0], len(z)/toneSums)[:len(z)/toneSums]
+	var within [toneSums]complex64
+	for k := range within {
+		within[k] = complex64(cmplx.Rect(1, -step*float64(k)))
+	}
+	for i := range line {
+		var sum complex64
+		for k, u := range within {
+			sum += z[i*toneSums+k] * u
+		}
+		line[i] = complex128(sum) * cmplx.Rect(1, -step*toneSums*float64(i))
+	}
+	return line
 }
 
 // take takes the tone off symbols that were turned back by the Sync's phase; response is
