@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"math/cmplx"
+	"slices"
 
 	"gonum.org/v1/gonum/dsp/fourier"
 	"gonum.org/v1/gonum/mathext"
@@ -16,6 +17,10 @@ import (
 // ErrNoSounding says that windows hold no sounding: nothing was sent, too weakly, or
 // outside of what was searched.
 var ErrNoSounding = errors.New("no sounding found")
+
+// ErrElsewhere says that what is received repeats as soundings do, and that little of it is
+// one within what was searched. It is an ErrNoSounding.
+var ErrElsewhere = fmt.Errorf("%w: what is received repeats with its period, but lies elsewhere: the carriers may be further apart than was searched", ErrNoSounding)
 
 // DefaultFalseAlarm is a Search.FalseAlarm for a calibration's handful of searches.
 const DefaultFalseAlarm = 1e-6
@@ -28,6 +33,8 @@ type Search struct {
 	// within the band: 0.5 - 0.5/SamplesPerChip. At 0 the offset is known to be 0 and
 	// is not estimated: clocks in common.
 	Offset modem.CyclesPerSample
+	// Near is what Offset is to either side of: 0 unless something is known of it.
+	Near modem.CyclesPerSample
 	// FalseAlarm bounds the probability that windows without a sounding pass for some
 	// with one; 0 stands for DefaultFalseAlarm.
 	FalseAlarm float64
@@ -70,11 +77,45 @@ func (s *Sounding) Acquire(windows [][]complex64, start int, search Search) (Acq
 		return Acquired{}, err
 	}
 	best := s.coarse(windows, start, search)
-	found := Acquired{Score: best.score, Threshold: threshold(len(windows), search.FalseAlarm/float64(best.cells))}
+	found := Acquired{Score: best.score, Threshold: best.threshold}
 	if best.score <= found.Threshold {
 		return found, ErrNoSounding
 	}
-	return s.refine(windows, start, search, best, found)
+	found, err := s.refine(windows, start, search, best, found)
+	if err == nil && s.elsewhere(windows, start) {
+		err = ErrElsewhere
+	}
+	return found, err
+}
+
+// elsewhere reports whether the windows repeat with the sounding's period as what the fit
+// explains of them does not: noise that is white passes no test above, but sidelobes of a
+// burst at another offset do.
+func (s *Sounding) elsewhere(windows [][]complex64, start int) bool {
+	const little, times, deviations = 0.1, 4, 6
+	var again complex128
+	power, explained, all := 0.0, 0.0, 0.0
+	first := start + s.guard + s.reg.whole
+	for _, w := range windows {
+		e := s.fit(w, start)
+		y := w[first : first+s.Fitted()]
+		var mean complex128
+		for _, x := range y {
+			mean += complex128(x) / complex(float64(len(y)), 0)
+		}
+		spread := 0.0
+		for n := range len(y) - s.period {
+			a, b := complex128(y[n])-mean, complex128(y[n+s.period])-mean
+			again += cmplx.Conj(a) * b
+			spread += (square(a) + square(b)) / 2
+		}
+		power, explained, all = power+spread, explained+e.Explained*spread, all+float64(len(y)-s.period)
+	}
+	if power == 0 {
+		return false
+	}
+	share := explained / power
+	return share < little && cmplx.Abs(again)/power > times*share+deviations/math.Sqrt(all)
 }
 
 func (s *Sounding) searchable(windows [][]complex64, start int, search Search) error {
@@ -84,8 +125,8 @@ func (s *Sounding) searchable(windows [][]complex64, start int, search Search) e
 	if !(search.Delay >= 0 && search.Delay <= maxFitted) {
 		return fmt.Errorf("a search of delays up to %v samples: allowed are 0 to %d", search.Delay, maxFitted)
 	}
-	if most := 0.5 - 0.5/float64(s.cfg.SamplesPerChip); !(search.Offset >= 0 && float64(search.Offset) <= most) {
-		return fmt.Errorf("a search of offsets up to %v cycles a sample: allowed are 0 to %v", search.Offset, most)
+	if most := 0.5 - 0.5/float64(s.cfg.SamplesPerChip); !(search.Offset >= 0 && math.Abs(float64(search.Near))+float64(search.Offset) <= most) {
+		return fmt.Errorf("a search of offsets up to %v cycles a sample about %v: allowed are 0 to %v", search.Offset, search.Near, most)
 	}
 	if !(search.FalseAlarm > 0 && search.FalseAlarm < 1) {
 		return fmt.Errorf("a false-alarm probability of %v: it must be above 0 and below 1", search.FalseAlarm)
@@ -130,10 +171,10 @@ func wholeReach(search Search) int { return int(math.Ceil(float64(search.Delay))
 
 // cell is a place of the coarse search.
 type cell struct {
-	score  float64
-	delay  int
-	offset modem.CyclesPerSample
-	cells  int // that were searched
+	score     float64
+	delay     int
+	offset    modem.CyclesPerSample
+	threshold float64
 }
 
 // grid is the coarse search's work space. Offsets are whole bins of the transform, so
@@ -144,6 +185,7 @@ type grid struct {
 	n        int // the transform's length
 	delays   int
 	side     int // bins to either side
+	near     int // of this one
 	fft      *fourier.CmplxFFT
 	burst    []complex128 // its spectrum
 	norm     []float64    // the burst's energy about its mean, an offset each
@@ -152,6 +194,7 @@ type grid struct {
 	mean     []complex128 // of the burst's support, a delay each
 	power    []float64    // about that mean
 	score    [][]float64  // an offset and delay each
+	others   []float64    // some of these
 }
 
 // gridOf returns the grid of a search with scores of 0: the last one, if that was alike.
@@ -170,6 +213,7 @@ func (s *Sounding) newGrid(search Search) *grid {
 	burst := s.Burst()
 	g.n = 1 << bits.Len(uint(max(2*burst, burst+g.delays)-1))
 	g.side = int(math.Ceil(float64(search.Offset) * float64(g.n)))
+	g.near = int(math.Round(float64(search.Near) * float64(g.n)))
 	g.fft = fourier.NewCmplxFFT(g.n)
 	padded := make([]complex128, g.n)
 	energy := 0.0
@@ -180,7 +224,7 @@ func (s *Sounding) newGrid(search Search) *grid {
 	g.burst = g.fft.Coefficients(nil, padded)
 	g.spectrum, g.product = make([]complex128, g.n), padded
 	g.mean, g.power = make([]complex128, g.delays), make([]float64, g.delays)
-	for h := -g.side; h <= g.side; h++ {
+	for h := g.near - g.side; h <= g.near+g.side; h++ {
 		g.norm = append(g.norm, energy-square(g.burst[g.bin(-h)])/float64(burst))
 		g.score = append(g.score, make([]float64, g.delays))
 	}
@@ -189,22 +233,63 @@ func (s *Sounding) newGrid(search Search) *grid {
 
 func (g *grid) bin(k int) int { return (k%g.n + g.n) % g.n }
 
-// coarse returns the best cell.
-func (s *Sounding) coarse(windows [][]complex64, start int, search Search) cell {
+// The best cell is taken once it exceeds decided times its threshold, without the windows
+// that are left: a search takes a transform for each offset of each window, and refines
+// with all windows in any case.
+const decided = 4
+
+// coarse returns the best cell, of as many windows as it takes.
+func (s *Sounding) coarse(windows [][]complex64, start int, search Search) (best cell) {
 	g := s.gridOf(search)
 	reach := wholeReach(search)
-	for _, w := range windows {
+	for k, w := range windows {
 		g.add(w[start-reach : start+reach+s.Burst()])
-	}
-	best := cell{cells: g.delays * len(g.score), score: math.Inf(-1)}
-	for h, scores := range g.score {
-		for d, score := range scores {
-			if score > best.score {
-				best.score, best.delay, best.offset = score, d-reach, modem.CyclesPerSample(float64(h-g.side)/float64(g.n))
+		if added := k + 1; added&k == 0 || added == len(windows) { // 1, 2, 4, ...
+			if best = g.best(added); best.score > decided*best.threshold {
+				break
 			}
 		}
 	}
 	return best
+}
+
+// best returns the best cell after so many windows.
+func (g *grid) best(windows int) cell {
+	best, reach, row := cell{score: math.Inf(-1)}, wholeReach(g.search), 0
+	for h, scores := range g.score {
+		for d, score := range scores {
+			if score > best.score {
+				best.score, best.delay, row = score, d-reach, h
+			}
+		}
+	}
+	best.offset = modem.CyclesPerSample(float64(g.near+row-g.side) / float64(g.n))
+	cells := g.delays * len(g.score)
+	best.threshold = g.colour(windows, row, best.delay+reach) * threshold(windows, g.search.FalseAlarm/float64(cells))
+	return best
+}
+
+// leastOthers is how many cells tell what cells without a sounding have.
+const leastOthers = 64
+
+// colour returns by how much more than white noise the cells away from the best one have,
+// from their median: a filter leaves noise fewer degrees of freedom than it has samples.
+func (g *grid) colour(windows, row, delay int) float64 {
+	near := 2 * g.s.cfg.SamplesPerChip
+	others := g.others[:0]
+	for h, scores := range g.score {
+		for d, score := range scores {
+			if max(h-row, row-h) > 4 || max(d-delay, delay-d) > near {
+				others = append(others, score)
+			}
+		}
+	}
+	g.others = others
+	if len(others) < leastOthers {
+		return 1
+	}
+	slices.Sort(others)
+	return max(1, others[len(others)/2]/mathext.GammaIncRegInv(float64(windows), 0.5))
 }
 
 // add adds a window's score to every cell.
@@ -221,7 +306,7 @@ func (g *grid) add(window []complex64) {
 	g.supports()
 	g.fft.Coefficients(g.spectrum, g.product)
 	for h := range g.score {
-		g.addOffset(g.score[h], h-g.side, g.norm[h])
+		g.addOffset(g.score[h], g.near+h-g.side, g.norm[h])
 	}
 }
 
@@ -332,7 +417,7 @@ func (s *Sounding) near(from cell, found Acquired) bool {
 // within refuses an estimate that has left its cell's surroundings or the search.
 func (s *Sounding) within(search Search, from cell, found Acquired) error {
 	if !s.near(from, found) || math.Abs(float64(found.Delay)) > float64(search.Delay)+1 ||
-		math.Abs(float64(found.Offset)) > float64(search.Offset)+1/float64(s.Burst()) {
+		math.Abs(float64(found.Offset-search.Near)) > float64(search.Offset)+1/float64(s.Burst()) {
 		return fmt.Errorf("%w: the best delay, %v samples, and offset, %v cycles a sample, lie outside of the search", ErrNoSounding, found.Delay, found.Offset)
 	}
 	return nil

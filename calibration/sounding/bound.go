@@ -51,15 +51,16 @@ func (s *Sounding) Bound(gain complex128, noise modem.Power) Bounds {
 // gain: what an unknown delay takes from it grows with the gain as the delay's
 // deviation falls.
 func newUnitBounds(r *regressors) (unitBounds, error) {
-	const linear, all = 2 * nuisances, 2*nuisances + 2
+	nuisances := []int{atGain, atImage, atDC} // the carrier is at 0 Hz here
+	const linear, all = 6, 8
 	fisher := mat.NewSymDense(all, nil)
 	var rows [all]complex128
 	var b unitBounds
 	for n := range r.signal {
 		x := r.at(n)
 		b.energy += square(x[atGain])
-		for i := range nuisances {
-			rows[2*i], rows[2*i+1] = x[i], complex(0, 1)*x[i]
+		for k, i := range nuisances {
+			rows[2*k], rows[2*k+1] = x[i], complex(0, 1)*x[i]
 		}
 		rows[linear], rows[linear+1] = x[atDelay], x[atOffset]
 		for i := range rows {

@@ -39,8 +39,13 @@ type Estimate struct {
 	NoiseDoF              int         // real degrees of freedom that Noise is made of
 	DC                    complex128  // of the window, not in relation to the gain
 	DCVar                 float64     // E|error of DC|^2
-	Image                 complex128  // amplitude of the sent signal's conjugate, per Gain; of no use near Gain 0
-	ImageVar              float64     // E|error of Image|^2, where it is small against 1
+	// Leak is what stands at the carrier's offset and is no part of the burst, as at its
+	// centre: what leaks of the transmitters that share the carrier. Where that is not told
+	// from DC it is 0 and LeakVar infinite, and DC is the sum.
+	Leak     complex128
+	LeakVar  float64
+	Image    complex128 // amplitude of the sent signal's conjugate, per Gain; of no use near Gain 0
+	ImageVar float64    // E|error of Image|^2, where it is small against 1
 	// Explained is the share of the fitted samples' power about their mean that is not
 	// Noise, 0 to 1: near 0 there was no sounding at that delay.
 	Explained float64
@@ -119,7 +124,7 @@ func (s *Sounding) fit(window []complex64, start int) Estimate {
 	for _, w := range p.w {
 		explained += square(w)
 	}
-	e := Estimate{Delay: r.delay, Offset: r.offset, NoiseDoF: 2 * (s.Fitted() - unknowns)}
+	e := Estimate{Delay: r.delay, Offset: r.offset, NoiseDoF: 2 * (s.Fitted() - r.unknowns())}
 	residual := max(0, p.power-explained)
 	e.Noise = modem.Power(2 * residual / float64(e.NoiseDoF))
 	if p.spread > 0 {
@@ -129,6 +134,9 @@ func (s *Sounding) fit(window []complex64, start int) Estimate {
 	noise := float64(e.Noise)
 	e.Gain, e.GainVar = x[atGain], noise*real(r.variances[atGain])
 	e.DC, e.DCVar = x[atDC], noise*real(r.variances[atDC])
+	if e.LeakVar = math.Inf(1); r.leaks {
+		e.Leak, e.LeakVar = x[atLeak], noise*real(r.variances[atLeak])
+	}
 	e.Image = x[atImage] / x[atGain]
 	e.ImageVar = noise * real(r.variances[atImage]) / square(x[atGain])
 	s.increment(&e, p.w)

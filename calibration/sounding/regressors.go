@@ -13,6 +13,7 @@ const (
 	atGain = iota
 	atImage
 	atDC
+	atLeak   // what leaks of the transmitter's carrier: known where it is not DC
 	atDelay  // gain times an increment of the delay
 	atOffset // gain times an increment of the offset
 	unknowns
@@ -22,9 +23,13 @@ const (
 
 type vector [unknowns]complex128
 
+// leastTurns is by how many cycles the carrier must turn over the fitted samples for what
+// leaks at it to be told from DC. Of less the two are nearly one.
+const leastTurns = 1.5
+
 // regressors are the signals that a window is a sum of, at one delay and offset: the
-// burst, its image, 1 and the burst's derivatives with respect to delay and offset.
-// All are held without the carrier offset, which rotation takes out of the samples.
+// burst, its image, 1, the carrier and the burst's derivatives with respect to delay and
+// offset. All are held without the carrier offset, which rotation takes out of the samples.
 type regressors struct {
 	s      *Sounding
 	valid  bool
@@ -36,6 +41,7 @@ type regressors struct {
 	slope     []complex64 // du/dt
 	rotation  []complex64 // e^{-j 2 pi offset t}, t from the burst's centre; nil at offset 0
 	rotations []complex64 // what rotation is made in
+	leaks     bool        // the carrier is told from DC
 	turned    []complex64 // the samples of the window at hand without the offset
 	centre    float64     // of the burst, from the first fitted sample
 	u         []complex128
@@ -78,6 +84,7 @@ func (r *regressors) fill(dst []complex64, fraction float64, derivative bool) {
 
 func (r *regressors) rotate(offset float64) {
 	r.rotation = nil
+	r.leaks = math.Abs(offset)*float64(len(r.signal)) >= leastTurns
 	if offset == 0 {
 		return
 	}
@@ -95,6 +102,9 @@ func (r *regressors) at(n int) vector {
 	if r.rotation != nil {
 		x[atDC] = complex128(r.rotation[n])
 	}
+	if r.leaks {
+		x[atLeak] = 1
+	}
 	return x
 }
 
@@ -110,11 +120,22 @@ func (r *regressors) factorise() {
 			}
 		}
 	}
+	if !r.leaks {
+		gram[atLeak][atLeak] = 1 // an unknown of its own, which nothing is told of
+	}
 	r.factor = cholesky(gram)
 	for i := range r.variances {
 		r.variances[i] = r.backSolve(r.forward(unit(i)), unknowns)[i]
 	}
 	r.step = r.increments()
+}
+
+// unknowns returns the number of those that are told.
+func (r *regressors) unknowns() int {
+	if r.leaks {
+		return unknowns
+	}
+	return unknowns - 1
 }
 
 func unit(i int) vector {
@@ -207,6 +228,9 @@ func (r *regressors) project(y []complex64) projected {
 		mean = sum
 	}
 	p[atDC] = mean
+	if r.leaks {
+		p[atLeak] = sum
+	}
 	n := float64(len(y))
 	return projected{
 		w: r.forward(p), power: power,
@@ -225,7 +249,7 @@ func (r *regressors) turn(y []complex64) (sum complex128) {
 }
 
 // correlate returns the products of the conjugate regressors with the samples z = p + jq,
-// but that of DC, and the sum and power of the samples. The four products with the
+// but those of DC and the carrier, and the sum and power of the samples. The four products with the
 // signal u = a + jb serve the image and the offset as well.
 func (r *regressors) correlate(z []complex64) (v vector, sum complex128, power float64) {
 	signal, slope := r.signal[:len(z)], r.slope[:len(z)]

@@ -35,7 +35,7 @@
 // Sample n of a window, at instant t = n - start - delay behind the burst's first
 // sample, u(t) being the burst that Samples(1) gives, T = (Burst-1)/2 its centre:
 //
-//	y = gain (u(t) + image u*(t)) e^{j 2 pi offset (t - T)} + dc + noise.
+//	y = (gain (u(t) + image u*(t)) + leak) e^{j 2 pi offset (t - T)} + dc + noise.
 //
 // The gain's phase is thus that at the burst's centre as received, and a positive delay
 // is a later burst. A phy/channel.Path of delay d, carrier offset f and phase p, whose
@@ -45,7 +45,7 @@
 //
 // Offsets are the device's against the receiver. DC is the receiver's own; a carrier
 // that leaks from the transmitter stands at the offset, and within a burst looks like
-// DC where offset times burst is far below a cycle. The image is the transmitter's;
+// DC where that turns by less than leastTurns: it is an unknown of its own beyond. The image is the transmitter's;
 // the receiver's stands at the negative offset, and the two look alike on the same
 // condition: see TransmitterIQ.
 package sounding
