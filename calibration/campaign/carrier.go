@@ -68,10 +68,15 @@ func FollowCarriers(soundings *sounder.Config, rate float64, blocks []sounder.Bl
 	return c
 }
 
-// secondsOf returns when the burst of record k of a block was heard, at its centre.
+// secondsOf returns when the burst of record k of a block was heard, at its centre: as late
+// as it was fitted at, or as it was due where it was missed.
 func secondsOf(soundings *sounder.Config, rate float64, b sounder.Block, k int) float64 {
 	n := soundings.Devices
-	return (float64(b.At) + soundings.BurstCentre(k/n, k%n)) / rate
+	at := float64(b.At) + soundings.BurstCentre(k/n, k%n)
+	if e := b.Records[k].Estimate; e != nil {
+		at += float64(e.Delay)
+	}
+	return at / rate
 }
 
 // median returns the device of the median offset, of two the lower one.

@@ -40,7 +40,7 @@ func (c *Config) leakages(blocks []sounder.Block, carriers map[int]Carriers) []l
 			rows = append(rows, row...)
 			count++
 			for i, r := range b.Records[look*n : (look+1)*n] {
-				sums = append(sums, r.Estimate.DC)
+				sums = append(sums, standing(r)...)
 				errors[i+1] += noise[i]
 			}
 		}
@@ -59,9 +59,18 @@ func (c *Config) leakages(blocks []sounder.Block, carriers map[int]Carriers) []l
 	return out
 }
 
-// leakRows returns, for each burst of a look, what one unit of the receiver's offset and of
-// each device's leakage adds to its window's mean; nil where a burst was missed. noise is
-// the variance of each gain.
+// standing returns what a burst's window has beside it: DC, and what stands at the carrier
+// where that is told from DC.
+func standing(r sounder.Record) []complex128 {
+	if e := r.Estimate; !math.IsInf(e.LeakVar, 1) {
+		return []complex128{e.DC, e.Leak}
+	}
+	return []complex128{r.Estimate.DC}
+}
+
+// leakRows returns, for each of what stands in the window of each burst of a look, what one
+// unit of the receiver's offset and of each device's leakage adds to it; nil where a burst
+// was missed. noise is the variance of each gain.
 func (c *Config) leakRows(b sounder.Block, look int, carriers Carriers) (rows [][]complex128, noise []float64) {
 	n, rate := c.Soundings.Devices, float64(c.SampleRate)
 	records := b.Records[look*n : (look+1)*n]
@@ -72,14 +81,23 @@ func (c *Config) leakRows(b sounder.Block, look int, carriers Carriers) (rows []
 		noise = append(noise, r.Estimate.GainVar)
 	}
 	for i := range records {
-		row := []complex128{1}
+		mean, carrier := []complex128{1}, []complex128{0}
+		told := len(standing(records[i])) > 1
 		for j, r := range records {
 			f := carriers.Own[j].Offset.Value / rate
-			apart := c.Soundings.BurstCentre(look, i) - c.Soundings.BurstCentre(look, j)
-			turn := cmplx.Rect(meanTurn(f, c.Soundings.Sounding.Fitted()), 2*math.Pi*math.Remainder(f*apart, 1))
-			row = append(row, r.Estimate.Gain*turn)
+			apart := rate * (secondsOf(&c.Soundings, rate, b, look*n+i) - secondsOf(&c.Soundings, rate, b, look*n+j))
+			turn := r.Estimate.Gain * cmplx.Rect(1, 2*math.Pi*math.Remainder(f*apart, 1))
+			share := meanTurn(f, c.Soundings.Sounding.Fitted())
+			if told {
+				off := f - carriers.Own[i].Offset.Value/rate
+				carrier = append(carrier, turn*complex(meanTurn(off, c.Soundings.Sounding.Fitted()), 0))
+				share = 0
+			}
+			mean = append(mean, turn*complex(share, 0))
 		}
-		rows = append(rows, row)
+		if rows = append(rows, mean); told {
+			rows = append(rows, carrier)
+		}
 	}
 	return rows, noise
 }

@@ -22,6 +22,7 @@ func (c *Config) series(blocks []sounder.Block) moments.Bench {
 	for _, s := range b.Devices {
 		fillNoise(s)
 	}
+	c.holdClock(b.Devices, blocks)
 	b.BlockSeconds = c.blockSeconds(blocks)
 	b.LookSeconds = float64(c.Soundings.LookSamples()) / rate
 	return b
@@ -57,6 +58,57 @@ func addRecord(s *moments.Series, r sounder.Record, rate float64) {
 	s.Clipped = append(s.Clipped, r.Clipped)
 	s.Delay, s.DelayVar = append(s.Delay, delay), append(s.DelayVar, row.DDelayVar)
 	s.Offset, s.OffsetVar = append(s.Offset, offset), append(s.OffsetVar, row.DOffsetVar*rate*rate)
+}
+
+// holdClock takes from delays what all devices' clocks have run apart by from the
+// receiver's, in sessions in which soundings were followed for that: delays are then what
+// is left of them beside a clock that goes evenly.
+func (c *Config) holdClock(devices []moments.Series, blocks []sounder.Block) {
+	looks := c.Soundings.Looks
+	for first := 0; first < len(blocks); {
+		end, followed := first, false
+		for ; end < len(blocks) && blocks[end].Session == blocks[first].Session; end++ {
+			followed = followed || blocks[end].Moved != 0
+		}
+		if followed {
+			slope := c.commonSlope(devices, blocks, first, end)
+			for _, s := range devices {
+				for k := first * looks; k < end*looks; k++ {
+					s.Delay[k] += float64(blocks[k/looks].Moved) - slope*c.elapsed(blocks, first, k)
+				}
+			}
+		}
+		first = end
+	}
+}
+
+// elapsed returns the samples from block first to look k of all.
+func (c *Config) elapsed(blocks []sounder.Block, first, k int) float64 {
+	looks := c.Soundings.Looks
+	return float64(blocks[k/looks].At-blocks[first].At) + c.Soundings.BurstCentre(k%looks, 0)
+}
+
+// commonSlope returns by how many samples a sample delays grow from block first up to end,
+// each device with a delay of its own.
+func (c *Config) commonSlope(devices []moments.Series, blocks []sounder.Block, first, end int) float64 {
+	looks := c.Soundings.Looks
+	slope, lever := 0.0, 0.0
+	for _, s := range devices {
+		var all []delayed
+		for k := first * looks; k < end*looks; k++ {
+			if !math.IsNaN(s.Delay[k]) {
+				all = append(all, delayed{at: c.elapsed(blocks, first, k), delay: s.Delay[k] + float64(blocks[k/looks].Moved), weight: 1})
+			}
+		}
+		for _, d := range centred(all) {
+			slope += d.at * d.delay
+			lever += d.at * d.at
+		}
+	}
+	if lever == 0 {
+		return 0
+	}
+	return slope / lever
 }
 
 // fillNoise returns bursts without noise the mean of the others': a converter that rounds

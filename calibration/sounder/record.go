@@ -21,6 +21,10 @@ type Block struct {
 	Number  int
 	Session int
 	At      radio.SampleIndex // the receiver's, of its first sample
+	// Moved is by how many samples more than in the session's first block At is ahead of
+	// the transmitters' index, as clocks run apart: a delay, from one block to another, is
+	// that of its estimate and this.
+	Moved int64
 	// Receiver and Transmitters are tuning epochs.
 	Receiver     radio.Epoch
 	Transmitters []radio.Epoch

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ringwave/phy/modem"
 	"ringwave/radio"
 )
 
@@ -24,6 +25,8 @@ type Sounder struct {
 	next   radio.SampleIndex // the receiver's, of the next sample that it will give
 	offset radio.SampleIndex // of the receiver's index against the transmitters'
 	traced bool              // the offset is known
+	// follower is of the session, as clocks were when it was traced.
+	follower *follower
 	// uncounted says which transmitter has lost count of its samples, and with it the
 	// time that it shares with others; empty if none has.
 	uncounted string
@@ -40,7 +43,11 @@ type Sounder struct {
 // captured is a block that was heard and is not fitted yet.
 type captured struct {
 	block Block
-	slots [][]complex64 // nil where missed
+	slots [][]complex64     // nil where missed
+	due   radio.SampleIndex // the transmitters', of its first sample
+	// shifts are by how many samples later slots were captured than block.At - block.Moved
+	// has them.
+	shifts []radio.SampleIndex
 }
 
 // ErrUncounted: a transmitter has lost count of its samples, and there is no Restart by
@@ -66,6 +73,7 @@ func (s *Sounder) begin() {
 	s.cursor, s.sent, s.next, s.offset = s.cfg.Start, s.cfg.Start, s.cfg.Start, 0
 	s.traced = s.cfg.Reach == 0 || s.cfg.Transmitters == nil
 	s.haveEpochs, s.uncounted = false, ""
+	s.follower = newFollower(s.cfg.Devices)
 }
 
 // Run makes the blocks that are left and hands each to emit, in order. It stops
@@ -159,7 +167,7 @@ func (s *Sounder) leave(session int, emit func(Block) error) error {
 	if err := s.settle(emit, true); err != nil {
 		return err
 	}
-	s.session, s.haveEpochs, s.acquired = session, false, nil
+	s.session, s.haveEpochs, s.acquired, s.follower = session, false, nil, newFollower(s.cfg.Devices)
 	return nil
 }
 
@@ -216,6 +224,10 @@ func (s *Sounder) acquire() error {
 				}
 			}
 		}
+		if t := &s.follower.trails[i]; s.follower.apart && t.weights > 0 {
+			found[i] = Acquired{modem.Samples(t.first), modem.CyclesPerSample(t.offsets)}
+			continue
+		}
 		if len(windows) == 0 {
 			continue // a session that ended before it was heard: its blocks are missed
 		}
@@ -235,13 +247,14 @@ func (s *Sounder) fit(c *captured) {
 		if w == nil {
 			continue
 		}
-		at := s.acquired[k%s.cfg.Devices]
+		at := s.place(c, k, c.due)
 		e, err := s.cfg.Sounding.Fit(w, s.nominal(), at.Delay, at.Offset)
 		if err != nil {
 			c.block.Records[k].Missed = err.Error()
 			continue
 		}
 		e = e.Sent(s.cfg.Amplitude)
+		e.Delay += modem.Samples(int64(c.shifts[k]) - c.block.Moved)
 		c.block.Records[k].Estimate = &e
 	}
 	c.slots = nil
@@ -254,18 +267,23 @@ func (s *Sounder) capture(ctx context.Context, k int) (captured, error) {
 	if err != nil {
 		return captured{}, err
 	}
-	first := at + s.offset
-	c := captured{block: Block{Number: k, Session: s.session, At: first, Transmitters: s.epochs()}}
+	moved := s.follower.shift(at)
+	first := at + s.offset + moved
+	c := captured{due: at, block: Block{Number: k, Session: s.session, At: first, Moved: int64(moved), Transmitters: s.epochs()}}
 	for n := range s.cfg.Looks * s.cfg.Devices {
-		start := s.cfg.slotStart(n/s.cfg.Devices, n%s.cfg.Devices)
-		slot, record, err := s.hear(ctx, first+start, &c.block)
+		start := at + s.cfg.slotStart(n/s.cfg.Devices, n%s.cfg.Devices)
+		shift := s.follower.shift(at + s.cfg.slotStart(n/s.cfg.Devices, 0))
+		slot, record, err := s.hear(ctx, start+s.offset+shift, &c.block)
 		if err != nil {
 			return c, err
 		}
-		c.slots, c.block.Records = append(c.slots, slot), append(c.block.Records, record)
+		c.slots, c.block.Records, c.shifts = append(c.slots, slot), append(c.block.Records, record), append(c.shifts, shift)
 	}
 	if err := s.judge(ctx, &c); err != nil {
 		return c, err
+	}
+	if s.cfg.Reach > 0 && s.cfg.Transmitters != nil {
+		s.follower.note(s, &c, at)
 	}
 	if s.cfg.OnBlock == nil {
 		return c, nil

@@ -332,6 +332,7 @@ const traceFactor = 4
 func (s *Sounder) trace(ctx context.Context, at radio.SampleIndex) error {
 	margin := s.margin()
 	from := at + s.offset - margin
+	s.follower = newFollower(s.cfg.Devices)
 	if err := s.skip(ctx, from); err != nil {
 		return err
 	}

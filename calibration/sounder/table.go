@@ -19,12 +19,14 @@ import (
 // written so that reading them gives the same bits. Gains are received per sent
 // amplitude, delays in samples behind the burst's nominal place, offsets in cycles a
 // sample, powers and DC in parts of the receiver's full scale; d_delay and d_offset
-// are what the burst alone adds to the delay and offset at which it was fitted.
+// are what the burst alone adds to the delay and offset at which it was fitted, and moved
+// is what the clocks have run apart by in the session.
 // Indices and numbers count from 0, devices from 1.
 var tableHeader = []string{
 	"session", "block", "look", "device", "at_sample", "receiver_epoch", "transmitter_epoch", "clipped", "missed",
 	"gain_i", "gain_q", "gain_var", "delay", "offset", "d_delay", "d_delay_var", "d_offset", "d_offset_var",
 	"noise", "noise_dof", "dc_i", "dc_q", "dc_var", "image_i", "image_q", "image_var", "explained",
+	"leak_i", "leak_q", "leak_var", "moved",
 }
 
 // WriteHeader writes the first line of a table.
@@ -69,10 +71,10 @@ func row(b Block, r Record, look, device int) []string {
 		out = append(out, number(v))
 	}
 	out = append(out, number(float64(e.Noise)), integer(int64(e.NoiseDoF)))
-	for _, v := range []float64{real(e.DC), imag(e.DC), e.DCVar, real(e.Image), imag(e.Image), e.ImageVar, e.Explained} {
+	for _, v := range []float64{real(e.DC), imag(e.DC), e.DCVar, real(e.Image), imag(e.Image), e.ImageVar, e.Explained, real(e.Leak), imag(e.Leak), e.LeakVar} {
 		out = append(out, number(v))
 	}
-	return out
+	return append(out, integer(b.Moved))
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
@@ -146,6 +148,7 @@ func (b *Block) read(text []byte, look, device int) error {
 	if r.Missed == "" {
 		e := p.estimate()
 		r.Estimate = &e
+		b.Moved = p.integer()
 	}
 	if p.err != nil {
 		return p.err
@@ -223,7 +226,7 @@ func (p *fieldReader) estimate() sounding.Estimate {
 		DDelay: modem.Samples(p.number()), DDelayVar: p.number(),
 		DOffset: modem.CyclesPerSample(p.number()), DOffsetVar: p.number(),
 		Noise: modem.Power(p.number()), NoiseDoF: int(p.integer()),
-		DC: p.complex(), DCVar: p.number(), Image: p.complex(), ImageVar: p.number(), Explained: p.number(),
+		DC: p.complex(), DCVar: p.number(), Image: p.complex(), ImageVar: p.number(), Explained: p.number(), Leak: p.complex(), LeakVar: p.number(),
 	}
 }
 
