@@ -209,7 +209,6 @@ func (w *Waveform) Receive(ctx context.Context, rx *Reception) error {
 		return fmt.Errorf("device %d sent no %v in round %d", i+1, w.slot.Transmission, w.slot.Round)
 	}
 	w.sender.putOff()
-	w.sender.began = w.time.cursor
 	if w.cfg.OnTransmission != nil {
 		if err := w.cfg.OnTransmission(ctx, w.slot, w.time.cursor); err != nil {
 			return err

@@ -31,8 +31,10 @@ type sender struct {
 	lead, flush radio.SampleIndex
 	retry       *keystream.Stream
 	blind       bool // nobody knows the scale, so that retries may have other gains
-	// began is where the transmission began, with which sample clocks do.
+	// began is where the transmission's first frame began, with which sample clocks do:
+	// known once it is begun.
 	began radio.SampleIndex
+	begun bool
 	// carrierTime is WaveformConfig's.
 	carrierTime func(at radio.SampleIndex) radio.SampleIndex
 }
@@ -45,6 +47,10 @@ type waveDevice struct {
 	scratch   map[*frame.Payload][]frame.Scratch
 	sent      bool
 	gain      float32 // of the attempt: 1, or in [0.7, 1] in retries
+	// elapsed is what samples were made for, of a clock that runs apart, and earlier what
+	// came of it.
+	elapsed radio.SampleIndex
+	earlier radio.SampleIndex
 	// correction is of the device's own hardware. Where that leaks, silence is what
 	// makes up for it: rest is room for that, and written the transmitter's index behind
 	// all that was sent or promised.
@@ -107,6 +113,7 @@ func (s *sender) begin() {
 
 // open begins a transmission, of which no device has sent anything.
 func (s *sender) open(p *frame.Payload) {
+	s.begun = false
 	for _, d := range s.devices {
 		d.sent = false
 		if d.scratch[p] == nil {
@@ -145,7 +152,9 @@ func (s *sender) transmit(i int, g *group, p *frame.Payload, x zq.Vector) {
 	d.sent = true
 }
 
-// modulate makes the samples of a group's devices, side by side.
+// modulate makes the samples of a group's devices, side by side. Those of clocks that run
+// apart are made for the transmission's first frame, or the next one as it is due: boards
+// do not wait, and what is made once a frame's place is known comes late.
 func (s *sender) modulate(g *group, e expected) {
 	var done sync.WaitGroup
 	for i, d := range s.devices[g.first : g.first+g.size] {
@@ -159,9 +168,15 @@ func (s *sender) modulate(g *group, e expected) {
 			for k := range header {
 				header[k] *= int8(s.drive.Peak)
 			}
-			if d.correction.Clock == 0 { // else once it is known when
+			if d.correction.Clock == 0 {
 				d.modulate(s.layout.sps)
+				return
 			}
+			elapsed := s.layout.guard()
+			if s.begun {
+				elapsed += s.time.cursor - s.began
+			}
+			d.drift(s.layout.sps, elapsed)
 		}()
 	}
 	done.Wait()
@@ -182,9 +197,9 @@ func (d *waveDevice) modulate(sps int) {
 }
 
 // drift makes the samples of a device's symbols at instants of a clock that runs apart,
-// elapsed samples after both began at one place. It returns by how many samples they begin
-// earlier than without, or later if negative.
-func (d *waveDevice) drift(sps int, elapsed radio.SampleIndex) (earlier int) {
+// elapsed samples after both began at one place. They begin earlier than without by
+// d.earlier samples, or later if that is negative.
+func (d *waveDevice) drift(sps int, elapsed radio.SampleIndex) {
 	n := (len(d.symbols) + int(d.modulator.Tail())) * sps
 	// Sample m of the device is sent when the receiver's clock shows m/(1 + clock).
 	step := 1 / (1 + d.correction.Clock)
@@ -197,7 +212,7 @@ func (d *waveDevice) drift(sps int, elapsed radio.SampleIndex) (earlier int) {
 	d.samples = d.samples[:end-begin]
 	d.modulator.ModulateDrifting(d.samples, d.symbols, ahead+float64(begin)*step, step)
 	d.weaken()
-	return -begin
+	d.elapsed, d.earlier = elapsed, radio.SampleIndex(-begin)
 }
 
 // weaken gives samples the attempt's gain.
@@ -215,6 +230,9 @@ func (d *waveDevice) weaken() {
 func (s *sender) send(ctx context.Context, g *group, e expected) (radio.SampleIndex, error) {
 	s.putOff()
 	at, guard := s.time.cursor, s.layout.guard()
+	if !s.begun {
+		s.began, s.begun = at, true
+	}
 	end := at + radio.SampleIndex(s.layout.window(g.patterns.Symbols(), e.payload))
 	// What must be silent behind the end of a capture: what pushes it out of the
 	// boards, and what a receiver reads too far that has lost samples unnoticed.
@@ -244,11 +262,13 @@ func (s *sender) send(ctx context.Context, g *group, e expected) (radio.SampleIn
 func (s *sender) put(ctx context.Context, i int, at, guard radio.SampleIndex) error {
 	d, start := s.devices[i], at+guard
 	if d.correction.Clock != 0 {
-		earlier := radio.SampleIndex(d.drift(s.layout.sps, start-s.began))
-		if max(earlier, -earlier) > guard/2 {
-			return fmt.Errorf("its sample clock, %.3g ppm off, is %d samples ahead at a frame: its guard time leaves room for %d", 1e6*d.correction.Clock, -earlier, guard/2)
+		if elapsed := start - s.began; elapsed != d.elapsed {
+			d.drift(s.layout.sps, elapsed)
 		}
-		start -= earlier
+		if max(d.earlier, -d.earlier) > guard/2 {
+			return fmt.Errorf("its sample clock, %.3g ppm off, is %d samples ahead at a frame: its guard time leaves room for %d", 1e6*d.correction.Clock, -d.earlier, guard/2)
+		}
+		start -= d.earlier
 	}
 	if err := s.rest(ctx, i, at, start); err != nil {
 		return err
