@@ -35,6 +35,9 @@ type sender struct {
 	// known once it is begun.
 	began radio.SampleIndex
 	begun bool
+	// preparing is how many samples went by while the last frame's were made, where they are
+	// made for a place that is known before.
+	preparing radio.SampleIndex
 	// carrierTime is WaveformConfig's.
 	carrierTime func(at radio.SampleIndex) radio.SampleIndex
 }
@@ -47,9 +50,9 @@ type waveDevice struct {
 	scratch   map[*frame.Payload][]frame.Scratch
 	sent      bool
 	gain      float32 // of the attempt: 1, or in [0.7, 1] in retries
-	// elapsed is what samples were made for, of a clock that runs apart, and earlier what
-	// came of it.
-	elapsed radio.SampleIndex
+	// made is what samples were made for, of a clock that runs apart, and earlier by how
+	// many they begin earlier for that.
+	made    drifted
 	earlier radio.SampleIndex
 	// correction is of the device's own hardware. Where that leaks, silence is what
 	// makes up for it: rest is room for that, and written the transmitter's index behind
@@ -57,6 +60,13 @@ type waveDevice struct {
 	correction modem.Correction
 	rest       []complex64
 	written    radio.SampleIndex
+}
+
+// drifted is what samples of a clock that runs apart are made for: for so many samples after
+// it began at one place with the receiver's, which had gained so much by then.
+type drifted struct {
+	elapsed radio.SampleIndex
+	gained  float64
 }
 
 // newSender returns the sender of cfg's devices. Its layout, which goes by their
@@ -100,6 +110,12 @@ func (s *sender) adjust(a Alignment) (err error) {
 			return fmt.Errorf("device %d: %w", i+1, err)
 		}
 		s.unit = float64(d.modulator.Scale()) / trim * s.level
+	}
+	s.time.rate = 0
+	if s.time.reach > 0 { // else clocks begin anew with each transmission
+		for _, c := range a.Correction {
+			s.time.rate += (1/(1+c.Clock) - 1) / float64(len(a.Correction))
+		}
 	}
 	return nil
 }
@@ -153,33 +169,56 @@ func (s *sender) transmit(i int, g *group, p *frame.Payload, x zq.Vector) {
 }
 
 // modulate makes the samples of a group's devices, side by side. Those of clocks that run
-// apart are made for the transmission's first frame, or the next one as it is due: boards
-// do not wait, and what is made once a frame's place is known comes late.
+// apart are made for a place, which is so late that it is still to come once they are.
 func (s *sender) modulate(g *group, e expected) {
+	before := s.earliest()
+	if s.drifts() {
+		s.putOff()
+		s.time.cursor = max(s.time.cursor, before+s.lead+s.preparing+s.preparing/4)
+	}
+	place := s.place()
+	s.each(g, func(i int, d *waveDevice) {
+		symbols := d.symbols
+		e.payload.EncodeChecks(symbols[s.layout.start(g.patterns.Symbols()):], g.residues[i], d.scratch[e.payload])
+		header := symbols[s.layout.header():s.layout.pattern()]
+		e.header.Symbols(header, s.layout.format)
+		for k := range header {
+			header[k] *= int8(s.drive.Peak)
+		}
+		if d.correction.Clock == 0 {
+			d.modulate(s.layout.sps)
+			return
+		}
+		d.drift(s.layout.sps, place)
+	})
+	s.preparing = s.earliest() - before
+}
+
+// each does something for each device of a group, side by side.
+func (s *sender) each(g *group, do func(i int, d *waveDevice)) {
 	var done sync.WaitGroup
 	for i, d := range s.devices[g.first : g.first+g.size] {
 		done.Add(1)
 		go func() {
 			defer done.Done()
-			symbols := d.symbols
-			e.payload.EncodeChecks(symbols[s.layout.start(g.patterns.Symbols()):], g.residues[i], d.scratch[e.payload])
-			header := symbols[s.layout.header():s.layout.pattern()]
-			e.header.Symbols(header, s.layout.format)
-			for k := range header {
-				header[k] *= int8(s.drive.Peak)
-			}
-			if d.correction.Clock == 0 {
-				d.modulate(s.layout.sps)
-				return
-			}
-			elapsed := s.layout.guard()
-			if s.begun {
-				elapsed += s.time.cursor - s.began
-			}
-			d.drift(s.layout.sps, elapsed)
+			do(i, d)
 		}()
 	}
 	done.Wait()
+}
+
+// drifts reports whether samples are made for a clock that runs apart.
+func (s *sender) drifts() bool {
+	return slices.ContainsFunc(s.devices, func(d *waveDevice) bool { return d.correction.Clock != 0 })
+}
+
+// place is what samples are made for that are to be sent at the cursor.
+func (s *sender) place() drifted {
+	if s.begun {
+		return drifted{s.time.cursor + s.layout.guard() - s.began, s.time.gained}
+	}
+	_, gained := s.time.gain(s.time.cursor)
+	return drifted{s.layout.guard(), gained}
 }
 
 // modulate makes the samples of a device's symbols.
@@ -196,14 +235,13 @@ func (d *waveDevice) modulate(sps int) {
 	d.weaken()
 }
 
-// drift makes the samples of a device's symbols at instants of a clock that runs apart,
-// elapsed samples after both began at one place. They begin earlier than without by
-// d.earlier samples, or later if that is negative.
-func (d *waveDevice) drift(sps int, elapsed radio.SampleIndex) {
+// drift makes the samples of a device's symbols at instants of a clock that runs apart. They
+// begin earlier than without by d.earlier samples, or later if that is negative.
+func (d *waveDevice) drift(sps int, place drifted) {
 	n := (len(d.symbols) + int(d.modulator.Tail())) * sps
 	// Sample m of the device is sent when the receiver's clock shows m/(1 + clock).
 	step := 1 / (1 + d.correction.Clock)
-	ahead := float64(elapsed) * (step - 1) // what sample 0 shows
+	ahead := float64(place.elapsed)*(step-1) + place.gained // what sample 0 shows
 	begin := int(math.Floor(-ahead))
 	end := int(math.Ceil((float64(n) - ahead) / step))
 	if cap(d.samples) < end-begin {
@@ -212,7 +250,7 @@ func (d *waveDevice) drift(sps int, elapsed radio.SampleIndex) {
 	d.samples = d.samples[:end-begin]
 	d.modulator.ModulateDrifting(d.samples, d.symbols, ahead+float64(begin)*step, step)
 	d.weaken()
-	d.elapsed, d.earlier = elapsed, radio.SampleIndex(-begin)
+	d.made, d.earlier = place, radio.SampleIndex(-begin)
 }
 
 // weaken gives samples the attempt's gain.
@@ -230,7 +268,15 @@ func (d *waveDevice) weaken() {
 func (s *sender) send(ctx context.Context, g *group, e expected) (radio.SampleIndex, error) {
 	s.putOff()
 	at, guard := s.time.cursor, s.layout.guard()
+	if place := s.place(); s.drifts() {
+		s.each(g, func(_ int, d *waveDevice) { // unless that was foreseen
+			if d.correction.Clock != 0 && d.made != place {
+				d.drift(s.layout.sps, place)
+			}
+		})
+	}
 	if !s.begun {
+		s.time.pass(at)
 		s.began, s.begun = at, true
 	}
 	end := at + radio.SampleIndex(s.layout.window(g.patterns.Symbols(), e.payload))
@@ -241,7 +287,7 @@ func (s *sender) send(ctx context.Context, g *group, e expected) (radio.SampleIn
 	// the next one, whose own guard time may be promised too: that part of it, at least, in
 	// which no clock has a frame begin.
 	silent := max(next, end+guard/2)
-	if !slices.ContainsFunc(s.devices, func(d *waveDevice) bool { return d.correction.Clock != 0 }) {
+	if !s.drifts() {
 		silent = max(next, end+guard)
 	}
 	for i := range s.streams.tx {
@@ -262,9 +308,6 @@ func (s *sender) send(ctx context.Context, g *group, e expected) (radio.SampleIn
 func (s *sender) put(ctx context.Context, i int, at, guard radio.SampleIndex) error {
 	d, start := s.devices[i], at+guard
 	if d.correction.Clock != 0 {
-		if elapsed := start - s.began; elapsed != d.elapsed {
-			d.drift(s.layout.sps, elapsed)
-		}
 		if max(d.earlier, -d.earlier) > guard/2 {
 			return fmt.Errorf("its sample clock, %.3g ppm off, is %d samples ahead at a frame: its guard time leaves room for %d", 1e6*d.correction.Clock, -d.earlier, guard/2)
 		}
@@ -320,11 +363,19 @@ func (s *sender) putOff() {
 	if margin := s.time.margin(); margin > 0 {
 		s.time.cursor = max(s.time.cursor, s.time.sent+2*margin)
 	}
+	s.time.cursor = max(s.time.cursor, s.earliest()+s.lead)
+}
+
+// earliest returns the index from which on boards that go on by themselves can send; far
+// back where there are none.
+func (s *sender) earliest() radio.SampleIndex {
+	at := -s.lead
 	for _, tx := range s.streams.tx {
 		if p, ok := tx.(radio.Pacer); ok {
-			s.time.cursor = max(s.time.cursor, p.Earliest()+s.lead)
+			at = max(at, p.Earliest())
 		}
 	}
+	return at
 }
 
 // The gains that devices draw for a retry are uniform in [RetryLeast, 1].

@@ -23,6 +23,11 @@ type timeline struct {
 	traced             bool // offset is known
 	sought             bool // cursor is where the next frame is due
 	missed             int  // frames in a row without preamble
+	// rate is by how many samples a sample of theirs the receiver's count gains on the
+	// transmitters', as calibrated; gained is what it has gained at their index since, and
+	// offset has not taken in, being whole.
+	rate, gained float64
+	since        radio.SampleIndex
 	// timing is the last preamble found: all captures begin alike before their
 	// frames.
 	timing   modem.Sync
@@ -41,7 +46,7 @@ func newTimeline(start radio.SampleIndex, reach radio.SampleCount) *timeline {
 // begin has both counts begin at start, as with new streams.
 func (l *timeline) begin(start radio.SampleIndex) {
 	l.moveTo(start)
-	l.offset = 0
+	l.offset, l.since, l.gained = 0, start, 0
 	l.loseTrace()
 	l.hasTimed = false
 }
@@ -107,6 +112,22 @@ func (l *timeline) follow(at modem.Samples) {
 		l.offset += radio.SampleIndex(off)
 		l.hasTimed = false // it was that of other captures
 	}
+}
+
+// gain returns what the receiver's count has gained at the transmitters' index at: whole
+// samples, by which captures are to move, and what is left, by which devices send earlier.
+// So all frames lie at the same instants between samples.
+func (l *timeline) gain(at radio.SampleIndex) (whole radio.SampleIndex, left float64) {
+	gained := l.gained + float64(at-l.since)*l.rate
+	whole = radio.SampleIndex(math.Round(gained))
+	return whole, gained - float64(whole)
+}
+
+// pass takes in what is gained until a transmission begins at index at.
+func (l *timeline) pass(at radio.SampleIndex) {
+	whole, left := l.gain(at)
+	l.offset += whole
+	l.gained, l.since = left, at
 }
 
 // heardUntil says that all before the receiver's index end was read or lost.
