@@ -65,6 +65,7 @@ type Waveform struct {
 	keyed   bool // b of the attempt that slot is of was read
 	report  WaveformReport
 
+	starved  int  // attempts in a row that ended as streams did
 	combined bool // the frame at hand was demodulated, and is in the group's means
 }
 
@@ -257,7 +258,7 @@ func (w *Waveform) receiveGroup(ctx context.Context, g *group) (bool, error) {
 		}
 		e := w.expect(g, uint8(repeat))
 		w.reader.draw(g, e)
-		if err := w.exchange(ctx, g, e); err != nil {
+		if err := w.starve(w.exchange(ctx, g, e)); err != nil {
 			return false, err
 		}
 		w.report.Failure = w.readFrame(g, e)

@@ -3,6 +3,7 @@ package phy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -342,6 +343,76 @@ func TestWaveformLosesATransmitter(t *testing.T) {
 	}
 }
 
+// starving is a transmitter whose board stops at some writes, for as long as its stream is
+// not begun anew.
+type starving struct {
+	*pacing
+	at      map[int]bool // writes
+	writes  int
+	stopped bool
+}
+
+func (s *starving) Write(ctx context.Context, src []complex64, meta radio.TxMeta) (int, error) {
+	s.writes++
+	if s.stopped = s.stopped || s.at[s.writes]; s.stopped {
+		return 0, fmt.Errorf("transmitting: %w", radio.ErrStarved)
+	}
+	return s.pacing.Write(ctx, src, meta)
+}
+
+// A board that stopped as it was not fed in time makes the attempt void, and its streams
+// begin anew; only where that goes on and on the link ends.
+func TestWaveformStarves(t *testing.T) {
+	var board *starving
+	restarts := 0
+	b, pacers := newLive(t, func(c *WaveformConfig) {
+		board = &starving{pacing: c.Transmitters[1].(*pacing), at: map[int]bool{6: true}}
+		c.Transmitters[1] = board
+	})
+	b.w.cfg.Restart = func(ctx context.Context) ([]radio.Transmitter, radio.Receiver, error) {
+		restarts++
+		board.stopped = false
+		b.w.cfg.Start = *pacers[0].now + 1<<20 // the medium goes on, behind all that was written
+		for _, p := range pacers {
+			if err := p.Transmitter.(radio.Idler).Idle(ctx, b.w.cfg.Start); err != nil {
+				return nil, nil, err
+			}
+		}
+		for at := radio.SampleIndex(0); at < b.w.cfg.Start; {
+			n, meta, err := radio.ReadFullUntil(ctx, b.w.streams.rx, make([]complex64, 1<<14), b.w.cfg.Start)
+			if err != nil {
+				return nil, nil, err
+			}
+			at = meta.Index(n-1) + 1
+		}
+		return b.w.streams.tx, b.w.streams.rx, nil
+	}
+	for k := range uint32(4) {
+		v := b.round(t, k)
+		if v.good != (k != 1) {
+			t.Errorf("round %d: good = %v, %v: %s", k, v.good, v.failed, v.reason)
+		}
+		if k == 1 && !strings.Contains(v.reason, "too slow") {
+			t.Errorf("%v failed by %q", v.failed, v.reason)
+		}
+	}
+	if restarts != 1 {
+		t.Errorf("%d restarts", restarts)
+	}
+	b.w.cfg.Restart = func(context.Context) ([]radio.Transmitter, radio.Receiver, error) {
+		return b.w.streams.tx, b.w.streams.rx, nil
+	}
+	board.stopped = true
+	var err error
+	attempts := 0
+	for ; err == nil && attempts < 100; attempts++ {
+		err = b.once(t.Context(), 10)
+	}
+	if !errors.Is(err, radio.ErrStarved) || attempts != mostStarved+1 || strings.Contains(err.Error(), "\n") {
+		t.Errorf("after %d attempts: %v", attempts, err)
+	}
+}
+
 // Who waits for a radio is released by the context, patient or not, and not told that the
 // radios stand still; what a new stream is opened with ends with it, too.
 func TestWaveformEndsWithItsContext(t *testing.T) {
@@ -392,5 +463,5 @@ func (b *bench) once(ctx context.Context, n int) error {
 			return err
 		}
 	}
-	return b.w.Receive(ctx, &Reception{})
+	return b.w.Receive(ctx, &Reception{Y: b.m.NewVector(n), Pattern: make([]int64, b.w.PatternSymbols())})
 }

@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"ringwave/radio"
 )
 
 // recount brings transmitters that have lost count to a common one, before an
 // attempt. It leaves the reason where it cannot.
 func (w *Waveform) recount(ctx context.Context) error {
-	if err := w.streams.askForLosses(ctx, w.epochs.hear); err != nil {
+	if w.epochs.uncounted == "" {
+		w.starved = 0
+	}
+	if err := w.starve(w.streams.askForLosses(ctx, w.epochs.hear)); err != nil {
 		return err
 	}
 	switch {
@@ -25,6 +30,28 @@ func (w *Waveform) recount(ctx context.Context) error {
 	return nil
 }
 
+// mostStarved is how many attempts in a row may end as their streams did. A machine that is
+// too slow for its boards is so for a moment, or for good.
+const mostStarved = 8
+
+// starve takes in a stream that has ended as this machine was too slow for a board, where
+// streams can begin anew: the attempt is void, and they begin anew before the next one.
+func (w *Waveform) starve(err error) error {
+	if !errors.Is(err, radio.ErrStarved) || w.cfg.Restart == nil {
+		return err
+	}
+	if w.epochs.uncounted == "" || w.starved == 0 {
+		w.starved++
+	}
+	if w.starved > mostStarved {
+		return fmt.Errorf("in %d attempts in a row: %w", w.starved, err)
+	}
+	w.finder.capture.heard = 0
+	w.epochs.uncounted = err.Error()
+	w.epochs.spoil(err.Error())
+	return nil
+}
+
 // ErrAgain: new streams were of no use, as they lost count before anything was made of
 // them. They may begin anew once more.
 var ErrAgain = errors.New("the streams must begin anew")
@@ -36,7 +63,7 @@ const restartTries = 4
 func (w *Waveform) restart(ctx context.Context) error {
 	for try := 1; ; try++ {
 		err := w.beginAnew(ctx)
-		if try == restartTries || !errors.Is(err, ErrAgain) {
+		if try == restartTries || !errors.Is(err, ErrAgain) && !errors.Is(err, radio.ErrStarved) {
 			return err
 		}
 	}

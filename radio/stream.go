@@ -17,6 +17,9 @@ var (
 	ErrUntimed = errors.New("the device cannot send at a given index")
 	// ErrBusy: what was asked for is already open.
 	ErrBusy = errors.New("already open")
+	// ErrStarved: the stream has stopped as the host was too slow for it. Another one can
+	// begin.
+	ErrStarved = errors.New("the stream has stopped as the host was too slow for it")
 	// ErrBurstEnd: a burst ended before ReadFull had what it was asked for.
 	ErrBurstEnd = errors.New("the burst ended")
 )

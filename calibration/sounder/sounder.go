@@ -95,6 +95,9 @@ func (s *Sounder) Run(ctx context.Context, emit func(Block) error) error {
 			return err
 		}
 		c, err := s.capture(ctx, k)
+		if errors.Is(err, radio.ErrStarved) && s.cfg.Restart != nil {
+			err = s.starve(&c, k, err)
+		}
 		if err != nil {
 			return fmt.Errorf("block %d: %w", k+1, err)
 		}
@@ -108,6 +111,21 @@ func (s *Sounder) Run(ctx context.Context, emit func(Block) error) error {
 		}
 	}
 	return s.settle(emit, true)
+}
+
+// starve gives up a block in which a stream ended as this machine was too slow for a board:
+// streams begin anew before the next one, with another session.
+func (s *Sounder) starve(c *captured, k int, why error) error {
+	s.uncounted = why.Error()
+	*c = captured{block: Block{Number: k, Session: s.session, At: s.cursor + s.offset, Transmitters: s.epochs()}}
+	c.slots = make([][]complex64, s.cfg.Looks*s.cfg.Devices)
+	for range c.slots {
+		c.block.Records = append(c.block.Records, Record{Missed: s.uncounted})
+	}
+	if s.cfg.OnBlock == nil {
+		return nil
+	}
+	return s.cfg.OnBlock(k, s.session, c.block.At, c.block.At+1)
 }
 
 // lostBlocks is how many blocks in a row may be missed whole. Boards that lose samples in

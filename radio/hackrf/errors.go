@@ -3,6 +3,7 @@ package hackrf
 import (
 	"errors"
 
+	"ringwave/radio"
 	"ringwave/radio/usb"
 )
 
@@ -15,9 +16,9 @@ var (
 	ErrOldFirmware = errors.New("the board's firmware is too old")
 	// ErrUnderrunLimit: the board got no samples for longer than its limit and has
 	// stopped sending any. The driver then switches its transmit chain off.
-	ErrUnderrunLimit = errors.New("the board got no samples for longer than its underrun limit and has stopped sending")
+	ErrUnderrunLimit error = limit("the board got no samples for longer than its underrun limit and has stopped sending")
 	// ErrOverrunLimit: as above for a board that was not read, and stopped.
-	ErrOverrunLimit = errors.New("the board was not read for longer than its overrun limit and has stopped")
+	ErrOverrunLimit error = limit("the board was not read for longer than its overrun limit and has stopped")
 	// ErrNoClock: the reference clock is not there.
 	ErrNoClock = errors.New("there is no reference clock at the board's input")
 	// ErrCarrier: the board could not be switched off.
@@ -25,6 +26,14 @@ var (
 	// ErrSessionOver: the session's context has ended, and the carrier is off.
 	ErrSessionOver = errors.New("the session is over")
 )
+
+// limit is the error of a board that has stopped by itself.
+type limit string
+
+func (l limit) Error() string { return string(l) }
+
+// Is says that it is a radio.ErrStarved.
+func (limit) Is(target error) bool { return target == radio.ErrStarved }
 
 // gone reports whether a board can no longer be asked for anything.
 func gone(err error) bool {

@@ -364,7 +364,7 @@ func TestUnderrunLimit(t *testing.T) {
 	if r.boards[0].Carrier() {
 		t.Error("the driver has left the carrier on")
 	}
-	if _, err := tx.Write(ctx, make([]complex64, 1), radio.TxMeta{}); !errors.Is(err, hackrf.ErrUnderrunLimit) {
+	if _, err := tx.Write(ctx, make([]complex64, 1), radio.TxMeta{}); !errors.Is(err, hackrf.ErrUnderrunLimit) || !errors.Is(err, radio.ErrStarved) {
 		t.Error(err)
 	}
 	ok(t, tx.Close())

@@ -262,7 +262,7 @@ func (stats *LinkStats) remeasure(ctx context.Context, c config.Config, a *array
 			blocks = append(blocks, b)
 			return nil
 		})
-		if errors.Is(err, sounder.ErrUncounted) {
+		if errors.Is(err, sounder.ErrUncounted) || errors.Is(err, radio.ErrStarved) {
 			return 0, fmt.Errorf("the quick calibration: %w: %w", phy.ErrAgain, err)
 		}
 		if err != nil {
@@ -275,7 +275,7 @@ func (stats *LinkStats) remeasure(ctx context.Context, c config.Config, a *array
 			stats.takeCarriers(carriers, rate, s.Ahead())
 			return cfg.Start, stats.takePhases(campaign.Stilled(&cfg, rate, blocks, map[int]campaign.Carriers{last.Session: carriers}))
 		case try == quickTries:
-			return 0, fmt.Errorf("the quick calibration: in %d tries phases were lost before its end, as by a loss of samples or a retuned board: %s", try, missedIn(blocks))
+			return 0, fmt.Errorf("the quick calibration: in %d tries phases were lost before its end, as by a loss of samples or a retuned board: %s: %w", try, missedIn(blocks), phy.ErrAgain)
 		}
 	}
 }
