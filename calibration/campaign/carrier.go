@@ -58,7 +58,7 @@ func FollowCarriers(soundings *sounder.Config, rate float64, blocks []sounder.Bl
 	var c Carriers
 	before := make([]sounding.Pooled, n)
 	for i, s := range series {
-		before[i] = sounding.Pool(Estimates(blocks, session, i, n))
+		before[i] = scattered(Estimates(blocks, session, i, n))
 		c.Own = append(c.Own, moments.FollowCarrier(s.seconds, s.gains, float64(before[i].Offset)*rate, math.Sqrt(before[i].OffsetVar)*rate))
 	}
 	c.Reference = median(c.Own)
@@ -66,6 +66,30 @@ func FollowCarriers(soundings *sounder.Config, rate float64, blocks []sounder.Bl
 		c.Common = append(c.Common, c.against(i, series, before, rate))
 	}
 	return c
+}
+
+// leastScatter is how many bursts tell their own scatter.
+const leastScatter = 16
+
+// scattered pools bursts as sounding.Pool does, with the error of the offset that their
+// scatter shows where that is told. What a board's filter does to a sounding counts for
+// noise in each burst, though it is the same in all; what moves carriers from burst to
+// burst does not.
+func scattered(all []sounding.Estimate) sounding.Pooled {
+	p := sounding.Pool(all)
+	sum, n := 0.0, 0.0
+	for _, e := range all {
+		if e.DOffsetVar > 0 && !math.IsInf(e.DOffsetVar, 1) {
+			d := float64(e.Offset + e.DOffset - p.Offset)
+			sum, n = sum+d*d/e.DOffsetVar, n+1
+		}
+	}
+	if n < leastScatter {
+		return p
+	}
+	// The most that n - 1 squares say with three deviations, each of them sqrt(2/(n-1)).
+	p.OffsetVar *= sum / (n - 1) * (1 + 3*math.Sqrt(2/(n-1)))
+	return p
 }
 
 // secondsOf returns when the burst of record k of a block was heard, at its centre: as late
