@@ -1,0 +1,140 @@
+package phy
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"ringwave/phy/modem"
+	"ringwave/radio"
+)
+
+// drifting is a receiver whose sampling clock is faster: it takes a sample each step samples
+// of the medium, from a polynomial through the taps around that.
+type drifting struct {
+	radio.Receiver
+	step   float64
+	next   radio.SampleIndex // its own
+	buffer []complex64       // of the medium, from first on
+	first  radio.SampleIndex
+	meta   radio.Meta
+}
+
+const driftTaps = 8
+
+func (d *drifting) Read(ctx context.Context, dst []complex64) (int, radio.Meta, error) {
+	return d.ReadUntil(ctx, dst, radio.Forever)
+}
+
+func (d *drifting) ReadUntil(ctx context.Context, dst []complex64, until radio.SampleIndex) (int, radio.Meta, error) {
+	n := int(min(radio.SampleIndex(len(dst)), until-d.next))
+	if n <= 0 {
+		return 0, radio.Meta{First: d.next}, nil
+	}
+	last := radio.SampleIndex(float64(d.next+radio.SampleIndex(n))*d.step) + driftTaps
+	for have := d.first + radio.SampleIndex(len(d.buffer)); have < last; {
+		more := make([]complex64, last-have)
+		k, meta, err := radio.ReadFullUntil(ctx, d.Receiver, more, last)
+		if err != nil {
+			return 0, meta, err
+		}
+		d.buffer, d.meta = append(d.buffer, more[:k]...), meta
+		have += radio.SampleIndex(k)
+	}
+	for k := range n {
+		dst[k] = d.between(float64(d.next+radio.SampleIndex(k)) * d.step)
+	}
+	meta := radio.Meta{First: d.next, Epoch: d.meta.Epoch}
+	d.next += radio.SampleIndex(n)
+	if spent := radio.SampleIndex(float64(d.next)*d.step) - driftTaps - d.first; spent > 0 {
+		d.buffer, d.first = d.buffer[spent:], d.first+spent
+	}
+	return n, meta, nil
+}
+
+// between returns the medium at an instant, by Lagrange's polynomials.
+func (d *drifting) between(at float64) complex64 {
+	from := int(math.Floor(at)) - driftTaps/2 + 1
+	var sum complex64
+	for i := range driftTaps {
+		k := from + i - int(d.first)
+		if k < 0 || k >= len(d.buffer) || d.buffer[k] == 0 {
+			continue
+		}
+		weight := 1.0
+		for j := range driftTaps {
+			if j != i {
+				weight *= (at - float64(from+j)) / float64(i-j)
+			}
+		}
+		sum += complex(float32(weight), 0) * d.buffer[k]
+	}
+	return sum
+}
+
+// Frames of devices that know their clocks lie at the same instants of a receiver whose
+// clock runs apart, over rounds in which that comes to many samples.
+func TestFramesKeepTheirInstants(t *testing.T) {
+	const ppm = 40e-6
+	var starts []float64
+	b, _ := newLive(t, func(c *WaveformConfig) {
+		c.Receiver = &drifting{Receiver: c.Receiver, step: 1 / (1 + ppm)}
+		c.Reach = 5000
+		for range c.Devices {
+			c.Correction = append(c.Correction, modem.Correction{Clock: 1/(1+ppm) - 1})
+		}
+		passes := c.OnFrame
+		c.OnFrame = func(o Observation) error {
+			starts = append(starts, float64(o.Sync.Start))
+			return passes(o)
+		}
+	})
+	for k := range uint32(3) {
+		if v := b.round(t, k); !v.good {
+			t.Errorf("round %d: %v: %s", k, v.failed, v.reason)
+		}
+	}
+	if b.w.time.offset < 40 {
+		t.Errorf("the clocks have run apart by %d samples only", b.w.time.offset)
+	}
+	for k, s := range starts[1:] {
+		if math.Abs(s-starts[1]) > 0.1 {
+			t.Errorf("frame %d begins %v samples later in its capture than the second", k+2, s-starts[1])
+		}
+	}
+}
+
+// What is gained in all is neither lost nor counted twice, and devices make up for what
+// captures do not move by.
+func TestWhatIsGained(t *testing.T) {
+	l := newTimeline(100, 5)
+	l.rate = 2e-5
+	at := radio.SampleIndex(100)
+	for k := range radio.SampleIndex(50) {
+		at += 12345 + 777*k
+		whole, left := l.gain(at)
+		if sum := float64(l.offset+whole) + left; math.Abs(sum-2e-5*float64(at-100)) > 1e-9 || math.Abs(left) > 0.5 {
+			t.Fatalf("at %d: %d and %d and %v", at, l.offset, whole, left)
+		}
+		l.pass(at)
+	}
+	b, _ := newLive(t, nil)
+	d := b.w.sender.devices[0]
+	d.correction.Clock = -2e-5
+	d.symbols = make([]int8, 100)
+	for k := range d.symbols {
+		d.symbols[k] = int8(k%3 - 1)
+	}
+	d.drift(8, drifted{elapsed: 40_000})
+	want := append([]complex64(nil), d.samples...)
+	early := d.earlier
+	d.drift(8, drifted{elapsed: 25_000, gained: 15_000 * (1/(1-2e-5) - 1)})
+	if d.earlier != early || len(d.samples) != len(want) {
+		t.Fatalf("%d samples %d earlier, not %d %d earlier", len(d.samples), d.earlier, len(want), early)
+	}
+	for k, x := range want {
+		if d.samples[k] != x {
+			t.Fatalf("sample %d is %v, not %v", k, d.samples[k], x)
+		}
+	}
+}
