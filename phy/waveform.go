@@ -173,7 +173,10 @@ func (w *Waveform) Open(ctx context.Context, s slot.Slot, n int) error {
 	w.keyed = w.keyed && s.Transmission != slot.TxKey && s.Round == w.slot.Round && s.Attempt == w.slot.Attempt
 	w.slot, w.payload = s, p
 	w.sender.open(p)
-	if s.Transmission == slot.TxKey || !w.epochs.begun {
+	// What is sent again is for an attempt that cannot be made anew. Where a board failed it
+	// the gains may be the same all the same, of which the patterns are the judge.
+	again := s.Again > 0 && w.epochs.void != ""
+	if s.Transmission == slot.TxKey || !w.epochs.begun || again {
 		if err := w.recount(ctx); err != nil {
 			return err
 		}

@@ -234,6 +234,28 @@ func TestWaveformEvents(t *testing.T) {
 	}
 }
 
+// A share that a board failed to send is sent again, and read, though what the board told
+// made the attempt void.
+func TestWaveformSendsAgainAfterEvents(t *testing.T) {
+	b, pacers := newLive(t, nil)
+	const n = 100
+	x := randomPayloads(b.m, 2, n, b.rnd)
+	rx := Reception{Y: b.m.NewVector(n), Pattern: make([]int64, b.w.PatternSymbols())}
+	for tr := range slot.TxShare {
+		sendOver(t, b.w, slot.Slot{Transmission: tr}, x, &rx)
+		if !rx.CheckPassed {
+			t.Fatalf("%v: %s", tr, rx.Reason)
+		}
+	}
+	pacers[1].late = true
+	for again, reason := range []string{"device 2 was late", ""} {
+		sendOver(t, b.w, slot.Slot{Transmission: slot.TxShare, Again: uint8(again)}, x, &rx)
+		if rx.CheckPassed != (reason == "") || !strings.Contains(rx.Reason, reason) {
+			t.Errorf("sent again %d times: passed is %v, %q", again, rx.CheckPassed, rx.Reason)
+		}
+	}
+}
+
 // Nobody can mend a lost count without Restart, but for a single device; a Restart
 // that fails ends the link.
 func TestWaveformLostCount(t *testing.T) {
