@@ -2,6 +2,7 @@ package sounder_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/cmplx"
 	"testing"
@@ -103,5 +104,63 @@ func TestClocksRunApart(t *testing.T) {
 	}
 	if missed > 0 || worst > 0.03 {
 		t.Errorf("%d bursts were missed; the worst gain is off by %.3f", missed, worst)
+	}
+}
+
+// starving is a transmitter whose board stops at one write, until streams begin anew.
+type starving struct {
+	radio.Transmitter
+	left    int
+	stopped bool
+}
+
+func (s *starving) Write(ctx context.Context, src []complex64, meta radio.TxMeta) (int, error) {
+	if s.left--; s.left == 0 {
+		s.stopped = true
+	}
+	if s.stopped {
+		return 0, radio.ErrStarved
+	}
+	return s.Transmitter.Write(ctx, src, meta)
+}
+
+func (s *starving) Idle(ctx context.Context, until radio.SampleIndex) error {
+	return s.Transmitter.(radio.Idler).Idle(ctx, until)
+}
+
+// A board that stops as the host was too slow costs the block that it was in, and a session
+// of new streams follows.
+func TestStarves(t *testing.T) {
+	for _, anew := range []bool{true, false} {
+		r := newRig(t, 2, 40, 1)
+		board := &starving{Transmitter: r.cfg.Transmitters[1], left: 35}
+		r.cfg.Transmitters = []radio.Transmitter{r.cfg.Transmitters[0], board}
+		if anew {
+			r.cfg.Restart = func() ([]radio.Transmitter, radio.Receiver, error) {
+				fresh := newRig(t, 2, 40, 1)
+				r.bench = fresh.bench
+				return fresh.cfg.Transmitters, fresh.cfg.Receiver, nil
+			}
+		}
+		blocks, err := r.tryRun()
+		if !anew {
+			if !errors.Is(err, radio.ErrStarved) {
+				t.Error(err)
+			}
+			continue
+		}
+		ok(t, err)
+		missed := 0
+		for k, b := range blocks {
+			if rec := b.Records[0]; rec.Missed != "" {
+				missed++
+			}
+			if want := k / 35; b.Session != want {
+				t.Errorf("block %d is of session %d", k, b.Session)
+			}
+		}
+		if len(blocks) != 40 || missed != 1 || blocks[34].Records[0].Missed == "" {
+			t.Errorf("%d blocks, %d missed", len(blocks), missed)
+		}
 	}
 }
