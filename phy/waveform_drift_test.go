@@ -138,3 +138,20 @@ func TestWhatIsGained(t *testing.T) {
 		}
 	}
 }
+
+// Frames that begin between two samples are read at the instant of b, whichever of the two
+// their preambles and symbols show; a loss of samples is not made up for.
+func TestHeldInstant(t *testing.T) {
+	for _, off := range []modem.Samples{-3, -2, -1, 0, 1, 2, 3} {
+		var h holding
+		h.timing(modem.Sync{Start: 200, Payload: 1270}, 5)
+		got := h.timing(modem.Sync{Start: 200 + off, Payload: 1270 + off}, 5)
+		want := modem.Samples(1270)
+		if math.Abs(float64(off)) > 2 {
+			want += off
+		}
+		if got.Payload != want || got.Start != want-1070 {
+			t.Errorf("%v samples off: read at %v", off, got.Payload)
+		}
+	}
+}

@@ -197,8 +197,10 @@ func (r *reader) first(c *capture, g *group, e expected) (modem.Sync, error) {
 	return found, err
 }
 
-// sameInstant is how far, in samples, two frames' instants may lie apart by chance.
-const sameInstant = 1.0
+// sameInstant is how far, in samples, two frames' instants may lie apart by chance: where a
+// frame begins between two samples its preamble shows one or the other, and so do the
+// symbols behind it, by which that is settled.
+const sameInstant = 2.0
 
 // timing returns a frame the timing of the round's first one: what a fractional
 // delay leaves of the pulse's edges weighs differently at another instant, and the
