@@ -72,9 +72,8 @@ func FollowCarriers(soundings *sounder.Config, rate float64, blocks []sounder.Bl
 const leastScatter = 16
 
 // scattered pools bursts as sounding.Pool does, with the error of the offset that their
-// scatter shows where that is told. What a board's filter does to a sounding counts for
-// noise in each burst, though it is the same in all; what moves carriers from burst to
-// burst does not.
+// scatter shows where that is more than they claim: it holds the truth then. Where it is less
+// they may all be off alike, as by what converters round.
 func scattered(all []sounding.Estimate) sounding.Pooled {
 	p := sounding.Pool(all)
 	sum, n := 0.0, 0.0
@@ -88,7 +87,7 @@ func scattered(all []sounding.Estimate) sounding.Pooled {
 		return p
 	}
 	// The most that n - 1 squares say with three deviations, each of them sqrt(2/(n-1)).
-	p.OffsetVar *= sum / (n - 1) * (1 + 3*math.Sqrt(2/(n-1)))
+	p.OffsetVar *= max(1, sum/(n-1)*(1+3*math.Sqrt(2/(n-1))))
 	return p
 }
 
