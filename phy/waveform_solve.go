@@ -34,6 +34,11 @@ const maxMissing = 3
 // those that follow, can be read at. Whatever is tried beyond the first of these counts
 // against what the check can spare.
 func (r *reader) readHeld(g *group, e expected, i int, alpha float64) (lattice.Result, error) {
+	if g.read.alone {
+		if g.read.gather(g, e, i, newest); len(g.read.lost) == 0 {
+			return r.readView(g, e, i, alpha, newest)
+		}
+	}
 	n := r.views(&g.read)
 	first := mean
 	if alpha == 0 && n > 1 {
@@ -107,6 +112,9 @@ func (r *reader) readRefined(g *group, e expected, i int, y []float32, alpha flo
 		return accept(y) && (i > 0 || e.isKey() || slices.Equal(d.pattern, g.key))
 	}
 	res, err := r.read(g, e, i, y, alpha, alike)
+	if err == nil && e.isKey() {
+		g.lattice.Learn(y, res.Y, res.Alpha)
+	}
 	if err == nil || d.tries[i] >= e.payload.Spare() {
 		return res, err
 	}
@@ -116,6 +124,9 @@ func (r *reader) readRefined(g *group, e expected, i int, y []float32, alpha flo
 	g.lattice.Refine(d.refined[:len(y)], y)
 	again, problem := r.read(g, e, i, d.refined[:len(y)], alpha, alike)
 	if d.tries[i] += float64(again.Tried); problem == nil {
+		if e.isKey() {
+			g.lattice.Learn(d.refined[:len(y)], again.Y, again.Alpha)
+		}
 		return again, nil
 	}
 	if i > 0 || e.isKey() {

@@ -60,6 +60,7 @@ type Receiver struct {
 	alpha   float64     // scale of the integers on offer
 	teethY  []int32
 	plainY  []int32
+	learned learned
 
 	// Of Refine: the centres of the bins' teeth, those of the symbols', and how far off
 	// these are.
@@ -171,8 +172,8 @@ func (r *Receiver) Near(y []float32, alpha, tolerance float64, accept Accept) (R
 }
 
 // At reads y at a given scale, be it emulated or that of the round's first block:
-// from the teeth where they are clear of the integers' boundaries, and else by
-// Slice. The scale of the result is alpha itself.
+// from the teeth where they are clear of the integers' boundaries, else from what was
+// learned at that scale, and else by Slice. The scale of the result is alpha itself.
 func (r *Receiver) At(y []float32, alpha float64, accept Accept) (Result, error) {
 	if len(y) == 0 {
 		return Result{}, fmt.Errorf("%w: no symbols", ErrTooShort)
@@ -191,6 +192,9 @@ func (r *Receiver) At(y []float32, alpha float64, accept Accept) (Result, error)
 		if r.comb.margin(turn) >= minMargin && r.readTeeth(y, alpha, accept, &tried) {
 			return r.result(r.teethY, y, alpha, tried), nil
 		}
+	}
+	if r.readLearned(y, alpha, accept, &tried) {
+		return r.result(r.teethY, y, alpha, tried), nil
 	}
 	if r.readPlain(y, alpha, accept, &tried) {
 		return r.result(r.plainY, y, alpha, tried), nil
