@@ -107,10 +107,11 @@ func (t *truth) weigh() {
 }
 
 // near reports whether gains are next to alpha h_i, within what h_i is known to. A weak
-// device, or two of nearly one gain, may be read as the integer beyond the nearest: weights
-// suffer, and the sum is one all the same.
+// device, or two of nearly one gain, may be read as the integer beyond the nearest, and a
+// frame by the integers of b, from which its own gains have moved: weights suffer, and the
+// sum is one all the same.
 func (t *truth) near(gains []float64) bool {
-	const deviations, next = 6, 1
+	const deviations, next = 6, 2
 	for i, h := range t.h {
 		alpha, factor := t.scales[i/t.group], float64(t.factors[i/t.group])
 		if math.Abs(gains[i]/factor-alpha*h) > next+deviations*alpha*t.spread[i] {
