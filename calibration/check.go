@@ -14,6 +14,11 @@ const (
 	maxGainDB = 200
 	leastMean = 1e-9
 	mostGain  = 1e9
+	// of a device's echoes: what a sounding's prefix leaves periodic, and ten times the first
+	// path.
+	maxEchoes    = 8
+	maxEchoDelay = 64
+	maxEcho      = 10
 )
 
 // check returns the first key whose value is out of its range.
@@ -117,6 +122,7 @@ func (d Device) check(prefix string) error {
 		d.ClockPPM.checkGiven(prefix+"clock_ppm", -1e6, 1e6),
 		d.LeakageI.checkGiven(prefix+"leakage_i", -mostGain, mostGain),
 		d.LeakageQ.checkGiven(prefix+"leakage_q", -mostGain, mostGain),
+		d.checkEchoes(prefix),
 		d.checkHardware(prefix),
 		oneOf(prefix+"model", string(d.Model), string(Gaussian), string(Rician)),
 		d.checkTimes(prefix),
@@ -157,6 +163,32 @@ func (d Device) checkHardware(prefix string) error {
 		unlessNaN(prefix+"iq_gain_db", d.IQGainDB, -maxGainDB, maxGainDB),
 		unlessNaN(prefix+"iq_phase_rad", d.IQPhaseRad, -math.Pi, math.Pi),
 	)
+}
+
+// checkEchoes wants as many of each value as there are echoes.
+func (d Device) checkEchoes(prefix string) error {
+	n := len(d.EchoDelaysSamples)
+	if n > maxEchoes {
+		return fmt.Errorf("%secho_delays_samples has %d values: allowed are at most %d", prefix, n, maxEchoes)
+	}
+	for _, l := range []struct {
+		key       string
+		values    []float64
+		low, high float64
+	}{
+		{"echo_delays_samples", d.EchoDelaysSamples, -maxEchoDelay, maxEchoDelay}, {"echo_i", d.EchoI, -maxEcho, maxEcho},
+		{"echo_q", d.EchoQ, -maxEcho, maxEcho}, {"echo_errors", d.EchoErrors, 0, mostGain},
+	} {
+		if len(l.values) != n {
+			return fmt.Errorf("%s%s has %d values: it must have as many as echo_delays_samples, %d", prefix, l.key, len(l.values), n)
+		}
+		for i, v := range l.values {
+			if err := inRange(fmt.Sprintf("%s%s has at place %d what", prefix, l.key, i+1), v, l.low, l.high); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (d Device) checkTimes(prefix string) error {

@@ -152,6 +152,14 @@ type Device struct {
 	// adds. nil where the two cannot be told apart.
 	LeakageI *Value `toml:"leakage_i,omitempty" note:"What the transmitter adds to all that it sends, in parts of its full scale."`
 	LeakageQ *Value `toml:"leakage_q,omitempty"`
+	// EchoDelaysSamples are by how much later than its first path the link's others arrive,
+	// EchoI and EchoQ their gains against that, and EchoErrors the standard errors of these.
+	// Gains, phases and delays are those of the first path. Empty where there are none, nil
+	// in files of programs that did not look for them.
+	EchoDelaysSamples []float64 `toml:"echo_delays_samples,omitempty" note:"Other paths: by how much later than the first they arrive, their complex gains against it, and the errors of these."`
+	EchoI             []float64 `toml:"echo_i,omitempty"`
+	EchoQ             []float64 `toml:"echo_q,omitempty"`
+	EchoErrors        []float64 `toml:"echo_errors,omitempty"`
 
 	// DCI and DCQ are the receiver's offset in parts of full scale, ImageDB is the power
 	// of the image over the signal's, and the two after it what mismatch of the

@@ -45,6 +45,11 @@ func some() File {
 			PhaseDriftRadPerSecond: Value{1e-5, nan, nan}, GainDriftDBPerSecond: Value{-0.001, -0.002, 0},
 		})
 	}
+	for _, list := range []*[]float64{&f.Devices[0].EchoDelaysSamples, &f.Devices[0].EchoI, &f.Devices[0].EchoQ, &f.Devices[0].EchoErrors} {
+		*list = []float64{}
+	}
+	d := &f.Devices[1]
+	d.EchoDelaysSamples, d.EchoI, d.EchoQ, d.EchoErrors = []float64{8, -3.25}, []float64{0.1, 0}, []float64{-0.02, 0.01}, []float64{0, 1e-3}
 	f.Devices[1].PhaseLasts, f.Devices[1].Violations = yes(), []string{"its gain drifts", "its phase \\ \n jumps"}
 	return f
 }
@@ -82,6 +87,12 @@ func TestWriteAndRead(t *testing.T) {
 	}
 	if d.PhaseLasts == nil || !*d.PhaseLasts || got.Devices[0].PhaseLasts != nil || !reflect.DeepEqual(d.Violations, some().Devices[1].Violations) {
 		t.Errorf("device 2 is %+v", d)
+	}
+	if !reflect.DeepEqual(d.EchoDelaysSamples, []float64{8, -3.25}) || d.EchoI[0] != 0.1 || d.EchoQ[0] != -0.02 || d.EchoErrors[1] != 1e-3 {
+		t.Errorf("the echoes of device 2 are %+v", d)
+	}
+	if none := got.Devices[0]; none.EchoDelaysSamples == nil || none.EchoErrors == nil || got.Devices[2].EchoDelaysSamples != nil {
+		t.Errorf("no echoes and echoes not looked for are %+v, %+v", none, got.Devices[2])
 	}
 }
 
@@ -167,6 +178,13 @@ func TestReadRefuses(t *testing.T) {
 		"probability":       {"high = 1.0}", "high = 1.0, x = 1}", "unknown key advice 1: success_probability.x"},
 		"regime":            {`regime = "blind"`, `regime = "deaf"`, `advice 1: regime is "deaf": allowed are emulated, mean-aligned, blind`},
 		"phases":            {"phase_per_session_rad = [-1.0, nan]", "phase_per_session_rad = [-1.0, 9]", "device 1: phase_per_session_rad has at place 2 what is 9"},
+		"echoes":            {"echo_i = [0.1, 0.0]", "echo_i = [0.1]", "device 2: echo_i has 1 values: it must have as many as echo_delays_samples, 2"},
+		"no echo gains":     {"echo_q = [-0.02, 0.01]\n", "", "device 2: echo_q has 0 values"},
+		"late echo":         {"echo_delays_samples = [8.0", "echo_delays_samples = [80.0", "device 2: echo_delays_samples has at place 1 what is 80: allowed are -64 to 64"},
+		"echo":              {"echo_i = [0.1, 0.0]", "echo_i = [0.1, nan]", "device 2: echo_i has at place 2 what is NaN: allowed are -10 to 10"},
+		"echo's error":      {"echo_errors = [0.0, 0.001]", "echo_errors = [0.0, -1]", "device 2: echo_errors has at place 2 what is -1"},
+		"echoes' kind":      {"echo_i = [0.1, 0.0]", "echo_i = 0.1", "device 2: echo_i is 0.1: it must be a list of numbers"},
+		"many echoes":       {"echo_delays_samples = [8.0, -3.25]", "echo_delays_samples = [1, 2, 3, 4, 5, 6, 7, 8, 9]", "device 2: echo_delays_samples has 9 values: allowed are at most 8"},
 		"truth":             {"\nphase_lasts = true", "\nphase_lasts = 1", "device 2: phase_lasts is 1: it must be true or false"},
 		"header":            {"[bench]", "[[bench]]", "bench is a list: it must be a table under the header [bench]"},
 		"headers":           {"[[advice]]", "[advice]", "advice is a table: it must be tables under headers [[advice]]"},

@@ -81,10 +81,16 @@ func Analyse(cfg Config, blocks []sounder.Block, bench calibration.Want) (Result
 	if err := cfg.validate(blocks, bench); err != nil {
 		return Result{}, err
 	}
+	echoes, err := cfg.echoes(blocks)
+	if err != nil {
+		return Result{}, err
+	}
+	if blocks, err = FirstPaths(&cfg.Soundings, blocks, echoes); err != nil {
+		return Result{}, err
+	}
 	carriers := cfg.carriers(blocks)
 	r := Result{cfg: cfg, Series: cfg.series(Stilled(&cfg.Soundings, float64(cfg.SampleRate), blocks, carriers))}
 	distortion := cfg.allowRounding(r.Series)
-	var err error
 	r.Links, err = moments.Analyse(r.Series, moments.Options{
 		RoundSeconds: cfg.RoundSeconds, OffsetHz: cfg.offsetTolerance(), Model: cfg.Law,
 		DistortionTolerance: distortion, GainStep: cfg.gainStep(),
@@ -93,6 +99,9 @@ func Analyse(cfg Config, blocks []sounder.Block, bench calibration.Want) (Result
 		return r, intake.UserError(fmt.Errorf("what the soundings say: %w", err))
 	}
 	r.File = cfg.file(blocks, r.Links, bench, carriers)
+	for i, some := range echoes {
+		describeEchoes(&r.File.Devices[i], some)
+	}
 	return r, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/cmplx"
 	"strings"
 	"text/tabwriter"
 
@@ -84,7 +85,23 @@ func hardwareColumns() []column {
 		{"sample clock, ppm", func(d calibration.Device) string { return given(d.ClockPPM) }},
 		{"leakage I", func(d calibration.Device) string { return given(d.LeakageI) }},
 		{"leakage Q", func(d calibration.Device) string { return given(d.LeakageQ) }},
+		{"echoes, samples late and dB", echoesText},
 	}
+}
+
+// echoesText says how late and how strong a device's echoes are.
+func echoesText(d calibration.Device) string {
+	switch {
+	case d.EchoDelaysSamples == nil:
+		return "not told"
+	case len(d.EchoDelaysSamples) == 0:
+		return "none"
+	}
+	var parts []string
+	for _, e := range EchoesOf(d) {
+		parts = append(parts, fmt.Sprintf("%.2f %.1f", float64(e.Delay), 20*math.Log10(cmplx.Abs(e.Gain))))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // noiseColumns returns those of the phases' noise: L(f) at the first offset, the last and

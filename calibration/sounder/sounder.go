@@ -271,6 +271,7 @@ func (s *Sounder) fit(c *captured) {
 			c.block.Records[k].Missed = err.Error()
 			continue
 		}
+		e.Response = s.cfg.Sounding.Response(w, s.nominal())
 		e = e.Sent(s.cfg.Amplitude)
 		e.Delay += modem.Samples(int64(c.shifts[k]) - c.block.Moved)
 		c.block.Records[k].Estimate = &e

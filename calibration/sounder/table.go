@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"ringwave/calibration/sounding"
 	"ringwave/phy/modem"
@@ -26,7 +27,7 @@ var tableHeader = []string{
 	"session", "block", "look", "device", "at_sample", "receiver_epoch", "transmitter_epoch", "clipped", "missed",
 	"gain_i", "gain_q", "gain_var", "delay", "offset", "d_delay", "d_delay_var", "d_offset", "d_offset_var",
 	"noise", "noise_dof", "dc_i", "dc_q", "dc_var", "image_i", "image_q", "image_var", "explained",
-	"leak_i", "leak_q", "leak_var", "moved",
+	"leak_i", "leak_q", "leak_var", "moved", "response",
 }
 
 // WriteHeader writes the first line of a table.
@@ -74,13 +75,23 @@ func row(b Block, r Record, look, device int) []string {
 	for _, v := range []float64{real(e.DC), imag(e.DC), e.DCVar, real(e.Image), imag(e.Image), e.ImageVar, e.Explained, real(e.Leak), imag(e.Leak), e.LeakVar} {
 		out = append(out, number(v))
 	}
-	return append(out, integer(b.Moved))
+	return append(out, integer(b.Moved), responseText(e.Response))
+}
+
+func responseText(response []complex64) string {
+	var text []byte
+	for _, x := range response {
+		for _, v := range []float32{real(x), imag(x)} {
+			text = append(strconv.AppendFloat(text, float64(v), 'g', -1, 32), ' ')
+		}
+	}
+	return string(bytes.TrimSuffix(text, []byte(" ")))
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// maxLine bounds a line of a table, in bytes: its numbers take 700 at most, and the
-// reason why a burst was missed is a sentence.
+// maxLine bounds a line of a table, in bytes: its response takes 1700 at most, its other
+// numbers 700, and the reason why a burst was missed is a sentence.
 const maxLine = 4096
 
 // ReadTable reads a table of blocks that follow one another from 0 on, of so many looks
@@ -149,6 +160,7 @@ func (b *Block) read(text []byte, look, device int) error {
 		e := p.estimate()
 		r.Estimate = &e
 		b.Moved = p.integer()
+		e.Response = p.response()
 	}
 	if p.err != nil {
 		return p.err
@@ -217,6 +229,30 @@ func (p *fieldReader) finite() float64 {
 func (p *fieldReader) complex() complex128 {
 	re := p.number()
 	return complex(re, p.number())
+}
+
+// response reads a response's numbers, all of them or none.
+func (p *fieldReader) response() (response []complex64) {
+	parts := strings.Fields(p.text())
+	if len(parts) == 0 {
+		return nil
+	}
+	if len(parts) != 2*sounding.Lags {
+		p.fail(fmt.Sprintf("%d numbers, or none", 2*sounding.Lags))
+		return nil
+	}
+	var numbers [2]float32
+	for k, part := range parts {
+		v, err := strconv.ParseFloat(part, 32)
+		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			p.fail("finite numbers")
+			return nil
+		}
+		if numbers[k%2] = float32(v); k%2 == 1 {
+			response = append(response, complex(numbers[0], numbers[1]))
+		}
+	}
+	return response
 }
 
 func (p *fieldReader) estimate() sounding.Estimate {

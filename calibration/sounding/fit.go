@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/cmplx"
+	"slices"
 
 	"ringwave/phy/modem"
 )
@@ -49,6 +50,9 @@ type Estimate struct {
 	// Explained is the share of the fitted samples' power about their mean that is not
 	// Noise, 0 to 1: near 0 there was no sounding at that delay.
 	Explained float64
+	// Response is what Response tells of the burst, per amplitude as Gain is; nil where that
+	// was not asked.
+	Response []complex64
 
 	score score
 }
@@ -67,6 +71,10 @@ func (a score) plus(b score) score {
 func (e Estimate) Sent(amplitude modem.Amplitude) Estimate {
 	e.Gain /= complex(float64(amplitude), 0)
 	e.GainVar /= float64(amplitude * amplitude)
+	e.Response = slices.Clone(e.Response)
+	for k := range e.Response {
+		e.Response[k] /= complex(float32(amplitude), 0)
+	}
 	return e
 }
 
