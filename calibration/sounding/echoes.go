@@ -3,6 +3,7 @@ package sounding
 import (
 	"math"
 	"math/cmplx"
+	"strconv"
 
 	"ringwave/phy/modem"
 )
@@ -18,10 +19,11 @@ type Echo struct {
 const MaxEchoes = 8
 
 // The lags of a Response, in samples behind the burst's own delay: those that its prefix and
-// suffix leave periodic.
+// suffix leave periodic, as close as the signal's band asks for.
 const (
 	FirstLag, LastLag = -4, 48
-	Lags              = LastLag - FirstLag + 1
+	lagStep           = MinSamplesPerChip
+	Lags              = (LastLag-FirstLag)/lagStep + 1
 )
 
 const (
@@ -77,11 +79,20 @@ func (s *Sounding) lagged(folded []complex128, fraction float64) []complex64 {
 	s.fft.Sequence(products, products)
 	out := make([]complex64, Lags)
 	for k := range out {
-		lag := k + FirstLag
+		lag := k*lagStep + FirstLag
 		turn := cmplx.Rect(1/s.Energy(), 2*math.Pi*s.shift()*float64(lag)/float64(s.period))
 		out[k] = complex64(products[(lag+s.period)%s.period] * turn)
 	}
 	return out
+}
+
+// rounded returns x to four digits, which is as good in a mean and takes little to write down.
+func rounded(x float32) float32 {
+	v, err := strconv.ParseFloat(strconv.FormatFloat(float64(x), 'e', 3, 32), 32)
+	if err != nil {
+		return x // rounded up to beyond the largest number
+	}
+	return float32(v)
 }
 
 // responder tells what a Sounding would see of signals of its own lines.
@@ -162,6 +173,7 @@ func (e Estimate) Without(shared Estimate, amplitude modem.Amplitude) Estimate {
 	e.Gain, e.Noise = direct, e.Noise*modem.Power(share)
 	e.Image -= shared.Image
 	e.DDelay -= shared.DDelay
+	e.DOffset -= shared.DOffset
 	e.GainVar *= share / square(shared.Gain)
 	for _, v := range []*float64{&e.DDelayVar, &e.DOffsetVar, &e.DCVar, &e.LeakVar, &e.ImageVar} {
 		*v *= share

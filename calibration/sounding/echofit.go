@@ -95,7 +95,7 @@ func (f *echoFit) all(delays []float64) [][]complex128 {
 // far as no other explains that, has in common with what is seen.
 func (f *echoFit) explain(delays []float64, columns [][]complex128) (echoes []Echo) {
 	rest := without(orthonormal(columns), f.seen)
-	chip := f.cfg.SamplesPerChip // lags within a chip are no more than one
+	chip := f.cfg.SamplesPerChip / lagStep // lags within a chip are no more than one
 	free := max(1, Lags/chip-len(columns))
 	variance := max(f.variance, power(rest)/float64(chip*free))
 	for k, d := range delays {

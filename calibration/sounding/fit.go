@@ -67,13 +67,14 @@ func (a score) plus(b score) score {
 	return score{a.delay + b.delay, a.offset + b.offset, a.power + b.power}
 }
 
-// Sent returns e for a burst of the given amplitude: gains per that amplitude.
+// Sent returns e for a burst of the given amplitude: gains per that amplitude, and the response
+// to four digits.
 func (e Estimate) Sent(amplitude modem.Amplitude) Estimate {
 	e.Gain /= complex(float64(amplitude), 0)
 	e.GainVar /= float64(amplitude * amplitude)
 	e.Response = slices.Clone(e.Response)
-	for k := range e.Response {
-		e.Response[k] /= complex(float32(amplitude), 0)
+	for k, x := range e.Response {
+		e.Response[k] = complex(rounded(real(x)/float32(amplitude)), rounded(imag(x)/float32(amplitude)))
 	}
 	return e
 }

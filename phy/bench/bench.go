@@ -37,8 +37,9 @@ type Config struct {
 	PerDevice bool
 	// Channel has the gains that Draw and Fade draw; nil where gains are set alone.
 	Channel *channel.Channel
-	// Seed is that of phase noise and receiver noise.
-	Seed keystream.Seed
+	// Seed is that of phase noise and receiver noise, and Places that of what stays the same
+	// on another day: phases of the devices' own echoes. Zero stands for Seed.
+	Seed, Places keystream.Seed
 }
 
 // Bench is a bench in memory. Its methods are for one goroutine.
@@ -197,6 +198,9 @@ func airOf(cfg Config, i int) channel.Air {
 	air.Seed, air.DrawPhases = cfg.Seed.Derive("echoes"), cfg.PerDevice
 	if cfg.PerDevice {
 		air.Seed = cfg.Seed.Derive("echoes of a device", uint64(i))
+		if cfg.Places != (keystream.Seed{}) {
+			air.Phases = cfg.Places.Derive("echoes of a device", uint64(i))
+		}
 	}
 	if cfg.Channel != nil {
 		air.Gain = cfg.Channel.Law(i)

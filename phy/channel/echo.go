@@ -23,7 +23,8 @@ type Air struct {
 	// DrawPhases adds a phase to each echo, uniform and the same in all rounds.
 	DrawPhases bool
 	// Seed is that of the echoes' phases and parts: paths of the same have the same ones.
-	Seed keystream.Seed
+	// Phases is that of the phases alone, unless it is zero.
+	Seed, Phases keystream.Seed
 	// Doppler is the largest Doppler shift in cycles a sample, by which the gain, of law
 	// Gain, fades within a round; 0 for one that stays.
 	Doppler float64
@@ -46,7 +47,10 @@ func newEchoes(first float64, air Air) *echoes {
 		return nil
 	}
 	e := &echoes{k: air.KFactor, gains: make([]complex64, len(air.Echoes))}
-	phases := rand.New(air.Seed.Derive("phases").Stream())
+	if air.Phases == (keystream.Seed{}) {
+		air.Phases = air.Seed
+	}
+	phases := rand.New(air.Phases.Derive("phases").Stream())
 	for _, one := range air.Echoes {
 		if air.DrawPhases {
 			one.PhaseRad += 2 * math.Pi * phases.Float64()

@@ -24,14 +24,27 @@ type Correction struct {
 	// itself: symbols are sent later by that of the time since the transmission began. It
 	// is the Modulator's business (ModulateDrifting), and not of Apply.
 	Clock float64
+	// Echoes are what the link has beside its first path: what is sent is such that these
+	// take off each other's copies, and the first path alone arrives. Those of gain 0 are none.
+	Echoes [MaxEchoes]Echo
 }
 
-// The most of an error of a clock, an image and a leakage that a device corrects: beyond, hardware is
-// broken and not out of adjustment.
+// Echo is a path that is some samples later than the first, earlier if that is negative, with
+// its gain against the first one's.
+type Echo struct {
+	Delay Samples
+	Gain  complex128
+}
+
+// The most of an error of a clock, an image, a leakage and echoes, of which magnitudes add
+// up, that a device corrects: beyond, hardware is broken and not out of adjustment.
 const (
-	MaxClock   = 1e-3
-	MaxImage   = 0.5
-	MaxLeakage = 0.5
+	MaxClock     = 1e-3
+	MaxImage     = 0.5
+	MaxLeakage   = 0.5
+	MaxEchoes    = 8
+	MaxEcho      = 0.5
+	MaxEchoDelay = 64
 )
 
 // Validate refuses what is no number, or too much.
@@ -46,6 +59,20 @@ func (c Correction) Validate() error {
 	case !(cmplx.Abs(c.Leakage) <= MaxLeakage):
 		return fmt.Errorf("a correction of the leakage %v: its magnitude must be at most %v", c.Leakage, MaxLeakage)
 	}
+	return c.validateEchoes()
+}
+
+func (c Correction) validateEchoes() error {
+	sum := 0.0
+	for _, e := range c.Echoes {
+		if !(math.Abs(float64(e.Delay)) <= MaxEchoDelay) {
+			return fmt.Errorf("a correction of an echo %v samples late: allowed are -%v to %v", e.Delay, MaxEchoDelay, MaxEchoDelay)
+		}
+		sum += cmplx.Abs(e.Gain)
+	}
+	if !(sum <= MaxEcho) {
+		return fmt.Errorf("a correction of echoes %v: their magnitudes add up to %v and must to at most %v", c.Echoes, sum, MaxEcho)
+	}
 	return nil
 }
 
@@ -53,7 +80,7 @@ func (c Correction) Validate() error {
 // sample exceeds it.
 func (c Correction) Headroom() float64 {
 	m := cmplx.Abs(c.Image)
-	return (1 - cmplx.Abs(c.Rest())) * (1 - m*m) / (1 + m)
+	return (1 - cmplx.Abs(c.Rest())) * (1 - m*m) / (1 + m) / c.unechoed().most()
 }
 
 // Rest is the sample that is sent for none: minus the leakage, as far as the image of that
@@ -76,11 +103,15 @@ func (c Correction) unimaged(x complex128) complex128 {
 // computed anew.
 const corrected = 1024
 
-// Apply corrects samples in place, of which the first has the transmitter's index at.
+// Apply corrects samples in place, of which the first has the transmitter's index at. Echoes
+// take them for a whole transmission, with silence before. They are of what is on the air, and
+// so undone between the carrier's turn and the transmitter's image and leakage, which act on
+// what is sent.
 func (c Correction) Apply(samples []complex64, at int64) {
 	if c.Offset != 0 {
 		c.turn(samples, at)
 	}
+	c.unechoed().apply(samples)
 	if c.Image == 0 && c.Leakage == 0 {
 		return
 	}

@@ -22,7 +22,7 @@ type Simulated struct {
 }
 
 // NewSimulated makes the bench of a configuration, with gains of a channel. Where
-// devices stand comes from root, and what is chance otherwise from draws. It refuses what
+// devices stand, and their echoes' phases, come from root, and what is chance otherwise from draws. It refuses what
 // the modem or the hardware of the configuration cannot be.
 func NewSimulated(c config.Config, root, draws keystream.Seed, ch *channel.Channel) (*Simulated, error) {
 	cfg, err := SimulatedConfig(c, root, draws, ch)
@@ -45,7 +45,7 @@ func SimulatedConfig(c config.Config, root, draws keystream.Seed, ch *channel.Ch
 	}
 	cfg := bench.Config{
 		Rate:     radio.Hertz(c.Link.SampleRateHz),
-		Receiver: receiverImpairments(c.Link, scale), NoiseStd: receiverNoise(c, scale), Channel: ch, Seed: draws,
+		Receiver: receiverImpairments(c.Link, scale), NoiseStd: receiverNoise(c, scale), Channel: ch, Seed: draws, Places: root,
 		Echoes: echoesOf(c), PerDevice: c.Channel.Echoes == config.EchoesPerDevice,
 	}
 	if cfg.Receiver != (channel.Impairments{}) { // an ideal one leaves samples as they are

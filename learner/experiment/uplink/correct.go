@@ -41,6 +41,7 @@ func (stats *LinkStats) correct(c config.Config) {
 		if d.ImageDB >= leastImageDB {
 			k.Image = imageOf(d)
 		}
+		k.Echoes = echoesOf(d)
 		if k.Validate() != nil {
 			k = modem.Correction{Offset: k.Offset} // a board that is broken shows in what is read
 		}
@@ -49,6 +50,16 @@ func (stats *LinkStats) correct(c config.Config) {
 	if !slices.ContainsFunc(stats.corrections, func(k modem.Correction) bool { return k != modem.Correction{} }) {
 		stats.corrections = nil
 	}
+}
+
+// echoesOf returns the echoes of a device that are told from nothing.
+func echoesOf(d calibration.Device) (echoes [modem.MaxEchoes]modem.Echo) {
+	for k, e := range campaign.EchoesOf(d) {
+		if cmplx.Abs(e.Gain) > deviations*math.Sqrt(e.GainVar) {
+			echoes[k] = modem.Echo{Delay: e.Delay, Gain: e.Gain}
+		}
+	}
+	return echoes
 }
 
 // uncorrected returns, for each device of a file without offset_from_common_hz, by how

@@ -271,6 +271,9 @@ func (stats *LinkStats) remeasure(ctx context.Context, c config.Config, a *array
 		cfg.Start = s.Next()
 		switch last := blocks[len(blocks)-1]; {
 		case last.Session == 0:
+			if blocks, err = stats.firstPaths(&cfg, blocks); err != nil {
+				return 0, err
+			}
 			carriers := campaign.FollowCarriers(&cfg, rate, blocks, last.Session)
 			stats.takeCarriers(carriers, rate, s.Ahead())
 			return cfg.Start, stats.takePhases(campaign.Stilled(&cfg, rate, blocks, map[int]campaign.Carriers{last.Session: carriers}))
@@ -278,6 +281,15 @@ func (stats *LinkStats) remeasure(ctx context.Context, c config.Config, a *array
 			return 0, fmt.Errorf("the quick calibration: in %d tries phases were lost before its end, as by a loss of samples or a retuned board: %s: %w", try, missedIn(blocks), phy.ErrAgain)
 		}
 	}
+}
+
+// firstPaths takes from blocks what the echoes of the file's devices add.
+func (stats *LinkStats) firstPaths(cfg *sounder.Config, blocks []sounder.Block) ([]sounder.Block, error) {
+	var echoes [][]sounding.Echo
+	for _, d := range stats.File.Devices {
+		echoes = append(echoes, campaign.EchoesOf(d))
+	}
+	return campaign.FirstPaths(cfg, blocks, echoes)
 }
 
 // missedIn returns the last reason for which soundings were missed.

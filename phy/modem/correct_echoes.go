@@ -1,0 +1,120 @@
+package modem
+
+import (
+	"math"
+	"math/cmplx"
+)
+
+// unechoer is the filter that samples are convolved with so that echoes leave the first path
+// alone: its coefficients, of which the first is that of a lag, which may be negative. One
+// without any does nothing.
+type unechoer struct {
+	first        int
+	coefficients []complex128
+}
+
+const (
+	// seriesEnd is the most that the terms of a series left out add up to: -80 dB.
+	seriesEnd = 1e-4
+	// leastCoefficient is what coefficients left out are smaller than.
+	leastCoefficient = 1e-6
+	// delayReach is to how many samples to either side a delay of a fraction of one reaches.
+	delayReach = 8
+)
+
+// unechoed returns the filter of a correction: of echoes T it is 1 - T + T^2 - ..., which
+// converges as gains add up to less than 1.
+func (c Correction) unechoed() unechoer {
+	echoes, sum := unechoer{}, 0.0
+	for _, e := range c.Echoes {
+		if sum += cmplx.Abs(e.Gain); e.Gain != 0 {
+			echoes = echoes.plus(e.delayed())
+		}
+	}
+	if sum == 0 {
+		return unechoer{}
+	}
+	term := unechoer{0, []complex128{1}}
+	all := term
+	for rest := sum; rest > seriesEnd*(1-sum); rest *= sum {
+		term = term.timesMinus(echoes)
+		all = all.plus(term)
+	}
+	return all
+}
+
+// delayed returns an echo as a filter: of a fraction of a sample a sinc in a window.
+func (e Echo) delayed() unechoer {
+	whole := int(math.Round(float64(e.Delay)))
+	fraction := float64(e.Delay) - float64(whole)
+	if math.Abs(fraction) < 1e-3 {
+		return unechoer{whole, []complex128{e.Gain}}
+	}
+	f := unechoer{first: whole - delayReach}
+	for k := -delayReach; k <= delayReach; k++ {
+		t := float64(k) - fraction
+		window := math.Cos(math.Pi / 2 * t / (delayReach + 1))
+		f.coefficients = append(f.coefficients, e.Gain*complex(math.Sin(math.Pi*t)/(math.Pi*t)*window*window, 0))
+	}
+	return f
+}
+
+func (f unechoer) end() int { return f.first + len(f.coefficients) }
+
+// plus returns the sum of two filters, of which one may be empty.
+func (f unechoer) plus(g unechoer) unechoer {
+	if len(f.coefficients) == 0 {
+		return g
+	}
+	first := min(f.first, g.first)
+	sum := unechoer{first, make([]complex128, max(f.end(), g.end())-first)}
+	for _, part := range []unechoer{f, g} {
+		for k, v := range part.coefficients {
+			sum.coefficients[part.first-first+k] += v
+		}
+	}
+	return sum
+}
+
+// timesMinus returns minus one filter after the other.
+func (f unechoer) timesMinus(g unechoer) unechoer {
+	out := unechoer{f.first + g.first, make([]complex128, len(f.coefficients)+len(g.coefficients)-1)}
+	for i, x := range f.coefficients {
+		for k, y := range g.coefficients {
+			out.coefficients[i+k] -= x * y
+		}
+	}
+	return out
+}
+
+// most returns the largest magnitude that samples of magnitude 1 become.
+func (f unechoer) most() float64 {
+	if len(f.coefficients) == 0 {
+		return 1
+	}
+	sum := 0.0
+	for _, v := range f.coefficients {
+		sum += cmplx.Abs(v)
+	}
+	return sum
+}
+
+// apply filters samples in place: those before the first and behind the last are 0.
+func (f unechoer) apply(samples []complex64) {
+	if len(f.coefficients) == 0 {
+		return
+	}
+	before, behind := max(0, f.end()-1), max(0, -f.first)
+	padded := make([]complex64, before+len(samples)+behind)
+	copy(padded[before:], samples)
+	clear(samples)
+	for k, v := range f.coefficients {
+		if cmplx.Abs(v) < leastCoefficient {
+			continue
+		}
+		value, from := complex64(v), padded[before-f.first-k:]
+		for n := range samples {
+			samples[n] += value * from[n]
+		}
+	}
+}
