@@ -642,6 +642,9 @@ func (s *Experiment) notes() []string {
 	if why := s.Task.Unpublished(); why != "" {
 		notes = append(notes, "WARNING: "+why)
 	}
+	if why := setup.EchoesApart(s.Config); why != "" && !s.known.TakesOffEchoes() {
+		notes = append(notes, "WARNING: "+why)
+	}
 	if s.Design != nil {
 		notes = append(notes, s.Design.Params.Note)
 	}

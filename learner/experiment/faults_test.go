@@ -10,8 +10,8 @@ import (
 	"ringwave/learner/experiment/experimenttest"
 )
 
-// calibratedFaults are benches whose devices have references of their own, leak and have
-// images; the carrier that they have in common is the receiver's, whose business that is.
+// calibratedFaults are benches whose devices have references and echoes of their own, leak
+// and have images; the carrier that they have in common is the receiver's, whose business that is.
 var calibratedFaults = []struct {
 	name          string
 	plain         bool
@@ -23,11 +23,15 @@ var calibratedFaults = []struct {
 		[]string{"devices.carrier_offset_per_device_hz=[0, 20]", "devices.iq_gain_db=0.3"}},
 	{"aligned", true, []string{"link.regime=mean-aligned", "devices.count=4", "channel.std=0.02", "link.snr_db=35", "link.phase_spread_rad=3"},
 		[]string{"devices.carrier_offset_per_device_hz=[0.2, -0.3, 0, 0.1]", "devices.iq_gain_db=0.3", "devices.dc_offset_per_device=[0.01, 0.02, 0, 0.01]"}},
+	{"aligned, echoes", true, []string{"link.regime=mean-aligned", "devices.count=4", "channel.std=0.02", "link.snr_db=35", "link.phase_spread_rad=3"},
+		[]string{"channel.echoes=per-device", "channel.echo_delays_samples=[8]", "channel.echo_gains_db=[-20]"}},
+	{"blind, two echoes and other faults", false, []string{"link.regime=blind", "devices.count=3", "channel.std=0.3", "link.snr_db=40", "link.phase_spread_rad=3"},
+		[]string{"channel.echoes=per-device", "channel.echo_delays_samples=[3, 13.5]", "channel.echo_gains_db=[-20, -26]", "devices.carrier_offset_per_device_hz=[0, 0.3, -0.4]", "devices.dc_offset=0.02", "devices.iq_gain_db=0.3"}},
 	{"sample clocks 5 ppm apart", false, []string{"link.regime=blind", "devices.count=3", "channel.std=0.3", "link.snr_db=40"},
 		[]string{"devices.sample_clock_per_device_ppm=[2, -2, 3]"}},
 }
 
-// A bench whose devices' carriers and clocks run apart, which leak and have images, is read, by
+// A bench whose devices' carriers and clocks run apart, which leak and have images and echoes, is read, by
 // a run that knows it by its calibration, as the same bench without faults is: within 2
 // points over 400 rounds, and within what chance allows over fewer.
 func TestCalibratedFaults(t *testing.T) {

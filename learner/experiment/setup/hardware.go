@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"fmt"
 	"math"
 	"math/cmplx"
 	"strings"
@@ -124,6 +125,20 @@ func interference(l config.Link, scale float64) channel.Interference {
 		i.Tone, i.ToneAmplitude = l.ToneHz/l.SampleRateHz, rms*math.Pow(10, l.ToneDB/20)
 	}
 	return i
+}
+
+// EchoesApart says what echoes of the simulated bench that differ from device to device do to a
+// slot that several share; "" where there are none, or each has its own slot.
+func EchoesApart(c config.Config) string {
+	group, power := GroupSize(c), 0.0
+	for _, e := range echoesOf(c).Echoes {
+		power += e.Gain * e.Gain
+	}
+	if !c.OverWaveform() || c.OverRadios() || c.Channel.Echoes != config.EchoesPerDevice || group < 2 || power == 0 {
+		return ""
+	}
+	return fmt.Sprintf("echoes of %.1f dB in all differ from device to device (channel.echoes = %q), and no calibration takes them off: the receiver's equaliser can undo what all in a slot have in common alone, and what is left of a device lies %.1f dB below it, %d such in a slot: name a file of ringwave calibrate as calibration.file, so that devices take their echoes off what they send, or have fewer share a slot (link.group_size; with 1 all echoes are common to the slot)",
+		10*math.Log10(power), config.EchoesPerDevice, -10*math.Log10(power*(1-1/float64(group))), group)
 }
 
 // echoesOf returns what devices' signals are followed by.

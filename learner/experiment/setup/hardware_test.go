@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"strings"
 	"testing"
 
 	"ringwave/crypto/keystream"
@@ -65,5 +66,29 @@ func TestRecordConfigSaysWhere(t *testing.T) {
 	}
 	if at := SignalBand(c); at.Max-433.92e6 != band.Max {
 		t.Errorf("over radios up to %v, want %v beyond the carrier", at.Max, band.Max)
+	}
+}
+
+// Echoes that differ within a slot are named beforehand, with what they leave and what to do;
+// none are that all in a slot have, nor where there is a board.
+func TestEchoesApart(t *testing.T) {
+	c := config.Default()
+	c.Link.Kind, c.Devices.Count = KindWaveform, 4
+	c.Channel.EchoDelaysSamples, c.Channel.EchoGainsDB, c.Channel.Echoes = []float64{8, 13.5}, []float64{-20, -20}, config.EchoesPerDevice
+	why := EchoesApart(c)
+	for _, want := range []string{"echoes of -17.0 dB in all", "lies 18.2 dB below it, 4 such in a slot", "calibration.file", "link.group_size"} {
+		if !strings.Contains(why, want) {
+			t.Errorf("it says %q, without %q", why, want)
+		}
+	}
+	for name, change := range map[string]func(c *config.Config){
+		"common": func(c *config.Config) { c.Channel.Echoes = config.EchoesCommon }, "none": func(c *config.Config) { c.Channel.EchoDelaysSamples = nil },
+		"alone": func(c *config.Config) { c.Link.GroupSize = 1 }, "no waveform": func(c *config.Config) { c.Link.Kind = config.Default().Link.Kind },
+		"boards": func(c *config.Config) { c.Radio.Receiver, c.Radio.Transmitters = "pluto:x", []string{"hackrf:a"} },
+	} {
+		other := c
+		if change(&other); EchoesApart(other) != "" {
+			t.Errorf("%s: it says %q", name, EchoesApart(other))
+		}
 	}
 }

@@ -41,11 +41,17 @@ func (stats *LinkStats) correct(c config.Config) {
 		if d.ImageDB >= leastImageDB {
 			k.Image = imageOf(d)
 		}
-		k.Echoes = echoesOf(d)
 		if k.Validate() != nil {
 			k = modem.Correction{Offset: k.Offset} // a board that is broken shows in what is read
 		}
+		plain := k
+		if k.Echoes = echoesOf(d); k.Validate() != nil {
+			k = plain
+		}
 		stats.corrections = append(stats.corrections, k)
+	}
+	if c.OverWaveform() {
+		stats.echoes = stats.echoNote()
 	}
 	if !slices.ContainsFunc(stats.corrections, func(k modem.Correction) bool { return k != modem.Correction{} }) {
 		stats.corrections = nil
@@ -60,6 +66,49 @@ func echoesOf(d calibration.Device) (echoes [modem.MaxEchoes]modem.Echo) {
 		}
 	}
 	return echoes
+}
+
+// TakesOffEchoes reports whether devices take echoes that differ off what they send, as far as
+// there are any.
+func (stats *LinkStats) TakesOffEchoes() bool {
+	if stats == nil || stats.File == nil {
+		return false
+	}
+	for i, d := range stats.File.Devices {
+		if d.EchoDelaysSamples == nil || echoesOf(d) != stats.undone(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// undone returns the echoes that device i takes off what it sends.
+func (stats *LinkStats) undone(i int) (echoes [modem.MaxEchoes]modem.Echo) {
+	if stats.corrections == nil {
+		return echoes
+	}
+	return stats.corrections[i].Echoes
+}
+
+// echoNote says what devices do about the echoes of the file, and what is left; empty where
+// it has none.
+func (stats *LinkStats) echoNote() string {
+	strongest, left := 0.0, 0.0
+	for i, d := range stats.File.Devices {
+		total, variance := 0.0, 0.0
+		for _, e := range campaign.EchoesOf(d) {
+			total += cmplx.Abs(e.Gain)
+			variance += e.GainVar
+		}
+		if echoesOf(d) != stats.undone(i) {
+			return fmt.Sprintf("WARNING: the echoes of device %d add up to %.2g of its first path, and devices take off %v at most: what differs from device to device stays: move antennas, or have fewer share a slot (link.group_size; with 1 all echoes are common to the slot)", i+1, total, modem.MaxEcho)
+		}
+		strongest, left = max(strongest, total), max(left, math.Sqrt(variance))
+	}
+	if strongest == 0 {
+		return ""
+	}
+	return fmt.Sprintf("devices take their echoes, of up to %.1f dB, off what they send, as calibrated; of what is left, %.1f dB is the calibration's error", 20*math.Log10(strongest), 20*math.Log10(left))
 }
 
 // uncorrected returns, for each device of a file without offset_from_common_hz, by how

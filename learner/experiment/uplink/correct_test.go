@@ -9,6 +9,8 @@ import (
 	"ringwave/calibration"
 	"ringwave/calibration/campaign"
 	"ringwave/calibration/moments"
+	"ringwave/calibration/sounder"
+	"ringwave/calibration/sounding"
 	"ringwave/learner/experiment/config"
 	"ringwave/radio/intake"
 )
@@ -102,5 +104,68 @@ func TestTakeCarriers(t *testing.T) {
 	still.takeCarriers(campaign.Carriers{Common: []moments.Value{{}, value(0.01, 0.01), value(0.001, 0.01)}}, 10e6, 77)
 	if still.corrections != nil {
 		t.Errorf("devices of one reference correct %+v", still.corrections)
+	}
+}
+
+// echoing returns statistics of a file whose second device has an echo of a gain, known to an
+// error.
+func echoing(gain, err float64) *LinkStats {
+	stats := measuredOf(false, 0.01, 0, 0, 0)
+	for i := range stats.File.Devices {
+		stats.File.Devices[i].EchoDelaysSamples = []float64{}
+	}
+	d := &stats.File.Devices[1]
+	d.EchoDelaysSamples, d.EchoI, d.EchoQ, d.EchoErrors = []float64{8, 3}, []float64{0, 0.001}, []float64{gain, 0}, []float64{err, err}
+	stats.correct(waveform())
+	return stats
+}
+
+// Devices take off the echoes that are told from nothing, unless these are too many, and say so.
+func TestCorrectEchoes(t *testing.T) {
+	for _, k := range []struct {
+		gain  float64
+		taken bool
+		says  string
+	}{
+		{0.1, true, "devices take their echoes, of up to -19.9 dB, off what they send, as calibrated; of what is left, -57.0 dB"},
+		{0.6, false, "WARNING: the echoes of device 2 add up to 0.6 of its first path, and devices take off 0.5 at most"},
+	} {
+		stats := echoing(k.gain, 0.001)
+		if got := stats.undone(1)[0].Gain; (got == complex(0, k.gain)) != k.taken || stats.TakesOffEchoes() != k.taken || stats.undone(1)[1].Gain != 0 || stats.undone(0)[0].Gain != 0 {
+			t.Errorf("corrections are %+v", stats.corrections)
+		}
+		if notes := strings.Join(stats.Notes(), "\n"); !strings.Contains(notes, k.says) {
+			t.Errorf("notes are %q, want %q", notes, k.says)
+		}
+	}
+	old := measuredOf(false, 0.01, 0, 0)
+	if old.correct(waveform()); old.TakesOffEchoes() || len(old.Notes()) != 1 {
+		t.Errorf("a file that tells nothing of echoes takes them off: %q", old.Notes())
+	}
+	var none *LinkStats
+	if none.TakesOffEchoes() {
+		t.Error("no calibration takes echoes off")
+	}
+}
+
+// A session's own soundings are of first paths, as the file's: its phases and gains are those.
+func TestSessionsFirstPaths(t *testing.T) {
+	stats := echoing(0.2, 0.001)
+	s, err := sounding.New(sounding.Config{Kind: sounding.ZadoffChu, Length: 31, Repetitions: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard, err := s.Shared(campaign.EchoesOf(stats.File.Devices[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := sounder.Block{Records: []sounder.Record{{Estimate: &heard}, {Estimate: &heard}, {Missed: "lost"}}}
+	got, err := stats.firstPaths(&sounder.Config{Sounding: s, Devices: 3, Amplitude: 1}, []sounder.Block{block})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := got[0].Records
+	if cmplx.Abs(heard.Gain-1) < 1e-3 || cmplx.Abs(r[1].Estimate.Gain-1) > 1e-9 || r[1].Estimate.Noise > 0.01*heard.Noise || r[0].Estimate.Gain != heard.Gain || r[2].Estimate != nil {
+		t.Errorf("of %+v become %+v and %+v", heard, r[0].Estimate, r[1].Estimate)
 	}
 }

@@ -46,6 +46,7 @@ type LinkStats struct {
 	corrections []modem.Correction
 	left        []float64
 	carriers    string // what to say of them
+	echoes      string // and of echoes
 	// Quick says that phases and delays do not last and must be found anew, which whoever
 	// opens radios wants to know: it takes the time of a quick calibration.
 	Quick bool
@@ -104,8 +105,10 @@ func (stats *LinkStats) Notes() []string {
 		return []string{"mu_i are those of calibration.assumed_mean, which need not be the links'"}
 	}
 	notes := []string{fmt.Sprintf("mu_i and Omega_i are those of a calibration of %s", stats.File.Created.Format(time.RFC3339))}
-	if stats.carriers != "" {
-		notes = append(notes, stats.carriers)
+	for _, note := range []string{stats.carriers, stats.echoes} {
+		if note != "" {
+			notes = append(notes, note)
+		}
 	}
 	return notes
 }
