@@ -214,5 +214,9 @@ func (s *Sounding) Echoes(mean []complex128, variance float64) ([]Echo, error) {
 	if f.bentOnly(found) {
 		found = nil
 	}
+	if found != nil {
+		found = f.straighten(found)
+		f.widen(found)
+	}
 	return s.direct(found)
 }

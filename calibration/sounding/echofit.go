@@ -1,6 +1,7 @@
 package sounding
 
 import (
+	"cmp"
 	"math"
 	"math/cmplx"
 	"slices"
@@ -12,7 +13,8 @@ import (
 type echoFit struct {
 	*responder
 	seen     []complex128
-	variance float64
+	variance float64        // of a lag, by the bursts' scatter
+	lag      float64        // or by what is left, if that is more
 	bent     [][]complex128 // what filters do beside echoes
 	steep    [][]complex128 // and what those alone do
 	grid     []float64      // the delays looked at
@@ -27,20 +29,13 @@ func (f *echoFit) more() []Echo {
 		return nil
 	}
 	delays := append(slices.Clone(f.delays), best)
-	columns := f.all(delays)
-	for step := 0.5; step > 1e-3; step /= 2 {
-		for k := range delays {
-			f.improve(delays, columns, k, step)
-		}
-	}
-	echoes := f.explain(delays, columns)
+	echoes := f.settle(delays)
 	for _, e := range echoes {
 		if size := cmplx.Abs(e.Gain); !(size >= leastEcho && size >= significantEcho*math.Sqrt(e.GainVar)) || math.Abs(float64(e.Delay)) < nearestEcho {
 			return nil
 		}
 	}
 	f.delays = delays
-	slices.SortStableFunc(echoes, func(a, b Echo) int { return int(math.Copysign(1, cmplx.Abs(b.Gain)-cmplx.Abs(a.Gain))) })
 	return echoes
 }
 
@@ -61,6 +56,30 @@ func (f *echoFit) strongest() (delay float64) {
 		}
 	}
 	return delay
+}
+
+// settle moves delays to where echoes at them explain most, and returns these.
+func (f *echoFit) settle(delays []float64) []Echo {
+	columns := f.all(delays)
+	for step := 0.5; step > 1e-3; step /= 2 {
+		for k := range delays {
+			f.improve(delays, columns, k, step)
+		}
+	}
+	return f.explain(delays, columns)
+}
+
+// straighten returns the echoes as they are if no filter bends anything, which tells those near
+// the first path far better, if they then explain as much.
+func (f *echoFit) straighten(echoes []Echo) []Echo {
+	const asMuch = 2
+	bent, lag := f.bent, f.lag
+	f.bent = nil
+	if straight := f.settle(f.delays); f.lag <= asMuch*lag {
+		return straight
+	}
+	f.bent, f.lag = bent, lag
+	return echoes
 }
 
 // improve moves delay k, and its column with it, by a step to either side if more is then
@@ -91,23 +110,47 @@ func (f *echoFit) all(delays []float64) [][]complex128 {
 	return columns
 }
 
-// explain returns the echoes of these delays that explain most: each is what its column, as
-// far as no other explains that, has in common with what is seen.
+// explain returns the echoes of these delays that explain most, with variances as if delays
+// were known.
 func (f *echoFit) explain(delays []float64, columns [][]complex128) (echoes []Echo) {
 	rest := without(orthonormal(columns), f.seen)
 	chip := f.cfg.SamplesPerChip / lagStep // lags within a chip are no more than one
 	free := max(1, Lags/chip-len(columns))
-	variance := max(f.variance, power(rest)/float64(chip*free))
+	f.lag = max(f.variance, power(rest)/float64(chip*free))
 	for k, d := range delays {
-		at := len(f.bent) + k
-		others := slices.Delete(slices.Clone(columns), at, at+1)
-		own := without(orthonormal(others), columns[at])
-		size := power(own)
-		echoes = append(echoes, Echo{
-			Delay: modem.Samples(d), Gain: dot(own, f.seen) / complex(size, 0), GainVar: variance * power(columns[at]) / size,
-		})
+		gain, variance := f.part(columns, k)
+		echoes = append(echoes, Echo{Delay: modem.Samples(d), Gain: gain, GainVar: variance})
 	}
 	return echoes
+}
+
+// part returns what of echo k no other column explains, and its variance.
+func (f *echoFit) part(columns [][]complex128, k int) (gain complex128, variance float64) {
+	at := len(f.bent) + k
+	others := slices.Delete(slices.Clone(columns), at, at+1)
+	own := without(orthonormal(others), columns[at])
+	size := power(own)
+	return dot(own, f.seen) / complex(size, 0), f.lag * power(columns[at]) / size
+}
+
+// widen gives echoes the variances that they have as their delays are found with them, too.
+func (f *echoFit) widen(echoes []Echo) {
+	delays := make([]float64, len(echoes))
+	for k, e := range echoes {
+		delays[k] = float64(e.Delay)
+	}
+	columns := f.all(delays)
+	for _, d := range delays {
+		const step = 0.05
+		slope := f.echo(d + step)
+		for k, x := range f.echo(d - step) {
+			slope[k] -= x
+		}
+		columns = append(columns, slope)
+	}
+	for k := range echoes {
+		_, echoes[k].GainVar = f.part(columns, k)
+	}
 }
 
 // bentOnly reports whether filters alone explain more than echoes near the first path do.
@@ -136,6 +179,7 @@ func (s *Sounding) direct(echoes []Echo) ([]Echo, error) {
 		return sum
 	}), 0)
 	first := 1 - added.Gain
+	slices.SortStableFunc(echoes, func(a, b Echo) int { return cmp.Compare(cmplx.Abs(b.Gain), cmplx.Abs(a.Gain)) })
 	for _, e := range echoes {
 		e.Gain, e.GainVar = e.Gain/first, e.GainVar/square(first)
 		out = append(out, e)
