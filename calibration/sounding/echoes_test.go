@@ -107,7 +107,7 @@ func TestNoEchoes(t *testing.T) {
 	s := newSounding(t, Config{Kind: ZadoffChu, Length: 63, Repetitions: 4})
 	for name, imp := range map[string]channel.Impairments{
 		"nothing": {}, "filter": {Filter: 0.35}, "narrow filter": {Filter: 0.25}, "fraction": {DelaySamples: 1.5, CarrierOffset: 2e-4}, "hardware": {DC: 0.1, IQGainDB: 0.5, IQPhaseRad: 0.05, CarrierOffset: 1e-4},
-		"converter": {ConverterBits: 8},
+		"converter": {ConverterBits: 8}, "amplifier": {Amplifier: channel.Amplifier{Saturation: 1, PhaseRad: 0.05}},
 	} {
 		for _, noise := range []float64{1e-4, 1e-2, 0.1} {
 			mean, variance, _, _ := echoed(t, s, imp, channel.Air{Echoes: []channel.Echo{{DelaySamples: 9, Gain: 0.004}}}, noise)

@@ -31,8 +31,8 @@ func newCalibrateCommand() *cobra.Command {
 		Short: "Measure mean and second moment of every link, and what the bench can carry",
 		Long: `Let each device in turn send soundings, as [calibration] says, and measure its
 link: mu_i and Omega_i of the real effective gain with 95 % intervals, sigma_i,
-K-factor, SNR, phase, delay, carrier offset, DC and IQ mismatch; test what the
-paper assumes of the channel; and say which regime, group size and digits the
+K-factor, SNR, phase, delay, carrier offset, echoes, DC, IQ mismatch; test what
+the paper assumes of the channel; and say which regime, group size and digits the
 bench can carry.
 
 The folder gets calibration.toml, which run takes as calibration.file,
