@@ -111,7 +111,7 @@ func (c Correction) Apply(samples []complex64, at int64) {
 	if c.Offset != 0 {
 		c.turn(samples, at)
 	}
-	c.unechoed().apply(samples)
+	c.unecho(samples)
 	if c.Image == 0 && c.Leakage == 0 {
 		return
 	}

@@ -16,21 +16,26 @@ type unechoer struct {
 const (
 	// seriesEnd is the most that the terms of a series left out add up to: -80 dB.
 	seriesEnd = 1e-4
-	// leastCoefficient is what coefficients left out are smaller than.
-	leastCoefficient = 1e-6
+	// leastCoefficient is what coefficients left out are smaller than: -94 dB.
+	leastCoefficient = 2e-5
 	// delayReach is to how many samples to either side a delay of a fraction of one reaches.
 	delayReach = 8
 )
 
-// unechoed returns the filter of a correction: of echoes T it is 1 - T + T^2 - ..., which
-// converges as gains add up to less than 1.
-func (c Correction) unechoed() unechoer {
-	echoes, sum := unechoer{}, 0.0
+// echoed returns a correction's echoes as a filter, and the sum of their magnitudes.
+func (c Correction) echoed() (echoes unechoer, sum float64) {
 	for _, e := range c.Echoes {
 		if sum += cmplx.Abs(e.Gain); e.Gain != 0 {
 			echoes = echoes.plus(e.delayed())
 		}
 	}
+	return echoes, sum
+}
+
+// unechoed returns the filter of a correction: of echoes T it is 1 - T + T^2 - ..., which
+// converges as gains add up to less than 1.
+func (c Correction) unechoed() unechoer {
+	echoes, sum := c.echoed()
 	if sum == 0 {
 		return unechoer{}
 	}
@@ -99,6 +104,29 @@ func (f unechoer) most() float64 {
 	return sum
 }
 
+// unecho takes echoes off samples in place. Those that are all later than what they are of take
+// off what has been sent, sample by sample; others take the filter.
+func (c Correction) unecho(samples []complex64) {
+	echoes, _ := c.echoed()
+	if echoes.first < 1 {
+		c.unechoed().apply(samples)
+		return
+	}
+	values := make([]complex64, len(echoes.coefficients))
+	for k, v := range echoes.coefficients {
+		values[len(values)-1-k] = complex64(v) // the latest first, as what it takes was sent first
+	}
+	for n := range samples {
+		oldest := n - echoes.end() + 1
+		skip := min(max(0, -oldest), len(values))
+		var sum complex64
+		for k, v := range values[skip:] {
+			sum += v * samples[oldest+skip+k]
+		}
+		samples[n] -= sum
+	}
+}
+
 // apply filters samples in place: those before the first and behind the last are 0.
 func (f unechoer) apply(samples []complex64) {
 	if len(f.coefficients) == 0 {
@@ -107,14 +135,22 @@ func (f unechoer) apply(samples []complex64) {
 	before, behind := max(0, f.end()-1), max(0, -f.first)
 	padded := make([]complex64, before+len(samples)+behind)
 	copy(padded[before:], samples)
-	clear(samples)
-	for k, v := range f.coefficients {
-		if cmplx.Abs(v) < leastCoefficient {
-			continue
+	for at := 0; at < len(samples); at += corrected {
+		block := samples[at:min(at+corrected, len(samples))]
+		clear(block)
+		for k, v := range f.coefficients {
+			if cmplx.Abs(v) >= leastCoefficient {
+				addTimes(block, padded[before+at-f.first-k:], complex64(v))
+			}
 		}
-		value, from := complex64(v), padded[before-f.first-k:]
-		for n := range samples {
-			samples[n] += value * from[n]
-		}
+	}
+}
+
+// addTimes adds to each sample that of x times a value.
+func addTimes(dst, x []complex64, value complex64) {
+	x = x[:len(dst)]
+	re, im := real(value), imag(value)
+	for n, v := range x {
+		dst[n] += complex(re*real(v)-im*imag(v), re*imag(v)+im*real(v))
 	}
 }

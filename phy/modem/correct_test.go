@@ -61,11 +61,12 @@ func echoes() (air channel.Air, corrected [modem.MaxEchoes]modem.Echo) {
 // Of corrected samples the first path alone arrives, to -60 dB, whatever else the transmitter
 // undoes: before they are cut off by its end, and with nothing of what was before.
 func TestCorrectionOfEchoes(t *testing.T) {
-	air, corrected := echoes()
 	for _, faults := range []bool{false, true} {
+		air, corrected := echoes()
 		imp, c, a := channel.Impairments{}, modem.Correction{}, complex128(1)
-		if faults {
+		if faults { // and echoes that are all later than delays reach
 			imp, c, a = faulty()
+			air.Echoes, corrected[2] = air.Echoes[:2], modem.Echo{}
 		}
 		c.Echoes = corrected
 		if err := c.Validate(); err != nil {
