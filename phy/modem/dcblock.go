@@ -49,8 +49,9 @@ func newDCBlock(p Pulse, r receiver, sps int) dcBlock {
 func (b *dcBlock) find(z []complex64) (corner float64, isCertain bool) {
 	const (
 		// Log-likelihoods over that of a flat spectrum, both sides of which may be alike:
-		// in noise fewer than one frame in ten has a likely corner.
-		likely, certain = 4, 12
+		// of random payloads one in ten has a likely corner. A certain one is not doubted
+		// in any round of a run whose keys stay the same.
+		likely, certain = 4, 24
 		steps           = 1.3 // from one corner tried to the next
 	)
 	n := leastSums
