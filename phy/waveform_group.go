@@ -48,7 +48,6 @@ type reading struct {
 	sum     []float32             // means over repeats
 	heard   []uint16              // over how many
 	trial   modem.CyclesPerSample // corner of a DC block that is tried
-	alone   bool                  // blocks that are whole in the newest frame are read from it alone
 	intact  bool                  // it is the first frame, and none of its symbols is erased
 	checks  []checksOf
 	passed  []bool         // blocks whose check held: they are in y

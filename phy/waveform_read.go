@@ -226,22 +226,7 @@ func (h *holding) timing(found modem.Sync, late radio.SampleIndex) modem.Sync {
 // that does not read all blocks of phase 1 makes room for the next; blocks that wait for
 // a repeat, as symbols of theirs are erased, do not speak against it. worst gets the
 // quality of the worst block, if none before was worse.
-//
-// Where phase 1 was repeated, a scale has to read whole blocks of the repeat by itself
-// first: one that takes several frames to be read may not read those of other phases.
 func (r *reader) decode(g *group, e expected, worst *WaveformReport) string {
-	d := &g.read
-	if d.alone = e.isKey() && r.alpha == 0 && len(d.checks) > 1; d.alone {
-		if failure := r.decodeAll(g, e, worst); failure == "" {
-			return ""
-		}
-		d.alone = false
-	}
-	return r.decodeAll(g, e, worst)
-}
-
-// decodeAll is decode from the views that d.alone leaves.
-func (r *reader) decodeAll(g *group, e expected, worst *WaveformReport) string {
 	searching := e.isKey() && r.alpha == 0
 	d := &g.read
 	d.refused = d.refused[:0]
@@ -320,9 +305,11 @@ func (r *reader) decodeBlocks(g *group, e expected, searching bool) (failed int,
 // read returns the integers of a block: at the scale that is known, or searching.
 func (r *reader) read(g *group, e expected, block int, y []float32, alpha float64, accept lattice.Accept) (lattice.Result, error) {
 	switch {
+	case !e.isKey():
+		return g.lattice.Again(y, alpha, accept)
 	case r.alpha > 0 && r.tolerance == 0:
 		return g.lattice.At(y, r.alpha, accept)
-	case e.isKey() && block == 0 && r.alpha > 0:
+	case block == 0 && r.alpha > 0:
 		return g.lattice.Near(y, r.alpha, r.tolerance, accept)
 	case alpha == 0:
 		return g.lattice.SearchExcept(y, g.read.refused, accept)

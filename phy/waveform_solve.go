@@ -34,11 +34,6 @@ const maxMissing = 3
 // those that follow, can be read at. Whatever is tried beyond the first of these counts
 // against what the check can spare.
 func (r *reader) readHeld(g *group, e expected, i int, alpha float64) (lattice.Result, error) {
-	if g.read.alone {
-		if g.read.gather(g, e, i, newest); len(g.read.lost) == 0 {
-			return r.readView(g, e, i, alpha, newest)
-		}
-	}
 	n := r.views(&g.read)
 	first := mean
 	if alpha == 0 && n > 1 {

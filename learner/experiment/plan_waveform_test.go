@@ -217,15 +217,17 @@ func TestPlanOverRandomBenches(t *testing.T) {
 	}
 	off := 0
 	for k := range uint64(benches) {
-		set := append(drawnBench(k), "encryption.attempts_per_round=1")
-		s, rows := rowsOf(t, "waveform-mnist.toml", rounds, set...)
-		g, run := planOf(t, s, 0), givenBy(rows)
-		once := float64(run.once) / float64(rounds)
-		missed := math.Abs(once-g.Reads) > 0.03 && (once < g.ReadsLow || once > g.ReadsHigh)
-		if missed {
-			off++
-		}
-		t.Logf("%d: run %.3f, planned %.3f (%.3f to %.3f) of %d; missed is %v; %s; %s", k, once, g.Reads, g.ReadsLow, g.ReadsHigh, g.Rounds, missed, g.Failure, strings.Join(set, " "))
+		t.Run(strconv.FormatUint(k, 10), func(t *testing.T) {
+			set := append(drawnBench(k), "encryption.attempts_per_round=1")
+			s, rows := rowsOf(t, "waveform-mnist.toml", rounds, set...)
+			g, run := planOf(t, s, 0), givenBy(rows)
+			once := float64(run.once) / float64(rounds)
+			missed := math.Abs(once-g.Reads) > 0.03 && (once < g.ReadsLow || once > g.ReadsHigh)
+			if missed {
+				off++
+			}
+			t.Logf("run %.3f, planned %.3f (%.3f to %.3f) of %d; missed is %v; %s; %s", once, g.Reads, g.ReadsLow, g.ReadsHigh, g.Rounds, missed, g.Failure, strings.Join(set, " "))
+		})
 	}
 	if off > benches/20 {
 		t.Errorf("plan is off in %d of %d benches", off, benches)

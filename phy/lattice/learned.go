@@ -2,7 +2,7 @@ package lattice
 
 import "math"
 
-// learned is what blocks that were accepted have shown of the integers that symbols stand
+// learned is what blocks of b that were accepted have shown of the integers that symbols stand
 // for, at one scale: those of other frames with the same gains are read by it where their
 // own teeth mislead, as they do in blocks of few symbols.
 type learned struct {

@@ -26,7 +26,7 @@ func TestLearned(t *testing.T) {
 		return y, want
 	}
 	read := func(r *Receiver, y []float32, want []int32) bool {
-		_, err := r.At(y, alpha, func(got []int32) bool { return slices.Equal(got, want) })
+		_, err := r.Again(y, alpha, func(got []int32) bool { return slices.Equal(got, want) })
 		return err == nil
 	}
 	without, with := 0, 0

@@ -172,9 +172,19 @@ func (r *Receiver) Near(y []float32, alpha, tolerance float64, accept Accept) (R
 }
 
 // At reads y at a given scale, be it emulated or that of the round's first block:
-// from the teeth where they are clear of the integers' boundaries, else from what was
-// learned at that scale, and else by Slice. The scale of the result is alpha itself.
+// from the teeth where they are clear of the integers' boundaries, and else by Slice. The
+// scale of the result is alpha itself.
 func (r *Receiver) At(y []float32, alpha float64, accept Accept) (Result, error) {
+	return r.at(y, alpha, false, accept)
+}
+
+// Again is At for a block of a later frame of the same gains: failing its own teeth it is
+// read from what was learned at that scale.
+func (r *Receiver) Again(y []float32, alpha float64, accept Accept) (Result, error) {
+	return r.at(y, alpha, true, accept)
+}
+
+func (r *Receiver) at(y []float32, alpha float64, learned bool, accept Accept) (Result, error) {
 	if len(y) == 0 {
 		return Result{}, fmt.Errorf("%w: no symbols", ErrTooShort)
 	}
@@ -193,7 +203,7 @@ func (r *Receiver) At(y []float32, alpha float64, accept Accept) (Result, error)
 			return r.result(r.teethY, y, alpha, tried), nil
 		}
 	}
-	if r.readLearned(y, alpha, accept, &tried) {
+	if learned && r.readLearned(y, alpha, accept, &tried) {
 		return r.result(r.teethY, y, alpha, tried), nil
 	}
 	if r.readPlain(y, alpha, accept, &tried) {

@@ -12,6 +12,7 @@ import (
 	"math/bits"
 	"math/cmplx"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -333,6 +334,62 @@ func (d *decoder) settled(first int) int {
 	return best - s/2
 }
 
+// placed returns by how many samples the windows of n symbols, the first of them centred at
+// an instant, are to move to be where the whole frame is flat (section 9).
+func (d *decoder) placed(at float64, n int) int {
+	const reach = 2
+	if d.window < 2 || d.Meta.Global.Frames.Pulse != "flat-top" {
+		return 0
+	}
+	first := int(math.Round(at - float64(d.window-1)/2))
+	spread := func(at int) (v, p float64) {
+		var sum complex128
+		for _, x := range d.Samples[at:][:d.window] {
+			sum += x
+			p += power(x)
+		}
+		w := float64(d.window)
+		return (p - power(sum)/w) / w, p / w
+	}
+	var some []float64
+	for i := range 31 {
+		v, _ := spread(first + n*i/31*d.Meta.Global.Frames.S)
+		some = append(some, v)
+	}
+	slices.Sort(some)
+	var sum [2*reach + 1]float64
+	windows, strength := 0.0, 0.0
+	for k := 0; k < n; k += max(1, n/1024) {
+		at := first + k*d.Meta.Global.Frames.S
+		if v, _ := spread(at); v > 16*some[len(some)/2] {
+			continue
+		}
+		for m := range sum {
+			v, p := spread(at + m - reach)
+			sum[m] += v
+			strength += p
+		}
+		windows++
+	}
+	best := 0
+	for m, v := range sum {
+		if v < sum[best] {
+			best = m
+		}
+	}
+	flat := func(m int) bool {
+		return m >= 0 && m < len(sum) && sum[m] <= 4*sum[best]+5e-4*strength/float64(len(sum))
+	}
+	from, to := best, best
+	for flat(from - 1) {
+		from--
+	}
+	for flat(to + 1) {
+		to++
+	}
+	return int(math.Floor(float64(from+to)/2)) - reach
+}
+
 // symbol returns the complex symbol that is centred at t.
 func (d *decoder) symbol(t float64) (z complex128) {
 	f := d.Meta.Global.Frames
@@ -426,18 +483,30 @@ func (d *decoder) frame(at float64) (f Frame, err error) {
 		h = held{f.Attempt, at - start}
 		d.held[f.Group] = h
 	}
-	if shift := h.first - (at - start); math.Abs(shift) <= 1 {
-		at, begin = at+shift, begin+shift
-	}
-	if p.Phase != nil {
-		phase = *p.Phase
-	}
 	size := min(p.Group, p.Devices-f.Group*p.Group)
-	f.At, f.Pattern = at, 64*((size+63)/64)
+	f.Pattern = 64 * ((size + 63) / 64)
 	n := p.Coefficients[f.Tx]
 	perBlock := d.perBlock()
 	blocks := (n + perBlock - 1) / perBlock
-	f.Soft = d.soft(begin+float64(128*p.S), f.Pattern+(n+d.checks*blocks)*d.digits, phase)
+	symbols := f.Pattern + (n+d.checks*blocks)*d.digits
+	shift := h.first - (at - start)
+	near := math.Abs(shift) <= 2
+	if !near {
+		shift = 0
+	}
+	if p.Phase != nil {
+		phase = *p.Phase
+	} else if !near || f.Tx == 0 {
+		moved := float64(d.placed(begin+shift, 128+symbols))
+		shift += moved
+		if f.Tx == 0 {
+			h.first += moved
+			d.held[f.Group] = h
+		}
+	}
+	at, begin = at+shift, begin+shift
+	f.At = at
+	f.Soft = d.soft(begin+float64(128*p.S), symbols, phase)
 	return f, nil
 }
 
