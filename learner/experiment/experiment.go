@@ -645,6 +645,9 @@ func (s *Experiment) notes() []string {
 	if why := setup.EchoesApart(s.Config); why != "" && !s.known.TakesOffEchoes() {
 		notes = append(notes, "WARNING: "+why)
 	}
+	if why := s.phasesApart(); why != "" {
+		notes = append(notes, "WARNING: "+why)
+	}
 	if s.Design != nil {
 		notes = append(notes, s.Design.Params.Note)
 	}
@@ -656,6 +659,18 @@ func (s *Experiment) notes() []string {
 		notes = append(notes, "continuous gains: the ring identities fail, and every round is expected to be rejected")
 	}
 	return notes
+}
+
+// phasesApart is setup.PhasesApart of this run's attempts.
+func (s *Experiment) phasesApart() string {
+	if s.Design == nil || s.protocol == nil || s.protocol.waveform == nil {
+		return ""
+	}
+	samples, err := attemptSamples(s)
+	if err != nil { // who makes the link says so
+		return ""
+	}
+	return setup.PhasesApart(s.Config, samples)
 }
 
 // FallbackNote says that another data set is used than was asked for; "" where it is that.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/cmplx"
+	"slices"
 	"strings"
 	"time"
 
@@ -139,6 +140,26 @@ func EchoesApart(c config.Config) string {
 	}
 	return fmt.Sprintf("echoes of %.1f dB in all differ from device to device (channel.echoes = %q), and no calibration takes them off: the receiver's equaliser can undo what all in a slot have in common alone, and what is left of a device lies %.1f dB below it, %d such in a slot: name a file of ringwave calibrate as calibration.file, so that devices take their echoes off what they send, or have fewer share a slot (link.group_size; with 1 all echoes are common to the slot)",
 		10*math.Log10(power), config.EchoesPerDevice, -10*math.Log10(power*(1-1/float64(group))), group)
+}
+
+// PhasesApart says what oscillators of a simulated bench's devices that wander each by itself
+// do to a slot that several share, an attempt taking so many samples; "" where that is little.
+func PhasesApart(c config.Config, attempt int) string {
+	const little = 0.03 // radians, root mean square
+	if !c.OverWaveform() || c.OverRadios() || GroupSize(c) < 2 {
+		return ""
+	}
+	var widths []float64
+	for i := range c.Devices.Count {
+		widths = append(widths, c.Transmitter(i).LinewidthHz)
+	}
+	slices.Sort(widths)
+	two := widths[len(widths)-1] + widths[len(widths)-2]
+	apart := math.Sqrt(2 * math.Pi * two * float64(attempt) / c.Link.SampleRateHz)
+	if apart < little {
+		return ""
+	}
+	return fmt.Sprintf("lines of devices' own, two of them %.3g Hz wide together (devices.linewidth_hz), turn their phases against each other by %.2g rad root mean square in an attempt, and gains change with them: the receiver follows what all have in common alone (link.receiver_linewidth_hz), and nobody corrects the rest: give the devices one reference, or have each its own slot (link.group_size = 1)", two, apart)
 }
 
 // echoesOf returns what devices' signals are followed by.

@@ -92,3 +92,26 @@ func TestEchoesApart(t *testing.T) {
 		}
 	}
 }
+
+// Oscillators that wander each by itself are named beforehand, with what they do in an attempt;
+// none are whose phase stays, nor where each device has its own slot.
+func TestPhasesApart(t *testing.T) {
+	c := config.Default()
+	c.Link.Kind, c.Devices.Count, c.Devices.LinewidthHz, c.Link.SampleRateHz = KindWaveform, 3, 1, 1e7
+	why := PhasesApart(c, 1_166_000) // 2 pi 2 Hz 0.1166 s = 1.21^2
+	for _, want := range []string{"2 Hz wide together", "by 1.2 rad", "link.group_size = 1"} {
+		if !strings.Contains(why, want) {
+			t.Errorf("it says %q, without %q", why, want)
+		}
+	}
+	for name, change := range map[string]func(c *config.Config){
+		"narrow": func(c *config.Config) { c.Devices.LinewidthHz = 1e-4 }, "none": func(c *config.Config) { c.Devices.LinewidthHz = 0 },
+		"alone": func(c *config.Config) { c.Link.GroupSize = 1 }, "one device": func(c *config.Config) { c.Devices.Count = 1 },
+		"boards": func(c *config.Config) { c.Radio.Receiver, c.Radio.Transmitters = "pluto:x", []string{"hackrf:a"} },
+	} {
+		other := c
+		if change(&other); PhasesApart(other, 1_166_000) != "" {
+			t.Errorf("%s: it says %q", name, PhasesApart(other, 1_166_000))
+		}
+	}
+}
