@@ -1,76 +1,13 @@
 package phy
 
 import (
-	"context"
 	"math"
 	"testing"
 
 	"ringwave/phy/modem"
 	"ringwave/radio"
+	"ringwave/radio/radiotest"
 )
-
-// drifting is a receiver whose sampling clock is faster: it takes a sample each step samples
-// of the medium, from a polynomial through the taps around that.
-type drifting struct {
-	radio.Receiver
-	step   float64
-	next   radio.SampleIndex // its own
-	buffer []complex64       // of the medium, from first on
-	first  radio.SampleIndex
-	meta   radio.Meta
-}
-
-const driftTaps = 8
-
-func (d *drifting) Read(ctx context.Context, dst []complex64) (int, radio.Meta, error) {
-	return d.ReadUntil(ctx, dst, radio.Forever)
-}
-
-func (d *drifting) ReadUntil(ctx context.Context, dst []complex64, until radio.SampleIndex) (int, radio.Meta, error) {
-	n := int(min(radio.SampleIndex(len(dst)), until-d.next))
-	if n <= 0 {
-		return 0, radio.Meta{First: d.next}, nil
-	}
-	last := radio.SampleIndex(float64(d.next+radio.SampleIndex(n))*d.step) + driftTaps
-	for have := d.first + radio.SampleIndex(len(d.buffer)); have < last; {
-		more := make([]complex64, last-have)
-		k, meta, err := radio.ReadFullUntil(ctx, d.Receiver, more, last)
-		if err != nil {
-			return 0, meta, err
-		}
-		d.buffer, d.meta = append(d.buffer, more[:k]...), meta
-		have += radio.SampleIndex(k)
-	}
-	for k := range n {
-		dst[k] = d.between(float64(d.next+radio.SampleIndex(k)) * d.step)
-	}
-	meta := radio.Meta{First: d.next, Epoch: d.meta.Epoch}
-	d.next += radio.SampleIndex(n)
-	if spent := radio.SampleIndex(float64(d.next)*d.step) - driftTaps - d.first; spent > 0 {
-		d.buffer, d.first = d.buffer[spent:], d.first+spent
-	}
-	return n, meta, nil
-}
-
-// between returns the medium at an instant, by Lagrange's polynomials.
-func (d *drifting) between(at float64) complex64 {
-	from := int(math.Floor(at)) - driftTaps/2 + 1
-	var sum complex64
-	for i := range driftTaps {
-		k := from + i - int(d.first)
-		if k < 0 || k >= len(d.buffer) || d.buffer[k] == 0 {
-			continue
-		}
-		weight := 1.0
-		for j := range driftTaps {
-			if j != i {
-				weight *= (at - float64(from+j)) / float64(i-j)
-			}
-		}
-		sum += complex(float32(weight), 0) * d.buffer[k]
-	}
-	return sum
-}
 
 // Frames of devices that know their clocks lie at the same instants of a receiver whose
 // clock runs apart, over rounds in which that comes to many samples.
@@ -78,7 +15,7 @@ func TestFramesKeepTheirInstants(t *testing.T) {
 	const ppm = 40e-6
 	var starts []float64
 	b, _ := newLive(t, func(c *WaveformConfig) {
-		c.Receiver = &drifting{Receiver: c.Receiver, step: 1 / (1 + ppm)}
+		c.Receiver = radiotest.NewDrifting(c.Receiver, 1/(1+ppm))
 		c.Reach = 5000
 		for range c.Devices {
 			c.Correction = append(c.Correction, modem.Correction{Clock: 1/(1+ppm) - 1})
