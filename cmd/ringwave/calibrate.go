@@ -32,8 +32,8 @@ func newCalibrateCommand() *cobra.Command {
 		Long: `Let each device in turn send soundings, as [calibration] says, and measure its
 link: mu_i and Omega_i of the real effective gain with 95 % intervals, sigma_i,
 K-factor, SNR, phase, delay, carrier offset, echoes, DC, IQ mismatch; test what
-the paper assumes of the channel; and say which regime, group size and digits the
-bench can carry.
+the paper assumes of the channel; and say which regime, group size and digits
+the bench can carry.
 
 The folder gets calibration.toml, which run takes as calibration.file,
 soundings.csv with a line a burst, gains-<device>.npy (complex128, in order of

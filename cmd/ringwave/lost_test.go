@@ -45,7 +45,7 @@ func TestLostRoundsEndARun(t *testing.T) {
 // Rounds whose frames are read, and which a check refuses, have that as their reason.
 func TestRefusedRoundsHaveAReason(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	run(t, slices.Concat([]string{"run", experimenttest.WaveformConfig, "--out", dir}, small, sets("channel.drift=after-key", "channel.drift_std=0.04", "channel.drift_probability=1", "encryption.attempts_per_round=1", "devices.count=2",
+	run(t, slices.Concat([]string{"run", experimenttest.WaveformConfig, "--out", dir}, small, sets("channel.drift=after-key", "channel.drift_std=0.2", "channel.drift_probability=1", "encryption.attempts_per_round=1", "devices.count=2",
 		"encryption.parameter_set=demo-1024", "encryption.delta_max=1", "link.max_alpha=16", "optimizer.rounds=6"))...)
 	const why = "gains change between the frames of an attempt"
 	if s := summaryOf(t, dir); !strings.Contains(s.Unusable+strings.Join(s.Notes, "; "), why) {
