@@ -160,7 +160,7 @@ func (r *reader) locate(c *capture, g *group, e expected, n int) (found modem.Sy
 }
 
 // doubts reports whether a frame that was not read may have passed a DC block of which it
-// is not certain, and has the frame be read once more as if it had. What is held of the
+// is not certain, and prepares for the frame to be read once more as if it had. What is held of the
 // first reading is given up but for the blocks that have passed.
 func (r *reader) doubts(g *group, e expected) bool {
 	d := &g.read

@@ -174,8 +174,8 @@ func (p *placement) middle() float64 {
 	if best < 0 {
 		return 0
 	}
-	limit := placementFlat*least + placementRinging*p.energy/windows
-	flat := func(b int) bool { return p.count[b] == 0 || p.spread[b] <= limit }
+	most := placementFlat*least + placementRinging*p.energy/windows
+	flat := func(b int) bool { return p.count[b] == 0 || p.spread[b] <= most }
 	from, to := best, best
 	for b := best - 1; b >= 0 && flat(b); b-- {
 		if p.count[b] > 0 {
