@@ -40,7 +40,7 @@ func TestRingIsFreshInEverySlot(t *testing.T) {
 		if !rx.CheckPassed {
 			t.Errorf("%+v was refused", s)
 		}
-		return noise, slices.Clone(r.chk[1][0])
+		return noise, slices.Clone(r.frames[1].Checks[0])
 	}
 	noise, checks := heard(slots()[0])
 	if again, same := heard(slots()[0]); !slices.Equal(again, noise) || !slices.Equal(same, checks) {

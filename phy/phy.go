@@ -43,19 +43,24 @@ type Reception struct {
 	Alpha float64
 }
 
-// Uplink carries the transmissions of a round, one after the other: Open, one
-// Transmit a device, Receive. Where it waits for a radio it ends with ctx's error once
+// Receiver is the receiving half of an uplink: Open and Receive for each transmission of a
+// round, one after the other. Where it waits for a radio it ends with ctx's error once
 // ctx has ended.
-type Uplink interface {
+type Receiver interface {
 	// Open begins a transmission whose payloads have n coefficients. It may have to
 	// begin streams anew.
 	Open(ctx context.Context, s slot.Slot, n int) error
-	// Transmit takes x of device i, counted from 0, and waits for nothing. It may be
-	// called by several goroutines for different devices. x must stay unchanged until
-	// Receive returns.
-	Transmit(i int, x zq.Vector) error
 	// Receive writes the superposition of all that was transmitted since Open.
 	Receive(ctx context.Context, rx *Reception) error
 	// PatternSymbols returns the length of Reception.Pattern.
 	PatternSymbols() int
+}
+
+// Uplink is both halves in one process, with one Transmit a device between Open and Receive.
+type Uplink interface {
+	Receiver
+	// Transmit takes x of device i, counted from 0, and waits for nothing. It may be
+	// called by several goroutines for different devices. x must stay unchanged until
+	// Receive returns.
+	Transmit(i int, x zq.Vector) error
 }

@@ -141,7 +141,7 @@ func newHaunted(ctx context.Context, link, secret, seed keystream.Seed) (h *haun
 		return nil, err
 	}
 	h.engine, err = round.New(round.Config{
-		Context: h.ctx, Devices: h.devices, Server: h.server, Uplink: h.ghost.link, Attempts: 1, Workers: 1,
+		Context: h.ctx, Participants: round.Locals(h.devices, h.ghost.link), Server: h.server, Receiver: h.ghost.link, Attempts: 1, Workers: 1,
 	})
 	return h, err
 }

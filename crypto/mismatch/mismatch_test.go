@@ -75,13 +75,13 @@ func newBench(t testing.TB, p xmkckks.Params, gains phy.Gains, keyRound uint32) 
 	uplink, devices := parts()
 	b.devices = devices
 	b.engine, err = round.New(round.Config{
-		Context: b.ctx, Devices: devices, Server: b.ctx.NewServer(b.design), Uplink: uplink, Attempts: 1,
+		Context: b.ctx, Participants: round.Locals(devices, uplink), Server: b.ctx.NewServer(b.design), Receiver: uplink, Attempts: 1,
 		Policy: round.Measure, KeyRound: keyRound,
 	})
 	must(err)
 	t.Cleanup(b.engine.Close)
 	uplink, devices = parts()
-	b.round, err = round.New(round.Config{Context: b.ctx, Devices: devices, Server: b.ctx.NewServer(b.design), Uplink: uplink, Attempts: 1})
+	b.round, err = round.New(round.Config{Context: b.ctx, Participants: round.Locals(devices, uplink), Server: b.ctx.NewServer(b.design), Receiver: uplink, Attempts: 1})
 	must(err)
 	t.Cleanup(b.round.Close)
 	return b

@@ -48,14 +48,14 @@ func packedBench(t testing.TB, gains phy.Gains, messages int) *bench {
 	uplink, devices := parts()
 	b.devices = devices
 	b.engine, err = round.New(round.Config{
-		Context: b.ctx, Devices: devices, Server: b.ctx.NewServer(b.design), Uplink: uplink, Attempts: 1, Policy: round.Measure,
+		Context: b.ctx, Participants: round.Locals(devices, uplink), Server: b.ctx.NewServer(b.design), Receiver: uplink, Attempts: 1, Policy: round.Measure,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.engine.Close)
 	uplink, devices = parts()
-	b.round, err = round.New(round.Config{Context: b.ctx, Devices: devices, Server: b.ctx.NewServer(b.design), Uplink: uplink, Attempts: 1})
+	b.round, err = round.New(round.Config{Context: b.ctx, Participants: round.Locals(devices, uplink), Server: b.ctx.NewServer(b.design), Receiver: uplink, Attempts: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

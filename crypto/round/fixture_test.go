@@ -117,7 +117,7 @@ func newBench(t testing.TB, s setup) *bench {
 	}
 	b.server = b.ctx.NewServer(b.design)
 	b.engine, err = New(Config{
-		Context: b.ctx, Devices: b.devices, Server: b.server, Uplink: uplink,
+		Context: b.ctx, Participants: Locals(b.devices, uplink), Server: b.server, Receiver: uplink,
 		Attempts: s.attempts, Workers: s.workers, Policy: s.policy, KeyRound: s.keyRound,
 	})
 	must(err)

@@ -1,6 +1,7 @@
 package round
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 )
@@ -9,7 +10,8 @@ import (
 // allocates nothing.
 type pool struct {
 	work []chan struct{}
-	task func(i int)
+	task func(ctx context.Context, i int)
+	ctx  context.Context // of the run at hand
 	n    int
 	next atomic.Int64
 	done sync.WaitGroup
@@ -28,7 +30,7 @@ func newPool(workers int) *pool {
 func (p *pool) serve(start <-chan struct{}) {
 	for range start {
 		for i := p.next.Add(1) - 1; i < int64(p.n); i = p.next.Add(1) - 1 {
-			p.task(int(i))
+			p.task(p.ctx, int(i))
 		}
 		p.done.Done()
 	}
@@ -36,8 +38,8 @@ func (p *pool) serve(start <-chan struct{}) {
 
 // run calls task(0) to task(n-1), in any order and side by side, and returns
 // when all have returned.
-func (p *pool) run(n int, task func(i int)) {
-	p.n, p.task = n, task
+func (p *pool) run(ctx context.Context, n int, task func(ctx context.Context, i int)) {
+	p.n, p.task, p.ctx = n, task, ctx
 	p.next.Store(0)
 	p.done.Add(len(p.work))
 	for _, start := range p.work {

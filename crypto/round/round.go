@@ -1,13 +1,15 @@
 // Package round carries one round of the paper's Algorithm 1 through its four
 // phases: aggregated public key, ciphertext, decryption share, update.
 //
-// It takes in the devices, the server and a phy.Uplink, and the scalars Delta f_i
-// of a round, one or several a device, and gives M_k of each, or says which check
-// found the round broken. A Policy says what comes of that. It knows nothing of
-// waveforms, of gains, or of what the scalars are for.
+// It takes in the participants, which are devices in this process or elsewhere, the
+// server and the receiving half of an uplink, and gives M_k of each direction, or says
+// which check found the round broken. A Policy says what comes of that. Of devices in this
+// process it takes in the scalars Delta f_i, too, one or several a device. It knows nothing
+// of waveforms, of gains, of what the scalars are for, or of how messages travel.
 package round
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +19,6 @@ import (
 	"ringwave/crypto/xmkckks"
 	"ringwave/phy"
 	"ringwave/phy/slot"
-	"ringwave/phy/zq"
 )
 
 // Check is what found a round broken (phy/README.md, section 4).
@@ -34,6 +35,8 @@ const (
 	NoSignal
 	// GainsCheck: the gains are not what Config.Admit asks for.
 	GainsCheck
+	// Presence: a participant was lost, or fewer are there than Config.Minimum.
+	Presence
 )
 
 // String names the check.
@@ -49,6 +52,8 @@ func (c Check) String() string {
 		return "signal check"
 	case GainsCheck:
 		return "gains check"
+	case Presence:
+		return "presence check"
 	}
 	return "unknown check"
 }
@@ -104,6 +109,8 @@ type Outcome struct {
 	Attempts int
 	// Skipped tells that every attempt failed: there is no M.
 	Skipped bool
+	// Present counts the participants of the last attempt.
+	Present int
 	// Clipped counts the messages, over all devices, that exceeded DeltaMax.
 	Clipped int
 	// Failures says why attempts failed, in their order; under Measure, by which check
@@ -113,11 +120,13 @@ type Outcome struct {
 
 // Config is what an Engine drives.
 type Config struct {
-	Context *xmkckks.Context
-	Devices []*xmkckks.Device
-	Server  *xmkckks.Server
-	Uplink  phy.Uplink
-	Policy  Policy
+	Context      *xmkckks.Context
+	Participants []Participant
+	Server       *xmkckks.Server
+	Receiver     phy.Receiver
+	Policy       Policy
+	// Minimum is how many participants must be there; 0 for all.
+	Minimum int
 	// KeyRound is the round in whose block the keys are aggregated, once for all rounds
 	// of a key epoch; 0 for new ones in every attempt's own block. Gains are then not
 	// those of the keys, so that it needs Measure.
@@ -125,8 +134,8 @@ type Config struct {
 	// Attempts is the most attempts at a round before it is skipped; sending D again
 	// counts as one.
 	Attempts int
-	// Workers is the number of goroutines that the devices of one process are
-	// spread over; 0 for one a core.
+	// Workers is the number of goroutines that the participants are spread over; 0 for one
+	// a core, as is best for devices of this process.
 	Workers int
 	// Admit, if not nil, judges the gains of an attempt once b has passed its checks and
 	// before anything else is sent. A reason makes the attempt void.
@@ -148,19 +157,24 @@ type Engine struct {
 	// The current attempt, for the tasks below.
 	slot    slot.Slot
 	shared  bool        // the devices were asked for their shares of this round
-	shares  []zq.Vector // of each device, once it has given it
+	step    Step        // what all participants are asked for, but for their scalars
 	delta   [][]float64 // the caller's, nil between rounds
-	clipped []int       // messages of each device
+	present []bool
+	clipped []int // messages of each device
 	errs    []error
 	m       []float64 // M of each message
-	sendKey, sendC0, sendC1, sendShare, sendAgain,
-	prepare func(i int)
+
+	prepare, send func(ctx context.Context, i int)
 }
 
 // New makes an engine.
 func New(cfg Config) (*Engine, error) {
-	if len(cfg.Devices) == 0 {
+	n := len(cfg.Participants)
+	if n == 0 {
 		return nil, errors.New("a round needs at least one device")
+	}
+	if cfg.Minimum < 0 || cfg.Minimum > n {
+		return nil, fmt.Errorf("a round of %d devices needs %d of them: it must be 1 to %d, or 0 for all", n, cfg.Minimum, n)
 	}
 	if cfg.Attempts < 1 {
 		return nil, fmt.Errorf("a round has %d attempts: at least 1 is needed", cfg.Attempts)
@@ -174,19 +188,20 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Workers == 0 {
 		cfg.Workers = runtime.GOMAXPROCS(0)
 	}
-	n := len(cfg.Devices)
+	if cfg.Minimum == 0 {
+		cfg.Minimum = n
+	}
 	e := &Engine{
 		cfg: cfg, pool: newPool(min(cfg.Workers, n)),
 		key: cfg.Context.NewAggregatedKey(), c1: cfg.Context.NewAggregatedC1(),
-		shares: make([]zq.Vector, n), clipped: make([]int, n), errs: make([]error, n),
+		present: make([]bool, n), clipped: make([]int, n), errs: make([]error, n),
 		m: make([]float64, cfg.Context.Messages),
 	}
-	m, symbols := cfg.Context.Modulus(), cfg.Uplink.PatternSymbols()
+	m, symbols := cfg.Context.Modulus(), cfg.Receiver.PatternSymbols()
 	for t := range e.rx {
 		e.rx[t] = phy.Reception{Y: m.NewVector(e.length(slot.Transmission(t))), Pattern: make([]int64, symbols)}
 	}
-	e.prepare, e.sendKey, e.sendC0, e.sendC1 = e.prepareOne, e.sendKeyOne, e.sendC0One, e.sendC1One
-	e.sendShare, e.sendAgain = e.sendShareOne, e.sendAgainOne
+	e.prepare, e.send = e.prepareOne, e.sendOne
 	return e, nil
 }
 
@@ -205,12 +220,14 @@ func (e *Engine) length(t slot.Transmission) int {
 // encryption of the same Delta f under other gains would tell it to the server.
 // delta[i] is Delta f_{i,k} along each of the context's P directions, one a message of
 // the ciphertext: all of them go through the same attempts, and fail together. The engine
-// keeps no copy. An error means that the run cannot go on. It is ctx's where that ends
+// keeps no copy. It is nil where the participants have scalars of their own. An error means that the run cannot go on. It is ctx's where that ends
 // between two transmissions or while the uplink waits: the round is then lost, as devices
 // draw the randomness of an attempt once.
 func (e *Engine) Run(ctx context.Context, k uint32, delta [][]float64) (Outcome, error) {
-	if err := CheckScalars(e.cfg.Context, len(e.cfg.Devices), delta); err != nil {
-		return Outcome{}, fmt.Errorf("round %d: %w", k, err)
+	if delta != nil {
+		if err := CheckScalars(e.cfg.Context, len(e.cfg.Participants), delta); err != nil {
+			return Outcome{}, fmt.Errorf("round %d: %w", k, err)
+		}
 	}
 	e.delta = delta
 	defer func() { e.delta = nil }()
@@ -222,6 +239,7 @@ func (e *Engine) Run(ctx context.Context, k uint32, delta [][]float64) (Outcome,
 			return Outcome{}, fmt.Errorf("round %d, attempt %d: %w", k, e.slot.Attempt, err)
 		}
 		out.Attempts++
+		out.Present = e.countPresent()
 		if failure.Check != 0 {
 			out.Failures = append(out.Failures, failure)
 		}
@@ -232,6 +250,9 @@ func (e *Engine) Run(ctx context.Context, k uint32, delta [][]float64) (Outcome,
 		}
 		if failure.Check == Witness || e.slot.Again == slot.MaxAgain {
 			break // D was received, and there is no other for this round
+		}
+		if failure.Check == Presence && e.shared {
+			break // M without a device that has answered would tell its value
 		}
 	}
 	out.Skipped = true
@@ -257,36 +278,42 @@ func CheckScalars(c *xmkckks.Context, devices int, delta [][]float64) error {
 func (e *Engine) attempt(ctx context.Context, number uint32) (Failure, error) {
 	if e.shared {
 		e.slot.Again++
-		return e.finish(ctx, e.sendAgain)
+		return e.finish(ctx)
 	}
 	e.slot.Attempt = number
 	if f, err := e.encrypt(ctx); err != nil || f.Check != 0 {
 		return f, err
 	}
 	e.shared = true
-	return e.finish(ctx, e.sendShare)
+	return e.finish(ctx)
 }
 
 // encrypt goes through phases 1 and 2. What failed its checks is not broadcast: no
 // device answers a damaged c~1.
 func (e *Engine) encrypt(ctx context.Context) (f Failure, err error) {
+	for i := range e.present {
+		e.present[i] = true
+	}
 	// v a + e1 does not depend on b~: the devices compute it ahead.
-	if err := e.each(e.prepare); err != nil {
+	if _, err := e.each(ctx, e.prepare); err != nil {
 		return f, err
+	}
+	if n := e.countPresent(); n < e.cfg.Minimum {
+		return e.missing(slot.TxKey, fmt.Sprintf("%d of %d devices are there, and %d are needed", n, len(e.present), e.cfg.Minimum)), nil
 	}
 	// Phase 1: b~ = sum H_i b_i + w_b (Eq. 9).
 	if s, due := e.keySlot(); due {
-		if f, err = e.transmit(ctx, s, e.sendKey); err != nil || f.Check != 0 {
+		if f, err = e.transmit(ctx, Step{Slot: s}); err != nil || f.Check != 0 {
 			return f, err
 		}
 		e.cfg.Context.SetKey(e.key, e.rx[slot.TxKey].Y)
-		e.hasKey, e.keyEpoch = true, e.cfg.Devices[0].Epoch()
+		e.hasKey, e.keyEpoch = true, e.cfg.Participants[0].Epoch()
 	}
 	// Phase 2: c~0 and c~1 (Eqs. 11 and 12).
-	if f, err = e.transmit(ctx, e.at(slot.TxC0), e.sendC0); err != nil || f.Check != 0 {
+	if f, err = e.transmit(ctx, Step{Slot: e.at(slot.TxC0), Key: e.key}); err != nil || f.Check != 0 {
 		return f, err
 	}
-	if f, err = e.transmit(ctx, e.at(slot.TxC1), e.sendC1); err != nil || f.Check != 0 {
+	if f, err = e.transmit(ctx, Step{Slot: e.at(slot.TxC1)}); err != nil || f.Check != 0 {
 		return f, err
 	}
 	e.cfg.Context.SetC1(e.c1, e.rx[slot.TxC1].Y)
@@ -301,13 +328,13 @@ func (e *Engine) keySlot() (s slot.Slot, due bool) {
 		return s, true
 	}
 	s.Round = e.cfg.KeyRound
-	return s, !e.hasKey || e.cfg.Devices[0].Epoch() != e.keyEpoch
+	return s, !e.hasKey || e.cfg.Participants[0].Epoch() != e.keyEpoch
 }
 
-// finish goes through phases 3 and 4 with what send gives.
-func (e *Engine) finish(ctx context.Context, send func(i int)) (f Failure, err error) {
+// finish goes through phases 3 and 4.
+func (e *Engine) finish(ctx context.Context) (f Failure, err error) {
 	// Phase 3: D~ = sum H_j D_j + w_D (Eq. 13).
-	if f, err = e.transmit(ctx, e.at(slot.TxShare), send); err != nil || f.Check != 0 {
+	if f, err = e.transmit(ctx, Step{Slot: e.at(slot.TxShare), C1: e.c1}); err != nil || f.Check != 0 {
 		return f, err
 	}
 	// Phase 4: M_k (Eq. 17).
@@ -349,24 +376,36 @@ func (e *Engine) at(t slot.Transmission) slot.Slot {
 }
 
 // transmit carries one transmission, and judges it unless all are measured together.
-func (e *Engine) transmit(ctx context.Context, s slot.Slot, send func(i int)) (Failure, error) {
+func (e *Engine) transmit(ctx context.Context, step Step) (Failure, error) {
 	if err := ctx.Err(); err != nil {
 		return Failure{}, err
 	}
-	t := s.Transmission
-	if err := e.cfg.Uplink.Open(ctx, s, e.length(t)); err != nil {
+	t := step.Slot.Transmission
+	if err := e.cfg.Receiver.Open(ctx, step.Slot, e.length(t)); err != nil {
 		return Failure{}, fmt.Errorf("transmission of %v: %w", t, err)
 	}
-	if err := e.each(send); err != nil {
+	e.step = step
+	lost, err := e.each(ctx, e.send)
+	if err != nil {
 		return Failure{}, err
 	}
-	if err := e.cfg.Uplink.Receive(ctx, &e.rx[t]); err != nil {
+	if lost != nil {
+		return e.missing(t, lost.Error()), nil
+	}
+	if err := e.cfg.Receiver.Receive(ctx, &e.rx[t]); err != nil {
 		return Failure{}, fmt.Errorf("transmission of %v: %w", t, err)
 	}
 	if e.cfg.Policy == Measure {
 		return Failure{}, nil
 	}
 	return e.judge(t), nil
+}
+
+// missing returns the failure of an attempt that a participant is missing from.
+func (e *Engine) missing(t slot.Transmission, reason string) Failure {
+	f := e.failure(t)
+	f.Check, f.Reason = Presence, reason
+	return f
 }
 
 // failure returns what a check that fails at a transmission is reported with.
@@ -400,56 +439,61 @@ func (e *Engine) admit(t slot.Transmission) (reason string) {
 	return e.cfg.Admit(e.at(t), &e.rx[t])
 }
 
-// each runs a task for every device and gives the first device's error.
-func (e *Engine) each(task func(i int)) error {
-	e.pool.run(len(e.cfg.Devices), task)
-	for _, err := range e.errs {
-		if err != nil {
-			return err
+// each runs a task for every participant of the attempt. Who is absent is none any more:
+// lost is then why the first of them is. An error is the first one of any other kind.
+func (e *Engine) each(ctx context.Context, task func(ctx context.Context, i int)) (lost, err error) {
+	e.pool.run(ctx, len(e.cfg.Participants), task)
+	for i, failed := range e.errs {
+		switch {
+		case failed == nil || !e.present[i]:
+		case !errors.Is(failed, ErrAbsent):
+			return nil, failed
+		default:
+			e.present[i] = false
+			lost = cmp.Or(lost, failed)
 		}
 	}
-	return nil
+	return lost, nil
 }
 
-func (e *Engine) countClipped() int {
+func (e *Engine) countPresent() int {
 	n := 0
-	for _, c := range e.clipped {
-		n += c
+	for _, there := range e.present {
+		if there {
+			n++
+		}
 	}
 	return n
 }
 
-func (e *Engine) prepareOne(i int) {
-	e.errs[i] = e.cfg.Devices[i].Prepare(e.slot.Round, e.slot.Attempt)
+func (e *Engine) countClipped() int {
+	n := 0
+	for i, c := range e.clipped {
+		if e.present[i] {
+			n += c
+		}
+	}
+	return n
 }
 
-func (e *Engine) sendKeyOne(i int) {
-	e.errs[i] = e.cfg.Uplink.Transmit(i, e.cfg.Devices[i].PublicKey())
+func (e *Engine) prepareOne(ctx context.Context, i int) {
+	e.errs[i] = e.cfg.Participants[i].Prepare(ctx, e.slot.Round, e.slot.Attempt)
 }
 
-func (e *Engine) sendC0One(i int) {
-	d := e.cfg.Devices[i]
-	if e.clipped[i], e.errs[i] = d.Encrypt(e.key, e.delta[i]); e.errs[i] != nil {
+// sendOne asks a participant for what is due.
+func (e *Engine) sendOne(ctx context.Context, i int) {
+	if !e.present[i] {
 		return
 	}
-	c0, _ := d.Ciphertext()
-	e.errs[i] = e.cfg.Uplink.Transmit(i, c0)
-}
-
-func (e *Engine) sendC1One(i int) {
-	_, c1 := e.cfg.Devices[i].Ciphertext()
-	e.errs[i] = e.cfg.Uplink.Transmit(i, c1)
-}
-
-func (e *Engine) sendShareOne(i int) {
-	if e.shares[i], e.errs[i] = e.cfg.Devices[i].Share(e.c1); e.errs[i] == nil {
-		e.sendAgainOne(i)
+	step := e.step
+	if e.delta != nil {
+		step.Deltas = e.delta[i]
 	}
-}
-
-// sendAgainOne sends the share that the device has given, as it stands.
-func (e *Engine) sendAgainOne(i int) {
-	e.errs[i] = e.cfg.Uplink.Transmit(i, e.shares[i])
+	clipped, err := e.cfg.Participants[i].Send(ctx, step)
+	if step.Slot.Transmission == slot.TxC0 {
+		e.clipped[i] = clipped
+	}
+	e.errs[i] = err
 }
 
 // Received returns what the server received in the transmission of the last

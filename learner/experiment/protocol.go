@@ -70,7 +70,7 @@ func newProtocol(c config.Config, root, secret keystream.Seed, ch *channel.Chann
 		p.devices = append(p.devices, d)
 	}
 	engine := round.Config{
-		Context: ctx, Devices: p.devices, Server: ctx.NewServer(design), Uplink: link,
+		Context: ctx, Participants: round.Locals(p.devices, link), Server: ctx.NewServer(design), Receiver: link,
 		Attempts: c.Encryption.AttemptsPerRound,
 	}
 	if c.System().Unchecked {

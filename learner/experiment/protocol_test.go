@@ -119,7 +119,7 @@ func compareLinks(t *testing.T, c config.Config, rounds int) {
 	}
 	b.ring = ring.(*uplink.Ring)
 	p.engine.Close()
-	p.engine, err = round.New(round.Config{Context: p.ctx, Devices: p.devices, Server: p.ctx.NewServer(design), Uplink: b, Attempts: 1})
+	p.engine, err = round.New(round.Config{Context: p.ctx, Participants: round.Locals(p.devices, b), Server: p.ctx.NewServer(design), Receiver: b, Attempts: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

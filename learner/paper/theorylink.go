@@ -148,7 +148,7 @@ func (r *ringLink) open() error {
 		r.devices = append(r.devices, d)
 	}
 	r.engine, err = round.New(round.Config{
-		Context: l.ctx, Devices: r.devices, Server: l.ctx.NewServer(l.design), Uplink: uplink, Attempts: 1, Workers: 1,
+		Context: l.ctx, Participants: round.Locals(r.devices, uplink), Server: l.ctx.NewServer(l.design), Receiver: uplink, Attempts: 1, Workers: 1,
 	})
 	return err
 }
