@@ -166,7 +166,7 @@ func (g hugeGains) Scaled(dst []float64, _, _ uint32, _ int) {
 func TestHugeContinuousGainsAreRefused(t *testing.T) {
 	m := newModulus(t, 0x7fff801)
 	r, ch := newRing(t, m, channel.Config{Devices: gaussian3}, [slot.Transmissions]float64{})
-	r.cfg.Gains = hugeGains{ch}
+	r.air.gains = hugeGains{ch}
 	rx := Reception{Y: m.NewVector(1), Pattern: make([]int64, r.PatternSymbols())}
 	if err := r.Open(t.Context(), slot.Slot{}, 1); err != nil {
 		t.Fatal(err)
