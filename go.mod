@@ -7,6 +7,7 @@ require (
 	github.com/agnivade/levenshtein v1.2.2
 	github.com/google/gousb v1.1.3
 	github.com/mjibson/go-dsp v0.0.0-20180508042940-11479a337f12
+	github.com/nats-io/nkeys v0.4.17
 	github.com/sbinet/npyio v0.9.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10

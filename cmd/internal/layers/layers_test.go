@@ -112,6 +112,7 @@ var table = map[string]string{
 	"learner/experiment/memory":         "",
 	"learner/experiment/report":         "",
 	"learner/experiment/runfolder":      "crypto/lockfile phy/gains",
+	"learner/hosts/identity":            "crypto/lockfile learner/experiment/runfolder",
 	"learner/model":                     "learner/dataset learner/model/kernel",
 	"learner/model/kernel":              "",
 	"learner/model/kernel/gen":          "",

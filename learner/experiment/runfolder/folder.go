@@ -248,12 +248,17 @@ func (f *Folder) WriteAtomic(name string, data []byte) error {
 // WriteFile writes data to path so that whoever looks sees the old content or
 // the new, never a part: into a temporary file beside it, synced, then renamed.
 // On any error the old content stays and the temporary file is removed.
-func WriteFile(path string, data []byte) error {
+func WriteFile(path string, data []byte) error { return writeFile(path, data, 0o644) }
+
+// WritePrivate is WriteFile for what only its owner may read.
+func WritePrivate(path string, data []byte) error { return writeFile(path, data, 0o600) }
+
+func writeFile(path string, data []byte, mode fs.FileMode) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), tempPrefix+filepath.Base(path)+"-")
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, cause(err))
 	}
-	if err := replace(temp, path, data); err != nil {
+	if err := replace(temp, path, data, mode); err != nil {
 		os.Remove(temp.Name())
 		return fmt.Errorf("writing %s (what was there before is unchanged): %w", path, cause(err))
 	}
@@ -262,8 +267,8 @@ func WriteFile(path string, data []byte) error {
 }
 
 // replace fills temp, closes it in any case, and renames it to path.
-func replace(temp *os.File, path string, data []byte) error {
-	if err := fill(temp, data); err != nil {
+func replace(temp *os.File, path string, data []byte, mode fs.FileMode) error {
+	if err := fill(temp, data, mode); err != nil {
 		temp.Close()
 		return err
 	}
@@ -273,12 +278,12 @@ func replace(temp *os.File, path string, data []byte) error {
 	return os.Rename(temp.Name(), path)
 }
 
-func fill(temp *os.File, data []byte) error {
+func fill(temp *os.File, data []byte, mode fs.FileMode) error {
 	if _, err := temp.Write(data); err != nil {
 		return err
 	}
 	// CreateTemp makes files that only their owner reads; results are shared.
-	if err := temp.Chmod(0o644); err != nil {
+	if err := temp.Chmod(mode); err != nil {
 		return err
 	}
 	return temp.Sync()

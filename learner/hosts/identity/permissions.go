@@ -1,0 +1,61 @@
+package identity
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Role is what a host is on a bench.
+type Role string
+
+// The roles. Of devices there are many, of the others one each.
+const (
+	Server   Role = "server"   // receives, adds up, and leads the rounds
+	Air      Role = "air"      // simulates the channel between devices and server
+	Observer Role = "observer" // asks the server who is there
+	Device   Role = "device"   // has data, a key and a transmitter
+)
+
+// ObserverInbox is what the subjects of answers to observers begin with, without the last
+// dot. No other role has subjects for answers.
+const ObserverInbox = "inbox.observer"
+
+// Allowed is what a host may do on the bus: subjects, with > for any words and * for one.
+type Allowed struct{ Publish, Subscribe []string }
+
+// Permissions returns what the host with a role may do; index is that of a device. This
+// is the only such table: the server in the program and the configuration of one outside
+// it are both made from it. The server does not hear what devices send to the air, as on
+// a real bench it hears their superposition only.
+func Permissions(role Role, index int) Allowed {
+	own := strconv.Itoa(index)
+	switch role {
+	case Server:
+		return Allowed{
+			Publish:   []string{"rw.*.server.>", ObserverInbox + ".>"},
+			Subscribe: []string{"rw.*.device.>", "rw.*.super.>", "rw.*.ask.>"},
+		}
+	case Device:
+		return Allowed{
+			Publish:   []string{"rw.*.device." + own + ".>", "rw.*.air." + own + ".>"},
+			Subscribe: []string{"rw.*.server.all.>", "rw.*.server." + own + ".>"},
+		}
+	case Air:
+		return Allowed{
+			Publish:   []string{"rw.*.super.>"},
+			Subscribe: []string{"rw.*.air.>", "rw.*.server.air.>", "rw.*.server.all.>"},
+		}
+	case Observer:
+		return Allowed{
+			Publish:   []string{"rw.*.ask.>"},
+			Subscribe: []string{ObserverInbox + ".>"},
+		}
+	}
+	return Allowed{}
+}
+
+// Subject returns the subject of a run with the given words behind it, as in
+// Subject("r1", "device", "3", "ready"). The bus refuses words that are none.
+func Subject(run string, words ...string) string {
+	return "rw." + run + "." + strings.Join(words, ".")
+}
