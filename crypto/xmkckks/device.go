@@ -23,6 +23,9 @@ type AggregatedKey struct {
 	mont         polyMont // with transforms only
 }
 
+// Coefficients returns b~ as it is broadcast. The caller must not change it.
+func (k *AggregatedKey) Coefficients() zq.Vector { return k.coefficients }
+
 // NewAggregatedKey makes room for b~.
 func (c *Context) NewAggregatedKey() *AggregatedKey {
 	k := &AggregatedKey{coefficients: c.mod.NewVector(c.Params.N)}
@@ -51,6 +54,9 @@ type AggregatedC1 struct {
 	digest       Digest
 	hash         hasher
 }
+
+// Coefficients returns c~1 as it is broadcast. The caller must not change it.
+func (a *AggregatedC1) Coefficients() zq.Vector { return a.coefficients }
 
 // NewAggregatedC1 makes room for c~1.
 func (c *Context) NewAggregatedC1() *AggregatedC1 {

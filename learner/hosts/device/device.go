@@ -1,0 +1,296 @@
+package device
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"ringwave/crypto/xmkckks"
+	"ringwave/learner/hosts/bus"
+	"ringwave/learner/hosts/identity"
+	"ringwave/learner/hosts/wire"
+	"ringwave/phy/slot"
+	"ringwave/phy/zq"
+)
+
+// Member is a device's copy of the model, and its losses: learner.Member.
+type Member interface {
+	Round() int
+	Scalars(ctx context.Context, k int) (values []float64, loss float64, clipped, overflowed int, err error)
+	Apply(k int, m []float64) error
+	Skip(k int) error
+	Digest() [32]byte
+}
+
+// Framer makes of a vector what the air takes.
+type Framer interface {
+	// Frame returns the frame of a transmission. The vector may change afterwards.
+	Frame(s slot.Slot, x zq.Vector) ([]byte, error)
+}
+
+// Part is what a device is in a run.
+type Part struct {
+	Context *xmkckks.Context
+	Cipher  *xmkckks.Device
+	Member  Member
+	Framer  Framer
+	// Rounds is the run's K.
+	Rounds int
+	// Epoch returns the key epoch of a round.
+	Epoch func(k int) uint32
+	// Minimum is with how many others and itself it takes part.
+	Minimum   int
+	Readiness wire.Readiness
+	// Note, if not nil, takes note of a round: its mean loss, and the scalars.
+	Note func(k int, loss float64, values []float64, clipped int) error
+	// Close lets go of all that it holds.
+	Close func() error
+}
+
+// Config is what a device is made of.
+type Config struct {
+	Identity identity.Identity
+	Bus      bus.Conn
+	// Version is that of the program.
+	Version string
+	// Join makes the device's part in a run, or says why it cannot.
+	Join func(run wire.RunID, w wire.Run) (*Part, error)
+	// Beat is how often the device says that it is there; 0 for once a second.
+	Beat time.Duration
+	// MaxOffset is by how much the server's clock may differ; 0 for a minute.
+	MaxOffset time.Duration
+	// Say hears what a user should know; nil for nobody.
+	Say func(text string)
+	// Stay has the device wait for the next run behind one's end.
+	Stay bool
+}
+
+// Device is one of a bench. Its Run is for one goroutine.
+type Device struct {
+	cfg   Config
+	index int // from 1
+	inbox chan []byte
+	now   func() time.Time
+
+	greeting  wire.Greeting
+	run       wire.RunID
+	part      *Part // nil before it has joined
+	beat      atomic.Pointer[[]byte]
+	refused   string // the last refusal that was told
+	lastAsked time.Time
+
+	key *xmkckks.AggregatedKey
+	c1  *xmkckks.AggregatedC1
+	in  zq.Vector // of broadcasts
+
+	at       slot.Slot // the attempt at hand
+	prepared bool
+	next     slot.Transmission
+	present  []bool
+	values   []float64
+	scored   int // the round of values
+	share    zq.Vector
+	answered []answer // of the attempt, by transmission
+	pending  *wire.Message
+	opened   map[uint32][]byte // b of epochs that are over
+	ended    time.Time         // when the device first heard of the end; zero before
+}
+
+// answer is what was sent in a transmission.
+type answer struct {
+	slot  slot.Slot
+	frame []byte
+}
+
+// ErrEnded says that the run is over, and why.
+var ErrEnded = errors.New("the run has ended")
+
+// New returns a device that has not greeted yet.
+func New(cfg Config) (*Device, error) {
+	if cfg.Identity.Role != identity.Device {
+		return nil, fmt.Errorf("%s: the identity is that of %s; allowed is that of a device", cfg.Identity.Path, cfg.Identity)
+	}
+	if cfg.Beat == 0 {
+		cfg.Beat = time.Second
+	}
+	if cfg.MaxOffset == 0 {
+		cfg.MaxOffset = time.Minute
+	}
+	if cfg.Say == nil {
+		cfg.Say = func(string) {}
+	}
+	return &Device{cfg: cfg, index: cfg.Identity.Index, inbox: make(chan []byte, inboxSize), now: time.Now}, nil
+}
+
+// inboxSize is how many messages wait for the device; more are lost, as the bus may lose
+// them, and are said again.
+const inboxSize = 256
+
+// Run takes part until the run ends, or ctx does. It returns nil where the run came to its
+// end.
+func (d *Device) Run(ctx context.Context) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	receive := func(m bus.Message) {
+		select {
+		case d.inbox <- m.Payload:
+		default:
+		}
+	}
+	for _, pattern := range []string{wire.AllToAll, wire.AllToDevice(d.index)} {
+		stop, err := d.cfg.Bus.Subscribe(pattern, receive)
+		if err != nil {
+			return fmt.Errorf("listening to the server: %w", err)
+		}
+		defer stop()
+	}
+	var beats sync.WaitGroup
+	beats.Go(func() { d.beats(ctx) })
+	defer beats.Wait()
+	defer cancel()
+	defer func() { err = errors.Join(err, d.leave()) }()
+	return d.follow(ctx)
+}
+
+// follow handles messages as they come.
+func (d *Device) follow(ctx context.Context) error {
+	if err := d.greet(); err != nil {
+		return err
+	}
+	tick := time.NewTicker(d.cfg.Beat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+			if err := d.tick(); err != nil {
+				if errors.Is(err, ErrEnded) && !d.cfg.Stay {
+					return nil
+				}
+				return err
+			}
+		case b := <-d.inbox:
+			m, err := d.open(b)
+			if err != nil {
+				d.tell("ignored a message: " + err.Error())
+				continue
+			}
+			if err := d.handle(ctx, m); errors.Is(err, ErrEnded) && !d.cfg.Stay {
+				return nil
+			} else if err != nil && !errors.Is(err, ErrEnded) {
+				return err
+			}
+		}
+	}
+}
+
+// tick greets while the device has no part, and leaves where nobody says that it may go.
+func (d *Device) tick() error {
+	if d.part == nil {
+		return d.greet()
+	}
+	if !d.ended.IsZero() && d.now().Sub(d.ended) > 10*d.cfg.Beat {
+		return errors.Join(ErrEnded, d.leave())
+	}
+	return nil
+}
+
+// open reads a message of the server's.
+func (d *Device) open(b []byte) (wire.Message, error) {
+	return wire.Open(b, d.verify)
+}
+
+func (d *Device) verify(purpose string, message, signature []byte) error {
+	return identity.Verify(d.cfg.Identity.Server, purpose, message, signature)
+}
+
+// tell tells the user something once.
+func (d *Device) tell(text string) {
+	if text != d.refused {
+		d.refused = text
+		d.cfg.Say(text)
+	}
+}
+
+// beats says every so often that the device is there, whatever it is doing.
+func (d *Device) beats(ctx context.Context) {
+	tick := time.NewTicker(d.cfg.Beat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if b := d.beat.Load(); b != nil {
+			m, err := wire.Parse(*b)
+			if err == nil {
+				_ = d.cfg.Bus.Publish(m.Run.FromDevice(d.index), *b) // the next may arrive
+			}
+		}
+	}
+}
+
+// greet says hello with a new nonce. Hellos are of no run.
+func (d *Device) greet() error {
+	id := d.cfg.Identity
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	nonce := make([]byte, 16)
+	if _, err := rand.Read(nonce); err != nil {
+		return fmt.Errorf("drawing a nonce: %w", err)
+	}
+	d.greeting = wire.Greeting{
+		Nonce: nonce, Version: d.cfg.Version, Clock: d.now(), Host: host,
+		Nkey: id.Nkey, NotBefore: id.NotBefore, Expires: id.Expires, Statement: id.Signature,
+	}
+	body, err := wire.AppendJSON(d.greeting)
+	if err != nil {
+		return err
+	}
+	return d.say(wire.Message{Kind: wire.Hello, Body: body})
+}
+
+// say sends a message to the server. Where the bus is gone for now, it is as if lost.
+func (d *Device) say(m wire.Message) error {
+	m.Device = uint32(d.index)
+	if err := d.cfg.Bus.Publish(m.Run.FromDevice(d.index), m.Bytes()); err != nil {
+		d.tell("the bus does not take messages: " + err.Error())
+	}
+	return nil
+}
+
+// answer sends a message of the run.
+func (d *Device) answer(m wire.Message) error {
+	m.Run, m.Epoch = d.run, d.part.Cipher.Epoch()
+	return d.say(m)
+}
+
+// refuse tells the server, and the user, why something is not done.
+func (d *Device) refuse(s slot.Slot, why error) error {
+	d.tell(why.Error())
+	return d.answer(wire.Message{Kind: wire.Refused, Slot: s, Body: []byte(why.Error())})
+}
+
+// leave lets go of the part in a run.
+func (d *Device) leave() error {
+	d.beat.Store(nil)
+	if d.part == nil {
+		return nil
+	}
+	part := d.part
+	d.part, d.pending = nil, nil
+	part.Cipher.Close()
+	if part.Close == nil {
+		return nil
+	}
+	return part.Close()
+}

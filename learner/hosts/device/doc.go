@@ -1,0 +1,11 @@
+// Package device is one device of a bench in a process of its own.
+//
+// It takes in the device's identity, a bus and a function that makes its part in a run:
+// its samples, its key and what frames its transmissions. It greets the server, follows its
+// rounds, and gives b, c0, c1 and D to the air. Each step is answered once: asked again,
+// the device says the same again, and what is no longer asked for is not answered. It
+// never sends its samples, losses or key, and it checks what it is told: the server's
+// signature of every message, the records by which its model moves, a key b~ or c~1 of
+// zero, and how many others take part. It knows nothing of the server's doings, of other
+// devices, or of gains.
+package device

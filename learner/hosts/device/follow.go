@@ -1,0 +1,384 @@
+package device
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"ringwave/learner/hosts/wire"
+	"ringwave/phy/slot"
+)
+
+// handle does what a message asks for. An error ends the device's part.
+func (d *Device) handle(ctx context.Context, m wire.Message) error {
+	switch m.Kind {
+	case wire.Welcome:
+		return d.join(m)
+	case wire.Refused:
+		if m.Device != uint32(d.index) || !bytes.HasPrefix(m.Body, d.greeting.Nonce) {
+			return nil
+		}
+		if m.Slot.Again > 0 {
+			d.tell("the server asks to wait: " + string(m.Body[len(d.greeting.Nonce):]))
+		} else {
+			return fmt.Errorf("the server refuses %s (%s): %s", d.cfg.Identity, d.cfg.Identity.Path, m.Body[len(d.greeting.Nonce):])
+		}
+		return nil
+	case wire.Greet:
+		if d.part == nil || m.Run == d.run {
+			return d.greet()
+		}
+		return nil
+	}
+	if d.part == nil || m.Run != d.run {
+		return nil // of a run that is not, or no longer, this device's
+	}
+	switch m.Kind {
+	case wire.Prepare:
+		return d.prepare(ctx, m)
+	case wire.Send:
+		return d.send(m)
+	case wire.History:
+		return d.history(ctx, m)
+	case wire.End:
+		return d.end(m)
+	}
+	return nil
+}
+
+// join takes part in the run of a welcome to the last greeting.
+func (d *Device) join(m wire.Message) error {
+	var w wire.Run
+	if err := wire.ParseJSON(m.Body, &w); err != nil {
+		d.tell("ignored a welcome: " + err.Error())
+		return nil
+	}
+	if m.Device != uint32(d.index) || !bytes.Equal(w.Nonce, d.greeting.Nonce) {
+		return nil // another device's, or of another day
+	}
+	if offset := w.Clock.Sub(d.now()); offset.Abs() > d.cfg.MaxOffset {
+		return fmt.Errorf("this host's clock and the server's are %v apart; allowed are %v: set this host's clock, or the server's (%s)", offset.Round(time.Second), d.cfg.MaxOffset, w.Clock.UTC().Format(time.RFC3339))
+	}
+	if w.Version != d.cfg.Version {
+		why := fmt.Errorf("this host has version %s of the program and the server %s: install the same on both", d.cfg.Version, w.Version)
+		return errors.Join(why, d.say(wire.Message{Kind: wire.Refused, Run: m.Run, Body: []byte(why.Error())}))
+	}
+	if d.part != nil && m.Run == d.run {
+		return d.ready() // the server was begun anew, the run is the same
+	}
+	if err := d.leave(); err != nil {
+		return err
+	}
+	part, err := d.cfg.Join(m.Run, w)
+	if err != nil {
+		return errors.Join(err, d.say(wire.Message{Kind: wire.Refused, Run: m.Run, Body: []byte(err.Error())}))
+	}
+	d.run, d.part, d.prepared, d.scored, d.opened = m.Run, part, false, 0, map[uint32][]byte{}
+	d.at, d.share, d.answered = slot.Slot{}, nil, make([]answer, slot.Transmissions)
+	d.key, d.c1 = part.Context.NewAggregatedKey(), part.Context.NewAggregatedC1()
+	d.in = part.Context.Modulus().NewVector(part.Context.Params.N)
+	beat := wire.Message{Kind: wire.Beat, Run: d.run, Device: uint32(d.index)}.Bytes()
+	d.beat.Store(&beat)
+	return d.ready()
+}
+
+// ready tells that all is made.
+func (d *Device) ready() error {
+	r := d.part.Readiness
+	r.Rounds = d.part.Member.Round()
+	body, err := wire.AppendJSON(r)
+	if err != nil {
+		return err
+	}
+	return d.answer(wire.Message{Kind: wire.Ready, Body: body})
+}
+
+// prepare begins an attempt, once the model is where the server's is.
+func (d *Device) prepare(ctx context.Context, m wire.Message) error {
+	k := int(m.Slot.Round)
+	if k <= d.part.Member.Round() || k > d.part.Rounds || d.prepared && older(m.Slot, d.at) {
+		return nil // said before, and heard late
+	}
+	if err := d.take(m.Body); err != nil {
+		return err
+	}
+	if d.part.Member.Round() != k-1 {
+		d.pending = &m
+		return d.askHistory()
+	}
+	d.pending = nil
+	if d.prepared && m.Slot.Round == d.at.Round && m.Slot.Attempt == d.at.Attempt {
+		return d.confirm()
+	}
+	if err := d.enter(ctx, m.Slot); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return d.refuse(m.Slot, err)
+	}
+	return d.confirm()
+}
+
+// older reports whether an attempt comes before another.
+func older(a, b slot.Slot) bool {
+	return a.Round < b.Round || a.Round == b.Round && a.Attempt < b.Attempt
+}
+
+// enter gets ready for an attempt: keys of its epoch, scalars of its round, fresh randomness.
+func (d *Device) enter(ctx context.Context, s slot.Slot) error {
+	k, c := int(s.Round), d.part.Cipher
+	if epoch := d.part.Epoch(k); epoch != c.Epoch() {
+		d.opened[c.Epoch()] = wire.AppendVector(nil, c.PublicKey())
+		if err := c.NewEpoch(epoch); err != nil {
+			return err
+		}
+		if err := d.openKeys(); err != nil {
+			return err
+		}
+	}
+	if d.scored != k {
+		values, loss, clipped, _, err := d.part.Member.Scalars(ctx, k)
+		if err != nil {
+			return err
+		}
+		d.values, d.scored = slices.Clone(values), k
+		if d.part.Note != nil {
+			if err := d.part.Note(k, loss, d.values, clipped); err != nil {
+				return err
+			}
+		}
+	}
+	if err := c.Prepare(s.Round, s.Attempt); err != nil {
+		return err
+	}
+	d.at, d.prepared, d.next, d.present = slot.Slot{Round: s.Round, Attempt: s.Attempt}, true, slot.TxKey, nil
+	clear(d.answered)
+	return nil
+}
+
+// confirm tells that the attempt's randomness is drawn, and what the device's b will be.
+func (d *Device) confirm() error {
+	c := Commitment(d.run, d.index, d.part.Cipher.Epoch(), wire.AppendVector(nil, d.part.Cipher.PublicKey()))
+	return d.answer(wire.Message{Kind: wire.Prepared, Slot: d.at, Body: c[:]})
+}
+
+// Commitment binds a device to its b of an epoch, given as AppendVector has it, before it is
+// sent. That b is uniform to who does not know s hides it.
+func Commitment(run wire.RunID, device int, epoch uint32, b []byte) wire.Digest {
+	h := sha256.New()
+	h.Write([]byte("ringwave commitment to b"))
+	h.Write(run[:])
+	h.Write(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, uint32(device)), epoch))
+	h.Write(b)
+	return wire.Digest(h.Sum(nil))
+}
+
+// send sends a transmission, or what was sent of it again.
+func (d *Device) send(m wire.Message) error {
+	s := m.Slot
+	if !d.prepared || s.Round != d.at.Round || s.Attempt != d.at.Attempt {
+		return nil
+	}
+	if a := d.answered[s.Transmission]; a.frame != nil && a.slot == s {
+		return d.transmit(a)
+	}
+	frame, err := d.make(m)
+	if err != nil {
+		return d.refuse(s, err)
+	}
+	if frame == nil {
+		return nil
+	}
+	d.answered[s.Transmission] = answer{s, frame}
+	return d.transmit(d.answered[s.Transmission])
+}
+
+// transmit gives a frame to the air, and tells the server.
+func (d *Device) transmit(a answer) error {
+	frame := wire.Message{Kind: wire.Frame, Run: d.run, Device: uint32(d.index), Epoch: d.part.Cipher.Epoch(), Slot: a.slot, Body: a.frame}
+	if err := d.cfg.Bus.Publish(d.run.OnAir(d.index), frame.Bytes()); err != nil {
+		d.tell("the bus does not take frames: " + err.Error())
+		return nil
+	}
+	return d.answer(wire.Message{Kind: wire.Sent, Slot: a.slot})
+}
+
+// make makes the frame of a transmission that is due, nil for one that is not.
+func (d *Device) make(m wire.Message) ([]byte, error) {
+	s, c := m.Slot, d.part.Cipher
+	r, err := wire.ParseRequest(m.Body, d.part.Readiness.Devices)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.agree(r.Present); err != nil {
+		return nil, err
+	}
+	again := s.Transmission == slot.TxShare && s.Again > 0 && d.share != nil && d.next > slot.TxShare
+	if s.Transmission != d.next && !again || s.Again > 0 && !again {
+		return nil, nil
+	}
+	x := d.share
+	switch {
+	case again:
+	case s.Transmission == slot.TxKey:
+		x = c.PublicKey()
+	case s.Transmission == slot.TxC0:
+		if err := d.broadcast(r.Broadcast, "b~"); err != nil {
+			return nil, err
+		}
+		d.part.Context.SetKey(d.key, d.in)
+		if _, err := c.Encrypt(d.key, d.values); err != nil {
+			return nil, err
+		}
+		x, _ = c.Ciphertext()
+	case s.Transmission == slot.TxC1:
+		_, x = c.Ciphertext()
+	default:
+		if err := d.broadcast(r.Broadcast, "c~1"); err != nil {
+			return nil, err
+		}
+		d.part.Context.SetC1(d.c1, d.in)
+		if x, err = c.Share(d.c1); err != nil {
+			return nil, err
+		}
+		d.share = x
+	}
+	frame, err := d.part.Framer.Frame(s, x)
+	if err == nil && !again {
+		d.next++
+	}
+	return frame, err
+}
+
+// agree refuses an attempt of too few devices, of which this one is none, or whose
+// participants are others than in its first transmission: fewer than agreed would tell
+// the server more of each one's value.
+func (d *Device) agree(present []bool) error {
+	n := 0
+	for _, there := range present {
+		if there {
+			n++
+		}
+	}
+	if !present[d.index-1] {
+		return fmt.Errorf("the server asks device %d to send in an attempt that it has left it out of", d.index)
+	}
+	if n < d.part.Minimum {
+		return fmt.Errorf("the server announces %d devices; allowed are %d (devices.minimum) or more", n, d.part.Minimum)
+	}
+	if d.present == nil {
+		d.present = present
+	} else if !slices.Equal(d.present, present) {
+		return errors.New("the server announces other devices than it began the attempt with")
+	}
+	return nil
+}
+
+// broadcast reads b~ or c~1. One of zeros would have the device send its message, or its
+// share, under no key.
+func (d *Device) broadcast(b []byte, name string) error {
+	if err := wire.ParseVector(b, d.part.Context.Modulus(), d.in); err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
+	}
+	if !slices.ContainsFunc(d.in, func(v []uint64) bool {
+		return slices.ContainsFunc(v, func(x uint64) bool { return x != 0 })
+	}) {
+		return fmt.Errorf("the server announces %s = 0; allowed is one that hides what is sent under it", name)
+	}
+	return nil
+}
+
+// take applies records that are the model's next; earlier ones are known.
+func (d *Device) take(b []byte) error {
+	records, err := wire.OpenRecords(b, d.run, d.part.Rounds, d.verify)
+	if err != nil {
+		d.tell("ignored records: " + err.Error())
+		return nil
+	}
+	member := d.part.Member
+	for _, r := range records {
+		k := int(r.Round)
+		if k != member.Round()+1 {
+			continue
+		}
+		if own := wire.Digest(member.Digest()); own != r.Before {
+			why := fmt.Errorf("the model of device %d differs from the server's before round %d: its digest is %.8x…, the server's %.8x…; the same version, config and processor give the same", d.index, k, own, r.Before)
+			return errors.Join(why, d.answer(wire.Message{Kind: wire.Differs, Slot: slot.Slot{Round: r.Round}, Body: []byte(why.Error())}))
+		}
+		step := member.Skip
+		if r.M != nil {
+			step = func(k int) error { return member.Apply(k, r.M) }
+		}
+		if err := step(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askHistory asks for the records that the model lacks, not too often.
+func (d *Device) askHistory() error {
+	if now := d.now(); now.Sub(d.lastAsked) < d.cfg.Beat/4 {
+		return nil
+	} else {
+		d.lastAsked = now
+	}
+	return d.answer(wire.Message{Kind: wire.Behind, Slot: slot.Slot{Round: uint32(d.part.Member.Round() + 1)}})
+}
+
+// history replays records, and goes on with what waited for them.
+func (d *Device) history(ctx context.Context, m wire.Message) error {
+	before := d.part.Member.Round()
+	if err := d.take(m.Body); err != nil {
+		return err
+	}
+	if d.part.Member.Round() > before {
+		d.lastAsked = time.Time{}
+	}
+	if d.pending == nil {
+		return nil
+	}
+	switch waiting := *d.pending; waiting.Kind {
+	case wire.End:
+		return d.end(waiting)
+	default:
+		return d.prepare(ctx, waiting)
+	}
+}
+
+// end applies the last record and opens the keys, as often as the server says so; then the
+// device may go.
+func (d *Device) end(m wire.Message) error {
+	if m.Slot.Again > 0 {
+		d.cfg.Say(fmt.Sprintf("the run has ended after round %d", m.Slot.Round))
+		return errors.Join(ErrEnded, d.leave())
+	}
+	if err := d.take(m.Body); err != nil {
+		return err
+	}
+	if d.part.Member.Round() < int(m.Slot.Round) {
+		d.pending = &m
+		return d.askHistory()
+	}
+	c := d.part.Cipher
+	d.opened[c.Epoch()] = wire.AppendVector(nil, c.PublicKey())
+	d.ended = d.now()
+	return d.openKeys()
+}
+
+// openKeys gives b of the epochs that are over, each with the digest of the model.
+func (d *Device) openKeys() error {
+	digest := d.part.Member.Digest()
+	for epoch, b := range d.opened {
+		m := wire.Message{Kind: wire.Opened, Run: d.run, Epoch: epoch, Slot: slot.Slot{Round: uint32(d.part.Member.Round())}, Body: append(digest[:], b...)}
+		if err := d.say(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,444 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"ringwave/crypto/round"
+	"ringwave/crypto/xmkckks"
+	"ringwave/learner/hosts/bus"
+	"ringwave/learner/hosts/identity"
+	"ringwave/learner/hosts/wire"
+	"ringwave/phy/slot"
+)
+
+// Config is what a server is made of.
+type Config struct {
+	Identity identity.Identity
+	Bus      bus.Conn
+	// Admit says why a device of this index and nkey is not wanted, though its enrolment
+	// holds; nil for none. It is asked at each greeting.
+	Admit func(index int, nkey string) error
+	// Run names the run, and Welcome is what devices must know of it.
+	Run     wire.RunID
+	Name    string
+	Welcome wire.Run
+	// Rounds is the run's K.
+	Rounds  int
+	Context *xmkckks.Context
+	// Deadline is how long a step may take a device before it counts as absent; 0 for 20 s.
+	// Silence is how long a device may say nothing at all; 0 for 5 s.
+	Deadline, Silence time.Duration
+	// Say hears what a user should know; nil for nobody.
+	Say func(text string)
+}
+
+// Server leads a run. Its methods are for one goroutine, but that the participants may be
+// asked side by side and Census any time.
+type Server struct {
+	cfg   Config
+	stops []func()
+	now   func() time.Time
+	done  context.CancelFunc
+	ended sync.WaitGroup // of its goroutines
+
+	mu      sync.Mutex
+	devices []*remote
+	asking  *asking       // nil between steps
+	records [][]byte      // of rounds 1 on, sealed
+	next    []byte        // the record that the next Prepare carries
+	changed chan struct{} // closed when somebody comes or goes
+	differs error         // a device whose model is another
+	present []bool        // in the attempt at hand
+	audit   audit
+	left    map[int]wire.Digest // digests of the model of those who have heard of the end
+	radio   *RingReceiver
+}
+
+// remote is one device. What it has is guarded by its server's mu, but for the constants.
+type remote struct {
+	server *Server
+	index  int // from 1
+	host   wire.Host
+	seen   time.Time
+	nonce  string        // of the greeting that was welcomed
+	gone   chan struct{} // closed when it is lost; nil while it is not present
+}
+
+// asking is a step that devices are asked for.
+type asking struct {
+	answer   wire.Kind // what answers it
+	slot     slot.Slot
+	message  []byte
+	answered []chan struct{} // of each device, closed once it has answered
+	refusals []string        // why it did not do it
+	epochs   []uint32
+	over     chan struct{}
+}
+
+// New returns a server that listens to devices.
+func New(cfg Config) (*Server, error) {
+	if cfg.Identity.Role != identity.Server {
+		return nil, fmt.Errorf("%s: the identity is that of %s; allowed is that of the server", cfg.Identity.Path, cfg.Identity)
+	}
+	if cfg.Deadline == 0 {
+		cfg.Deadline = 20 * time.Second
+	}
+	if cfg.Silence == 0 {
+		cfg.Silence = 5 * time.Second
+	}
+	if cfg.Say == nil {
+		cfg.Say = func(string) {}
+	}
+	s := &Server{cfg: cfg, now: time.Now, changed: make(chan struct{}), audit: newAudit(), left: map[int]wire.Digest{}}
+	for i := range cfg.Welcome.Devices {
+		s.devices = append(s.devices, &remote{server: s, index: i + 1, host: wire.Host{Index: i + 1, State: neverSeen}})
+	}
+	s.present = make([]bool, len(s.devices))
+	stop, err := cfg.Bus.Subscribe(wire.AllFromDevices, s.hear)
+	if err != nil {
+		return nil, fmt.Errorf("listening to devices: %w", err)
+	}
+	s.stops = append(s.stops, stop)
+	if stop, err = cfg.Bus.Subscribe(wire.AllAsks, s.asked); err != nil {
+		s.stops[0]()
+		return nil, fmt.Errorf("listening to observers: %w", err)
+	}
+	s.stops = append(s.stops, stop)
+	ctx, cancel := context.WithCancel(context.Background())
+	s.done = cancel
+	s.ended.Go(func() { s.watch(ctx) })
+	s.tellAll(wire.Message{Kind: wire.Greet})
+	return s, nil
+}
+
+// Close stops listening.
+func (s *Server) Close() {
+	for _, stop := range s.stops {
+		stop()
+	}
+	s.stops = nil
+	s.done()
+	s.ended.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.close()
+}
+
+// The states of a host.
+const (
+	neverSeen = "never seen"
+	greeted   = "joining"
+	isPresent = "present"
+	isLost    = "lost"
+	isRefused = "refused"
+)
+
+// hear handles what a device says.
+func (s *Server) hear(b bus.Message) {
+	words := strings.Split(b.Subject, ".")
+	if len(words) < 4 {
+		return
+	}
+	index, err := strconv.Atoi(words[3])
+	m, parse := wire.Parse(b.Payload)
+	if err != nil || parse != nil || index < 1 || index != int(m.Device) {
+		return // what is no message, or says that it is another device's
+	}
+	if index > len(s.devices) {
+		if m.Kind == wire.Hello {
+			s.refuseGreeting(index, m, fmt.Errorf("this run has %d devices (devices.count), and there is no device %d", len(s.devices), index), false)
+		}
+		return
+	}
+	if m.Kind == wire.Hello {
+		s.greeted(s.devices[index-1], m)
+		return
+	}
+	if m.Run == s.cfg.Run {
+		s.heard(s.devices[index-1], m)
+	}
+}
+
+// greeted welcomes a device to the run, or says why not.
+func (s *Server) greeted(d *remote, m wire.Message) {
+	var g wire.Greeting
+	if err := wire.ParseJSON(m.Body, &g); err != nil || len(g.Nonce) != nonceSize {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.admit(d.index, g); err != nil {
+		d.host.State, d.host.Why = isRefused, err.Error()
+		s.refuseGreeting(d.index, m, err, false)
+		return
+	}
+	if d.gone != nil && string(g.Nonce) != d.nonce && s.now().Sub(d.seen) < s.cfg.Silence/2 {
+		s.refuseGreeting(d.index, m, fmt.Errorf("device %d is here already, on %s: one process at a time may be it", d.index, d.host.Host), true)
+		return
+	}
+	s.lose(d, "")
+	d.nonce, d.seen = string(g.Nonce), s.now()
+	d.host = wire.Host{Index: d.index, Nkey: g.Nkey, Host: g.Host, Version: g.Version, State: greeted, Offset: g.Clock.Sub(d.seen)}
+	w := s.cfg.Welcome
+	w.Nonce, w.Clock, w.Rounds = g.Nonce, s.now(), len(s.records)
+	body, err := wire.AppendJSON(w)
+	if err == nil {
+		err = s.tell(d.index, wire.Message{Kind: wire.Welcome, Body: body})
+	}
+	if err != nil {
+		s.cfg.Say(fmt.Sprintf("device %d was not welcomed: %v", d.index, err))
+	}
+}
+
+const nonceSize = 16
+
+// admit says why a greeting is not one of this bench's device.
+func (s *Server) admit(index int, g wire.Greeting) error {
+	bench := s.cfg.Identity.Bench
+	st := identity.Statement{Bench: bench, Role: identity.Device, Index: index, Nkey: g.Nkey, NotBefore: g.NotBefore, Expires: g.Expires, Signature: g.Statement}
+	if err := st.Check(bench, s.now()); err != nil {
+		return err
+	}
+	if s.cfg.Admit == nil {
+		return nil
+	}
+	return s.cfg.Admit(index, g.Nkey)
+}
+
+// refuseGreeting tells a device why it is not welcome; for now, if it may try again.
+func (s *Server) refuseGreeting(index int, m wire.Message, why error, forNow bool) {
+	var g wire.Greeting
+	if err := wire.ParseJSON(m.Body, &g); err != nil {
+		return
+	}
+	refusal := wire.Message{Kind: wire.Refused, Body: append(g.Nonce, why.Error()...)}
+	if forNow {
+		refusal.Slot.Again = 1
+	}
+	s.cfg.Say(fmt.Sprintf("device %d is not let in: %v", index, why))
+	_ = s.tell(index, refusal) // it greets again
+}
+
+// heard handles what a device of this run says.
+func (s *Server) heard(d *remote, m wire.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d.nonce == "" {
+		_ = s.tell(d.index, wire.Message{Kind: wire.Greet}) // of before this server began; it is asked again
+		return
+	}
+	d.seen = s.now()
+	switch m.Kind {
+	case wire.Ready:
+		s.ready(d, m)
+	case wire.Beat:
+		if d.gone == nil && d.host.State == isLost {
+			s.arrive(d)
+		}
+	case wire.Prepared, wire.Sent:
+		s.answered(d, m, "")
+	case wire.Refused:
+		s.refused(d, m)
+	case wire.Behind:
+		s.sendHistory(d, int(m.Slot.Round))
+	case wire.Differs:
+		s.differs = errors.New(string(m.Body))
+		s.signal()
+	case wire.Opened:
+		s.openedKey(d, m)
+	}
+}
+
+// ready takes a device in.
+func (s *Server) ready(d *remote, m wire.Message) {
+	var r wire.Readiness
+	if err := wire.ParseJSON(m.Body, &r); err != nil {
+		return
+	}
+	d.host.Data, d.host.Own, d.host.Samples, d.host.Radio, d.host.Rounds = r.Data, r.Own, r.Samples, r.Radio, r.Rounds
+	if d.gone == nil {
+		s.cfg.Say(fmt.Sprintf("device %d is here, on %s", d.index, d.host.Host))
+		s.arrive(d)
+	}
+}
+
+// arrive has a device present.
+func (s *Server) arrive(d *remote) {
+	d.gone, d.host.State, d.host.Why = make(chan struct{}), isPresent, ""
+	s.signal()
+}
+
+// lose has it absent from here on.
+func (s *Server) lose(d *remote, why string) {
+	if d.gone == nil {
+		return
+	}
+	close(d.gone)
+	d.gone, d.host.State, d.host.Why = nil, isLost, why
+	if why != "" {
+		s.cfg.Say(fmt.Sprintf("device %d is lost: %s", d.index, why))
+	}
+	s.signal()
+}
+
+// signal wakes who waits for somebody to come or go.
+func (s *Server) signal() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// refused notes why a device does not do what it was asked for.
+func (s *Server) refused(d *remote, m wire.Message) {
+	text := string(m.Body)
+	if m.Slot.Round == 0 {
+		d.host.State, d.host.Why = isRefused, text
+		s.cfg.Say(fmt.Sprintf("device %d cannot take part: %s", d.index, text))
+		return
+	}
+	s.answered(d, m, text)
+}
+
+// answered notes an answer to what is asked for, or why there is none.
+func (s *Server) answered(d *remote, m wire.Message, refusal string) {
+	a := s.asking
+	if a == nil || m.Slot != a.slot || m.Kind != a.answer && m.Kind != wire.Refused {
+		return
+	}
+	select {
+	case <-a.answered[d.index-1]:
+		return
+	default:
+	}
+	if m.Kind == wire.Prepared {
+		if refusal = s.commit(d, m); refusal == "" {
+			d.host.Rounds = int(m.Slot.Round) - 1
+		}
+	}
+	a.refusals[d.index-1], a.epochs[d.index-1] = refusal, m.Epoch
+	close(a.answered[d.index-1])
+}
+
+// sendHistory sends records from a round on, as many as a message should have.
+func (s *Server) sendHistory(d *remote, from int) {
+	if from < 1 || from > len(s.records) {
+		return
+	}
+	var body []byte
+	for _, r := range s.records[from-1:] {
+		if len(body)+len(r) > historyBytes && body != nil {
+			break
+		}
+		body = append(body, r...)
+	}
+	_ = s.tell(d.index, wire.Message{Kind: wire.History, Body: body}) // it asks again
+}
+
+// historyBytes is about how many bytes of records a message carries.
+const historyBytes = 1 << 18
+
+// tell says something to one device.
+func (s *Server) tell(index int, m wire.Message) error {
+	m.Run, m.Device = s.cfg.Run, uint32(index)
+	b, err := wire.Seal(s.cfg.Identity, m)
+	if err != nil {
+		return err
+	}
+	return s.cfg.Bus.Publish(s.cfg.Run.ToDevice(index), b)
+}
+
+// tellAll says something to all, and to the air.
+func (s *Server) tellAll(m wire.Message) {
+	m.Run = s.cfg.Run
+	b, err := wire.Seal(s.cfg.Identity, m)
+	if err == nil {
+		err = s.cfg.Bus.Publish(s.cfg.Run.ToAll(), b)
+	}
+	if err != nil {
+		s.cfg.Say(fmt.Sprintf("a %v was not sent: %v", m.Kind, err))
+	}
+}
+
+// watch loses devices that say nothing.
+func (s *Server) watch(ctx context.Context) {
+	tick := time.NewTicker(s.cfg.Silence / 10)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		s.mu.Lock()
+		for _, d := range s.devices {
+			if silent := s.now().Sub(d.seen); d.gone != nil && silent > s.cfg.Silence {
+				s.lose(d, fmt.Sprintf("nothing was heard for %v", silent.Round(100*time.Millisecond)))
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// Await waits until so many devices are present. It ends with an error where a device's
+// model differs from the server's, or ctx has ended.
+func (s *Server) Await(ctx context.Context, n int) error {
+	for {
+		s.mu.Lock()
+		there, changed, differs := 0, s.changed, s.differs
+		for _, d := range s.devices {
+			if d.gone != nil {
+				there++
+			}
+		}
+		s.mu.Unlock()
+		if differs != nil {
+			return differs
+		}
+		if there >= n {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d devices are here, and %d are needed: %w", there, len(s.devices), n, context.Cause(ctx))
+		case <-changed:
+		}
+	}
+}
+
+// Census says who is there.
+func (s *Server) Census() wire.Attendance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := wire.Attendance{Run: s.cfg.Run.String(), Name: s.cfg.Name, Round: len(s.records), Rounds: s.cfg.Rounds, Clock: s.now()}
+	for _, d := range s.devices {
+		h := d.host
+		h.Seen = d.seen
+		a.Hosts = append(a.Hosts, h)
+	}
+	return a
+}
+
+// asked tells an observer who is there.
+func (s *Server) asked(m bus.Message) {
+	body, err := wire.AppendJSON(s.Census())
+	if err == nil {
+		err = s.cfg.Bus.Respond(m, body)
+	}
+	if err != nil {
+		s.cfg.Say("an observer got no answer: " + err.Error())
+	}
+}
+
+// Participants returns the devices.
+func (s *Server) Participants() []round.Participant {
+	all := make([]round.Participant, len(s.devices))
+	for i, d := range s.devices {
+		all[i] = d
+	}
+	return all
+}

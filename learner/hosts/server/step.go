@@ -1,0 +1,191 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"ringwave/crypto/round"
+	"ringwave/learner/hosts/wire"
+	"ringwave/phy/slot"
+)
+
+// Epoch returns the key epoch that the device spoke of last.
+func (d *remote) Epoch() uint32 {
+	s := d.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asking == nil {
+		return 0
+	}
+	return s.asking.epochs[d.index-1]
+}
+
+// Prepare has the device begin an attempt: round.Participant.
+func (d *remote) Prepare(ctx context.Context, k, attempt uint32) error {
+	s := d.server
+	at := slot.Slot{Round: k, Attempt: attempt}
+	a, gone, err := s.ask(wire.Prepared, at, d.index, func() wire.Message {
+		clear(s.present)
+		return wire.Message{Kind: wire.Prepare, Slot: at, Body: s.next}
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.await(ctx, a, gone); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.present[d.index-1] = true
+	return nil
+}
+
+// Send has the device send what is due: round.Participant. How many messages were clipped
+// is the device's own.
+func (d *remote) Send(ctx context.Context, step round.Step) (clipped int, err error) {
+	s := d.server
+	a, gone, err := s.ask(wire.Sent, step.Slot, d.index, func() wire.Message {
+		r := wire.Request{Present: s.present}
+		switch {
+		case step.Key != nil:
+			s.accepted(step)
+			r.Broadcast = wire.AppendVector(nil, step.Key.Coefficients())
+		case step.C1 != nil:
+			r.Broadcast = wire.AppendVector(nil, step.C1.Coefficients())
+		}
+		return wire.Message{Kind: wire.Send, Slot: step.Slot, Body: r.Bytes()}
+	})
+	if err != nil {
+		return 0, err
+	}
+	return 0, d.await(ctx, a, gone)
+}
+
+// ask returns the step of a slot, which the first device that is asked for it begins; gone
+// is nil where the device is absent.
+func (s *Server) ask(answer wire.Kind, at slot.Slot, index int, message func() wire.Message) (a *asking, gone chan struct{}, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gone = s.devices[index-1].gone
+	if a = s.asking; a != nil && a.answer == answer && a.slot == at {
+		return a, gone, nil
+	}
+	m := message()
+	m.Run = s.cfg.Run
+	b, err := wire.Seal(s.cfg.Identity, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.close()
+	a = &asking{
+		answer: answer, slot: at, message: b, over: make(chan struct{}),
+		refusals: make([]string, len(s.devices)), epochs: make([]uint32, len(s.devices)),
+	}
+	for range s.devices {
+		a.answered = append(a.answered, make(chan struct{}))
+	}
+	s.asking = a
+	s.ended.Go(func() { s.repeat(a) })
+	return a, gone, s.publish(a)
+}
+
+// close ends the step at hand.
+func (s *Server) close() {
+	if s.asking != nil {
+		close(s.asking.over)
+		s.asking = nil
+	}
+}
+
+// publish asks all for a step. Where the bus is gone for now it is as if the message was lost.
+func (s *Server) publish(a *asking) error {
+	if err := s.cfg.Bus.Publish(s.cfg.Run.ToAll(), a.message); err != nil {
+		s.cfg.Say("the bus does not take messages: " + err.Error())
+	}
+	return nil
+}
+
+// repeat asks those who have not answered again, less and less often.
+func (s *Server) repeat(a *asking) {
+	pause := firstRepeat
+	for {
+		t := time.NewTimer(pause)
+		select {
+		case <-a.over:
+			t.Stop()
+			return
+		case <-t.C:
+		}
+		pause = min(2*pause, lastRepeat)
+		s.mu.Lock()
+		var late []int
+		for i, done := range a.answered {
+			select {
+			case <-done:
+			default:
+				if s.devices[i].gone != nil {
+					late = append(late, i+1)
+				}
+			}
+		}
+		s.mu.Unlock()
+		for _, index := range late {
+			_ = s.cfg.Bus.Publish(s.cfg.Run.ToDevice(index), a.message) // and again
+		}
+	}
+}
+
+// After what time a step is asked for again.
+const (
+	firstRepeat = 250 * time.Millisecond
+	lastRepeat  = 2 * time.Second
+)
+
+// await waits for a device's answer.
+func (d *remote) await(ctx context.Context, a *asking, gone chan struct{}) error {
+	if gone == nil {
+		return fmt.Errorf("device %d is not here: %w", d.index, round.ErrAbsent)
+	}
+	deadline := time.NewTimer(d.server.cfg.Deadline)
+	defer deadline.Stop()
+	select {
+	case <-a.answered[d.index-1]:
+		if why := a.refusals[d.index-1]; why != "" {
+			return fmt.Errorf("device %d: %s: %w", d.index, why, round.ErrAbsent)
+		}
+		return nil
+	case <-gone:
+		return fmt.Errorf("device %d was lost: %w", d.index, round.ErrAbsent)
+	case <-deadline.C:
+		return fmt.Errorf("device %d did not answer within %v: %w", d.index, d.server.cfg.Deadline, round.ErrAbsent)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Keep keeps the record of the round after the last one kept: devices hear of it when the
+// next attempt begins, and who comes late replays it. The same record again, as after a
+// resume, is the one that is there.
+func (s *Server) Keep(r wire.Record) (sealed []byte, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Round != uint32(len(s.records)+1) {
+		return nil, fmt.Errorf("a record of round %d behind that of round %d", r.Round, len(s.records))
+	}
+	if sealed, err = wire.SealRecord(s.cfg.Identity, s.cfg.Run, r); err != nil {
+		return nil, err
+	}
+	s.records, s.next = append(s.records, sealed), sealed
+	return sealed, nil
+}
+
+// Restore takes in the records of earlier sittings, sealed, of rounds 1 on.
+func (s *Server) Restore(records [][]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records = records
+	if len(records) > 0 {
+		s.next = records[len(records)-1]
+	}
+}
