@@ -1,6 +1,8 @@
 package learner
 
 import (
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -24,18 +26,19 @@ type device struct {
 	plus, minus []float64
 }
 
-func newDevice(seed keystream.Seed, shard []int, batchSize, directions int) *device {
-	stream := seed.Stream()
+// newDevice returns the device of an index from 0. The seed is that of Task.
+func newDevice(c Config, seed keystream.Seed, index int, shard []int) *device {
+	stream := seed.Derive("batches", uint64(index)).Stream()
 	d := &device{
 		stream: stream, rnd: rand.New(stream), shard: slices.Clone(shard),
-		plus: make([]float64, directions), minus: make([]float64, directions),
+		plus: make([]float64, c.Packed), minus: make([]float64, c.Packed),
 	}
-	if len(shard) <= batchSize {
+	if len(shard) <= c.BatchSize {
 		d.batch = d.shard
 		return d
 	}
-	d.batch = make([]int, batchSize)
-	d.swaps = make([]int, batchSize)
+	d.batch = make([]int, c.BatchSize)
+	d.swaps = make([]int, c.BatchSize)
 	return d
 }
 
@@ -61,24 +64,54 @@ func (d *device) draw(round uint32) {
 	}
 }
 
-// compute draws the batch of the round and gets the losses on it, on either side along
-// each direction. Where exact, it gets the loss at theta too; otherwise loss is the mean
-// of those on the sides.
-func (d *device) compute(w model.Worker, round uint32, theta []float64, phi [][]float64, gamma float64, set *dataset.Set, exact bool) {
-	d.draw(round)
-	if exact {
-		d.loss, d.plus[0], d.minus[0] = w.Losses(theta, phi[0], gamma, set, d.batch)
-		phi = phi[1:]
+// compute draws the batch of the round that the replica has drawn, and gets the losses on
+// it, on either side along each direction.
+func (d *device) compute(w model.Worker, r *Replica, set *dataset.Set) {
+	d.draw(uint32(r.drawn))
+	for p := range r.phi {
+		d.along(p, w, r, set)
 	}
-	done := len(d.plus) - len(phi)
-	for p, direction := range phi {
-		d.plus[done+p], d.minus[done+p] = model.Pair(w, theta, direction, gamma, set, d.batch)
+	d.settle(r)
+}
+
+// along gets the losses on either side along a direction. With the first one, unless
+// Config.PairLoss, it gets the loss at theta too.
+func (d *device) along(p int, w model.Worker, r *Replica, set *dataset.Set) {
+	if p == 0 && !r.cfg.PairLoss {
+		d.loss, d.plus[0], d.minus[0] = w.Losses(r.theta, r.phi[0], r.gamma, set, d.batch)
+		return
 	}
-	if exact {
+	d.plus[p], d.minus[p] = model.Pair(w, r.theta, r.phi[p], r.gamma, set, d.batch)
+}
+
+// settle makes loss the mean of those on the sides, with Config.PairLoss.
+func (d *device) settle(r *Replica) {
+	if !r.cfg.PairLoss {
 		return
 	}
 	d.loss = 0
 	for p := range d.plus {
 		d.loss += (d.plus[p] + d.minus[p]) / float64(2*len(d.plus))
 	}
+}
+
+// scalars writes what the device sends along each direction, of the losses that it has,
+// and counts the values that were cut to Config.Clip and those that were no finite number.
+func (d *device) scalars(dst []float64, c *Config) (clipped, overflows int, err error) {
+	for p := range dst {
+		x := c.Estimator.scalar(d.plus[p], d.minus[p])
+		if !isFinite(x) {
+			if !c.Overflow {
+				return clipped, overflows, fmt.Errorf("%s is %v: %w", c.Estimator.symbol(), x, ErrDiverged)
+			}
+			x = overflowed(x, 0)
+			overflows++
+		}
+		if c.Clip > 0 && math.Abs(x) > c.Clip {
+			x = math.Copysign(c.Clip, x)
+			clipped++
+		}
+		dst[p] = x
+	}
+	return clipped, overflows, nil
 }

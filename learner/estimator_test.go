@@ -131,8 +131,8 @@ func TestBatches(t *testing.T) {
 	for i := range shard {
 		shard[i] = 100 + 3*i
 	}
-	d := newDevice(keystream.FromInteger(1), shard, batch, 1)
-	fresh := newDevice(keystream.FromInteger(1), shard, batch, 1)
+	d := newDevice(Config{BatchSize: batch, Packed: 1}, keystream.FromInteger(1), 0, shard)
+	fresh := newDevice(Config{BatchSize: batch, Packed: 1}, keystream.FromInteger(1), 0, shard)
 	fresh.draw(rounds)
 	count := map[int]int{}
 	for k := range uint32(rounds) {
@@ -157,7 +157,7 @@ func TestBatches(t *testing.T) {
 			t.Errorf("sample %d is in %d of %d batches", i, count[i], rounds)
 		}
 	}
-	small := newDevice(keystream.FromInteger(1), shard, size, 1)
+	small := newDevice(Config{BatchSize: size, Packed: 1}, keystream.FromInteger(1), 0, shard)
 	small.draw(1)
 	if len(small.batch) != size || small.batch[7] != shard[7] {
 		t.Errorf("a device with as many samples as the batch draws %v", small.batch)

@@ -48,8 +48,8 @@ func NewGradientTrainer(cfg Config, task Task) (*GradientTrainer, error) {
 	}
 	t.perDevice = func(w model.Worker, i int) {
 		d := inner.devices[i]
-		d.draw(inner.round)
-		d.loss = w.(model.GradientWorker).Gradient(t.grad[i], inner.state.Theta, inner.task.Train, d.batch)
+		d.draw(uint32(inner.replica.round + 1))
+		d.loss = w.(model.GradientWorker).Gradient(t.grad[i], inner.replica.theta, inner.task.Train, d.batch)
 	}
 	return t, nil
 }
@@ -63,9 +63,9 @@ func (t *GradientTrainer) Step(ctx context.Context) (Record, error) {
 	if in.Done() {
 		return Record{}, ErrDone
 	}
-	k := in.state.Round + 1
-	record := Record{Round: k, Eta: in.cfg.Eta.At(k), Gamma: in.cfg.Gamma.At(k)}
-	if err := t.compute(k, &record); err != nil {
+	k := in.replica.round + 1
+	record := Record{Round: k, Eta: in.config().Eta.At(k), Gamma: in.config().Gamma.At(k)}
+	if err := t.compute(&record); err != nil {
 		return Record{}, fmt.Errorf("round %d: %w", k, err)
 	}
 	out, err := in.task.Aggregator.Aggregate(ctx, k, t.grad)
@@ -75,17 +75,13 @@ func (t *GradientTrainer) Step(ctx context.Context) (Record, error) {
 	if err := t.update(out, &record); err != nil {
 		return Record{}, fmt.Errorf("round %d: %w", k, err)
 	}
-	if in.evaluates(k) {
-		record.Evaluated = true
-		record.TestLoss, record.TestAccuracy = in.pool.evaluate(in.state.Theta, in.task.Test)
-	}
+	in.evaluate(&record)
 	return record, nil
 }
 
 // compute has every device compute its gradient, and notes the mean loss.
-func (t *GradientTrainer) compute(k int, record *Record) error {
+func (t *GradientTrainer) compute(record *Record) error {
 	in := t.inner
-	in.round = uint32(k)
 	in.pool.run(len(in.devices), t.perDevice)
 	for i, d := range in.devices {
 		if !isFinite(d.loss) || slices.ContainsFunc(t.grad[i], func(x float64) bool { return !isFinite(x) }) {
@@ -100,20 +96,20 @@ func (t *GradientTrainer) compute(k int, record *Record) error {
 // update makes the step, unless the round was skipped, and notes and counts what
 // happened.
 func (t *GradientTrainer) update(out aggregate.Outcome, record *Record) error {
-	in := t.inner
+	in, theta := t.inner, t.inner.replica.theta
 	record.Attempts, record.Skipped, record.Clipped = out.Attempts, out.Skipped, out.Clipped
 	if !out.Skipped {
-		if len(out.M) != len(in.state.Theta) {
-			return fmt.Errorf("the aggregated gradient has %d components; allowed is %d, the model's", len(out.M), len(in.state.Theta))
+		if len(out.M) != len(theta) {
+			return fmt.Errorf("the aggregated gradient has %d components; allowed is %d, the model's", len(out.M), len(theta))
 		}
 		if slices.ContainsFunc(out.M, func(x float64) bool { return !isFinite(x) }) {
 			return fmt.Errorf("the aggregated gradient has a component that is no finite number: %w", ErrDiverged)
 		}
 		record.fillGradient(out, in.task.Aggregator)
-		floats.AddScaled(in.state.Theta, -2*record.Eta*record.Gamma, out.M)
+		floats.AddScaled(theta, -2*record.Eta*record.Gamma, out.M)
 	}
-	in.count(out)
-	return nil
+	in.counts.add(out)
+	return in.replica.Skip(record.Round) // of Phi_k, along which there is no step
 }
 
 // fillGradient writes how far the aggregated gradient is from the true sum.

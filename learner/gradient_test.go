@@ -63,7 +63,7 @@ func TestGradientRoundIsThatOfDifferences(t *testing.T) {
 	for i, g := range a.seen {
 		slope := 0.0
 		for j, x := range g {
-			slope += x * zero.phi[0][j]
+			slope += x * zero.replica.phi[0][j]
 			sum[j] += x
 		}
 		if want := zero.delta[i][0] / (2 * record.Gamma); math.Abs(slope-want) > 1e-5*math.Max(1, math.Abs(want)) {

@@ -54,7 +54,7 @@ func TestPackedStepIsTheMean(t *testing.T) {
 			continue
 		}
 		want := slices.Clone(start.Theta)
-		for p, phi := range packed.phi {
+		for p, phi := range packed.replica.phi {
 			sum := 0.0
 			for _, own := range packed.delta {
 				sum += own[p]

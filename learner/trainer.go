@@ -2,14 +2,12 @@ package learner
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"runtime"
 	"slices"
-
-	"gonum.org/v1/gonum/floats"
 
 	"ringwave/crypto/aggregate"
 	"ringwave/crypto/keystream"
@@ -87,7 +85,7 @@ type Record struct {
 	Round int
 	// TrainLoss is the mean over devices of f_i(theta_k, xi_{i,k}): the loss on
 	// the round's batches before the update. With Config.PairLoss it is the mean of
-	// the losses around theta_k.
+	// the losses around theta_k. It is NaN where the devices are elsewhere.
 	TrainLoss float64
 	// Evaluated says that the model after the update was tried on the test set;
 	// TestLoss is then its mean loss and TestAccuracy its share of correct
@@ -117,7 +115,7 @@ type Record struct {
 }
 
 // Result is the quality of a model on all training and all test samples: mean
-// losses, and shares of correct predictions, 0..1.
+// losses, and shares of correct predictions, 0..1; NaN of samples that it has not.
 type Result struct {
 	TrainLoss, TrainAccuracy float64
 	TestLoss, TestAccuracy   float64
@@ -140,18 +138,11 @@ type State struct {
 // number of goroutines. A Trainer is for one goroutine, and starts others that
 // end within the call that started them.
 type Trainer struct {
-	cfg   Config
-	task  Task
-	state State
+	replica *Replica
+	task    Task
+	counts  counts
 
-	directions *keystream.Stream
-	rnd        *rand.Rand  // reads directions
-	phi        [][]float64 // of each direction
-
-	round uint32  // of the round that is run
-	gamma float64 // of the round that is run
-
-	devices []*device
+	devices []*device   // nil where they are elsewhere
 	delta   [][]float64 // of each device, along each direction
 	pool    *pool
 	// perDevice runs one device's part of the round; it is made once so that a
@@ -159,36 +150,56 @@ type Trainer struct {
 	perDevice func(w model.Worker, i int)
 }
 
+// counts are those of State.
+type counts struct{ repeated, skipped, clipped int }
+
 // New returns a trainer before its first round.
 func New(cfg Config, task Task) (*Trainer, error) {
-	if err := cfg.check(); err != nil {
-		return nil, fmt.Errorf("setting up training: %w", err)
-	}
 	if err := task.check(); err != nil {
 		return nil, fmt.Errorf("setting up training: %w", err)
 	}
-	cfg.Packed = max(cfg.Packed, 1)
-	directions := task.Seed.Derive("directions").Stream()
-	t := &Trainer{
-		cfg:        cfg,
-		task:       task,
-		state:      State{Theta: make([]float64, task.Model.Dim())},
-		directions: directions,
-		rnd:        rand.New(directions),
-		pool:       newPool(task.Model, cfg.workers()),
-	}
-	for range cfg.Packed {
-		t.phi = append(t.phi, make([]float64, task.Model.Dim()))
+	t, err := newBare(cfg, task)
+	if err != nil {
+		return nil, err
 	}
 	for i, shard := range task.Shards {
-		t.delta = append(t.delta, make([]float64, cfg.Packed))
-		t.devices = append(t.devices, newDevice(task.Seed.Derive("batches", uint64(i)), shard, cfg.BatchSize, cfg.Packed))
+		t.delta = append(t.delta, make([]float64, len(t.replica.phi)))
+		t.devices = append(t.devices, newDevice(t.replica.cfg, task.Seed, i, shard))
 	}
-	t.perDevice = func(w model.Worker, i int) {
-		t.devices[i].compute(w, t.round, t.state.Theta, t.phi, t.gamma, t.task.Train, !cfg.PairLoss)
-	}
-	task.Model.Init(t.state.Theta, rand.New(task.Seed.Derive("initial model").Stream()))
+	t.perDevice = func(w model.Worker, i int) { t.devices[i].compute(w, t.replica, t.task.Train) }
 	return t, nil
+}
+
+// RemoteTask is what to train, through what, where the devices and their samples are
+// elsewhere: a Member each.
+type RemoteTask struct {
+	Model model.Model
+	// Test is what the model is tried on; nil for nothing.
+	Test *dataset.Set
+	// Aggregator runs the uplink. It gets no values: it has the devices send theirs.
+	Aggregator Aggregator
+	// Seed is that of the Members' tasks.
+	Seed keystream.Seed
+}
+
+// NewRemote returns a trainer of devices that are elsewhere, before its first round. It
+// does not know the devices' losses: TrainLoss, of a Record and of a Result, and
+// TrainAccuracy are NaN. Without a test set it never evaluates, and TestLoss and
+// TestAccuracy of its Result are NaN.
+func NewRemote(cfg Config, task RemoteTask) (*Trainer, error) {
+	if err := task.check(); err != nil {
+		return nil, fmt.Errorf("setting up training: %w", err)
+	}
+	return newBare(cfg, Task{Model: task.Model, Test: task.Test, Aggregator: task.Aggregator, Seed: task.Seed})
+}
+
+// newBare returns a trainer without devices.
+func newBare(cfg Config, task Task) (*Trainer, error) {
+	replica, err := NewReplica(cfg, task.Model, task.Seed)
+	if err != nil {
+		return nil, err
+	}
+	return &Trainer{replica: replica, task: task, pool: newPool(task.Model, cfg.workers())}, nil
 }
 
 func (c Config) check() error {
@@ -255,6 +266,16 @@ func (t Task) check() error {
 	return nil
 }
 
+func (t RemoteTask) check() error {
+	if t.Model == nil || t.Aggregator == nil {
+		return errors.New("the task lacks its model or aggregator")
+	}
+	if t.Test == nil {
+		return nil
+	}
+	return checkSet("test", t.Test, t.Model)
+}
+
 func checkSet(name string, set *dataset.Set, m model.Model) error {
 	if set.Len() == 0 {
 		return fmt.Errorf("the %s set has no sample; allowed is 1 or more", name)
@@ -280,78 +301,59 @@ func (t *Trainer) Step(ctx context.Context) (Record, error) {
 	if t.Done() {
 		return Record{}, ErrDone
 	}
-	k := t.state.Round + 1
-	record := Record{Round: k, Eta: t.cfg.Eta.At(k), Gamma: t.cfg.Gamma.At(k)}
-	if err := t.scalars(&record); err != nil {
-		return Record{}, fmt.Errorf("round %d: %w", k, err)
+	k := t.replica.round + 1
+	record := Record{Round: k, TrainLoss: math.NaN(), Eta: t.config().Eta.At(k), Gamma: t.config().Gamma.At(k)}
+	if t.devices != nil {
+		if err := t.scalars(&record); err != nil {
+			return Record{}, fmt.Errorf("round %d: %w", k, err)
+		}
 	}
 	out, err := t.task.Aggregator.Aggregate(ctx, k, t.delta)
 	if err != nil {
 		return Record{}, fmt.Errorf("round %d: aggregating: %w", k, err)
 	}
-	if err := t.accept(out); err != nil {
+	if err := t.update(k, out); err != nil {
 		return Record{}, fmt.Errorf("round %d: %w", k, err)
 	}
 	out.Clipped += record.Clipped
 	record.fill(out, t.task.Aggregator)
-	t.update(out, record.Eta)
-	if t.evaluates(k) {
-		record.Evaluated = true
-		record.TestLoss, record.TestAccuracy = t.pool.evaluate(t.state.Theta, t.task.Test)
-	}
+	t.counts.add(out)
+	t.evaluate(&record)
 	return record, nil
 }
+
+// config returns how it trains.
+func (t *Trainer) config() Config { return t.replica.cfg }
 
 // scalars draws Phi_k and has every device compute its scalar, Delta f_{i,k} (Eq. 3)
 // unless the estimator is another, into t.delta; of packed directions, each of them.
 // Into the record it writes the mean of f_i(theta_k, xi_{i,k}).
 func (t *Trainer) scalars(r *Record) error {
-	for p, phi := range t.phi {
-		t.directions.Start(uint32(r.Round), uint32(p))
-		t.cfg.Directions.Draw(phi, t.rnd)
-	}
-	t.round, t.gamma = uint32(r.Round), r.Gamma
+	t.replica.draw(r.Round)
 	t.pool.run(len(t.devices), t.perDevice)
 	var sum float64
 	for i, d := range t.devices {
-		delta := t.delta[i]
-		for p := range delta {
-			delta[p] = t.cfg.Estimator.scalar(d.plus[p], d.minus[p])
-			if !isFinite(delta[p]) {
-				if !t.cfg.Overflow {
-					return fmt.Errorf("device %d: %s is %v: %w", i+1, t.cfg.Estimator.symbol(), delta[p], ErrDiverged)
-				}
-				delta[p] = overflowed(delta[p], 0)
-				r.Overflowed++
-			}
-			if clip := t.cfg.Clip; clip > 0 && math.Abs(delta[p]) > clip {
-				delta[p] = math.Copysign(clip, delta[p])
-				r.Clipped++
-			}
+		clipped, overflowed, err := d.scalars(t.delta[i], &t.replica.cfg)
+		if err != nil {
+			return fmt.Errorf("device %d: %w", i+1, err)
 		}
+		r.Clipped += clipped
+		r.Overflowed += overflowed
 		sum += d.loss
 	}
 	r.TrainLoss = sum / float64(len(t.devices))
-	if t.cfg.Overflow {
+	if t.config().Overflow {
 		r.TrainLoss = overflowed(r.TrainLoss, math.MaxFloat64)
 	}
 	return nil
 }
 
-// accept refuses M_k that are not one finite number a direction.
-func (t *Trainer) accept(out aggregate.Outcome) error {
+// update makes the step of a round, unless it was skipped.
+func (t *Trainer) update(k int, out aggregate.Outcome) error {
 	if out.Skipped {
-		return nil
+		return t.replica.Skip(k)
 	}
-	if len(out.M) != len(t.phi) {
-		return fmt.Errorf("aggregating: %d values of M for %d directions", len(out.M), len(t.phi))
-	}
-	for _, m := range out.M {
-		if !isFinite(m) {
-			return fmt.Errorf("the aggregated M is %v: %w", m, ErrDiverged)
-		}
-	}
-	return nil
+	return t.replica.Apply(k, out.M)
 }
 
 // overflowed returns x within the finite numbers, and what stands for one that is none.
@@ -362,28 +364,14 @@ func overflowed(x, none float64) float64 {
 	return max(-math.MaxFloat64, min(x, math.MaxFloat64))
 }
 
-// update makes the step theta_{k+1} = theta_k - eta_k g_k with g_k = Phi_k M_k
-// (Eq. 18), of packed directions their mean, unless the round was skipped, and counts
-// what happened.
-func (t *Trainer) update(out aggregate.Outcome, eta float64) {
-	t.count(out)
-	if out.Skipped {
-		return
-	}
-	for p, m := range out.M {
-		floats.AddScaled(t.state.Theta, -eta/float64(len(t.phi))*m, t.phi[p])
-	}
-}
-
-// count counts a round and what happened in it.
-func (t *Trainer) count(out aggregate.Outcome) {
-	t.state.Round++
-	t.state.Clipped += out.Clipped
+// add counts what happened in a round.
+func (c *counts) add(out aggregate.Outcome) {
+	c.clipped += out.Clipped
 	if out.Attempts > 1 {
-		t.state.Repeated++
+		c.repeated++
 	}
 	if out.Skipped {
-		t.state.Skipped++
+		c.skipped++
 	}
 }
 
@@ -408,48 +396,55 @@ func (r *Record) fill(out aggregate.Outcome, a Aggregator) {
 	}
 }
 
-func (t *Trainer) evaluates(k int) bool {
-	return k == t.cfg.Rounds || t.cfg.EvalEvery > 0 && k%t.cfg.EvalEvery == 0
+// evaluate tries the model on the test set where the record's round is one after which
+// that is done.
+func (t *Trainer) evaluate(r *Record) {
+	every := t.config().EvalEvery
+	if t.task.Test == nil || !t.Done() && (every == 0 || r.Round%every != 0) {
+		return
+	}
+	r.Evaluated = true
+	r.TestLoss, r.TestAccuracy = t.pool.evaluate(t.replica.theta, t.task.Test)
 }
 
 // Done says whether all K rounds have been run.
-func (t *Trainer) Done() bool { return t.state.Round >= t.cfg.Rounds }
+func (t *Trainer) Done() bool { return t.replica.Done() }
+
+// Digest returns that of the replica that is trained: of the round and theta.
+func (t *Trainer) Digest() [sha256.Size]byte { return t.replica.Digest() }
 
 // State returns a copy of the run's state.
 func (t *Trainer) State() State {
-	s := t.state
-	s.Theta = slices.Clone(s.Theta)
+	s := State{Repeated: t.counts.repeated, Skipped: t.counts.skipped, Clipped: t.counts.clipped}
+	s.Round, s.Theta = t.replica.State()
 	return s
 }
 
 // Restore continues from a state that a trainer of the same config and task has
 // given. It takes a copy.
 func (t *Trainer) Restore(s State) error {
-	if s.Round < 0 || s.Round > t.cfg.Rounds {
-		return fmt.Errorf("restoring training: the round is %d; allowed is 0 to %d", s.Round, t.cfg.Rounds)
-	}
-	if d := t.task.Model.Dim(); len(s.Theta) != d {
-		return fmt.Errorf("restoring training: theta has %d values; allowed is %d, the model's", len(s.Theta), d)
-	}
-	for j, x := range s.Theta {
-		if !isFinite(x) {
-			return fmt.Errorf("restoring training: theta[%d] is %v; allowed is finite", j, x)
-		}
-	}
 	if s.Repeated < 0 || s.Skipped < 0 || s.Clipped < 0 {
 		return fmt.Errorf("restoring training: repeated, skipped and clipped are %d, %d and %d; allowed is 0 or more",
 			s.Repeated, s.Skipped, s.Clipped)
 	}
-	s.Theta = slices.Clone(s.Theta)
-	t.state = s
+	if err := t.replica.Restore(s.Round, s.Theta); err != nil {
+		return err
+	}
+	t.counts = counts{s.Repeated, s.Skipped, s.Clipped}
 	return nil
 }
 
-// Final evaluates the model as it is on all training and all test samples.
+// Final evaluates the model as it is on all training and all test samples, where there
+// are such.
 func (t *Trainer) Final() Result {
-	var r Result
-	r.TrainLoss, r.TrainAccuracy = t.pool.evaluate(t.state.Theta, t.task.Train)
-	r.TestLoss, r.TestAccuracy = t.pool.evaluate(t.state.Theta, t.task.Test)
+	nan := math.NaN()
+	r := Result{nan, nan, nan, nan}
+	if t.task.Train != nil {
+		r.TrainLoss, r.TrainAccuracy = t.pool.evaluate(t.replica.theta, t.task.Train)
+	}
+	if t.task.Test != nil {
+		r.TestLoss, r.TestAccuracy = t.pool.evaluate(t.replica.theta, t.task.Test)
+	}
 	return r
 }
 

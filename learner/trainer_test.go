@@ -172,7 +172,7 @@ func TestStepByHand(t *testing.T) {
 		return sum / float64(len(shard))
 	}
 	const eta, gamma = 0.05 * 0.40824829046386302, 0.05 * 0.63894310424627285 // (1+5)^-1/2, (1+5)^-1/4
-	phi := trainer.phi[0]
+	phi := trainer.replica.phi[0]
 	plus, minus := slices.Clone(start.Theta), slices.Clone(start.Theta)
 	for j := range phi {
 		plus[j] += gamma * phi[j]

@@ -1,0 +1,182 @@
+package learner
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"iter"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"ringwave/crypto/keystream"
+	"ringwave/learner/model"
+)
+
+// Replica is a copy of the model that M_k alone moves: theta, and the round that it is
+// after. All that have the same config, model and seed, and hear the same M_k, have the
+// same theta, to the bit on one kind of processor. A Replica is for one goroutine.
+type Replica struct {
+	cfg Config
+
+	round int // the last that theta is after, 0..K
+	theta []float64
+
+	directions *keystream.Stream
+	rnd        *rand.Rand  // reads directions
+	phi        [][]float64 // of each direction, of round drawn
+	drawn      int
+	gamma      float64 // gamma_k of it
+
+	sum   hash.Hash // of Digest, which allocates nothing thereby
+	bytes []byte
+}
+
+// NewReplica returns the initial model. The seed is that of Task.
+func NewReplica(cfg Config, m model.Model, seed keystream.Seed) (*Replica, error) {
+	err := cfg.check()
+	if m == nil {
+		err = errors.New("the task lacks its model")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("setting up training: %w", err)
+	}
+	cfg.Packed = max(cfg.Packed, 1)
+	directions := seed.Derive("directions").Stream()
+	r := &Replica{
+		cfg: cfg, theta: make([]float64, m.Dim()),
+		directions: directions, rnd: rand.New(directions), sum: sha256.New(),
+	}
+	for range cfg.Packed {
+		r.phi = append(r.phi, make([]float64, m.Dim()))
+	}
+	m.Init(r.theta, rand.New(seed.Derive("initial model").Stream()))
+	return r, nil
+}
+
+// Round returns the last round that theta is after, 0..K.
+func (r *Replica) Round() int { return r.round }
+
+// Done says whether all K rounds have been run.
+func (r *Replica) Done() bool { return r.round >= r.cfg.Rounds }
+
+// draw makes phi that of round k, which depends on the seed and k alone.
+func (r *Replica) draw(k int) {
+	if r.drawn == k {
+		return
+	}
+	for p, phi := range r.phi {
+		r.directions.Start(uint32(k), uint32(p))
+		r.cfg.Directions.Draw(phi, r.rnd)
+	}
+	r.drawn, r.gamma = k, r.cfg.Gamma.At(k)
+}
+
+// next refuses every round but the one after theta's: what was heard twice, or out of
+// order, must not move theta.
+func (r *Replica) next(k int) error {
+	if r.Done() {
+		return fmt.Errorf("round %d: %w", k, ErrDone)
+	}
+	if k != r.round+1 {
+		return fmt.Errorf("round %d of a model that is after round %d; allowed is round %d", k, r.round, r.round+1)
+	}
+	return nil
+}
+
+// Apply makes the step of round k, theta_{k+1} = theta_k - eta_k g_k with g_k = Phi_k M_k
+// (Eq. 18), of packed directions their mean: m has a value for each. It must be the round
+// after Round's. After an error the replica is as it was before the call; where a value
+// is no finite number the error wraps ErrDiverged.
+func (r *Replica) Apply(k int, m []float64) error {
+	if err := r.next(k); err != nil {
+		return err
+	}
+	if len(m) != len(r.phi) {
+		return fmt.Errorf("aggregating: %d values of M for %d directions", len(m), len(r.phi))
+	}
+	for _, x := range m {
+		if !isFinite(x) {
+			return fmt.Errorf("the aggregated M is %v: %w", x, ErrDiverged)
+		}
+	}
+	r.draw(k)
+	eta := r.cfg.Eta.At(k)
+	for p, x := range m {
+		floats.AddScaled(r.theta, -eta/float64(len(r.phi))*x, r.phi[p])
+	}
+	r.round = k
+	return nil
+}
+
+// Skip leaves theta as it is in round k, which gave nothing. It must be the round after
+// Round's.
+func (r *Replica) Skip(k int) error {
+	if err := r.next(k); err != nil {
+		return err
+	}
+	r.round = k
+	return nil
+}
+
+// Replay goes through a history: rounds k, from the one after Round's on and with none
+// left out, each with its M_k, or nil where it was skipped. After an error the replica is
+// where the rounds before the one at fault have taken it.
+func (r *Replica) Replay(history iter.Seq2[int, []float64]) error {
+	for k, m := range history {
+		step := r.Skip
+		if m != nil {
+			step = func(k int) error { return r.Apply(k, m) }
+		}
+		if err := step(k); err != nil {
+			return fmt.Errorf("replaying round %d: %w", k, err)
+		}
+	}
+	return nil
+}
+
+// digestChunk is the number of values of theta that are hashed at a time.
+const digestChunk = 512
+
+// Digest returns the SHA-256 of the round and the bits of theta: 8 bytes each, the round
+// first, big-endian. Two replicas have the same digest if they are after the same round
+// with the same theta, to the bit.
+func (r *Replica) Digest() [sha256.Size]byte {
+	r.sum.Reset()
+	r.bytes = binary.BigEndian.AppendUint64(r.bytes[:0], uint64(r.round))
+	for values := range slices.Chunk(r.theta, digestChunk) {
+		for _, x := range values {
+			r.bytes = binary.BigEndian.AppendUint64(r.bytes, math.Float64bits(x))
+		}
+		r.sum.Write(r.bytes)
+		r.bytes = r.bytes[:0]
+	}
+	r.bytes = r.sum.Sum(r.bytes)
+	return [sha256.Size]byte(r.bytes)
+}
+
+// State returns Round, and a copy of theta.
+func (r *Replica) State() (round int, theta []float64) { return r.round, slices.Clone(r.theta) }
+
+// Restore puts the replica where another of the same config, model and seed was. It takes
+// a copy of theta. After an error the replica is as it was.
+func (r *Replica) Restore(round int, theta []float64) error {
+	if round < 0 || round > r.cfg.Rounds {
+		return fmt.Errorf("restoring training: the round is %d; allowed is 0 to %d", round, r.cfg.Rounds)
+	}
+	if len(theta) != len(r.theta) {
+		return fmt.Errorf("restoring training: theta has %d values; allowed is %d, the model's", len(theta), len(r.theta))
+	}
+	for j, x := range theta {
+		if !isFinite(x) {
+			return fmt.Errorf("restoring training: theta[%d] is %v; allowed is finite", j, x)
+		}
+	}
+	r.round = round
+	copy(r.theta, theta)
+	return nil
+}
