@@ -58,8 +58,12 @@ func unusableReason(state learner.State, result learner.Result, why func() strin
 	if state.Round > 0 && state.Skipped == state.Round {
 		return fmt.Sprintf("none of the %d rounds was read, and the model is the untrained one: %s", state.Round, why())
 	}
-	if loss := result.TrainLoss; !(loss <= hopelessLoss) {
-		return fmt.Sprintf("training diverged: the training loss is %.4g, more than %.3g, a hundred times that of a model which knows nothing", loss, hopelessLoss)
+	kind, loss, known := "training", result.TrainLoss, result.TrainAccuracy
+	if math.IsNaN(known) { // it is the devices' own
+		kind, loss, known = "test", result.TestLoss, result.TestAccuracy
+	}
+	if !math.IsNaN(known) && !(loss <= hopelessLoss) {
+		return fmt.Sprintf("training diverged: the %s loss is %.4g, more than %.3g, a hundred times that of a model which knows nothing", kind, loss, hopelessLoss)
 	}
 	return ""
 }
@@ -132,7 +136,7 @@ func (w *warnings) after(r learner.Record) string {
 	if w.unread && r.Round == hopelessRounds {
 		return fmt.Sprintf("none of the first %d rounds was read: the model has learned nothing so far (%s)", hopelessRounds, w.why())
 	}
-	if loss := r.TrainLoss / w.batch; !w.grown && !(loss <= hopelessLoss) {
+	if loss := r.TrainLoss / w.batch; !w.grown && loss > hopelessLoss { // NaN is not known
 		w.grown = true
 		return fmt.Sprintf("in round %d the loss is %.4g, more than a hundred times that of a model which knows nothing: training diverges%s", r.Round, loss, w.advice)
 	}

@@ -25,6 +25,26 @@ func TestBadResultsAreResults(t *testing.T) {
 	}
 }
 
+// Where devices keep their losses to themselves, the test set tells, or nothing does.
+func TestUnknownLossesAreNotLarge(t *testing.T) {
+	nan := math.NaN()
+	for _, c := range []struct {
+		loss, accuracy float64
+		usable         bool
+	}{{math.Ln2, 0.5, true}, {101 * math.Ln2, 0.5, false}, {nan, 0.5, false}, {nan, nan, true}} {
+		result := learner.Result{TrainLoss: nan, TrainAccuracy: nan, TestLoss: c.loss, TestAccuracy: c.accuracy}
+		if reason := unusableReason(learner.State{Round: 400}, result, nil); (reason == "") != c.usable {
+			t.Errorf("test loss %v, accuracy %v: %q", c.loss, c.accuracy, reason)
+		}
+	}
+	for loss, warned := range map[float64]bool{nan: false, math.Ln2: false, 101 * math.Ln2: true, math.Inf(1): true} {
+		w := warnings{batch: 1}
+		if text := w.after(learner.Record{Round: 3, TrainLoss: loss}); (text != "") != warned {
+			t.Errorf("a round's loss is %v: %q", loss, text)
+		}
+	}
+}
+
 // A run ends with the last of so many rounds that are lost in a row, never where none is
 // said; rounds that were read begin anew, and rounds that were not tried count for nothing.
 func TestLosses(t *testing.T) {

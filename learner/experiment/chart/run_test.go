@@ -51,6 +51,20 @@ func wantPlots(t *testing.T, dir string, paths []string, names ...string) {
 	}
 }
 
+// Where devices are elsewhere, the server has no loss, and without a test set no accuracy.
+func TestRunPlotsOfAServer(t *testing.T) {
+	dir, rows := t.TempDir(), testRun(1, 100, 1e-8)
+	for i := range rows {
+		nan := math.NaN()
+		rows[i].TrainLoss, rows[i].TestAccuracy, rows[i].MIdeal, rows[i].Eps, rows[i].EpsStdPredicted = nan, nan, nan, nan, nan
+	}
+	paths, err := RunPlots(dir, "what ran", rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantPlots(t, dir, paths, "loss", "accuracy", "decoded-noise", "message")
+}
+
 func TestRunPlots(t *testing.T) {
 	dir := t.TempDir()
 	paths, err := RunPlots(dir, "what ran", testRun(1, 100, 1e-8))

@@ -25,7 +25,7 @@ const metricsHeader = requiredColumns + ",skipped,clipped,eta,gamma,alpha,frames
 // allowed to be missing, NaN stands for it here and nothing in the file.
 type Row struct {
 	Round           int     // >= 0, rising from row to row
-	TrainLoss       float64 // may be infinite or NaN if training diverged
+	TrainLoss       float64 // may be infinite if training diverged; missing where devices keep it to themselves
 	TestAccuracy    float64 // in [0, 1]; missing where not evaluated
 	M               float64 // the decoded message; missing where the round was skipped
 	MIdeal          float64 // the message's noiseless value; may be missing
@@ -60,9 +60,7 @@ func noLink() LinkRow {
 // line returns the row as a line of metrics.csv.
 func (r Row) line() []byte {
 	b := strconv.AppendInt(nil, int64(r.Round), 10)
-	b = append(b, ',')
-	b = strconv.AppendFloat(b, r.TrainLoss, 'g', -1, 64)
-	for _, v := range []float64{r.TestAccuracy, r.M, r.MIdeal, r.Eps, r.EpsStdPredicted} {
+	for _, v := range []float64{r.TrainLoss, r.TestAccuracy, r.M, r.MIdeal, r.Eps, r.EpsStdPredicted} {
 		b = appendOptional(b, v)
 	}
 	b = append(b, ',')
@@ -337,7 +335,7 @@ func (r *Row) set(column, field string) (err error) {
 	case "round":
 		r.Round, err = parseCount(field)
 	case "train_loss":
-		r.TrainLoss, err = parseNumber(field)
+		r.TrainLoss, err = parseOptional(field)
 	case "test_accuracy":
 		r.TestAccuracy, err = parseWithin(field, 1, "empty or a number from 0 to 1")
 	case "m":

@@ -110,7 +110,7 @@ func TestMetricsRoundTrip(t *testing.T) {
 	want := metricsHeader + `
 1,0.6931471805599453,0.5,-3.25,-3.2500000000000004,4e-16,2e-08,1,0,0,0.05,0.05,,,,,,,
 2,+Inf,,,1,,0,3,1,2,,,,,,,,,
-5,NaN,1,5e-324,,1.7976931348623157e+308,,1,0,0,1,1,20.5,2,0.97,,0,2,
+5,,1,5e-324,,1.7976931348623157e+308,,1,0,0,1,1,20.5,2,0.97,,0,2,
 `
 	if string(text) != want {
 		t.Errorf("file is\n%swant\n%s", text, want)
@@ -274,7 +274,7 @@ func TestReadMetricsErrors(t *testing.T) {
 		"fields":          {requiredColumns + "\n" + good + ",2\n", []string{"line 2", "9 fields", "8"}},
 		"empty line":      {requiredColumns + "\n" + good + "\n\n", []string{"line 3", "1 fields"}},
 		"round":           {requiredColumns + "\n-1,0.5,,,,,,1\n", []string{"line 2", "round", `"-1"`, "whole number from 0"}},
-		"loss":            {requiredColumns + "\n1,,,,,,,1\n", []string{"line 2", "train_loss", `""`, "number"}},
+		"loss":            {requiredColumns + "\n1,low,,,,,,1\n", []string{"line 2", "train_loss", `"low"`, "number"}},
 		"loss range":      {requiredColumns + "\n1,1e999,,,,,,1\n", []string{"train_loss", `"1e999"`}},
 		"accuracy":        {requiredColumns + "\n1,1,1.5,,,,,1\n", []string{"test_accuracy", `"1.5"`, "0 to 1"}},
 		"deviation":       {requiredColumns + "\n1,1,,,,,-1,1\n", []string{"eps_std_predicted", `"-1"`, "at least 0"}},
