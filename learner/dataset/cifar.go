@@ -43,8 +43,29 @@ const (
 type CIFAR10 struct {
 	// Root is the folder in which FindCIFAR10 found the files, empty otherwise.
 	Root  string
-	Train []string // usually five
-	Test  string
+	Train []string // usually five; none where the set is not wanted
+	Test  string   // "" where the set is not wanted
+	// OneClass is that of a Source.
+	OneClass bool
+}
+
+// Only returns the files of a part; the others are not opened.
+func (c CIFAR10) Only(p Part) CIFAR10 {
+	if p == TrainOnly {
+		c.Test = ""
+	}
+	if p == TestOnly {
+		c.Train = nil
+	}
+	return c
+}
+
+// test returns the files of the test set.
+func (c CIFAR10) test() []string {
+	if c.Test == "" {
+		return nil
+	}
+	return []string{c.Test}
 }
 
 // cifarFiles returns the names of the files, the test batch last.
@@ -107,18 +128,37 @@ func (c CIFAR10) Binary(classes [2]int) (*Task, error) {
 	if err := checkClasses(classes, cifarClasses); err != nil {
 		return nil, err
 	}
-	train, trainFiles, err := readCIFARs(c.Train, classes)
+	train, trainFiles, err := c.read(c.Train, classes)
 	if err != nil {
 		return nil, err
 	}
-	test, testFiles, err := readCIFARs([]string{c.Test}, classes)
+	test, testFiles, err := c.read(c.test(), classes)
 	if err != nil {
 		return nil, err
 	}
-	return &Task{
-		Train: train.standardised(classes), Test: test.standardised(classes),
-		Files: append(trainFiles, testFiles...),
-	}, nil
+	return &Task{Train: train, Test: test, Files: append(trainFiles, testFiles...)}, nil
+}
+
+// read returns the set of several files, nil of none.
+func (c CIFAR10) read(paths []string, classes [2]int) (*Set, []File, error) {
+	if len(paths) == 0 {
+		return nil, nil, nil
+	}
+	records, files, err := readCIFARs(paths, classes)
+	if err != nil {
+		return nil, nil, err
+	}
+	var has [2]bool
+	for i, class := range classes {
+		has[i] = slices.Contains(records.Labels, uint8(class))
+	}
+	for i, class := range classes {
+		if !has[i] && !(c.OneClass && has[1-i]) {
+			return nil, nil, &FormatError{File: filepath.Dir(paths[0]), Allowed: "1 or more", Value: "0",
+				Where: fmt.Sprintf("the number of samples of class %d in %s", class, filesInWords(paths))}
+		}
+	}
+	return records.standardised(classes), files, nil
 }
 
 // readCIFARs reads the records of two classes from several files.
@@ -131,12 +171,6 @@ func readCIFARs(paths []string, classes [2]int) (all Records, files []File, err 
 		all.Labels = append(all.Labels, records.Labels...)
 		all.Pixels = append(all.Pixels, records.Pixels...)
 		files = append(files, file)
-	}
-	for _, c := range classes {
-		if !slices.Contains(all.Labels, uint8(c)) {
-			return all, nil, &FormatError{File: filepath.Dir(paths[0]), Allowed: "1 or more", Value: "0",
-				Where: fmt.Sprintf("the number of samples of class %d in %s", c, filesInWords(paths))}
-		}
 	}
 	return all, files, nil
 }

@@ -353,3 +353,41 @@ func FuzzCIFAR10(f *testing.F) {
 		}
 	})
 }
+
+// Of a part only its files are opened, and a device may have samples of one class alone.
+func TestCIFAR10Parts(t *testing.T) {
+	dir := t.TempDir()
+	writeCIFAR(t, dir, 4, 0, 4)
+	found, err := FindCIFAR10([]string{dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	noTest, noTrain := found, found
+	noTest.Test, noTrain.Train = "not/there", []string{"not/there"}
+	for _, x := range []struct {
+		source      CIFAR10
+		train, test int
+	}{{noTest.Only(TrainOnly), 15, 0}, {noTrain.Only(TestOnly), 0, 3}, {found.Only(Whole), 15, 3}} {
+		task, err := x.source.Binary([2]int{0, 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (task.Train != nil) != (x.train > 0) || (task.Test != nil) != (x.test > 0) || len(task.Files) != x.train/3+x.test/3 {
+			t.Errorf("%+v: got %+v", x.source, task)
+		}
+		extent, err := x.source.Extent([2]int{0, 4})
+		if err != nil || extent.Samples != x.train+x.test {
+			t.Errorf("%+v: the extent is %+v (%v)", x.source, extent, err)
+		}
+		x.source.OneClass = true
+		if _, err := x.source.Binary([2]int{7, 4}); err != nil {
+			t.Errorf("one class: %v", err)
+		}
+		if _, err := x.source.Binary([2]int{7, 8}); err == nil || !strings.Contains(err.Error(), "the number of samples of class 7") {
+			t.Errorf("no class: %v", err)
+		}
+	}
+	if _, err := noTest.Binary([2]int{0, 4}); err == nil {
+		t.Error("the whole was read of half of the files")
+	}
+}

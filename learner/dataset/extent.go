@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 )
 
 // Extent is how large a task is, as found without reading its images.
@@ -25,6 +26,9 @@ func StrokesExtent(train, test int) Extent {
 func (s Source) Extent(classes [2]int) (e Extent, err error) {
 	paths := s.Paths.list()
 	for i := 0; i < len(paths); i += 2 {
+		if paths[i] == "" && paths[i+1] == "" {
+			continue
+		}
 		labels, _, err := s.readFile(paths[i+1], "", 1)
 		if err != nil {
 			return e, err
@@ -62,7 +66,7 @@ func headerOf(path string) ([]int, error) {
 // Extent returns that of what Binary reads. It reads the labels alone.
 func (c CIFAR10) Extent(classes [2]int) (e Extent, err error) {
 	e.Features = cifarDim
-	for _, path := range append([]string{c.Test}, c.Train...) {
+	for _, path := range slices.Concat(c.Train, c.test()) {
 		n, err := countLabels(path, classes)
 		if err != nil {
 			return e, err

@@ -9,8 +9,19 @@ import (
 	"path/filepath"
 )
 
+// Part is which sets of a task are wanted.
+type Part int
+
+// The parts of a task.
+const (
+	Whole     Part = iota // the training and the test set
+	TrainOnly             // the training set alone
+	TestOnly              // the test set alone
+)
+
 // Paths are the four idx files of an image classification task: images of three
-// dimensions (samples, rows, columns) and labels of one.
+// dimensions (samples, rows, columns) and labels of one. The two of a set that is not
+// wanted are empty.
 type Paths struct {
 	TrainImages, TrainLabels string
 	TestImages, TestLabels   string
@@ -36,6 +47,20 @@ type Source struct {
 	// Verify makes a checksum that is not the published one an error. It is
 	// meant for the folder that Fetch fills, and needs Known.
 	Verify bool
+	// OneClass says that samples of one of the two classes are enough, as one device may
+	// have no others.
+	OneClass bool
+}
+
+// Only returns the source of a part, whose other files are not opened.
+func (s Source) Only(p Part) Source {
+	if p == TrainOnly {
+		s.Paths.TestImages, s.Paths.TestLabels = "", ""
+	}
+	if p == TestOnly {
+		s.Paths.TrainImages, s.Paths.TrainLabels = "", ""
+	}
+	return s
 }
 
 // File is what was read, for the record of a run.
@@ -50,7 +75,7 @@ type File struct {
 }
 
 // Task is a training set, a test set of the same features and classes, and the
-// files that both came from.
+// files that both came from. A set that was not wanted is nil.
 type Task struct {
 	Train, Test *Set
 	Files       []File
@@ -96,11 +121,22 @@ func (s Source) Binary(classes [2]int) (*Task, error) {
 			return nil, h.err
 		}
 	}
-	if a, b := train.set.Shape, test.set.Shape; a[0] != b[0] || a[1] != b[1] {
-		return nil, &FormatError{File: paths[2], Where: "the size of an image", Value: fmt.Sprintf("%d x %d", b[0], b[1]),
-			Allowed: fmt.Sprintf("%d x %d, that of %s", a[0], a[1], paths[0])}
+	if err := s.sameShape(train.set, test.set); err != nil {
+		return nil, err
 	}
 	return &Task{Train: train.set, Test: test.set, Files: append(train.files, test.files...)}, nil
+}
+
+// sameShape refuses images of two sizes.
+func (s Source) sameShape(train, test *Set) error {
+	if train == nil || test == nil {
+		return nil
+	}
+	if a, b := train.Shape, test.Shape; a[0] != b[0] || a[1] != b[1] {
+		return &FormatError{File: s.Paths.TestImages, Where: "the size of an image", Value: fmt.Sprintf("%d x %d", b[0], b[1]),
+			Allowed: fmt.Sprintf("%d x %d, that of %s", a[0], a[1], s.Paths.TrainImages)}
+	}
+	return nil
 }
 
 // published returns the checksums of the four files, empty where there are none.
@@ -130,6 +166,9 @@ type half struct {
 }
 
 func (s Source) readHalf(imagePath, labelPath, imageSum, labelSum string, classes [2]int) half {
+	if imagePath == "" && labelPath == "" {
+		return half{}
+	}
 	labels, labelFile, err := s.readFile(labelPath, labelSum, 1)
 	if err != nil {
 		return half{err: err}
@@ -144,7 +183,7 @@ func (s Source) readHalf(imagePath, labelPath, imageSum, labelSum string, classe
 	}
 	chosen, count := choose(labels.Data, classes)
 	for c, n := range count {
-		if n == 0 {
+		if n == 0 && !(s.OneClass && count[1-c] > 0) {
 			return half{err: &FormatError{File: labelPath, Where: fmt.Sprintf("the number of samples of class %d", classes[c]),
 				Value: "0", Allowed: "1 or more"}}
 		}

@@ -208,3 +208,69 @@ func TestSetBinary(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Of a part only its files are opened: a device has no test files, and a server no
+// training files.
+func TestOnlyAPart(t *testing.T) {
+	paths := writeTask(t, t.TempDir())
+	source := Source{Paths: paths}
+	both, err := source.Binary([2]int{7, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []Part{TrainOnly, TestOnly} {
+		hidden := source
+		if part == TrainOnly {
+			hidden.Paths.TestImages, hidden.Paths.TestLabels = "not/there", "nor/this"
+		} else {
+			hidden.Paths.TrainImages, hidden.Paths.TrainLabels = "not/there", "nor/this"
+		}
+		if _, err := hidden.Only(Whole).Binary([2]int{7, 3}); err == nil {
+			t.Error("the whole was read of half of the files")
+		}
+		got, err := hidden.Only(part).Binary([2]int{7, 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		extent, err := hidden.Only(part).Extent([2]int{7, 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, files, unwanted := both.Train, both.Files[:2], got.Test
+		if part == TestOnly {
+			want, files, unwanted = both.Test, both.Files[2:], got.Train
+		}
+		set := got.Train
+		if part == TestOnly {
+			set = got.Test
+		}
+		if unwanted != nil || set == nil || !slices.Equal(set.X, want.X) || !slices.Equal(set.Y, want.Y) || !slices.Equal(got.Files, files) {
+			t.Errorf("part %d is %+v", part, got)
+		}
+		if extent.Samples != want.Len() || extent.Features != 4 {
+			t.Errorf("part %d has the extent %+v", part, extent)
+		}
+	}
+}
+
+// A device may have samples of one class alone, but not of none.
+func TestOneClass(t *testing.T) {
+	paths := writeTask(t, t.TempDir())
+	for _, classes := range [][2]int{{7, 5}, {5, 7}, {5, 6}} {
+		source := Source{Paths: paths}.Only(TrainOnly)
+		if _, err := source.Binary(classes); err == nil || !strings.Contains(err.Error(), "the number of samples of class") {
+			t.Errorf("classes %v: got %v", classes, err)
+		}
+		source.OneClass = true
+		task, err := source.Binary(classes)
+		if classes == [2]int{5, 6} {
+			if err == nil || !strings.Contains(err.Error(), "the number of samples of class 5") {
+				t.Errorf("no sample at all: got %v", err)
+			}
+			continue
+		}
+		if err != nil || task.Train.Len() != 2 || len(task.Train.Classes) != 2 {
+			t.Errorf("classes %v: %v", classes, err)
+		}
+	}
+}

@@ -79,6 +79,10 @@ type Request struct {
 	Task config.Task
 	Data string         // the folder that the user named, or ""
 	Seed keystream.Seed // for samples that are made
+	// Part is what is wanted of it. The rest need not be loaded.
+	Part dataset.Part
+	// Own says that the samples are those of one device, which may lack a class.
+	Own bool
 	// Fits refuses a run on a data set of that size, if it does not fit into memory.
 	Fits func(e dataset.Extent) error
 }

@@ -32,16 +32,32 @@ type Task struct {
 // LoadTask loads the data set of a configuration, or its fallback: but not where the user
 // has said where the data are. Design is nil without encryption.
 func (l Lab) LoadTask(c config.Config, root keystream.Seed, design *xmkckks.Design) (*Task, error) {
-	t := &Task{Name: c.Task.Dataset}
-	err := t.load(l, c, root, design)
-	var missing *dataset.MissingError
-	if errors.As(err, &missing) && l.Data == "" && c.Task.Fallback != "" && c.Task.Fallback != t.Name {
-		t.Name, t.FallbackUsed, t.Missing = c.Task.Fallback, true, err
-		err = t.load(l, c, root, design)
-	}
+	t, err := l.loadSets(c, root, design, Request{})
 	if err != nil {
-		return nil, intake.UserError(err)
+		return nil, err
 	}
+	if err := t.share(c, root); err != nil {
+		return nil, err
+	}
+	t.Model, err = l.newModel(c.Task, t.Train)
+	return t, intake.UserError(err)
+}
+
+// loadSets loads what is wanted of the data set of a configuration, or of its fallback.
+// Samples of a device's own have none.
+func (l Lab) loadSets(c config.Config, root keystream.Seed, design *xmkckks.Design, wanted Request) (*Task, error) {
+	t := &Task{Name: c.Task.Dataset}
+	err := t.load(l, c, root, design, wanted)
+	var missing *dataset.MissingError
+	if errors.As(err, &missing) && l.Data == "" && !wanted.Own && c.Task.Fallback != "" && c.Task.Fallback != t.Name {
+		t.Name, t.FallbackUsed, t.Missing = c.Task.Fallback, true, err
+		err = t.load(l, c, root, design, wanted)
+	}
+	return t, intake.UserError(err)
+}
+
+// share shares the training samples out among the devices.
+func (t *Task) share(c config.Config, root keystream.Seed) (err error) {
 	seed := root.Derive("partition")
 	if c.Task.Partition == "dirichlet" {
 		t.Shards, err = dataset.Dirichlet(t.Train.Y, c.Devices.Count, c.Task.DirichletAlpha, seed)
@@ -49,10 +65,9 @@ func (l Lab) LoadTask(c config.Config, root keystream.Seed, design *xmkckks.Desi
 		t.Shards, err = dataset.IID(t.Train.Len(), c.Devices.Count, seed)
 	}
 	if err != nil {
-		return nil, intake.UserError(fmt.Errorf("sharing out %s: %w", t.Name, err))
+		return intake.UserError(fmt.Errorf("sharing out %s: %w", t.Name, err))
 	}
-	t.Model, err = l.newModel(c.Task, t.Train)
-	return t, intake.UserError(err)
+	return nil
 }
 
 // newModel returns the model of a configuration for samples such as those of the set.
@@ -83,16 +98,15 @@ func models() []Model {
 }
 
 // load loads the data set, if all that the run needs fits into memory.
-func (t *Task) load(l Lab, c config.Config, root keystream.Seed, design *xmkckks.Design) error {
+func (t *Task) load(l Lab, c config.Config, root keystream.Seed, design *xmkckks.Design, wanted Request) error {
 	kind, err := l.dataSet(t.Name)
 	if err != nil {
 		return err
 	}
 	c.Task.Dataset = t.Name
-	loaded, err := kind.Load(Request{
-		Task: c.Task, Data: l.Data, Seed: root.Derive(t.Name),
-		Fits: func(e dataset.Extent) error { return setup.CheckMemory(c, setup.Needed(c, design, e)) },
-	})
+	wanted.Task, wanted.Data, wanted.Seed = c.Task, l.Data, root.Derive(t.Name)
+	wanted.Fits = func(e dataset.Extent) error { return setup.CheckMemory(c, setup.Needed(c, design, e)) }
+	loaded, err := kind.Load(wanted)
 	t.Train, t.Test, t.Files = loaded.Train, loaded.Test, loaded.Files
 	return err
 }
@@ -107,6 +121,8 @@ func dataSets() []DataSet {
 			if err != nil {
 				return dataset.Task{}, err
 			}
+			source = source.Only(r.Part)
+			source.OneClass = r.Own
 			return loadBinary(r, source)
 		}},
 		{"mnist", func(r Request) (dataset.Task, error) {
@@ -115,20 +131,24 @@ func dataSets() []DataSet {
 			if err != nil {
 				return dataset.Task{}, err
 			}
-			source.Verify = cache != "" && source.Root == cache
+			source = source.Only(r.Part)
+			source.Verify, source.OneClass = cache != "" && source.Root == cache, r.Own
 			return loadBinary(r, source)
 		}},
 		{"idx", func(r Request) (dataset.Task, error) {
-			return loadBinary(r, dataset.Source{Paths: dataset.Paths{
+			return loadBinary(r, dataset.Source{OneClass: r.Own, Paths: dataset.Paths{
 				TrainImages: r.Task.TrainImages, TrainLabels: r.Task.TrainLabels,
 				TestImages: r.Task.TestImages, TestLabels: r.Task.TestLabels,
-			}})
+			}}.Only(r.Part))
 		}},
 	}
 }
 
 // loadStrokes makes the built-in set.
 func loadStrokes(r Request) (out dataset.Task, err error) {
+	if r.Own {
+		return out, errors.New("task.dataset = \"strokes\" is drawn of a seed, and no device's own; allowed is one with files")
+	}
 	if err := r.Fits(dataset.StrokesExtent(r.Task.StrokesTrain, r.Task.StrokesTest)); err != nil {
 		return out, err
 	}
@@ -196,11 +216,11 @@ func StepLaws(o config.Optimizer) (eta, gamma learner.StepLaw) {
 
 // trainer makes the training loop around an aggregator.
 func (t *Task) trainer(c config.Config, a learner.Aggregator, root keystream.Seed) (trainer, error) {
-	cfg, task, err := t.learning(c, root)
+	cfg, err := learningOf(c)
 	if err != nil {
 		return nil, err
 	}
-	task.Aggregator = a
+	task := learner.Task{Model: t.Model, Train: t.Train, Test: t.Test, Shards: t.Shards, Aggregator: a, Seed: learnerSeed(root)}
 	if c.System().Gradients {
 		g, err := learner.NewGradientTrainer(cfg, task)
 		return g, intake.UserError(err)
@@ -209,21 +229,18 @@ func (t *Task) trainer(c config.Config, a learner.Aggregator, root keystream.See
 	return z, intake.UserError(err)
 }
 
-// learning returns what is trained and how, but for the aggregator.
-func (t *Task) learning(c config.Config, root keystream.Seed) (learner.Config, learner.Task, error) {
+// learningOf returns how a configuration trains.
+func learningOf(c config.Config) (learner.Config, error) {
 	directions, err := learner.ParseDirections(c.Optimizer.Directions)
 	if err != nil {
-		return learner.Config{}, learner.Task{}, intake.UserError(err)
+		return learner.Config{}, intake.UserError(err)
 	}
 	eta, gamma := StepLaws(c.Optimizer)
-	cfg := learner.Config{
+	return learner.Config{
 		Rounds: c.Optimizer.Rounds, BatchSize: c.Optimizer.BatchSize, Directions: directions,
 		Eta: eta, Gamma: gamma, EvalEvery: c.Optimizer.EvaluateEvery,
 		Packed: c.Optimizer.PackedDirections, PairLoss: c.Optimizer.TrainLoss == "pairs", Clip: c.Optimizer.Clip,
 		Estimator: estimatorOf(c), Overflow: c.System().Unchecked,
-	}
-	return cfg, learner.Task{
-		Model: t.Model, Train: t.Train, Test: t.Test, Shards: t.Shards, Seed: root.Derive("learner"),
 	}, nil
 }
 
