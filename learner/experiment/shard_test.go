@@ -241,6 +241,23 @@ func TestOwnShard(t *testing.T) {
 
 func second(_ *Shard, err error) error { return err }
 
+// A server needs no training files.
+func TestServerNeedsNoTrainingFiles(t *testing.T) {
+	images, labels := writeIDX(t, 1, 0, 5, 1)
+	c, err := config.Load(experimenttest.LoopbackConfig, []string{"task.dataset=idx", "task.classes=[0, 1]",
+		"task.test_images=" + images, "task.test_labels=" + labels, "task.train_images=not/there", "task.train_labels=nor/this"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := Lab{}.LoadTest(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(task.Test.Y, []uint8{1, 0, 1}) || task.Train != nil || len(task.Files) != 2 || task.Model.Features() != 28*28 {
+		t.Errorf("the server has %+v", task)
+	}
+}
+
 // What sends gradients has no devices by themselves.
 func TestGradientsAreNotApart(t *testing.T) {
 	c, err := config.Load(experimenttest.LoopbackConfig, []string{"task.dataset=strokes"})
