@@ -56,6 +56,7 @@ type Experiment struct {
 	remembered *remembered
 	protocol   *protocol
 	Trainer    trainer
+	fleet      *hosted // in the place of protocol where devices are on other hosts; nil elsewhere
 	// mismatched stands around protocol where gains do not match; nil elsewhere.
 	mismatched *mismatched
 	facts      []string // of a system with one key
@@ -101,7 +102,12 @@ func newSessionIn(lab Lab, dir string, cfg config.Config) (*Experiment, error) {
 		}
 		s.Design = &d
 	}
-	if s.Task, err = lab.LoadTask(cfg, s.root, s.Design); err != nil {
+	if lab.Fleet == nil {
+		s.Task, err = lab.LoadTask(cfg, s.root, s.Design)
+	} else if err = s.checkFleet(); err == nil {
+		s.Task, err = lab.LoadTest(cfg)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return s, s.checkTensors()
@@ -177,7 +183,7 @@ func (s *Experiment) encrypted(guard xmkckks.Guard, baseEpoch uint32, firstRound
 	if s.remembered == nil {
 		return system, nil
 	}
-	s.remembered.Simulated = system
+	s.remembered.Aggregator = system
 	return s.remembered, nil
 }
 
@@ -218,7 +224,11 @@ func (s *Experiment) create(ctx context.Context, dir string) (err error) {
 	if err := s.folder.WriteManifest(s.manifest()); err != nil {
 		return intake.PathError(err)
 	}
-	if s.metrics, err = s.folder.CreateMetrics(); err != nil {
+	metrics := s.folder.CreateMetrics
+	if s.lab.Fleet != nil {
+		metrics = s.folder.CreateHostMetrics
+	}
+	if s.metrics, err = metrics(); err != nil {
 		return intake.PathError(err)
 	}
 	if err := s.open(ctx, nil); err != nil {
@@ -240,13 +250,19 @@ func (s *Experiment) open(ctx context.Context, from *runfolder.Checkpoint) (err 
 	}
 	epoch, firstRound := uint32(0), 1
 	var guard xmkckks.Guard
-	if s.Design != nil {
+	switch {
+	case s.lab.Fleet != nil:
+		err = s.openFleet(from)
+	case s.Design != nil:
 		if epoch, firstRound, err = s.openJournal(from); err != nil {
 			return err
 		}
 		guard = s.journal
+		fallthrough
+	default:
+		err = s.assemble(guard, epoch, firstRound)
 	}
-	if err := s.assemble(guard, epoch, firstRound); err != nil {
+	if err != nil {
 		return err
 	}
 	s.began = time.Now()
@@ -384,7 +400,7 @@ func (s *Experiment) resume(ctx context.Context) error {
 		return err
 	}
 	open := folder.OpenMetricsAt
-	if sendsOnce(s.Config) {
+	if sendsOnce(s.Config) || s.lab.Fleet != nil {
 		open = folder.OpenMetricsAfter
 	}
 	if s.metrics, err = open(point.MetricsOffset, point.MetricsDigest); err != nil {
@@ -429,6 +445,11 @@ func (s *Experiment) checkpoint() error {
 			return err
 		}
 	}
+	if s.fleet != nil {
+		if err := s.fleet.fleet.Sync(); err != nil {
+			return err
+		}
+	}
 	state := s.Trainer.State()
 	return s.folder.SaveCheckpoint(runfolder.Checkpoint{
 		ConfigDigest: s.digest, Round: state.Round,
@@ -447,6 +468,11 @@ func (s *Experiment) Step(ctx context.Context) (learner.Record, error) {
 	}
 	if s.Trainer == nil {
 		return learner.Record{}, errors.New("a step of a run that has not begun: StartInMemory comes first")
+	}
+	if s.fleet != nil {
+		if err := s.fleet.await(ctx, s.Trainer.State().Round+1, s.remembered.until); err != nil {
+			return learner.Record{}, err
+		}
 	}
 	if !s.Config.OverRadios() {
 		ctx = context.WithoutCancel(ctx)
@@ -474,6 +500,11 @@ func (s *Experiment) train(ctx context.Context, report func(r learner.Record)) (
 		}
 		if err := s.addLine(s.line(record)); err != nil {
 			return err
+		}
+		if s.fleet != nil {
+			if err := s.fleet.keep(); err != nil {
+				return err
+			}
 		}
 		report(record)
 		if lost.after(record, s.Config.Optimizer.EndAfterLost) && !s.Trainer.Done() {
@@ -523,6 +554,9 @@ func (s *Experiment) line(record learner.Record) runfolder.Row {
 		s.log.Warn("losses overflowed", "round", record.Round, "devices", record.Overflowed)
 	}
 	line := row(record)
+	if s.fleet != nil {
+		line.Present = s.fleet.present
+	}
 	if w := s.waveform(); w != nil && record.Attempts > 0 {
 		line.Link = w.Row()
 		if n := w.ClippedSamples(); n > 0 {
@@ -615,10 +649,12 @@ func (s *Experiment) summary(result learner.Result) runfolder.Summary {
 		out.ParameterSet, out.Form = d.Params.Name, d.Form.String()
 		out.Randomness = c.Encryption.Randomness
 		out.UplinkBitsPerRound = int64(d.UplinkBits())
-		out.UplinkOverheadBitsPerRound = int64(s.protocol.link.OverheadBits())
 		out.FloodingBits = runfolder.Float(d.FloodingBits)
-		out.KeyEpochs = int(s.journal.NextEpoch())
-		out.SharesAnswered = s.journal.Answered(0)
+		if s.fleet == nil { // else they are each device's own
+			out.UplinkOverheadBitsPerRound = int64(s.protocol.link.OverheadBits())
+			out.KeyEpochs = int(s.journal.NextEpoch())
+			out.SharesAnswered = s.journal.Answered(0)
+		}
 	}
 	if c.System().SharesKey {
 		out.Randomness = c.Encryption.Randomness
@@ -697,6 +733,9 @@ func (s *Experiment) abandon() {
 func (s *Experiment) Close() error {
 	s.endRadios(uplink.ErrClosed)
 	var errs []error
+	if s.fleet != nil {
+		errs = append(errs, s.closeFleet())
+	}
 	if s.protocol != nil {
 		errs = append(errs, s.protocol.Close())
 	}

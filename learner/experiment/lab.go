@@ -37,6 +37,8 @@ type Lab struct {
 	Links    []uplink.Kind
 	// Radios are where the devices of [radio] come from.
 	Radios Radios
+	// Fleet has the devices of runs, on other hosts; nil for devices in this process.
+	Fleet Fleet
 }
 
 // Radios are where the devices of [radio] come from: the boards of this machine, drivers
@@ -270,6 +272,9 @@ func (s *Experiment) run(ctx context.Context, o Observer) (out Result, err error
 	out.Dir, out.Round = s.folder.Path(), s.Trainer.State().Round
 	spoilt, isSpoilt := asUnusable(err)
 	if err != nil && !isSpoilt {
+		return out, err
+	}
+	if err := s.endFleet(ctx); err != nil {
 		return out, err
 	}
 	if out.Summary, out.Plots, err = s.finish(spoilt.Reason); err != nil {

@@ -34,23 +34,24 @@ func systemKeys(c config.Config) bool { return c.Encryption.Randomness == "syste
 // remembered is an aggregator that sends no round twice: it gives what earlier
 // processes received, and skips what they may have sent and did not receive.
 type remembered struct {
-	learner.Simulated                       // sends the other rounds
-	lastRow           int                   // the last round that metrics.csv has
-	until             int                   // the last round that is not sent
-	rows              map[int]runfolder.Row // received after the checkpoint
-	values            map[int][]float64     // M of every direction, if there are several
-	messages          *runfolder.Messages   // keeps them; nil for one direction
-	sync              bool                  // brings them to disk
+	learner.Aggregator                       // sends the other rounds
+	lastRow            int                   // the last round that metrics.csv has
+	until              int                   // the last round that is not sent
+	rows               map[int]runfolder.Row // received after the checkpoint
+	values             map[int][]float64     // M of every direction, if there are several
+	messages           *runfolder.Messages   // keeps them; nil for one direction
+	sync               bool                  // brings them to disk
 
 	recalled bool // the last round was
 }
 
 // Truth returns what is known of the last round; of a recalled one nothing is.
 func (r *remembered) Truth() aggregate.Truth {
-	if r.recalled {
+	s, known := r.Aggregator.(learner.Simulated)
+	if r.recalled || !known {
 		return aggregate.Truth{}
 	}
-	return r.Simulated.Truth()
+	return s.Truth()
 }
 
 // Aggregate carries round k: learner.Aggregator.
@@ -58,7 +59,7 @@ func (r *remembered) Aggregate(ctx context.Context, k int, delta [][]float64) (a
 	if r.recalled = k <= r.until; r.recalled {
 		return r.recall(k), nil
 	}
-	out, err := r.Simulated.Aggregate(ctx, k, delta)
+	out, err := r.Aggregator.Aggregate(ctx, k, delta)
 	if err != nil || out.Skipped || r.messages == nil {
 		return out, err
 	}
@@ -90,7 +91,7 @@ func (r *remembered) keep(k int, values []float64) error {
 // remember makes the experiment's memory of earlier rounds, from a run folder whose
 // checkpoint is from, or which is new if that is nil.
 func (s *Experiment) remember(from *runfolder.Checkpoint, rows []runfolder.Row) (err error) {
-	r := &remembered{sync: systemKeys(s.Config), rows: map[int]runfolder.Row{}}
+	r := &remembered{sync: systemKeys(s.Config) || s.fleet != nil, rows: map[int]runfolder.Row{}}
 	s.remembered = r
 	if p := s.Config.Optimizer.PackedDirections; p > 1 {
 		if r.messages, r.values, err = s.folder.OpenMessages(s.Config.Optimizer.Rounds, p); err != nil {
@@ -110,7 +111,8 @@ func (s *Experiment) remember(from *runfolder.Checkpoint, rows []runfolder.Row) 
 		}
 		r.rows[row.Round], r.lastRow = row, row.Round
 	}
-	return s.checkEpoch(from)
+	r.until = r.lastRow
+	return nil
 }
 
 // check refuses a line behind the checkpoint that contradicts itself, and a round whose
@@ -172,7 +174,6 @@ func (s *Experiment) checkEpoch(from *runfolder.Checkpoint) error {
 		return intake.UserError(fmt.Errorf("%s: no key epoch %d, in which the checkpoint was written: the journal was cut or put back, and devices might answer twice; start a new run", path, from.KeyEpoch))
 	}
 	r := s.remembered
-	r.until = r.lastRow
 	if !j.Settled() {
 		r.until++
 	}
@@ -236,6 +237,11 @@ func (s *Experiment) openJournal(from *runfolder.Checkpoint) (epoch uint32, firs
 		if err := s.remember(from, rows); err != nil {
 			return 0, 0, err
 		}
+		if from != nil {
+			if err := s.checkEpoch(from); err != nil {
+				return 0, 0, err
+			}
+		}
 		first = s.remembered.until + 1
 	}
 	if systemKeys(s.Config) {
@@ -259,6 +265,11 @@ func (s *Experiment) recall(ctx context.Context, from *runfolder.Checkpoint) err
 		}
 		if err != nil {
 			return err
+		}
+		if s.fleet != nil {
+			if err := s.fleet.keep(); err != nil {
+				return err
+			}
 		}
 		line, now := s.remembered.rows[record.Round], row(record)
 		if slices.Contains(s.formerEnds, record.Round) && !record.Evaluated {

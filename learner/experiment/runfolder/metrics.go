@@ -21,6 +21,9 @@ const requiredColumns = "round,train_loss,test_accuracy,m,m_ideal,eps,eps_std_pr
 // metricsHeader is the header that this program writes.
 const metricsHeader = requiredColumns + ",skipped,clipped,eta,gamma,alpha,frames_repeated,quality,misfit,zero_gains,wrong_signs,means_left"
 
+// presentColumn is the last column of a run whose devices are on other hosts.
+const presentColumn = "present"
+
 // Row is what one round reports: a line of metrics.csv. Where a number is
 // allowed to be missing, NaN stands for it here and nothing in the file.
 type Row struct {
@@ -33,9 +36,11 @@ type Row struct {
 	EpsStdPredicted float64 // >= 0, 0 where nothing is predicted; may be missing
 	Attempts        int     // >= 0, how often the round was tried
 	Skipped         bool    // given up after the last attempt; 1 or 0 in the file
-	Clipped         int     // >= 0, devices whose message was clipped
+	Clipped         int     // >= 0, devices whose message was clipped; missing where Present is not 0
 	Eta             float64 // step size; may be missing
 	Gamma           float64 // smoothing radius; may be missing
+
+	Present int // devices that took part, of other hosts; 0, and no column, where all are in one process
 
 	Link *LinkRow // nil, and missing in the file, for links that have no frames
 }
@@ -57,8 +62,8 @@ func noLink() LinkRow {
 	return LinkRow{nan, nan, nan, nan, nan, nan, nan}
 }
 
-// line returns the row as a line of metrics.csv.
-func (r Row) line() []byte {
+// line returns the row as a line of metrics.csv, of a run of hosts or of one process.
+func (r Row) line(hosts bool) []byte {
 	b := strconv.AppendInt(nil, int64(r.Round), 10)
 	for _, v := range []float64{r.TrainLoss, r.TestAccuracy, r.M, r.MIdeal, r.Eps, r.EpsStdPredicted} {
 		b = appendOptional(b, v)
@@ -70,13 +75,18 @@ func (r Row) line() []byte {
 	} else {
 		b = append(b, ",0,"...)
 	}
-	b = strconv.AppendInt(b, int64(r.Clipped), 10)
+	if !hosts { // else it is each device's own
+		b = strconv.AppendInt(b, int64(r.Clipped), 10)
+	}
 	link := noLink()
 	if r.Link != nil {
 		link = *r.Link
 	}
 	for _, v := range []float64{r.Eta, r.Gamma, link.Alpha, link.FramesRepeated, link.Quality, link.Misfit, link.ZeroGains, link.WrongSigns, link.MeansLeft} {
 		b = appendOptional(b, v)
+	}
+	if hosts {
+		b = strconv.AppendInt(append(b, ','), int64(r.Present), 10)
 	}
 	return append(b, '\n')
 }
@@ -94,6 +104,15 @@ func appendOptional(b []byte, v float64) []byte {
 type Metrics struct {
 	lines lineFile
 	sum   hash.Hash // of all that the file has
+	hosts bool      // the run's devices are on other hosts
+}
+
+// header returns the file's.
+func (m *Metrics) header() string {
+	if m.hosts {
+		return metricsHeader + "," + presentColumn
+	}
+	return metricsHeader
 }
 
 func newMetrics(f file, path string) *Metrics {
@@ -111,14 +130,21 @@ func (m *Metrics) add(line []byte) error {
 
 // CreateMetrics makes metrics.csv, with its header. It is an error if the file
 // is there.
-func (f *Folder) CreateMetrics() (*Metrics, error) {
+func (f *Folder) CreateMetrics() (*Metrics, error) { return f.createMetrics(false) }
+
+// CreateHostMetrics is CreateMetrics for a run whose devices are on other hosts: a line has
+// how many took part, and nothing that a device keeps to itself.
+func (f *Folder) CreateHostMetrics() (*Metrics, error) { return f.createMetrics(true) }
+
+func (f *Folder) createMetrics(hosts bool) (*Metrics, error) {
 	path := f.file(MetricsName)
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("making %s: %w", path, cause(err))
 	}
 	m := newMetrics(file, path)
-	if err := m.add([]byte(metricsHeader + "\n")); err != nil {
+	m.hosts = hosts
+	if err := m.add([]byte(m.header() + "\n")); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("writing the header of %s: %w", path, err)
 	}
@@ -160,7 +186,7 @@ func (f *Folder) openMetrics(offset int64, digest Digest, end func(*os.File) (in
 // resume checks the file's first offset bytes and cuts it where end says.
 func (m *Metrics) resume(file *os.File, offset int64, digest Digest, end func(*os.File) (int64, error)) error {
 	path := m.lines.path
-	if err := checkMetrics(file, path, offset); err != nil {
+	if err := m.check(file, path, offset); err != nil {
 		return err
 	}
 	if err := m.take(file, 0, offset); err != nil {
@@ -188,7 +214,8 @@ func (m *Metrics) take(file *os.File, from, to int64) error {
 	return nil
 }
 
-func checkMetrics(file *os.File, path string, offset int64) error {
+// check refuses a file that is not one of this program's, cut at a line's end.
+func (m *Metrics) check(file *os.File, path string, offset int64) error {
 	info, err := file.Stat()
 	if err != nil {
 		return fmt.Errorf("opening %s: %w", path, cause(err))
@@ -196,15 +223,14 @@ func checkMetrics(file *os.File, path string, offset int64) error {
 	if info.Size() < offset {
 		return fmt.Errorf("%s has %d bytes, but the checkpoint was written when it had %d: it has been cut, so the run cannot be resumed", path, info.Size(), offset)
 	}
-	header := []byte(metricsHeader + "\n")
-	if offset < int64(len(header)) {
-		return fmt.Errorf("%s cannot be resumed at byte %d: its header alone takes %d", path, offset, len(header))
-	}
-	head := make([]byte, len(header))
+	head := make([]byte, min(offset, int64(len(metricsHeader)+len(presentColumn)+2)))
 	if _, err := file.ReadAt(head, 0); err != nil {
 		return fmt.Errorf("reading the header of %s: %w", path, cause(err))
 	}
-	if !bytes.Equal(head, header) {
+	m.hosts = bytes.HasPrefix(head, []byte(metricsHeader+","+presentColumn+"\n"))
+	if header := m.header() + "\n"; offset < int64(len(header)) {
+		return fmt.Errorf("%s cannot be resumed at byte %d: its header alone takes %d", path, offset, len(header))
+	} else if !bytes.HasPrefix(head, []byte(header)) {
 		return fmt.Errorf("%s line 1: the header is not the one that this version writes, %s, so the run cannot be resumed", path, metricsHeader)
 	}
 	var last [1]byte
@@ -221,7 +247,7 @@ func checkMetrics(file *os.File, path string, offset int64) error {
 // If the disk does not take all of it, the file is cut back to the last whole
 // line and the row is not in it; Add may be called again.
 func (m *Metrics) Add(r Row) error {
-	if err := m.add(r.line()); err != nil {
+	if err := m.add(r.line(m.hosts)); err != nil {
 		return fmt.Errorf("writing round %d to %s (the file ends after the round before): %w", r.Round, m.lines.path, err)
 	}
 	return nil
@@ -351,7 +377,11 @@ func (r *Row) set(column, field string) (err error) {
 	case "skipped":
 		r.Skipped, err = parseFlag(field)
 	case "clipped":
-		r.Clipped, err = parseCount(field)
+		if field != "" { // each device's own
+			r.Clipped, err = parseCount(field)
+		}
+	case presentColumn:
+		r.Present, err = parseCount(field)
 	case "eta":
 		r.Eta, err = parseOptional(field)
 	case "gamma":

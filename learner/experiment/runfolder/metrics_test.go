@@ -227,7 +227,7 @@ func TestMetricsResumeOtherHeader(t *testing.T) {
 }
 
 func TestMetricsOnAFullDisk(t *testing.T) {
-	line := int(len(testRows()[0].line()))
+	line := int(len(testRows()[0].line(false)))
 	for _, silent := range []bool{false, true} {
 		disk := &fakeFile{room: line + line/2, silent: silent}
 		m := newMetrics(disk, "metrics.csv")
@@ -340,7 +340,7 @@ func TestReadMetricsWithoutVerdicts(t *testing.T) {
 func FuzzMetrics(f *testing.F) {
 	text := metricsHeader + "\n"
 	for _, r := range testRows() {
-		text += string(r.line())
+		text += string(r.line(false))
 	}
 	f.Add(text)
 	f.Add(requiredColumns + ",colour\n1,0.5,,,,,,1,red\n")
@@ -351,7 +351,7 @@ func FuzzMetrics(f *testing.F) {
 		}
 		written := metricsHeader + "\n"
 		for _, r := range rows {
-			written += string(r.line())
+			written += string(r.line(false))
 		}
 		again, err := parseMetrics("metrics.csv", strings.NewReader(written), 1<<20)
 		if err != nil {

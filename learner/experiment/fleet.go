@@ -1,0 +1,277 @@
+package experiment
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"ringwave/crypto/aggregate"
+	"ringwave/crypto/keystream"
+	"ringwave/crypto/round"
+	"ringwave/crypto/xmkckks"
+	"ringwave/learner"
+	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/experiment/setup"
+	"ringwave/phy"
+	"ringwave/phy/channel"
+	"ringwave/radio/intake"
+)
+
+// Fleet is the devices of a run that are on other hosts, as a server has them.
+type Fleet interface {
+	// Open begins the run, or a sitting at it, and returns the devices and the receiving
+	// half of their uplink.
+	Open(f FleetRun) ([]round.Participant, phy.Receiver, error)
+	// Await waits until so many devices are there. Its error ends the sitting.
+	Await(ctx context.Context, n int) error
+	// Keep keeps what came of a round for devices to follow: M_k of each direction, nil
+	// where the round was skipped, and the digest of theta before it. A round that is kept
+	// already is the same.
+	Keep(k int, m []float64, before [32]byte) error
+	// Sync brings what is kept to disk.
+	Sync() error
+	// End tells all that the run is over, with the digest of theta, and returns what a user
+	// should know of it.
+	End(ctx context.Context, digest [32]byte) (notes []string, err error)
+	Close() error
+}
+
+// FleetRun is what a Fleet must know of a run.
+type FleetRun struct {
+	Config  Config
+	Dir     string // the run's folder
+	Seed    keystream.Seed
+	Context *xmkckks.Context
+	Design  xmkckks.Design
+	Channel *channel.Channel
+	// Calibration is the file that the run goes by; nil for none.
+	Calibration []byte
+	// Rounds is how many have lines in metrics.csv.
+	Rounds int
+	// LinkSecret is that of the seed's patterns and check weights, for secrets that come
+	// from the seed.
+	LinkSecret keystream.Seed
+}
+
+// hosted is the aggregator of devices on other hosts.
+type hosted struct {
+	fleet   Fleet
+	engine  *round.Engine
+	minimum int
+	digest  func() [32]byte // of the server's theta
+	failed  func(k int, f round.Failure)
+
+	// Of the last round, for its record.
+	k       int
+	m       []float64
+	before  [32]byte
+	present int
+	sending bool // a round that metrics.csv does not have yet
+}
+
+// checkFleet says which runs cannot have their devices on other hosts.
+func (s *Experiment) checkFleet() error {
+	c := s.Config
+	switch {
+	case !c.System().Encrypts || c.System().Unchecked || c.System().Gradients:
+		return intake.UserError(fmt.Errorf("experiment.aggregator = %q: must be a system of this program that encrypts and checks, for devices on other hosts", c.Experiment.Aggregator))
+	case c.OverRadios() || c.OverWaveform():
+		return intake.UserError(fmt.Errorf("link.kind = %q: must be %q for devices on other hosts", c.Link.Kind, setup.KindRing))
+	}
+	return nil
+}
+
+// openFleet makes the aggregator of devices on other hosts and the trainer around it, behind
+// a checkpoint or in a new folder. No round is sent twice: of one that was broken off,
+// devices may have answered.
+func (s *Experiment) openFleet(from *runfolder.Checkpoint) error {
+	s.fleet = &hosted{fleet: s.lab.Fleet, minimum: s.Config.Devices.Minimum, digest: s.digestOfTheta}
+	var rows []runfolder.Row
+	var err error
+	if from != nil {
+		if rows, err = runfolder.ReadMetrics(filepath.Join(s.folder.Path(), runfolder.MetricsName), s.Config.Optimizer.Rounds); err != nil {
+			return intake.PathError(err)
+		}
+	}
+	if err := s.remember(from, rows); err != nil {
+		return err
+	}
+	s.remembered.Aggregator = s.fleet
+	if from != nil {
+		broken, err := s.unsettled()
+		if err != nil {
+			return err
+		}
+		if broken {
+			s.remembered.until = min(s.remembered.until+1, s.Config.Optimizer.Rounds)
+		}
+	}
+	if err := s.settle(false); err != nil {
+		return err
+	}
+	if err := s.openEngine(len(rows)); err != nil {
+		return err
+	}
+	s.Trainer, err = s.Task.Remote(s.Config, s.fleet.recording(s.remembered))
+	return err
+}
+
+// openEngine opens the fleet, and the engine over its devices.
+func (s *Experiment) openEngine(rounds int) error {
+	secret, err := s.linkSecret()
+	if err != nil {
+		return err
+	}
+	design := *s.Design
+	ctx, err := xmkckks.NewContext(design.Params, design.Form, design.Link.Messages, design.Witnesses, s.root.Derive("public"))
+	if err != nil {
+		return err
+	}
+	run := FleetRun{Config: s.Config, Dir: s.folder.Path(), Seed: s.root, Context: ctx, Design: design, Channel: s.Channel, Rounds: rounds, LinkSecret: secret}
+	if s.known != nil && s.known.File != nil {
+		run.Calibration = s.known.File.Text()
+	}
+	devices, receiver, err := s.lab.Fleet.Open(run)
+	if err != nil {
+		return err
+	}
+	f := s.fleet
+	if f.minimum == 0 {
+		f.minimum = len(devices)
+	}
+	f.failed = func(k int, x round.Failure) {
+		s.log.Warn("attempt void", "round", k, "attempt", x.Attempt, "again", x.Again, "check", x.Check.String(), "transmission", x.Transmission.String(), "reason", x.Reason)
+	}
+	f.engine, err = round.New(round.Config{
+		Context: ctx, Participants: devices, Server: ctx.NewServer(design), Receiver: receiver,
+		Minimum: f.minimum, Attempts: s.Config.Encryption.AttemptsPerRound, Workers: len(devices),
+	})
+	return err
+}
+
+// digestOfTheta returns the digest of the model as it is.
+func (s *Experiment) digestOfTheta() [32]byte { return s.Trainer.(*learner.Trainer).Digest() }
+
+// Aggregate carries round k: learner.Aggregator.
+func (a *hosted) Aggregate(ctx context.Context, k int, _ [][]float64) (aggregate.Outcome, error) {
+	out, err := a.engine.Run(ctx, uint32(k), nil)
+	if err != nil {
+		return aggregate.Outcome{}, err
+	}
+	for _, f := range out.Failures {
+		a.failed(k, f)
+	}
+	a.present = out.Present
+	return aggregate.Outcome{M: out.M, Attempts: out.Attempts, Skipped: out.Skipped}, nil
+}
+
+// recording is an aggregator that notes what came of each round for its record.
+type recording struct {
+	*hosted
+	through learner.Aggregator
+}
+
+func (a *hosted) recording(through learner.Aggregator) learner.Aggregator {
+	return &recording{a, through}
+}
+
+// Aggregate carries round k: learner.Aggregator.
+func (r *recording) Aggregate(ctx context.Context, k int, delta [][]float64) (aggregate.Outcome, error) {
+	before := r.digest()
+	r.present, r.sending = 0, true
+	out, err := r.through.Aggregate(ctx, k, delta)
+	if err != nil {
+		return out, err
+	}
+	r.k, r.before, r.m = k, before, nil
+	if !out.Skipped {
+		r.m = append(r.m, out.M...)
+	}
+	return out, nil
+}
+
+// keep keeps the record of the last round, which metrics.csv has.
+func (a *hosted) keep() error {
+	if a.k == 0 {
+		return nil
+	}
+	if err := a.fleet.Keep(a.k, a.m, a.before); err != nil {
+		return fmt.Errorf("keeping the record of round %d: %w", a.k, err)
+	}
+	a.sending = false
+	return nil
+}
+
+// await waits for the devices of a round, unless it is not sent.
+func (a *hosted) await(ctx context.Context, k, until int) error {
+	if k <= until {
+		return nil
+	}
+	return a.fleet.Await(ctx, a.minimum)
+}
+
+// endFleet tells the devices that the run is over.
+func (s *Experiment) endFleet(ctx context.Context) error {
+	if s.fleet == nil {
+		return nil
+	}
+	notes, err := s.fleet.fleet.End(ctx, s.digestOfTheta())
+	s.facts = append(s.facts, notes...)
+	for _, note := range notes {
+		s.log.Info(note)
+	}
+	return err
+}
+
+// closeFleet lets go of the devices.
+func (s *Experiment) closeFleet() error {
+	f := s.fleet
+	s.fleet = nil
+	if f.engine == nil {
+		return nil
+	}
+	f.engine.Close()
+	return errors.Join(f.fleet.Close(), s.settle(!f.sending))
+}
+
+// sittingName is the file that says whether the last sitting at a run of other hosts has
+// ended between two rounds.
+const sittingName = "sitting.json"
+
+// sittingEnd is what the file has.
+type sittingEnd struct {
+	Settled bool `json:"settled"`
+}
+
+// settle notes that a sitting begins, or has ended between two rounds.
+func (s *Experiment) settle(ended bool) error {
+	if s.folder == nil {
+		return nil
+	}
+	b, err := json.Marshal(sittingEnd{ended})
+	if err != nil {
+		return err
+	}
+	return intake.PathError(s.folder.WriteAtomic(sittingName, append(b, '\n')))
+}
+
+// unsettled reports whether the last sitting was broken off: a round may have been sent then
+// that metrics.csv does not have.
+func (s *Experiment) unsettled() (bool, error) {
+	path := filepath.Join(s.folder.Path(), sittingName)
+	b, err := intake.ReadFile(path, 1<<10)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, intake.PathError(fmt.Errorf("reading %s: %w", path, err))
+	}
+	var last sittingEnd
+	if err := json.Unmarshal(b, &last); err != nil {
+		return false, intake.UserError(fmt.Errorf("%s is no record of a sitting: %w", path, err))
+	}
+	return !last.Settled, nil
+}
