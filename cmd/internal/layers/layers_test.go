@@ -112,6 +112,8 @@ var table = map[string]string{
 	"learner/experiment/memory":         "",
 	"learner/experiment/report":         "",
 	"learner/experiment/runfolder":      "crypto/lockfile phy/gains",
+	"learner/hosts/bus":                 "learner/hosts/identity",
+	"learner/hosts/bus/bustest":         "learner/hosts/bus learner/hosts/identity",
 	"learner/hosts/identity":            "crypto/lockfile learner/experiment/runfolder",
 	"learner/model":                     "learner/dataset learner/model/kernel",
 	"learner/model/kernel":              "",

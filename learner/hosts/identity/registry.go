@@ -152,6 +152,7 @@ func (r Registry) conf(now time.Time) string {
 # The names of files are relative: start nats-server in this folder.
 port: %s
 max_payload: %d
+ping_interval: "%ds"
 tls {
   cert_file: %q
   key_file: %q
@@ -163,7 +164,7 @@ tls {
 authorization {
   timeout: %d
   users: [
-`, port, MaxPayload, serverCert, serverKey, HandshakeSeconds, HandshakeSeconds+2)
+`, port, MaxPayload, PingSeconds, serverCert, serverKey, HandshakeSeconds, HandshakeSeconds+2)
 	for _, h := range r.Admitted(now) {
 		p := Permissions(h.Role, h.Index)
 		fmt.Fprintf(&b, "    # %s\n    { nkey: %s, permissions: { publish: [%s], subscribe: [%s] } }\n", h, h.Nkey, quoted(p.Publish), quoted(p.Subscribe))
@@ -181,4 +182,6 @@ const (
 	MaxPayload = 1 << 20
 	// HandshakeSeconds is how long a host may take to connect: a thousand may do so at once.
 	HandshakeSeconds = 20
+	// PingSeconds is how often a silent host is asked whether it is there.
+	PingSeconds = 20
 )
