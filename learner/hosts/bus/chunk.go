@@ -14,7 +14,7 @@ import (
 // Limits bound what a subscription keeps of messages that are not complete.
 type Limits struct {
 	Message    int           // the longest payload, in bytes
-	Sender     int           // bytes of one sender, at least Message
+	Sender     int           // bytes of one sender, an eighth more than Message or above
 	Unfinished int           // messages of one sender
 	Total      int           // bytes of all senders, at least Sender
 	Stale      time.Duration // how long the next chunk may take
@@ -27,11 +27,14 @@ func DefaultLimits() Limits {
 
 // check refuses limits that nothing fits into.
 func (l Limits) check() error {
-	if l.Message < 1 || l.Message > 1<<30 || l.Sender < l.Message+overhead || l.Total < l.Sender || l.Unfinished < 1 || l.Stale <= 0 {
-		return fmt.Errorf("the limits %+v are no bounds of messages: Message is 1 to 2^30, Sender at least %d more, Total at least Sender, the others above 0", l, overhead)
+	if l.Message < 1 || l.Message > 1<<30 || l.Sender < l.needs() || l.Total < l.Sender || l.Unfinished < 1 || l.Stale <= 0 {
+		return fmt.Errorf("the limits %+v are no bounds of messages: Message is 1 to 2^30, Sender at least %d, Total at least Sender, the others above 0", l, l.needs())
 	}
 	return nil
 }
+
+// needs returns what the longest message counts for, in the shortest chunks.
+func (l Limits) needs() int { return l.Message + overhead + (l.Message/leastChunk+1)*perChunk }
 
 const (
 	magic = "rwm1"
@@ -46,6 +49,8 @@ const (
 	mostChunk = 1 << 18
 	// overhead is what a message is counted for besides its bytes.
 	overhead = 1 << 8
+	// perChunk is what each of its chunks is counted for besides its bytes.
+	perChunk = 24 + headerSize
 	// remembered is how many complete messages of a sender are known again.
 	remembered = 64
 	// mostSenders bounds the senders of a subscription.
@@ -177,7 +182,7 @@ func (a *assembler) take(subject, reply string, data []byte, now time.Time) (*Me
 	if p == nil {
 		p = &partial{header: h, subject: subject, reply: reply, parts: make([][]byte, h.chunks()), missing: h.chunks()}
 		from.unfinished = append(from.unfinished, p)
-		a.hold(from, p, overhead+h.chunks()*24)
+		a.hold(from, p, overhead+h.chunks()*perChunk)
 	}
 	p.last = now
 	if p.parts[h.index] != nil {
