@@ -86,21 +86,8 @@ func newSessionIn(lab Lab, dir string, cfg config.Config) (*Experiment, error) {
 		return nil, err
 	}
 	s := &Experiment{lab: lab, Config: cfg, digest: digest, root: rootOf(cfg)}
-	if s.Channel, err = setup.NewChannel(cfg, s.root); err != nil {
+	if err := s.fit(dir); err != nil {
 		return nil, err
-	}
-	if s.known, err = s.readLinkStats(dir); err != nil {
-		return nil, err
-	}
-	if cfg.System().Encrypts {
-		d, err := setup.NewDesign(cfg, s.links())
-		if err != nil {
-			return nil, err
-		}
-		if err := setup.CheckWaveform(cfg, s.links(), d); err != nil {
-			return nil, intake.UserError(err)
-		}
-		s.Design = &d
 	}
 	if lab.Fleet == nil {
 		s.Task, err = lab.LoadTask(cfg, s.root, s.Design)
@@ -111,6 +98,25 @@ func newSessionIn(lab Lab, dir string, cfg config.Config) (*Experiment, error) {
 		return nil, err
 	}
 	return s, s.checkTensors()
+}
+
+// fit makes the channel, what is known of its links, and the design for them.
+func (s *Experiment) fit(dir string) (err error) {
+	if s.Channel, err = setup.NewChannel(s.Config, s.root); err != nil {
+		return err
+	}
+	if s.known, err = s.readLinkStats(dir); err != nil || !s.Config.System().Encrypts {
+		return err
+	}
+	d, err := setup.NewDesign(s.Config, s.links())
+	if err != nil {
+		return err
+	}
+	if err := setup.CheckWaveform(s.Config, s.links(), d); err != nil {
+		return intake.UserError(err)
+	}
+	s.Design = &d
+	return nil
 }
 
 // checkTensors refuses a model whose tensors are not its theta: the model could not leave
@@ -212,7 +218,7 @@ func (s *Experiment) create(ctx context.Context, dir string) (err error) {
 	if err := s.keepCalibration(); err != nil {
 		return intake.PathError(err)
 	}
-	if s.Config.System().Encrypts {
+	if s.Config.System().Encrypts && s.lab.Fleet == nil { // whose hosts have theirs of their enrolment
 		secret, err := uplink.NewLinkSecret(s.Config, s.root)
 		if err != nil {
 			return err

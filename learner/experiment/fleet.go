@@ -15,6 +15,7 @@ import (
 	"ringwave/learner"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/experiment/setup"
+	"ringwave/learner/experiment/uplink"
 	"ringwave/phy"
 	"ringwave/phy/channel"
 	"ringwave/radio/intake"
@@ -41,20 +42,52 @@ type Fleet interface {
 
 // FleetRun is what a Fleet must know of a run.
 type FleetRun struct {
-	Config  Config
-	Dir     string // the run's folder
-	Seed    keystream.Seed
-	Context *xmkckks.Context
-	Design  xmkckks.Design
-	Channel *channel.Channel
+	*Common
+	Dir string // the run's folder
 	// Calibration is the file that the run goes by; nil for none.
 	Calibration []byte
 	// Rounds is how many have lines in metrics.csv.
 	Rounds int
-	// LinkSecret is that of the seed's patterns and check weights, for secrets that come
-	// from the seed.
-	LinkSecret keystream.Seed
 }
+
+// Common is what all hosts of a run compute alike from its configuration.
+type Common struct {
+	Config  Config
+	Seed    keystream.Seed // the root of every random stream
+	Channel *channel.Channel
+	Design  xmkckks.Design
+	Context *xmkckks.Context
+}
+
+// Common returns what all hosts of a run compute alike. Dir is where the run's calibration
+// lies, if it has one.
+func (l Lab) Common(c Config, dir string) (*Common, error) {
+	c = c.With(l.names())
+	if err := c.Check(); err != nil {
+		return nil, intake.UserError(err)
+	}
+	s := &Experiment{lab: l, Config: c, root: rootOf(c)}
+	if err := s.checkFleet(); err != nil {
+		return nil, err
+	}
+	if err := s.fit(dir); err != nil {
+		return nil, err
+	}
+	return s.common()
+}
+
+func (s *Experiment) common() (*Common, error) {
+	d := *s.Design
+	ctx, err := xmkckks.NewContext(d.Params, d.Form, d.Link.Messages, d.Witnesses, s.root.Derive("public"))
+	return &Common{s.Config, s.root, s.Channel, d, ctx}, err
+}
+
+// SeedLinkSecret returns the secret of patterns and check weights where all secrets come
+// from the seed.
+func (c *Common) SeedLinkSecret() keystream.Seed { return uplink.SeedLinkSecret(c.Seed) }
+
+// RingNoise returns the seed of the ring link's noise.
+func (c *Common) RingNoise() keystream.Seed { return c.Seed.Derive("ring noise") }
 
 // hosted is the aggregator of devices on other hosts.
 type hosted struct {
@@ -121,16 +154,12 @@ func (s *Experiment) openFleet(from *runfolder.Checkpoint) error {
 
 // openEngine opens the fleet, and the engine over its devices.
 func (s *Experiment) openEngine(rounds int) error {
-	secret, err := s.linkSecret()
+	common, err := s.common()
 	if err != nil {
 		return err
 	}
-	design := *s.Design
-	ctx, err := xmkckks.NewContext(design.Params, design.Form, design.Link.Messages, design.Witnesses, s.root.Derive("public"))
-	if err != nil {
-		return err
-	}
-	run := FleetRun{Config: s.Config, Dir: s.folder.Path(), Seed: s.root, Context: ctx, Design: design, Channel: s.Channel, Rounds: rounds, LinkSecret: secret}
+	ctx, design := common.Context, common.Design
+	run := FleetRun{Common: common, Dir: s.folder.Path(), Rounds: rounds}
 	if s.known != nil && s.known.File != nil {
 		run.Calibration = s.known.File.Text()
 	}

@@ -151,6 +151,15 @@ func (l Lab) Load(path string, overrides ...string) (Config, error) {
 	return c, intake.UserError(err)
 }
 
+// Parse reads a configuration from text, which name names in errors.
+func (l Lab) Parse(name string, text []byte, overrides []string) (Config, error) {
+	if err := l.check(); err != nil {
+		return Config{}, err
+	}
+	c, err := l.names().Parse(name, text, overrides)
+	return c, intake.UserError(err)
+}
+
 // Load reads the configuration of a file, with overrides of the form section.key=value.
 func Load(path string, overrides ...string) (Config, error) { return Lab{}.Load(path, overrides...) }
 

@@ -31,18 +31,18 @@ type audit struct {
 	cheats      []string // who opened another b than the one committed to
 }
 
-// keyOf names a device's b.
+// keyOf names a device's b. A device that is begun anew has others.
 type keyOf struct {
-	device int
-	epoch  uint32
+	device, visit int
+	epoch         uint32
 }
 
 // sum is one accepted b~.
 type sum struct {
-	round  uint32
-	h      []int64 // H_i of each device
-	epochs []uint32
-	b      zq.Vector // the coefficients kept
+	round uint32
+	h     []int64   // H_i of each device
+	keys  []keyOf   // of each device
+	b     zq.Vector // the coefficients kept
 }
 
 func newAudit() audit {
@@ -64,7 +64,7 @@ func (s *Server) commit(d *remote, m wire.Message) (refusal string) {
 	if len(m.Body) != len(wire.Digest{}) {
 		return "it sent no commitment to its b"
 	}
-	key := keyOf{d.index, m.Epoch}
+	key := keyOf{d.index, d.visit, m.Epoch}
 	if before, ok := s.audit.commitments[key]; ok && before != wire.Digest(m.Body) {
 		return fmt.Sprintf("it committed to another b of key epoch %d before", m.Epoch)
 	}
@@ -78,8 +78,9 @@ func (s *Server) accepted(step round.Step) {
 	if s.radio == nil || s.asking == nil || a.at == nil {
 		return
 	}
-	kept := sum{round: step.Slot.Round, h: s.radio.gains(a), epochs: slices.Clone(s.asking.epochs), b: a.keep(s.cfg.Context.Modulus(), step.Key.Coefficients())}
+	kept := sum{round: step.Slot.Round, h: s.radio.gains(a), b: a.keep(s.cfg.Context.Modulus(), step.Key.Coefficients())}
 	for i, there := range s.present {
+		kept.keys = append(kept.keys, keyOf{i + 1, s.devices[i].visit, s.asking.epochs[i]})
 		if !there {
 			kept.h[i] = 0
 		}
@@ -106,7 +107,7 @@ func (s *Server) openedKey(d *remote, m wire.Message) {
 	}
 	s.left[d.index] = wire.Digest(m.Body)
 	defer s.signal()
-	key := keyOf{d.index, m.Epoch}
+	key := keyOf{d.index, d.visit, m.Epoch}
 	if _, known := s.audit.opened[key]; known || s.audit.at == nil {
 		return
 	}
@@ -152,7 +153,7 @@ func (s *Server) verdict() (v Verdict) {
 	for _, kept := range s.audit.sums {
 		y, whole := modulus.NewVector(len(s.audit.at)), true
 		for i, h := range kept.h {
-			b, opened := s.audit.opened[keyOf{i + 1, kept.epochs[i]}]
+			b, opened := s.audit.opened[kept.keys[i]]
 			if h == 0 {
 				continue
 			}

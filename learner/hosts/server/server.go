@@ -31,6 +31,8 @@ type Config struct {
 	// Rounds is the run's K.
 	Rounds  int
 	Context *xmkckks.Context
+	// Records are those of earlier sittings, sealed, of rounds 1 on.
+	Records [][]byte
 	// Deadline is how long a step may take a device before it counts as absent; 0 for 20 s.
 	// Silence is how long a device may say nothing at all; 0 for 5 s.
 	Deadline, Silence time.Duration
@@ -67,6 +69,7 @@ type remote struct {
 	host   wire.Host
 	seen   time.Time
 	nonce  string        // of the greeting that was welcomed
+	visit  int           // counts its welcomes
 	gone   chan struct{} // closed when it is lost; nil while it is not present
 }
 
@@ -95,7 +98,10 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Say == nil {
 		cfg.Say = func(string) {}
 	}
-	s := &Server{cfg: cfg, now: time.Now, changed: make(chan struct{}), audit: newAudit(), left: map[int]wire.Digest{}}
+	s := &Server{cfg: cfg, now: time.Now, changed: make(chan struct{}), audit: newAudit(), left: map[int]wire.Digest{}, records: cfg.Records}
+	if n := len(s.records); n > 0 {
+		s.next = s.records[n-1]
+	}
 	for i := range cfg.Welcome.Devices {
 		s.devices = append(s.devices, &remote{server: s, index: i + 1, host: wire.Host{Index: i + 1, State: neverSeen}})
 	}
@@ -184,6 +190,7 @@ func (s *Server) greeted(d *remote, m wire.Message) {
 	}
 	s.lose(d, "")
 	d.nonce, d.seen = string(g.Nonce), s.now()
+	d.visit++
 	d.host = wire.Host{Index: d.index, Nkey: g.Nkey, Host: g.Host, Version: g.Version, State: greeted, Offset: g.Clock.Sub(d.seen)}
 	w := s.cfg.Welcome
 	w.Nonce, w.Clock, w.Rounds = g.Nonce, s.now(), len(s.records)

@@ -179,13 +179,3 @@ func (s *Server) Keep(r wire.Record) (sealed []byte, err error) {
 	s.records, s.next = append(s.records, sealed), sealed
 	return sealed, nil
 }
-
-// Restore takes in the records of earlier sittings, sealed, of rounds 1 on.
-func (s *Server) Restore(records [][]byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.records = records
-	if len(records) > 0 {
-		s.next = records[len(records)-1]
-	}
-}

@@ -67,6 +67,18 @@ func OpenRecords(b []byte, run RunID, most int, verify func(purpose string, mess
 	return all, nil
 }
 
+// RecordSize returns the length of a sealed record of so many values.
+func RecordSize(values int) int { return recordSize + 8*values + signatureSize }
+
+// CutRecord returns the first sealed record of b, not yet verified, and what is behind it.
+func CutRecord(b []byte, run RunID) (sealed, rest []byte, err error) {
+	_, size, err := parseRecord(b, run)
+	if err != nil {
+		return nil, b, err
+	}
+	return b[:size+signatureSize], b[size+signatureSize:], nil
+}
+
 // recordSize is that of a record without values and signature.
 const recordSize = 4 + 16 + 4 + 32 + 4
 

@@ -1,0 +1,310 @@
+package hosts
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"ringwave/crypto/keystream"
+	"ringwave/crypto/round"
+	"ringwave/learner/experiment"
+	"ringwave/learner/hosts/air"
+	"ringwave/learner/hosts/bus"
+	"ringwave/learner/hosts/identity"
+	"ringwave/learner/hosts/server"
+	"ringwave/learner/hosts/wire"
+	"ringwave/phy"
+	"ringwave/radio/intake"
+)
+
+// BenchOptions are what a Bench is made of.
+type BenchOptions struct {
+	// Folder is that of the enrolment.
+	Folder string
+	// Listen is where the bus that is part of the program listens; URL is that of another,
+	// in its place.
+	Listen, URL string
+	// Air has the channel be simulated in this process.
+	Air bool
+	// Version is that of the program.
+	Version string
+	// Deadline is how long a step may take a device, Silence how long it may say nothing;
+	// 0 for the package server's.
+	Deadline, Silence time.Duration
+	// Say hears what a user should know.
+	Say func(text string)
+}
+
+// Bench is the server's side of a bench of many hosts: an experiment.Fleet, of one run.
+type Bench struct {
+	o      BenchOptions
+	folder *identity.Folder
+	id     identity.Identity
+	nats   *bus.Server
+	conn   bus.Conn
+
+	sky     *simulated
+	server  *server.Server
+	records *os.File
+	known   int // records in the file
+}
+
+// simulated is the air in this process.
+type simulated struct {
+	id   identity.Identity
+	conn bus.Conn
+	air  *air.Air
+}
+
+// NewBench connects the server to the bus, which it begins unless there is another. It lives
+// until Close.
+func NewBench(ctx context.Context, o BenchOptions) (b *Bench, err error) {
+	b = &Bench{o: o}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.Close())
+		}
+	}()
+	if b.folder, err = identity.Open(o.Folder); err != nil {
+		return b, err
+	}
+	if b.id, err = identity.Load(b.folder.IdentityPath(identity.Server, 0)); err != nil {
+		return b, err
+	}
+	if o.URL == "" {
+		if b.nats, err = bus.Embed(context.WithoutCancel(ctx), bus.ServerOptions{Folder: b.folder, Address: o.Listen, Log: o.Say}); err != nil {
+			return b, err
+		}
+	}
+	if b.conn, err = b.dial(ctx, b.id); err != nil {
+		return b, err
+	}
+	if !o.Air {
+		return b, nil
+	}
+	b.sky = &simulated{}
+	if b.sky.id, err = identity.Load(b.folder.IdentityPath(identity.Air, 0)); err != nil {
+		return b, err
+	}
+	b.sky.conn, err = b.dial(ctx, b.sky.id)
+	return b, err
+}
+
+// dial connects one of this process's hosts.
+func (b *Bench) dial(ctx context.Context, id identity.Identity) (bus.Conn, error) {
+	return bus.Dial(ctx, id, b.o.URL, bus.Options{
+		InProcess: b.nats, Patience: dialPatience,
+		Waiting: func(err error) { b.o.Say(err.Error()) }, Lost: func(err error) { b.o.Say(err.Error()) },
+		Connected: func() { b.o.Say(fmt.Sprintf("%s is connected to the bus again", id)) },
+		Trouble:   func(err error) { b.o.Say(err.Error()) },
+	})
+}
+
+// dialPatience is how long a host tries to reach the bus before it gives up.
+const dialPatience = 30 * time.Second
+
+// URL returns where devices find the bus.
+func (b *Bench) URL() string {
+	if b.nats == nil {
+		return b.o.URL
+	}
+	return b.nats.URL()
+}
+
+// Close lets go of all that the bench holds.
+func (b *Bench) Close() error {
+	var errs []error
+	if b.server != nil {
+		b.server.Close()
+	}
+	if b.sky != nil {
+		if b.sky.air != nil {
+			b.sky.air.Close()
+		}
+		if b.sky.conn != nil {
+			errs = append(errs, b.sky.conn.Close())
+		}
+	}
+	if b.conn != nil {
+		errs = append(errs, b.conn.Close())
+	}
+	if b.nats != nil {
+		b.nats.Close()
+	}
+	if b.records != nil {
+		errs = append(errs, b.records.Close())
+	}
+	b.id.Wipe()
+	b.server, b.sky, b.conn, b.nats, b.records = nil, nil, nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// The files of a run's folder that are the bench's.
+const (
+	runName     = "run.id"
+	recordsName = "records.bin"
+)
+
+// Open begins the run of a folder, or a sitting at it: experiment.Fleet.
+func (b *Bench) Open(f experiment.FleetRun) ([]round.Participant, phy.Receiver, error) {
+	run, err := runID(f.Dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	encoded, err := f.Config.Encode()
+	if err != nil {
+		return nil, nil, err
+	}
+	if n := b.folder.Registry.Devices(); f.Config.Devices.Count > n {
+		return nil, nil, intake.UserError(fmt.Errorf("devices.count = %d: must be at most %d, the devices that are enrolled in %s; enrol more with --add", f.Config.Devices.Count, n, b.o.Folder))
+	}
+	records, err := b.openRecords(f, run)
+	if err != nil {
+		return nil, nil, err
+	}
+	if b.server, err = server.New(server.Config{
+		Identity: b.id, Bus: b.conn, Admit: b.admit, Run: run, Name: f.Config.Experiment.Name,
+		Welcome: wire.Run{Version: b.o.Version, Config: encoded, Calibration: f.Calibration, Devices: f.Config.Devices.Count},
+		Rounds:  f.Config.Optimizer.Rounds, Context: f.Context, Deadline: b.o.Deadline, Silence: b.o.Silence, Say: b.o.Say, Records: records,
+	}); err != nil {
+		return nil, nil, err
+	}
+	secret := linkSecret(f.Common, b.id, run)
+	rx, err := b.server.NewRingReceiver(f.Design.Link.NoiseStd, secret)
+	if err != nil {
+		return nil, nil, err
+	}
+	if b.sky != nil {
+		if b.sky.air, err = newAir(f.Common, b.sky.id, b.sky.conn, f.Dir, b.o.Say); err != nil {
+			return nil, nil, err
+		}
+	}
+	return b.server.Participants(), rx, nil
+}
+
+// admit looks into the registry, which may have changed.
+func (b *Bench) admit(index int, nkey string) error {
+	folder, err := identity.Open(b.o.Folder)
+	if err != nil {
+		return err
+	}
+	e, ok := folder.Registry.Find(identity.Device, index)
+	switch {
+	case !ok || e.Nkey != nkey:
+		return fmt.Errorf("device %d is enrolled with another key: the identity is an old one", index)
+	case !e.Revoked.IsZero():
+		return fmt.Errorf("the identity of device %d was revoked at %s", index, e.Revoked.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// linkSecret returns the secret of patterns and checks of a run: that of the enrolment, or of
+// the seed where all secrets are.
+func linkSecret(c *experiment.Common, id identity.Identity, run wire.RunID) keystream.Seed {
+	if c.Config.Encryption.Randomness != "system" {
+		return c.SeedLinkSecret()
+	}
+	var s keystream.Seed
+	copy(s[:], id.Secret())
+	return s.Derive("run " + run.String())
+}
+
+// newAir simulates the channel of a run, and writes down its gains into a folder.
+func newAir(c *experiment.Common, id identity.Identity, conn bus.Conn, dir string, say func(string)) (*air.Air, error) {
+	m := c.Context.Modulus()
+	return air.New(air.Config{
+		Identity: id, Bus: conn, Modulus: m, Devices: c.Config.Devices.Count, Say: say,
+		Ring: phy.NewRingAir(m, c.Channel, c.Design.Link.NoiseStd, c.RingNoise()),
+	})
+}
+
+// runID returns the name of a folder's run, which is drawn when it begins.
+func runID(dir string) (id wire.RunID, err error) {
+	path := filepath.Join(dir, runName)
+	text, err := intake.ReadFile(path, 1<<10)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := rand.Read(id[:]); err != nil {
+			return id, fmt.Errorf("naming the run: %w", err)
+		}
+		return id, intake.PathError(os.WriteFile(path, []byte(id.String()+"\n"), 0o644))
+	}
+	if err != nil {
+		return id, intake.PathError(fmt.Errorf("reading %s: %w", path, err))
+	}
+	b, err := hex.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil || len(b) != len(id) {
+		return id, intake.UserError(fmt.Errorf("%s has %q: it must have %d hexadecimal digits", path, intake.Sentence(string(text)), 2*len(id)))
+	}
+	return wire.RunID(b), nil
+}
+
+// openRecords opens the run's records, and returns those of rounds that metrics.csv has. A
+// last one that was cut off is dropped: it is made again.
+func (b *Bench) openRecords(f experiment.FleetRun, run wire.RunID) (sealed [][]byte, err error) {
+	path := filepath.Join(f.Dir, recordsName)
+	if b.records, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644); err != nil {
+		return nil, intake.PathError(fmt.Errorf("opening the records of rounds: %w", err))
+	}
+	text, err := intake.ReadFile(path, int64(f.Config.Optimizer.Rounds)*int64(wire.RecordSize(f.Config.Optimizer.PackedDirections))+1<<16)
+	if err != nil {
+		return nil, intake.PathError(fmt.Errorf("reading %s: %w", path, err))
+	}
+	end := int64(0)
+	for len(text) > 0 && len(sealed) < f.Rounds {
+		one, rest, err := wire.CutRecord(text, run)
+		if err != nil {
+			break
+		}
+		if r, err := wire.OpenRecords(one, run, 1, b.verify); err != nil || r[0].Round != uint32(len(sealed)+1) {
+			return nil, intake.UserError(fmt.Errorf("%s: record %d is not that round's, signed by this server: the file was changed, so the run cannot be resumed", path, len(sealed)+1))
+		}
+		sealed, text, end = append(sealed, one), rest, end+int64(len(one))
+	}
+	b.known = len(sealed)
+	if err := b.records.Truncate(end); err != nil {
+		return nil, intake.PathError(err)
+	}
+	_, err = b.records.Seek(end, 0)
+	return sealed, intake.PathError(err)
+}
+
+func (b *Bench) verify(purpose string, message, signature []byte) error {
+	return identity.Verify(b.id.Nkey, purpose, message, signature)
+}
+
+// Await waits for devices: experiment.Fleet.
+func (b *Bench) Await(ctx context.Context, n int) error { return b.server.Await(ctx, n) }
+
+// Keep keeps the record of a round: experiment.Fleet.
+func (b *Bench) Keep(k int, m []float64, before [32]byte) error {
+	if k <= b.known {
+		return nil
+	}
+	sealed, err := b.server.Keep(wire.Record{Round: uint32(k), M: m, Before: before})
+	if err != nil {
+		return err
+	}
+	b.known = k
+	if _, err := b.records.Write(sealed); err != nil {
+		return intake.PathError(err)
+	}
+	return nil
+}
+
+// Sync brings the records to disk: experiment.Fleet.
+func (b *Bench) Sync() error { return b.records.Sync() }
+
+// End tells the devices that the run is over: experiment.Fleet.
+func (b *Bench) End(ctx context.Context, digest [32]byte) ([]string, error) {
+	v, err := b.server.End(ctx, digest)
+	return []string{v.String()}, err
+}
+
+var _ experiment.Fleet = (*Bench)(nil)

@@ -1,0 +1,283 @@
+package hosts
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"ringwave/crypto/keystream"
+	"ringwave/crypto/xmkckks"
+	"ringwave/learner/dataset"
+	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/experiment/setup"
+	"ringwave/learner/hosts/bus"
+	"ringwave/learner/hosts/device"
+	"ringwave/learner/hosts/identity"
+	"ringwave/learner/hosts/wire"
+	"ringwave/phy"
+	"ringwave/radio/intake"
+)
+
+// DeviceOptions are what a device is made of.
+type DeviceOptions struct {
+	// Identity is the file of the device's identity, URL that of the bus where it is not
+	// the identity's.
+	Identity, URL string
+	// Lab is what this program knows, with the folder of the device's data.
+	Lab experiment.Lab
+	// Own says that all of the data are this device's; otherwise it has its part of a data
+	// set that all have, by the run's partition.
+	Own bool
+	// Set overrides keys of the run's [task], as section.key=value: where own data are.
+	Set []string
+	// State is the folder of what the device must remember: a folder below it a run.
+	State string
+	// SeedSecrets lets a run derive the device's secrets from its seed, which everybody
+	// knows.
+	SeedSecrets bool
+	// Stay has the device wait for the next run behind one's end.
+	Stay    bool
+	Version string
+	// Say hears what a user should know, Round of each round that the device has computed
+	// its losses for, with their mean.
+	Say   func(text string)
+	Round func(k, rounds int, loss float64)
+}
+
+// RunDevice takes part in the server's run until it ends, or ctx does.
+func RunDevice(ctx context.Context, o DeviceOptions) (err error) {
+	id, err := identity.Load(o.Identity)
+	if err != nil {
+		return err
+	}
+	defer id.Wipe()
+	if id.Role != identity.Device {
+		return intake.UserError(fmt.Errorf("%s: the identity is that of %s; allowed is that of a device", o.Identity, id))
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	conn, err := bus.Dial(ctx, id, o.URL, bus.Options{
+		Patience: dialPatience,
+		Waiting:  func(err error) { o.Say(err.Error()) }, Lost: func(err error) { o.Say(err.Error()) },
+		Connected: func() { o.Say("connected to the bus again") },
+		Trouble:   func(err error) { o.Say(err.Error()) },
+		Ended:     func(err error) { cancel(err) },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	d, err := device.New(device.Config{
+		Identity: id, Bus: conn, Version: o.Version, Say: o.Say, Stay: o.Stay,
+		Join: func(run wire.RunID, w wire.Run) (*device.Part, error) { return o.join(id, run, w) },
+	})
+	if err != nil {
+		return err
+	}
+	err = d.Run(ctx)
+	if cause := context.Cause(ctx); err != nil && errors.Is(err, context.Canceled) && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// join makes the device's part in a run.
+func (o DeviceOptions) join(id identity.Identity, run wire.RunID, w wire.Run) (part *device.Part, err error) {
+	dir := filepath.Join(o.State, run.String())
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, intake.PathError(fmt.Errorf("making the folder of the run: %w", err))
+	}
+	if w.Calibration != nil {
+		if err := os.WriteFile(filepath.Join(dir, runfolder.CalibrationName), w.Calibration, 0o644); err != nil {
+			return nil, intake.PathError(err)
+		}
+	}
+	c, err := o.config(w)
+	if err != nil {
+		return nil, err
+	}
+	if id.Index > c.Devices.Count {
+		return nil, intake.UserError(fmt.Errorf("the run has %d devices (devices.count), and this is device %d", c.Devices.Count, id.Index))
+	}
+	common, err := o.Lab.Common(c, dir)
+	if err != nil {
+		return nil, err
+	}
+	shard, err := o.Lab.LoadShard(c, id.Index-1, o.Own)
+	if err != nil {
+		return nil, err
+	}
+	m := &member{o: o, id: id, common: common, rounds: c.Optimizer.Rounds}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.Close())
+		}
+	}()
+	if err = m.open(dir); err != nil {
+		return nil, err
+	}
+	learner, err := shard.Member(c)
+	if err != nil {
+		return nil, err
+	}
+	framer, err := phy.NewRingFramer(common.Context.Modulus(), c.Devices.Count, common.Design.Link.NoiseStd, linkSecret(common, id, run))
+	if err != nil {
+		return nil, err
+	}
+	part = &device.Part{
+		Context: common.Context, Cipher: m.cipher, Member: learner, Rounds: m.rounds, Epoch: m.epoch, Minimum: c.Devices.Minimum,
+		Framer:    device.NewRing(framer, common.Context.Modulus(), id.Index-1),
+		Readiness: wire.Readiness{Devices: c.Devices.Count, Data: digestOf(shard.Files, shard.Name), Own: o.Own, Samples: shard.Train.Len()},
+		Note:      m.note, Close: m.Close,
+	}
+	if part.Minimum == 0 {
+		part.Minimum = c.Devices.Count
+	}
+	o.Say(fmt.Sprintf("device %d of run %s: %s, %d samples%s, secrets from %s", id.Index, c.Experiment.Name, shard.Name, shard.Train.Len(),
+		map[bool]string{true: " of its own"}[o.Own], map[bool]string{true: "the system's generator", false: "the seed, which protects nothing"}[systemKeys(common)]))
+	return part, nil
+}
+
+// config reads the run's configuration. What it says of this device's data is the device's.
+func (o DeviceOptions) config(w wire.Run) (c experiment.Config, err error) {
+	for _, set := range o.Set {
+		if key, _, _ := strings.Cut(set, "="); !strings.HasPrefix(strings.TrimSpace(key), "task.") {
+			return c, intake.UserError(fmt.Errorf("--set %s: allowed are keys of [task], which say where this device's data are: all else is the run's", intake.Sentence(set)))
+		}
+	}
+	if c, err = o.Lab.Parse("the run's configuration", w.Config, o.Set); err != nil {
+		return c, err
+	}
+	if c.Encryption.Randomness != "system" && !o.SeedSecrets {
+		return c, intake.UserError(fmt.Errorf("the run derives all secrets from its seed (encryption.randomness = %q), which protects nothing: allow it with --secrets-from-seed, or have the server run with \"system\"", c.Encryption.Randomness))
+	}
+	if c.Devices.Count != w.Devices {
+		return c, fmt.Errorf("the server speaks of %d devices, and its configuration of %d", w.Devices, c.Devices.Count)
+	}
+	return c, nil
+}
+
+func systemKeys(c *experiment.Common) bool { return c.Config.Encryption.Randomness == "system" }
+
+// digestOf returns a digest of the files that data come from.
+func digestOf(files []dataset.File, name string) string {
+	if len(files) == 0 {
+		return name
+	}
+	h := sha256.New()
+	for _, f := range files {
+		io.WriteString(h, f.SHA256)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// member is what a device's part holds open.
+type member struct {
+	o       DeviceOptions
+	id      identity.Identity
+	common  *experiment.Common
+	rounds  int
+	cipher  *xmkckks.Device
+	journal *xmkckks.Journal
+	base    uint32 // the key epoch of the first round, of keys from the system
+	first   int    // that round; 0 before
+	log     *os.File
+	lines   *bufio.Writer
+}
+
+// JournalName is the file of the shares that a device has given.
+const JournalName = "shares.journal"
+
+// open makes the key and opens the journal.
+func (m *member) open(dir string) (err error) {
+	c := m.common
+	m.journal, err = xmkckks.OpenJournal(filepath.Join(dir, JournalName), xmkckks.JournalConfig{Limit: setup.SharesPerKey(c.Config), System: systemKeys(c)})
+	if err != nil {
+		return intake.PathError(err)
+	}
+	var seed *keystream.Seed
+	if systemKeys(c) {
+		if m.base, err = m.journal.Begin(); err != nil {
+			return err
+		}
+		seed, err = keystream.FromSystem()
+	} else {
+		secrets := c.Seed.DeriveSecret("secrets")
+		defer secrets.Wipe()
+		seed = secrets.DeriveSecret("device", uint64(m.id.Index-1))
+	}
+	if err != nil {
+		return err
+	}
+	i := m.id.Index - 1
+	m.cipher, err = c.Context.NewDevice(xmkckks.DeviceConfig{Index: i, Mu: c.Design.Link.Mu[i], DeltaMax: c.Design.Link.DeltaMax, Seed: seed, Guard: m.journal})
+	if err != nil {
+		seed.Wipe()
+		return err
+	}
+	path := filepath.Join(dir, "device.csv")
+	if m.log, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+		return intake.PathError(fmt.Errorf("opening the device's own log: %w", err))
+	}
+	m.lines = bufio.NewWriter(m.log)
+	if info, err := m.log.Stat(); err == nil && info.Size() == 0 {
+		fmt.Fprintln(m.lines, "round,time,loss,clipped,delta")
+	}
+	return nil
+}
+
+// epoch returns the key epoch of a round.
+func (m *member) epoch(k int) uint32 {
+	e := m.common.Config.Encryption.KeyEpochRounds
+	if m.first == 0 {
+		m.first = k
+	}
+	switch {
+	case e == 0:
+		return m.base
+	case systemKeys(m.common):
+		return m.base + uint32((k-1)/e-(m.first-1)/e)
+	}
+	return uint32((k - 1) / e)
+}
+
+// note writes what only the device knows of a round into its log.
+func (m *member) note(k int, loss float64, values []float64, clipped int) error {
+	if m.o.Round != nil {
+		m.o.Round(k, m.rounds, loss)
+	}
+	texts := make([]string, len(values))
+	for p, x := range values {
+		texts[p] = strconv.FormatFloat(x, 'g', -1, 64)
+	}
+	fmt.Fprintf(m.lines, "%d,%s,%s,%d,%s\n", k, time.Now().UTC().Format(time.RFC3339Nano), strconv.FormatFloat(loss, 'g', -1, 64), clipped, strings.Join(texts, " "))
+	if err := m.lines.Flush(); err != nil {
+		return intake.PathError(fmt.Errorf("writing the device's own log: %w", err))
+	}
+	return nil
+}
+
+// Close lets go of all.
+func (m *member) Close() error {
+	var errs []error
+	if m.cipher != nil {
+		m.cipher.Close()
+	}
+	if m.journal != nil {
+		errs = append(errs, m.journal.Close())
+	}
+	if m.log != nil {
+		errs = append(errs, m.lines.Flush(), m.log.Close())
+	}
+	return errors.Join(errs...)
+}
