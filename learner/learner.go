@@ -7,6 +7,10 @@
 // Delta f of a round to the Aggregator and gets M_k back. It knows nothing of
 // rings, keys, channels or radios.
 //
+// A Trainer has all devices in it. Devices can be elsewhere instead: each is a Member,
+// with its samples and its Replica of the model, and NewRemote makes the server's
+// Trainer, to which they send their values by its Aggregator.
+//
 // Equation numbers are those of the paper, as it is printed: Delta f is Eq. 3,
 // Y_k Eq. 4, M_k Eq. 17, g_k Eq. 18.
 package learner
@@ -21,8 +25,8 @@ import (
 type Aggregator interface {
 	// Aggregate runs round k, 1 <= k <= K. values[i] has the P >= 1 values of device i:
 	// Delta f_{i,k} (Eq. 3), or what the estimator has in its place, along each of P
-	// directions; for a GradientTrainer the gradient of f_i, P = d. It must not keep or
-	// change them. An error, ctx's among them, ends the run; a round that merely failed
+	// directions; for a GradientTrainer the gradient of f_i, P = d. It is nil where the
+	// devices are elsewhere. It must not keep or change them. An error, ctx's among them, ends the run; a round that merely failed
 	// is an Outcome with Skipped set.
 	//
 	// The outcome should depend on k and the values alone, and not on the rounds
