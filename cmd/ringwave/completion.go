@@ -18,7 +18,7 @@ func addCompletion(root *cobra.Command) error {
 	arguments := map[string]cobra.CompletionFunc{
 		"run": oneConfig, "plan": oneConfig, "calibrate": oneConfig, "curves": oneConfig, "show": oneConfig,
 		"attack": words(attackNames), "fetch": first(words(downloads)), "keys": words(config.Keys),
-		"compare": folders, "replay": first(folders),
+		"compare": folders, "replay": first(folders), "enroll": first(folders),
 	}
 	flags := map[string]cobra.CompletionFunc{
 		"set": overrides, "only": words(paper.Chapters),

@@ -260,7 +260,7 @@ func (d *dialer) sentence(err error) error {
 	why := ""
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("connecting to the bus at %s: %w", d.url, err)
+		return fmt.Errorf("connecting to the bus %s: %w", d.where(), err)
 	case refusal(err):
 		why = fmt.Sprintf("the bus does not admit %s: it was revoked, has expired, or is of another bench; look at enrolment.toml of the bus, and enrol it again", d.id)
 	case errors.As(err, &unknown):
@@ -282,7 +282,15 @@ func (d *dialer) sentence(err error) error {
 	default:
 		why = err.Error()
 	}
-	return intake.UserError(&connectError{intake.Sentence(fmt.Sprintf("%s: connecting to the bus at %s: %s", d.id.Path, d.url, why)), err})
+	return intake.UserError(&connectError{intake.Sentence(fmt.Sprintf("%s: connecting to the bus %s: %s", d.id.Path, d.where(), why)), err})
+}
+
+// where says where the bus is.
+func (d *dialer) where() string {
+	if d.options.InProcess != nil {
+		return "in this program"
+	}
+	return "at " + d.url
 }
 
 func isTimeout(err error) bool {

@@ -298,6 +298,51 @@ func TestRevoked(t *testing.T) {
 	}
 }
 
+// What another process changes in the folder is taken in without a word, and a registry that
+// is broken is said so and changes nothing.
+func TestWatched(t *testing.T) {
+	b := bustest.New(t, 2, "")
+	log := make(chan string, 100)
+	s, err := bus.Embed(t.Context(), bus.ServerOptions{Folder: b.Folder, Log: func(line string) { log <- line }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ended := make(chan error, 1)
+	b.Dial(identity.Device, 1, bus.Options{InProcess: s, Ended: func(err error) { ended <- err }})
+	second := b.Dial(identity.Device, 2, bus.Options{InProcess: s})
+	path := filepath.Join(b.Folder.Dir, "enrolment.toml")
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("version = 7"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for line := ""; !strings.Contains(line, path+": version is 7; allowed is 1"); {
+		line = wait(t, log, "word of the broken registry")
+	}
+	if err := os.WriteFile(path, good, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	other, err := identity.Open(b.Folder.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Revoke([]int{1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := wait(t, ended, "the end of the connection"); !strings.Contains(err.Error(), "the bus does not admit device 1") {
+		t.Error(err)
+	}
+	if err := second.Flush(t.Context()); err != nil {
+		t.Error(err)
+	}
+	id := b.Identity(identity.Device, 1)
+	_, err = bus.Dial(t.Context(), id, "", bus.Options{InProcess: s})
+	refusedSentence(t, err, id.Path, "in this program", "the bus does not admit device 1")
+}
+
 // A connection outlasts a restart of its server, with its subscriptions.
 func TestRestart(t *testing.T) {
 	b := bustest.New(t, 1, "127.0.0.1:0")

@@ -34,13 +34,18 @@ type Server struct {
 	mu     sync.Mutex // of reloads
 	closed bool
 	timer  *time.Timer // fires when the next identity expires
+	read   time.Time   // when the registry that holds was written
+	done   chan struct{}
 }
 
 // Embed runs a server until Close, or until ctx ends. It admits the hosts of the folder's
-// registry that are neither revoked nor expired.
+// registry that are neither revoked nor expired, and takes in changes of the registry.
 func Embed(ctx context.Context, o ServerOptions) (*Server, error) {
-	s := &Server{options: o, log: &logger{tell: o.Log}}
+	s := &Server{options: o, log: &logger{tell: o.Log}, done: make(chan struct{})}
 	if err := s.listenable(); err != nil {
+		return nil, err
+	}
+	if err := s.readFolder(); err != nil {
 		return nil, err
 	}
 	options, err := s.natsOptions(time.Now())
@@ -59,6 +64,7 @@ func Embed(ctx context.Context, o ServerOptions) (*Server, error) {
 	s.mu.Lock()
 	s.expireNext()
 	s.mu.Unlock()
+	go s.watch()
 	context.AfterFunc(ctx, s.Close)
 	return s, nil
 }
@@ -130,11 +136,9 @@ func (s *Server) Reload() error {
 	if s.closed {
 		return ErrClosed
 	}
-	folder, err := identity.Open(s.options.Folder.Dir)
-	if err != nil {
+	if err := s.readFolder(); err != nil {
 		return err
 	}
-	s.options.Folder = folder
 	options, err := s.natsOptions(time.Now())
 	if err != nil {
 		return err
@@ -144,6 +148,57 @@ func (s *Server) Reload() error {
 	}
 	s.expireNext()
 	return nil
+}
+
+// readFolder reads the registry, which another process may change.
+func (s *Server) readFolder() error {
+	// The time comes first: a change in between is then seen as one, again.
+	changed, err := s.options.Folder.Changed()
+	if err != nil {
+		return err
+	}
+	folder, err := identity.Open(s.options.Folder.Dir)
+	if err != nil {
+		return err
+	}
+	s.options.Folder, s.read = folder, changed
+	return nil
+}
+
+// watchEvery is how often the registry is looked at.
+const watchEvery = time.Second
+
+// watch reloads when the registry has changed, until Close. What is wrong with it is logged
+// once, and who is admitted stays as it was.
+func (s *Server) watch() {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	said := ""
+	for {
+		select {
+		case <-s.done:
+			return
+		case <-ticker.C:
+		}
+		err := s.reloadChanged()
+		if err == nil || errors.Is(err, ErrClosed) {
+			said = ""
+		} else if text := err.Error(); text != said {
+			s.log.say(text)
+			said = text
+		}
+	}
+}
+
+func (s *Server) reloadChanged() error {
+	s.mu.Lock()
+	folder, read := s.options.Folder, s.read
+	s.mu.Unlock()
+	changed, err := folder.Changed()
+	if err != nil || changed.Equal(read) {
+		return err
+	}
+	return s.Reload()
 }
 
 // expireNext has the server reload when the next identity expires.
@@ -181,9 +236,6 @@ func (s *Server) URL() string {
 	return "tls://" + net.JoinHostPort(host, strconv.Itoa(address.Port))
 }
 
-// InProcessConn lets NATS' client connect without a network.
-func (s *Server) InProcessConn() (net.Conn, error) { return s.nats.InProcessConn() }
-
 // Close disconnects everybody, and returns when the port is free. More calls do nothing.
 func (s *Server) Close() {
 	s.mu.Lock()
@@ -193,6 +245,7 @@ func (s *Server) Close() {
 		return
 	}
 	s.closed = true
+	close(s.done)
 	if s.timer != nil {
 		s.timer.Stop()
 	}

@@ -208,6 +208,15 @@ func (f *Folder) IdentityPath(role Role, index int) string {
 	return f.file(string(role) + ".identity")
 }
 
+// Changed returns when devices were last added or revoked.
+func (f *Folder) Changed() (time.Time, error) {
+	info, err := os.Stat(f.file(registryName))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("looking at the registry: %w", err)
+	}
+	return info.ModTime(), nil
+}
+
 // Certificate returns that of the bus, with its key.
 func (f *Folder) Certificate() (tls.Certificate, error) {
 	cert, err := tls.LoadX509KeyPair(f.file(serverCert), f.file(serverKey))

@@ -42,6 +42,16 @@ func (r Registry) Admitted(now time.Time) (list []Enrolled) {
 // Devices returns how many were enrolled, revoked ones included.
 func (r Registry) Devices() int { return len(r.Hosts) - others }
 
+// AdmittedDevices returns how many devices may connect at a time.
+func (r Registry) AdmittedDevices(now time.Time) (count int) {
+	for _, h := range r.Admitted(now) {
+		if h.Role == Device {
+			count++
+		}
+	}
+	return count
+}
+
 // others is the number of hosts that are no devices.
 const others = 3
 
