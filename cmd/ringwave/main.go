@@ -161,7 +161,7 @@ waves.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return intake.UserError(fmt.Errorf("%w: see %s --help", badFlag(err), cmd.CommandPath()))
 	})
-	root.AddCommand(newRunCommand(), newRunsCommand(), newEvaluateCommand(), newReplayCommand(), newPlanCommand(), newCompareCommand(), newDataCommand(), newSetsCommand(), newBenchCommand(), newAttackCommand(), newCalibrateCommand(), newCurvesCommand(), newDevicesCommand(), newReproduceCommand(), newEnrollCommand(), newConfigCommand(), newGuardCommand())
+	root.AddCommand(newRunCommand(), newRunsCommand(), newEvaluateCommand(), newReplayCommand(), newPlanCommand(), newCompareCommand(), newDataCommand(), newSetsCommand(), newBenchCommand(), newAttackCommand(), newCalibrateCommand(), newCurvesCommand(), newDevicesCommand(), newReproduceCommand(), newConfigCommand(), newGuardCommand(), newEnrollCommand(), newServeCommand(), newDeviceCommand(), newAirCommand(), newHostsCommand())
 	if err := addCompletion(root); err != nil {
 		panic(err) // two completions of one flag
 	}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,6 +63,7 @@ type simulated struct {
 	id   identity.Identity
 	conn bus.Conn
 	air  *air.Air
+	log  *gainLog
 }
 
 // NewBench connects the server to the bus, which it begins unless there is another. It lives
@@ -79,6 +82,11 @@ func NewBench(ctx context.Context, o BenchOptions) (b *Bench, err error) {
 		return b, err
 	}
 	if o.URL == "" {
+		if o.Listen == "" {
+			if o.Listen, err = listenAt(b.folder.Registry.URL); err != nil {
+				return b, err
+			}
+		}
 		if b.nats, err = bus.Embed(context.WithoutCancel(ctx), bus.ServerOptions{Folder: b.folder, Address: o.Listen, Log: o.Say}); err != nil {
 			return b, err
 		}
@@ -95,6 +103,19 @@ func NewBench(ctx context.Context, o BenchOptions) (b *Bench, err error) {
 	}
 	b.sky.conn, err = b.dial(ctx, b.sky.id)
 	return b, err
+}
+
+// listenAt returns where a bus of a URL listens: on this host alone where the URL names it
+// so, or on all of its addresses.
+func listenAt(at string) (string, error) {
+	u, err := url.Parse(at)
+	if err != nil {
+		return "", fmt.Errorf("reading the URL of the bench: %w", err)
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() == "localhost" || ip != nil && ip.IsLoopback() {
+		return "localhost:" + u.Port(), nil
+	}
+	return ":" + u.Port(), nil
 }
 
 // dial connects one of this process's hosts.
@@ -128,6 +149,9 @@ func (b *Bench) Close() error {
 		if b.sky.air != nil {
 			b.sky.air.Close()
 		}
+		if b.sky.log != nil {
+			errs = append(errs, b.sky.log.close())
+		}
 		if b.sky.conn != nil {
 			errs = append(errs, b.sky.conn.Close())
 		}
@@ -150,6 +174,7 @@ func (b *Bench) Close() error {
 const (
 	runName     = "run.id"
 	recordsName = "records.bin"
+	gainsName   = "air.csv"
 )
 
 // Open begins the run of a folder, or a sitting at it: experiment.Fleet.
@@ -182,7 +207,10 @@ func (b *Bench) Open(f experiment.FleetRun) ([]round.Participant, phy.Receiver, 
 		return nil, nil, err
 	}
 	if b.sky != nil {
-		if b.sky.air, err = newAir(f.Common, b.sky.id, b.sky.conn, f.Dir, b.o.Say); err != nil {
+		if b.sky.log, err = openGains(filepath.Join(f.Dir, gainsName), f.Common); err != nil {
+			return nil, nil, err
+		}
+		if b.sky.air, err = newAir(f.Common, b.sky.id, b.sky.conn, b.sky.log, b.o.Say); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -214,15 +242,6 @@ func linkSecret(c *experiment.Common, id identity.Identity, run wire.RunID) keys
 	var s keystream.Seed
 	copy(s[:], id.Secret())
 	return s.Derive("run " + run.String())
-}
-
-// newAir simulates the channel of a run, and writes down its gains into a folder.
-func newAir(c *experiment.Common, id identity.Identity, conn bus.Conn, dir string, say func(string)) (*air.Air, error) {
-	m := c.Context.Modulus()
-	return air.New(air.Config{
-		Identity: id, Bus: conn, Modulus: m, Devices: c.Config.Devices.Count, Say: say,
-		Ring: phy.NewRingAir(m, c.Channel, c.Design.Link.NoiseStd, c.RingNoise()),
-	})
 }
 
 // runID returns the name of a folder's run, which is drawn when it begins.

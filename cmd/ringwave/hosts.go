@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ringwave/learner/experiment"
+	"ringwave/learner/hosts"
+	"ringwave/learner/hosts/wire"
+	"ringwave/radio/intake"
+)
+
+// hostVersion is what all hosts of a bench must have alike.
+func hostVersion() string { return strings.Join(strings.Split(versionText(), "\n")[:2], ", ") }
+
+func newServeCommand() *cobra.Command {
+	var flags configFlags
+	var out, resume string
+	var o hosts.BenchOptions
+	cmd := &cobra.Command{
+		Use: "serve CONFIG",
+		Example: `  ringwave enroll bench --devices 10
+  ringwave serve hw-configs/hosts.toml --bench bench
+  ringwave serve hw-configs/hosts.toml --bench bench --join tls://10.0.0.2:4222
+  ringwave serve --resume runs/20261120T125703Z-hosts --bench bench`,
+		Short: "Lead a run whose devices are on other hosts",
+		Long: `Run an experiment as run does, with its devices in processes of their own, on
+this host or others (ringwave device). The bench is a folder that ringwave
+enroll has made. The message bus is part of this program, unless --join names
+a nats-server with the nats-server.conf of the bench.
+
+The server never has a device's samples, losses or key. metrics.csv has what a
+server can know; records.bin has the signed M of each round, from which devices
+that come late or again replay. The channel is simulated here unless
+--air=false leaves it to ringwave air.
+
+A round takes at least devices.minimum devices, by default all; the server waits
+for them, and goes on without a device that does not answer within --deadline.
+Ctrl-C finishes the round; --resume goes on. Exit statuses are those of run.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if resume != "" {
+				return exactly(0, "no CONFIG beside --resume")(cmd, args)
+			}
+			return exactly(1, "one CONFIG file")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Version = hostVersion()
+			if resume != "" {
+				return serve(cmd, o, &flags, func(ctx context.Context, l experiment.Lab, watch experiment.Observer) (experiment.Result, error) {
+					return l.Resume(ctx, resume, watch)
+				})
+			}
+			c, err := flags.load(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return serve(cmd, o, &flags, func(ctx context.Context, l experiment.Lab, watch experiment.Observer) (experiment.Result, error) {
+				e, err := l.New(c)
+				if err != nil {
+					return experiment.Result{}, err
+				}
+				return e.Run(ctx, out, watch)
+			})
+		},
+	}
+	flags.add(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.Folder, "bench", "bench", "the folder of the bench, which ringwave enroll has made")
+	f.StringVar(&o.Listen, "listen", "", "where the bus listens, as host:port (default the port of the bench's URL)")
+	f.StringVar(&o.URL, "join", "", "a nats-server in place of the bus of this program")
+	f.BoolVar(&o.Air, "air", true, "simulate the channel here")
+	f.DurationVar(&o.Deadline, "deadline", 20*time.Second, "how long a step may take a device before the round goes on without it")
+	f.DurationVar(&o.Silence, "silence", 5*time.Second, "how long a device may say nothing before it counts as lost")
+	f.StringVar(&out, "out", "", "the run's folder, new or empty (default runs/<utc>-<name>)")
+	f.StringVar(&resume, "resume", "", "go on with the run in this folder")
+	return cmd
+}
+
+// serve runs an experiment over a bench.
+func serve(cmd *cobra.Command, o hosts.BenchOptions, flags *configFlags, run func(context.Context, experiment.Lab, experiment.Observer) (experiment.Result, error)) (err error) {
+	l := newListener(newConsole(cmd))
+	o.Say = func(text string) {
+		l.progress.stop()
+		l.console.say("%s", text)
+	}
+	bench, err := hosts.NewBench(cmd.Context(), o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bench.Close()) }()
+	l.console.say("Bus: %s", bench.URL())
+	local := lab(flags.data)
+	local.Fleet = bench
+	result, err := run(cmd.Context(), local, l.observer())
+	if errors.Is(err, experiment.ErrInterrupted) && l.progress == nil {
+		return err
+	}
+	return l.report(cmd, result, err, flags.json)
+}
+
+func newDeviceCommand() *cobra.Command {
+	var o hosts.DeviceOptions
+	var data string
+	cmd := &cobra.Command{
+		Use: "device IDENTITY",
+		Example: `  ringwave device device-001.identity --data /data
+  ringwave device device-002.identity --join tls://10.0.0.5:4222 --stay
+  ringwave device device-003.identity --own --set task.train_images=mine-images
+    --set task.train_labels=mine-labels`,
+		Short: "Be a device of a bench of many hosts",
+		Long: `Take part in the run of a server (ringwave serve) as the device of an identity
+file. The samples are this device's part of the run's data set, or with --own
+all of the files that --set names; neither they nor the losses leave this
+process. Its key is drawn anew each time it begins. A device that comes late or
+returns replays what it has missed.
+
+Below --state there is a folder a run: shares.journal, the decryption shares
+that the device has given, without which it would answer twice, and device.csv,
+its own losses and scalars.
+
+A run whose secrets come from its seed (encryption.randomness = "seed") protects
+nothing: a device takes part in it with --secrets-from-seed only.`,
+		Args: exactly(1, "one IDENTITY file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			console := newConsole(cmd)
+			o.Identity, o.Lab, o.Version = args[0], lab(data), hostVersion()
+			var progress *progress
+			o.Say = func(text string) {
+				progress.stop()
+				console.say("%s", text)
+			}
+			o.Round = func(k, rounds int, loss float64) {
+				if progress == nil {
+					progress = console.progress("round", rounds, k-1, float64(k-1)/float64(rounds))
+				}
+				progress.report(k, float64(k)/float64(rounds), fmt.Sprintf("own loss %.4g", loss))
+			}
+			err := hosts.RunDevice(cmd.Context(), o)
+			progress.stop()
+			return interrupted(err)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.URL, "join", "", "where the bus is (default the URL of the identity)")
+	f.StringVar(&data, "data", "", "folder of data sets; then RINGWAVE_DATA and the user's cache are searched")
+	f.BoolVar(&o.Own, "own", false, "all training samples of the files are this device's")
+	f.StringArrayVar(&o.Set, "set", nil, "override a key of [task] for this device, as task.key=value (may be given several times)")
+	f.StringVar(&o.State, "state", "device-state", "folder of what the device must remember")
+	f.BoolVar(&o.SeedSecrets, "secrets-from-seed", false, "allow runs whose secrets come from their seed and protect nothing")
+	f.BoolVar(&o.Stay, "stay", false, "wait for the next run when one has ended")
+	return cmd
+}
+
+// interrupted returns ErrInterrupted where a context was.
+func interrupted(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return experiment.ErrInterrupted
+	}
+	return err
+}
+
+func newAirCommand() *cobra.Command {
+	var flags configFlags
+	var o hosts.AirOptions
+	cmd := &cobra.Command{
+		Use:     "air CONFIG",
+		Example: `  ringwave air hw-configs/hosts.toml --identity bench/air.identity`,
+		Short:   "Simulate the channel of a bench of many hosts in a process of its own",
+		Long: `Superpose what devices send, with the gains of CONFIG, which must be the run's,
+and give it to the server: what the air is on a real bench. It knows no secret
+of devices or server. ringwave serve does the same by itself unless --air=false.
+It ends with Ctrl-C.`,
+		Args: exactly(1, "one CONFIG file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := flags.load(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			console := newConsole(cmd)
+			o.Say = func(text string) { console.say("%s", text) }
+			return interrupted(hosts.RunAir(cmd.Context(), lab(""), c, o))
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&flags.set, "set", nil, "override one key of the config, as section.key=value (may be given several times)")
+	f.Int64Var(&flags.seed, "seed", 0, "seed of the experiment, in place of the config's")
+	f.StringVar(&o.Identity, "identity", "bench/air.identity", "the air's identity")
+	f.StringVar(&o.URL, "join", "", "where the bus is (default the URL of the identity)")
+	f.StringVar(&o.Out, "out", "", "file for the gains of each round (CSV); none unless set")
+	return cmd
+}
+
+func newHostsCommand() *cobra.Command {
+	var o hosts.ObserverOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "hosts",
+		Example: `  ringwave hosts
+  ringwave hosts --identity observer.identity --join tls://10.0.0.5:4222 --json`,
+		Short: "List the devices of a bench of many hosts, and how each is",
+		Long: `Ask the server of a bench who is there: state, host, version, clock offset, data
+digest, samples, radio, and when each was heard last. The clock offset is that
+of a message's arrival: the way on the network included.`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			a, err := hosts.Ask(cmd.Context(), o)
+			if err != nil {
+				return interrupted(err)
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), a)
+			}
+			return printHosts(cmd, a)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Identity, "identity", "bench/observer.identity", "the observer's identity")
+	f.StringVar(&o.URL, "join", "", "where the bus is (default the URL of the identity)")
+	f.BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// printHosts prints a line a host.
+func printHosts(cmd *cobra.Command, a wire.Attendance) error {
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: round %d of %d, run %s\n", a.Name, a.Round, a.Rounds, a.Run)
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "DEVICE\tSTATE\tHOST\tLAST SEEN\tCLOCK\tDATA\tSAMPLES\tRADIO\tVERSION")
+	for _, h := range a.Hosts {
+		seen, state := "never", h.State
+		if !h.Seen.IsZero() {
+			seen = fmt.Sprintf("%.1f s ago", math.Max(0, a.Clock.Sub(h.Seen).Seconds()))
+		}
+		if h.Why != "" {
+			state += ": " + intake.Sentence(h.Why)
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%+.1f ms\t%s\t%d\t%s\t%s\n", h.Index, state, h.Host, seen, h.Offset.Seconds()*1e3, h.Data, h.Samples, h.Radio, h.Version)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,152 @@
+package hosts
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"ringwave/learner/experiment"
+	"ringwave/learner/hosts/air"
+	"ringwave/learner/hosts/bus"
+	"ringwave/learner/hosts/identity"
+	"ringwave/learner/hosts/wire"
+	"ringwave/phy"
+	"ringwave/phy/slot"
+	"ringwave/radio/intake"
+)
+
+// AirOptions are what RunAir takes in beside the run's configuration.
+type AirOptions struct {
+	// Identity is the air's, URL that of the bus where it is not the identity's.
+	Identity, URL string
+	// Out is a new file for the gains of each round; "" for none.
+	Out string
+	Say func(text string)
+}
+
+// RunAir simulates the channel of a run until ctx ends.
+func RunAir(ctx context.Context, lab experiment.Lab, c experiment.Config, o AirOptions) (err error) {
+	common, err := lab.Common(c, "")
+	if err != nil {
+		return err
+	}
+	id, conn, err := dialAs(ctx, identity.Air, o.Identity, o.URL, o.Say)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	log, err := openGains(o.Out, common)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.close()) }()
+	a, err := newAir(common, id, conn, log, o.Say)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	o.Say(fmt.Sprintf("the air of %s, %d devices", c.Experiment.Name, c.Devices.Count))
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// dialAs connects a host to the bus, which must have a role.
+func dialAs(ctx context.Context, role identity.Role, path, url string, say func(string)) (identity.Identity, bus.Conn, error) {
+	id, err := identity.Load(path)
+	if err != nil {
+		return id, nil, err
+	}
+	if id.Role != role {
+		return id, nil, intake.UserError(fmt.Errorf("%s: the identity is that of %s; allowed is that of the %s", path, id, role))
+	}
+	conn, err := bus.Dial(ctx, id, url, bus.Options{
+		Patience: dialPatience,
+		Waiting:  func(err error) { say(err.Error()) }, Lost: func(err error) { say(err.Error()) },
+		Connected: func() { say("connected to the bus again") }, Trouble: func(err error) { say(err.Error()) },
+	})
+	return id, conn, err
+}
+
+// newAir simulates the channel of a run.
+func newAir(c *experiment.Common, id identity.Identity, conn bus.Conn, log *gainLog, say func(string)) (*air.Air, error) {
+	m := c.Context.Modulus()
+	return air.New(air.Config{
+		Identity: id, Bus: conn, Modulus: m, Devices: c.Config.Devices.Count, Say: say, Note: log.note,
+		Ring: phy.NewRingAir(m, c.Channel, c.Design.Link.NoiseStd, c.RingNoise()),
+	})
+}
+
+// gainLog writes down the gains of each attempt, which only the simulation knows.
+type gainLog struct {
+	file   *os.File // nil for none
+	lines  *bufio.Writer
+	common *experiment.Common
+	h      []float64
+}
+
+// openGains makes the log, or goes on with it; "" is for none.
+func openGains(path string, c *experiment.Common) (*gainLog, error) {
+	l := &gainLog{common: c, h: make([]float64, c.Config.Devices.Count)}
+	if path == "" {
+		return l, nil
+	}
+	var err error
+	if l.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644); err != nil {
+		return nil, intake.PathError(fmt.Errorf("opening the log of gains: %w", err))
+	}
+	l.lines = bufio.NewWriter(l.file)
+	if info, err := l.file.Stat(); err == nil && info.Size() == 0 {
+		l.lines.WriteString("round,attempt,gains\n")
+	}
+	return l, nil
+}
+
+// note writes down the gains of an attempt at its c0.
+func (l *gainLog) note(s slot.Slot) error {
+	if l.file == nil || s.Transmission != slot.TxC0 {
+		return nil
+	}
+	l.common.Channel.Scaled(l.h, s.Round, s.Attempt, int(s.Transmission))
+	fmt.Fprintf(l.lines, "%d,%d,", s.Round, s.Attempt)
+	for i, h := range l.h {
+		if i > 0 {
+			l.lines.WriteByte(' ')
+		}
+		l.lines.WriteString(strconv.FormatFloat(h/l.common.Channel.Alpha(), 'g', -1, 64))
+	}
+	l.lines.WriteByte('\n')
+	return l.lines.Flush()
+}
+
+func (l *gainLog) close() error {
+	if l.file == nil {
+		return nil
+	}
+	return errors.Join(l.lines.Flush(), l.file.Close())
+}
+
+// ObserverOptions are what Ask takes in.
+type ObserverOptions struct{ Identity, URL string }
+
+// Ask asks the server of a bench who is there.
+func Ask(ctx context.Context, o ObserverOptions) (a wire.Attendance, err error) {
+	_, conn, err := dialAs(ctx, identity.Observer, o.Identity, o.URL, func(string) {})
+	if err != nil {
+		return a, err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	bounded, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	m, err := conn.Ask(bounded, wire.Asking, nil)
+	if err != nil {
+		return a, intake.UserError(fmt.Errorf("no server of the bench answers: %w", err))
+	}
+	return a, wire.ParseJSON(m.Payload, &a)
+}
+
+// askPatience is how long an observer waits for an answer.
+const askPatience = 5 * time.Second
