@@ -3,8 +3,6 @@ package device
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -163,19 +161,8 @@ func (d *Device) enter(ctx context.Context, s slot.Slot) error {
 
 // confirm tells that the attempt's randomness is drawn, and what the device's b will be.
 func (d *Device) confirm() error {
-	c := Commitment(d.run, d.index, d.part.Cipher.Epoch(), wire.AppendVector(nil, d.part.Cipher.PublicKey()))
+	c := wire.Commitment(d.run, d.index, d.part.Cipher.Epoch(), wire.AppendVector(nil, d.part.Cipher.PublicKey()))
 	return d.answer(wire.Message{Kind: wire.Prepared, Slot: d.at, Body: c[:]})
-}
-
-// Commitment binds a device to its b of an epoch, given as AppendVector has it, before it is
-// sent. That b is uniform to who does not know s hides it.
-func Commitment(run wire.RunID, device int, epoch uint32, b []byte) wire.Digest {
-	h := sha256.New()
-	h.Write([]byte("ringwave commitment to b"))
-	h.Write(run[:])
-	h.Write(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, uint32(device)), epoch))
-	h.Write(b)
-	return wire.Digest(h.Sum(nil))
 }
 
 // send sends a transmission, or what was sent of it again.

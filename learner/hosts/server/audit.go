@@ -10,7 +10,6 @@ import (
 
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/round"
-	"ringwave/learner/hosts/device"
 	"ringwave/learner/hosts/wire"
 	"ringwave/phy/zq"
 )
@@ -118,7 +117,7 @@ func (s *Server) openedKey(d *remote, m wire.Message) {
 	if !committed {
 		return
 	}
-	if err := wire.ParseVector(b, modulus, v); err != nil || device.Commitment(s.cfg.Run, d.index, m.Epoch, b) != commitment {
+	if err := wire.ParseVector(b, modulus, v); err != nil || wire.Commitment(s.cfg.Run, d.index, m.Epoch, b) != commitment {
 		s.audit.cheats = append(s.audit.cheats, fmt.Sprintf("device %d opened another b of key epoch %d than the one it had committed to", d.index, m.Epoch))
 		return
 	}

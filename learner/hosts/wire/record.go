@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -17,6 +18,17 @@ type Record struct {
 	M []float64
 	// Before is the digest of theta before the round, as learner.Replica.Digest returns it.
 	Before Digest
+}
+
+// Commitment binds a device to its b of an epoch, given as AppendVector has it, before it is
+// sent. That b is uniform to who does not know s hides it.
+func Commitment(run RunID, device int, epoch uint32, b []byte) Digest {
+	h := sha256.New()
+	h.Write([]byte("ringwave commitment to b"))
+	h.Write(run[:])
+	h.Write(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, uint32(device)), epoch))
+	h.Write(b)
+	return Digest(h.Sum(nil))
 }
 
 // recordPurpose is what a server's signature of a record is for.
