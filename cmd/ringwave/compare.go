@@ -14,6 +14,7 @@ import (
 	"ringwave/learner/experiment/compare"
 	"ringwave/learner/experiment/report"
 	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/hosts"
 	"ringwave/radio/intake"
 )
 
@@ -21,6 +22,7 @@ func newCompareCommand() *cobra.Command {
 	var out string
 	var asJSON bool
 	var accuracies []float64
+	var logs []string
 	cmd := &cobra.Command{
 		Use: "compare DIR...",
 		Example: `  ringwave compare runs/first runs/second
@@ -33,7 +35,10 @@ comparison.md has the same for a repository, with the plots beside them.
 
 Runs that differ in nothing but the seed and the name, and used the same data,
 are one group, with median and quartiles. What is no run, as curves or a
-calibration beside runs, is skipped with a word.`,
+calibration beside runs, is skipped with a word.
+
+A server does not know the losses of devices on other hosts, nor the gains;
+--logs puts them in from what devices, and the air, have written down.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return intake.UserError(fmt.Errorf("%s takes one or more run folders", cmd.CommandPath()))
@@ -44,7 +49,13 @@ calibration beside runs, is skipped with a word.`,
 			if err := checkAccuracies(accuracies); err != nil {
 				return err
 			}
-			c, err := compare.Read(args, accuracies)
+			var merge compare.Merge
+			if len(logs) > 0 {
+				merge = func(dir string, rows []runfolder.Row) ([]runfolder.Row, error) {
+					return hosts.Merge(lab(""), dir, logs, rows)
+				}
+			}
+			c, err := compare.Read(args, accuracies, merge)
 			if err != nil {
 				return err
 			}
@@ -70,6 +81,7 @@ calibration beside runs, is skipped with a word.`,
 	f := cmd.Flags()
 	f.StringVar(&out, "out", "", "folder for report and plots (default comparisons/<utc>-comparison)")
 	f.BoolVar(&asJSON, "json", false, "print the tables as JSON")
+	f.StringArrayVar(&logs, "logs", nil, "folder below which devices on other hosts have their logs (--state of ringwave device; may be given several times)")
 	f.Float64SliceVar(&accuracies, "accuracy", nil, "test accuracies, shares such as 0.95, to count the rounds to (default 0.9, 0.95 and 0.99, those of them that were reached)")
 	return cmd
 }

@@ -93,7 +93,7 @@ func RunDevice(ctx context.Context, o DeviceOptions) (err error) {
 
 // join makes the device's part in a run.
 func (o DeviceOptions) join(id identity.Identity, run wire.RunID, w wire.Run) (part *device.Part, err error) {
-	dir := filepath.Join(o.State, run.String())
+	dir := filepath.Join(o.State, run.String(), deviceDir(id.Index))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, intake.PathError(fmt.Errorf("making the folder of the run: %w", err))
 	}
@@ -195,6 +195,12 @@ type member struct {
 	lines   *bufio.Writer
 }
 
+// The device's own log.
+const (
+	deviceLogName = "device.csv"
+	deviceHeader  = "round,time,loss,clipped,delta"
+)
+
 // JournalName is the file of the shares that a device has given.
 const JournalName = "shares.journal"
 
@@ -225,13 +231,13 @@ func (m *member) open(dir string) (err error) {
 		seed.Wipe()
 		return err
 	}
-	path := filepath.Join(dir, "device.csv")
+	path := filepath.Join(dir, deviceLogName)
 	if m.log, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 		return intake.PathError(fmt.Errorf("opening the device's own log: %w", err))
 	}
 	m.lines = bufio.NewWriter(m.log)
 	if info, err := m.log.Stat(); err == nil && info.Size() == 0 {
-		fmt.Fprintln(m.lines, "round,time,loss,clipped,delta")
+		fmt.Fprintln(m.lines, deviceHeader)
 	}
 	return nil
 }

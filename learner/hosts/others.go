@@ -80,6 +80,9 @@ func newAir(c *experiment.Common, id identity.Identity, conn bus.Conn, log *gain
 	})
 }
 
+// gainsHeader begins the log: H_i of each device at c0, and the lattice scale.
+const gainsHeader = "round,attempt,alpha,gains"
+
 // gainLog writes down the gains of each attempt, which only the simulation knows.
 type gainLog struct {
 	file   *os.File // nil for none
@@ -100,7 +103,7 @@ func openGains(path string, c *experiment.Common) (*gainLog, error) {
 	}
 	l.lines = bufio.NewWriter(l.file)
 	if info, err := l.file.Stat(); err == nil && info.Size() == 0 {
-		l.lines.WriteString("round,attempt,gains\n")
+		l.lines.WriteString(gainsHeader + "\n")
 	}
 	return l, nil
 }
@@ -111,12 +114,12 @@ func (l *gainLog) note(s slot.Slot) error {
 		return nil
 	}
 	l.common.Channel.Scaled(l.h, s.Round, s.Attempt, int(s.Transmission))
-	fmt.Fprintf(l.lines, "%d,%d,", s.Round, s.Attempt)
+	fmt.Fprintf(l.lines, "%d,%d,%v,", s.Round, s.Attempt, l.common.Channel.Alpha())
 	for i, h := range l.h {
 		if i > 0 {
 			l.lines.WriteByte(' ')
 		}
-		l.lines.WriteString(strconv.FormatFloat(h/l.common.Channel.Alpha(), 'g', -1, 64))
+		l.lines.WriteString(strconv.FormatFloat(h, 'g', -1, 64))
 	}
 	l.lines.WriteByte('\n')
 	return l.lines.Flush()

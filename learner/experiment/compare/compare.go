@@ -22,12 +22,16 @@ import (
 // errNone is a comparison of nothing.
 var errNone = errors.New("there are no run folders to compare, and one or more are needed")
 
+// Merge puts into the lines of a run what its server did not know, whose devices were on
+// other hosts. Dir is the run's folder.
+type Merge func(dir string, rows []runfolder.Row) ([]runfolder.Row, error)
+
 // Read compares the runs of some folders, in the order given. What is no run, as curves, a
 // calibration or an earlier comparison that lie beside runs, is skipped, and told in
 // Skipped; a run that has not ended, or is damaged, is an error. accuracies are the test
 // accuracies, as shares, to which rounds are counted; without any it chooses them. What
 // is wrong with a folder is the user's to mend.
-func Read(dirs []string, accuracies []float64) (Comparison, error) {
+func Read(dirs []string, accuracies []float64, merge Merge) (Comparison, error) {
 	if len(dirs) == 0 {
 		return Comparison{}, intake.UserError(errNone)
 	}
@@ -43,7 +47,7 @@ func Read(dirs []string, accuracies []float64) (Comparison, error) {
 	if len(runs) == 0 {
 		return Comparison{}, intake.UserError(fmt.Errorf("%w: %v", errNone, skipped[0]))
 	}
-	groups, err := readRuns(runs)
+	groups, err := readRuns(runs, merge)
 	if err != nil {
 		return Comparison{}, err
 	}
@@ -105,11 +109,11 @@ type groupKey struct {
 }
 
 // readRuns reads run folders and groups them, in the order given.
-func readRuns(dirs []string) ([]*group, error) {
+func readRuns(dirs []string, merge Merge) ([]*group, error) {
 	var groups []*group
 	byKey := map[groupKey]*group{}
 	for _, dir := range dirs {
-		cfg, read, key, err := readRun(dir)
+		cfg, read, key, err := readRun(dir, merge)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +129,7 @@ func readRuns(dirs []string) ([]*group, error) {
 	return groups, tellApart(groups)
 }
 
-func readRun(dir string) (cfg config.Config, read run, key groupKey, err error) {
+func readRun(dir string, merge Merge) (cfg config.Config, read run, key groupKey, err error) {
 	if cfg, err = config.Load(filepath.Join(dir, runfolder.ConfigName), nil); err != nil {
 		return cfg, read, key, intake.UserError(err)
 	}
@@ -134,6 +138,11 @@ func readRun(dir string) (cfg config.Config, read run, key groupKey, err error) 
 	}
 	if read.rows, err = runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName), cfg.Optimizer.Rounds); err != nil {
 		return cfg, read, key, intake.UserError(err)
+	}
+	if merge != nil && len(read.rows) > 0 && read.rows[0].Present > 0 {
+		if read.rows, err = merge(dir, read.rows); err != nil {
+			return cfg, read, key, err
+		}
 	}
 	manifest, err := runfolder.ReadManifest(filepath.Join(dir, runfolder.ManifestName))
 	if err != nil {

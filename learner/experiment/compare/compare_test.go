@@ -89,7 +89,7 @@ func TestCompareTexts(t *testing.T) {
 
 // A comparison of nothing is refused, and ends.
 func TestNothingToCompare(t *testing.T) {
-	if _, err := Read(nil, nil); !intake.IsUserError(err) {
+	if _, err := Read(nil, nil, nil); !intake.IsUserError(err) {
 		t.Errorf("%v", err)
 	}
 	out := filepath.Join(t.TempDir(), "out")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -135,7 +136,7 @@ func (d *Device) enter(ctx context.Context, s slot.Slot) error {
 		if err := c.NewEpoch(epoch); err != nil {
 			return err
 		}
-		if err := d.openKeys(); err != nil {
+		if err := d.openKeys(false); err != nil {
 			return err
 		}
 	}
@@ -355,14 +356,19 @@ func (d *Device) end(m wire.Message) error {
 	c := d.part.Cipher
 	d.opened[c.Epoch()] = wire.AppendVector(nil, c.PublicKey())
 	d.ended = d.now()
-	return d.openKeys()
+	return d.openKeys(true)
 }
 
-// openKeys gives b of the epochs that are over, each with the digest of the model.
-func (d *Device) openKeys() error {
+// openKeys gives b of the epochs that are over, each with the digest of the model. The last
+// that a run has is marked.
+func (d *Device) openKeys(ended bool) error {
 	digest := d.part.Member.Digest()
-	for epoch, b := range d.opened {
-		m := wire.Message{Kind: wire.Opened, Run: d.run, Epoch: epoch, Slot: slot.Slot{Round: uint32(d.part.Member.Round())}, Body: append(digest[:], b...)}
+	epochs := slices.Sorted(maps.Keys(d.opened))
+	for i, epoch := range epochs {
+		m := wire.Message{Kind: wire.Opened, Run: d.run, Epoch: epoch, Slot: slot.Slot{Round: uint32(d.part.Member.Round())}, Body: append(digest[:], d.opened[epoch]...)}
+		if ended && i == len(epochs)-1 {
+			m.Slot.Again = 1
+		}
 		if err := d.say(m); err != nil {
 			return err
 		}

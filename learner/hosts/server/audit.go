@@ -104,8 +104,10 @@ func (s *Server) openedKey(d *remote, m wire.Message) {
 	if len(m.Body) < digest {
 		return
 	}
-	s.left[d.index] = wire.Digest(m.Body)
-	defer s.signal()
+	if m.Slot.Again > 0 { // the last that there is
+		s.left[d.index] = wire.Digest(m.Body)
+		defer s.signal()
+	}
 	key := keyOf{d.index, d.visit, m.Epoch}
 	if _, known := s.audit.opened[key]; known || s.audit.at == nil {
 		return

@@ -1,0 +1,141 @@
+package hosts_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/hosts"
+	"ringwave/learner/hosts/identity"
+)
+
+// world is a bench of many hosts in one process, each with a connection of its own over TLS.
+type world struct {
+	t      *testing.T
+	folder string
+	config experiment.Config
+	state  string
+
+	mu   sync.Mutex
+	said []string
+}
+
+func (w *world) say(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.said = append(w.said, text)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newWorld enrols a bench for a quick run of so many devices.
+func newWorld(t *testing.T, devices, rounds int, set ...string) *world {
+	t.Helper()
+	w := &world{t: t, folder: filepath.Join(t.TempDir(), "bench"), state: t.TempDir()}
+	_, err := identity.Create(w.folder, identity.Options{Devices: devices})
+	must(t, err)
+	set = append([]string{"task.dataset=strokes", "task.strokes_train=600", "task.strokes_test=200", "encryption.parameter_set=lean-2048", "encryption.delta_max=4",
+		fmt.Sprintf("devices.count=%d", devices), fmt.Sprintf("optimizer.rounds=%d", rounds)}, set...)
+	w.config, err = experiment.Load("../../hw-configs/hosts.toml", set...)
+	must(t, err)
+	return w
+}
+
+// serve runs a server, and devices for as long as it does. It returns the run's folder.
+func (w *world) serve(seedSecrets bool) (experiment.Result, string) {
+	t := w.t
+	t.Helper()
+	bench, err := hosts.NewBench(t.Context(), hosts.BenchOptions{Folder: w.folder, Listen: "localhost:0", Air: true, Version: "v", Say: w.say})
+	must(t, err)
+	defer bench.Close()
+	e, err := experiment.Lab{Fleet: bench}.New(w.config)
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var devices sync.WaitGroup
+	for i := range w.config.Devices.Count {
+		devices.Go(func() {
+			o := hosts.DeviceOptions{
+				Identity: filepath.Join(w.folder, fmt.Sprintf("device-%03d.identity", i+1)), URL: bench.URL(),
+				State: w.state, SeedSecrets: seedSecrets, Version: "v", Say: w.say,
+			}
+			if err := hosts.RunDevice(ctx, o); err != nil {
+				t.Errorf("device %d: %v", i+1, err)
+			}
+		})
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	result, err := e.Run(t.Context(), dir, experiment.Observer{})
+	if err != nil {
+		cancel()
+	}
+	devices.Wait()
+	cancel()
+	must(t, err)
+	return result, dir
+}
+
+func readRows(t *testing.T, dir string, rounds int) []runfolder.Row {
+	t.Helper()
+	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName), rounds)
+	must(t, err)
+	return rows
+}
+
+// Devices in worlds of their own and a server give what one process gives: the columns that
+// a server knows, the model, and, once the logs of air and devices are merged, all others.
+func TestHostsAreOneProcess(t *testing.T) {
+	for _, set := range [][]string{
+		nil,
+		{"optimizer.packed_directions=3", "encryption.key_epoch_rounds=5"},
+		{"task.partition=dirichlet", "optimizer.evaluate_every_rounds=4"},
+	} {
+		const rounds = 12
+		w := newWorld(t, 4, rounds, append(set, "encryption.randomness=seed")...)
+		result, dir := w.serve(true)
+		one, err := experiment.New(w.config)
+		must(t, err)
+		alone := filepath.Join(t.TempDir(), "alone")
+		want, err := one.Run(t.Context(), alone, experiment.Observer{})
+		must(t, err)
+		if result.Summary.TestAccuracy != want.Summary.TestAccuracy {
+			t.Errorf("%v: accuracy %v, in one process %v", set, result.Summary.TestAccuracy, want.Summary.TestAccuracy)
+		}
+		a, err := os.ReadFile(filepath.Join(dir, experiment.ModelNPYName))
+		must(t, err)
+		b, err := os.ReadFile(filepath.Join(alone, experiment.ModelNPYName))
+		must(t, err)
+		if !bytes.Equal(a, b) {
+			t.Errorf("%v: the model is another than that of one process", set)
+		}
+		rows := readRows(t, dir, rounds)
+		merged, err := hosts.Merge(experiment.Lab{}, dir, []string{w.state}, rows)
+		must(t, err)
+		for k, x := range readRows(t, alone, rounds) {
+			row := merged[k]
+			if row.Present != 4 {
+				t.Errorf("%v: round %d had %d devices", set, k+1, row.Present)
+			}
+			row.Present = 0
+			if fmt.Sprint(row) != fmt.Sprint(x) {
+				t.Errorf("%v: round %d is\n%+v, in one process\n%+v", set, k+1, row, x)
+			}
+		}
+		if !slices.ContainsFunc(result.Summary.Notes, func(n string) bool {
+			return n == fmt.Sprintf("%d aggregated keys were the sums of the keys that devices had committed to", rounds)
+		}) {
+			t.Errorf("%v: notes are %q", set, result.Summary.Notes)
+		}
+	}
+}
