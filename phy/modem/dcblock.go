@@ -16,6 +16,7 @@ type dcBlock struct {
 	ffts     map[int]*fourier.CmplxFFT
 	sums     []complex128 // of blocks of symbols
 	spectrum []float64    // power at 1, 2, ... bins to either side of 0 Hz, added
+	beyond   []beyond     // of each of these bins on
 	restored []complex64
 }
 
@@ -29,6 +30,10 @@ const (
 	// leastSums is the shortest transform that a corner is looked for in.
 	leastSums = 256
 )
+
+// beyond is what bins from one on add up to: their powers, these over the squares of their
+// numbers, and ones over these squares.
+type beyond struct{ power, over, ones float64 }
 
 // newDCBlock returns one for a pulse, and the filter that receives it.
 func newDCBlock(p Pulse, r receiver, sps int) dcBlock {
@@ -93,7 +98,9 @@ func (b *dcBlock) transform(z []complex64, n int) {
 		}
 		fft = fourier.NewCmplxFFT(n)
 		b.ffts[n] = fft
-		b.sums, b.spectrum = make([]complex128, n), make([]float64, n/2-1)
+	}
+	if cap(b.sums) < n {
+		b.sums, b.spectrum, b.beyond = make([]complex128, n), make([]float64, n/2-1), make([]beyond, n/2)
 	}
 	sums := b.sums[:n]
 	for i := range sums {
@@ -109,6 +116,13 @@ func (b *dcBlock) transform(z []complex64, n int) {
 	for k := range b.spectrum {
 		b.spectrum[k] = power(sums[k+1]) + power(sums[n-k-1])
 	}
+	var all beyond
+	for k := len(b.spectrum) - 1; k >= 0; k-- {
+		p, over := b.spectrum[k], 1/(float64(k+1)*float64(k+1))
+		all = beyond{all.power + p, all.over + p*over, all.ones + over}
+		b.beyond[k] = all
+	}
+	b.beyond[len(b.spectrum)] = beyond{}
 }
 
 // likelihood returns the logarithm of that of a corner, in bins, but for what all have.
@@ -116,12 +130,16 @@ func (b *dcBlock) likelihood(corner float64) float64 {
 	// Logarithms take the longest: one of a product is that of its factors, of which none
 	// is below 1 or so large that a few overflow.
 	const few = 16
+	// So many times a corner and beyond it takes its square over that of the frequency, to
+	// 1 in 60,000: what has been added up serves for all of that.
+	const far = 16
 	sum, logs := 0.0, 0.0
 	square := corner * corner
 	left := b.left * square
-	for from := 0; from < len(b.spectrum); from += few {
+	near := b.spectrum[:min(int(far*corner), len(b.spectrum))]
+	for from := 0; from < len(near); from += few {
 		product := 1.0
-		for k, p := range b.spectrum[from:min(from+few, len(b.spectrum))] {
+		for k, p := range near[from:min(from+few, len(near))] {
 			f := float64(from + k + 1)
 			g := (f*f + square) / (f*f + left) // by which the filter has made it less
 			sum += p * g
@@ -129,6 +147,9 @@ func (b *dcBlock) likelihood(corner float64) float64 {
 		}
 		logs += math.Log(product)
 	}
+	rest := b.beyond[len(near)]
+	sum += rest.power + (square-left)*rest.over
+	logs += (square - left) * rest.ones
 	return -2 * (float64(len(b.spectrum))*math.Log(sum) - logs)
 }
 
