@@ -104,7 +104,9 @@ func measure(y []float32, alpha float64) Stats {
 			continue
 		}
 		i := nearest(x)
-		largest = max(largest, i)
+		if i > largest { // max minds what is no number, and takes its time over it
+			largest = i
+		}
 		d := x - i
 		s.Distance += d * d
 		s.Quality += cosTurn(d)
