@@ -32,11 +32,12 @@ const (
 // bursts finds symbols that a burst has damaged.
 type bursts struct {
 	stray []float32 // of a chunk's symbols: what should be small
-	count []int32   // by quantileBin
+	count []int32   // by quantileBin: 0 between quantiles
+	some  []uint32  // bins of some symbols
 }
 
 func newBursts() bursts {
-	return bursts{stray: make([]float32, burstChunk), count: make([]int32, quantileBins)}
+	return bursts{stray: make([]float32, burstChunk), count: make([]int32, quantileBins), some: make([]uint32, 0, 2*quantileSymbols)}
 }
 
 // markWindows flags the symbols of z that are struck, and neighbours that may be, and sets
@@ -70,8 +71,20 @@ func (b *bursts) markAxis(z []complex64, erased []bool) {
 // mark flags symbols by what strays, each the sum of so many samples' powers.
 func (b *bursts) mark(z []complex64, erased []bool, each, nearby float32) {
 	stray := b.stray[:len(z)]
-	limit := burstFactor * b.quantile(erased, func(k int) float32 { return stray[k] })
-	limit = max(limit, burstFloor*each*b.quantile(erased, func(k int) float32 { return square(z[k]) }))
+	some := b.some[:0]
+	for k := 0; k < len(z); k += 1 + len(z)/quantileSymbols {
+		if !erased[k] {
+			some = append(some, quantileBin(stray[k]))
+		}
+	}
+	limit := burstFactor * b.quantile(some)
+	some = some[:0]
+	for k := 0; k < len(z); k += 1 + len(z)/quantileSymbols {
+		if !erased[k] {
+			some = append(some, quantileBin(square(z[k])))
+		}
+	}
+	limit = max(limit, burstFloor*each*b.quantile(some))
 	for k, s := range stray {
 		if !(s > limit) {
 			continue
@@ -91,6 +104,17 @@ func square(x complex64) float32 { return real(x)*real(x) + imag(x)*imag(x) }
 func spread(stray []float32, z, samples []complex64, window, sps int) {
 	stray = stray[:len(z)]
 	first := 0
+	if window == 3 { // as most have
+		for k, m := range z {
+			w := (*[3]complex64)(samples[first:])
+			re0, im0 := real(w[0])-real(m), imag(w[0])-imag(m)
+			re1, im1 := real(w[1])-real(m), imag(w[1])-imag(m)
+			re2, im2 := real(w[2])-real(m), imag(w[2])-imag(m)
+			stray[k] = (re0*re0 + re1*re1 + re2*re2) + (im0*im0 + im1*im1 + im2*im2)
+			first += sps
+		}
+		return
+	}
 	for k, m := range z {
 		mre, mim := real(m), imag(m)
 		var sre, sim float32
@@ -111,7 +135,8 @@ func quadrature(stray []float32, z []complex64, erased []bool) {
 	for k := 0; k < len(z); k += 1 + len(z)/1024 {
 		x := z[k]
 		if p := square(x); p > 0 && !erased[k] {
-			sum += complex128(x*x) / complex(math.Sqrt(float64(p)), 0)
+			weight := 1 / math.Sqrt(float64(p))
+			sum += complex(weight*float64(real(x*x)), weight*float64(imag(x*x)))
 		}
 	}
 	axis := complex64(cmplx.Rect(1, -cmplx.Phase(sum)/2))
@@ -121,24 +146,27 @@ func quadrature(stray []float32, z []complex64, erased []bool) {
 	}
 }
 
-// quantile returns the 90 % quantile of values, which are not negative, of symbols that
-// are not lost. A thousand of them tell it within some percent.
-func (b *bursts) quantile(lost []bool, value func(k int) float32) float32 {
-	clear(b.count)
-	n := 0
-	for k := 0; k < len(lost); k += 1 + len(lost)/1024 {
-		if !lost[k] {
-			b.count[quantileBin(value(k))]++
-			n++
-		}
+// quantileSymbols is about how many symbols a quantile is taken of: a thousand tell it
+// within some percent.
+const quantileSymbols = 1024
+
+// quantile returns the 90 % quantile of numbers that are not negative, by their bins.
+func (b *bursts) quantile(bins []uint32) float32 {
+	low, high := uint32(quantileBins), uint32(0)
+	for _, bin := range bins {
+		b.count[bin]++
+		low, high = min(low, bin), max(high, bin)
 	}
-	left := n - n/10
-	for bin, c := range b.count {
-		if left -= int(c); left <= 0 {
-			return math.Float32frombits(uint32(bin+1) << 19)
-		}
+	if len(bins) == 0 {
+		return float32(math.Inf(1))
 	}
-	return float32(math.Inf(1))
+	left := len(bins) - len(bins)/10
+	bin := low
+	for left -= int(b.count[bin]); left > 0; left -= int(b.count[bin]) {
+		bin++
+	}
+	clear(b.count[low : high+1])
+	return math.Float32frombits((bin + 1) << 19)
 }
 
 // quantileBins are the bins of a float's exponent and first four bits, so that a quantile
@@ -177,19 +205,18 @@ func reaches(x, limit float32) int {
 	return 0
 }
 
-// settle makes up its mind about the symbols that are flagged, of which those from to
-// before to lie in the capture, the filter being tuned to the first of them: a flat-top symbol of which only some samples were clipped
-// is not erased, one all of whose samples were keeps its value, and all others are set to
-// 0.
-func (d *Demodulator) settle(z []complex64, erased []bool, samples []complex64, from, to int) {
+// settle makes up its mind about the symbols that are flagged, the filter being tuned to
+// the first: a flat-top symbol of which only some samples were clipped is not erased, one
+// all of whose samples were keeps its value, and all others are set to 0.
+func (d *Demodulator) settle(z []complex64, erased []bool, samples []complex64) {
 	flat, isFlat := d.recv.(*integrator)
 	for k, e := range erased {
 		if !e {
 			continue
 		}
 		whole, part := false, false
-		if isFlat && k >= from && k < to && d.receive.Clip > 0 {
-			at := flat.core() + (k-from)*d.sps
+		if isFlat && d.receive.Clip > 0 {
+			at := flat.core() + k*d.sps
 			whole, part = saturated(samples[at:at+flat.taken], float32(d.receive.Clip))
 		}
 		if erased[k] = !part; !whole && !part {

@@ -1,6 +1,9 @@
 package modem
 
-import "math"
+import (
+	"math"
+	"unsafe"
+)
 
 // limit bounds what counts as a sample: 96 dB over full scale, there is none.
 const limit = 1 << 16
@@ -48,42 +51,62 @@ func (c comb) inside(samples, n int) (from, to int) {
 // flag sets flags[k] where symbol k is made of a sample that is invalid or reaches
 // the amplitude clip; clip is 0 where none is too large.
 func (c comb) flag(flags []bool, samples []complex64, clip Amplitude) damage {
-	var d damage
-	invalid := math.Float32bits(limit)
-	suspect := invalid
+	f := c.flagger(flags, samples, clip)
+	f.until(len(flags))
+	return f.damage
+}
+
+// flagger does what flag does, some symbols at a time.
+type flagger struct {
+	comb
+	flags   []bool
+	samples []complex64
+	suspect uint32 // the bits from which on a sample may be damaged
+	at      int    // the sample that is looked at next
+	next    int    // symbols before this one are settled
+	damage  damage
+}
+
+const invalidBits = (127 + 16) << 23 // those of limit
+
+// flagger returns one that has looked at nothing yet.
+func (c comb) flagger(flags []bool, samples []complex64, clip Amplitude) flagger {
+	f := flagger{comb: c, flags: flags, samples: samples, suspect: invalidBits, at: max(0, c.first)}
 	if clip > 0 && clip < limit {
-		suspect = math.Float32bits(float32(clip))
+		f.suspect = math.Float32bits(float32(clip))
 	}
-	low := max(0, c.first)
-	high := min(len(samples), c.end+(len(flags)-1)*c.sps)
-	if low >= high {
-		return d
+	return f
+}
+
+// until looks at the samples of all symbols before number k.
+func (f *flagger) until(k int) {
+	for high := min(len(f.samples), f.end+(k-1)*f.sps); f.at < high; {
+		to := min(f.at+few, high)
+		if !allBelow(f.samples[f.at:to], f.suspect) {
+			f.look(f.at, to)
+		}
+		f.at = to
 	}
-	next := 0 // symbols before this one are settled
-	for from := low; from < high; from += few {
-		part := samples[from:min(from+few, high)]
-		if allBelow(part, suspect) {
+}
+
+// look looks at samples one by one.
+func (f *flagger) look(from, to int) {
+	for at := from; at < to; at++ {
+		a := bitsOf(f.samples[at])
+		if a < f.suspect {
 			continue
 		}
-		for n, x := range part {
-			a := bitsOf(x)
-			if a < suspect {
-				continue
-			}
-			if a >= invalid {
-				d.invalid++
-			} else {
-				d.clipped++
-			}
-			at := from + n
-			next = max(next, ceilDiv(at-c.end+1, c.sps))
-			for next < len(flags) && next*c.sps+c.first <= at {
-				flags[next] = true
-				next++
-			}
+		if a >= invalidBits {
+			f.damage.invalid++
+		} else {
+			f.damage.clipped++
+		}
+		f.next = max(f.next, ceilDiv(at-f.end+1, f.sps))
+		for f.next < len(f.flags) && f.next*f.sps+f.first <= at {
+			f.flags[f.next] = true
+			f.next++
 		}
 	}
-	return d
 }
 
 // few is how many samples are looked at together: hardly ever is one damaged.
@@ -95,24 +118,30 @@ func bitsOf(x complex64) uint32 {
 	return max(math.Float32bits(real(x))&^signBit, math.Float32bits(imag(x))&^signBit)
 }
 
-// allBelow reports whether all samples have bits below suspect, which has no sign. Within
-// the loop of flag it would have too few registers.
-//
-//go:noinline
+// allBelow reports whether all samples have bits below suspect, which has no sign.
 func allBelow(samples []complex64, suspect uint32) bool {
-	// The differences are negative then.
-	all, other := uint32(signBit), uint32(signBit)
-	for ; len(samples) >= 4; samples = samples[4:] {
-		a, b, c, d := samples[0], samples[1], samples[2], samples[3]
-		all &= (math.Float32bits(real(a))&^signBit - suspect) & (math.Float32bits(imag(a))&^signBit - suspect)
-		other &= (math.Float32bits(real(b))&^signBit - suspect) & (math.Float32bits(imag(b))&^signBit - suspect)
-		all &= (math.Float32bits(real(c))&^signBit - suspect) & (math.Float32bits(imag(c))&^signBit - suspect)
-		other &= (math.Float32bits(real(d))&^signBit - suspect) & (math.Float32bits(imag(d))&^signBit - suspect)
+	// Both parts of a sample are looked at as one word. A part without its sign, and what
+	// suspect lacks of the sign's bit added, has that bit if it is no less than suspect, and
+	// never a higher one.
+	const magnitudes = (signBit-1)<<32 | (signBit - 1)
+	lack := uint64(signBit-suspect)<<32 | uint64(signBit-suspect)
+	words := unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(samples))), len(samples))
+	var sums, others uint64
+	for ; len(words) >= 8; words = words[8:] {
+		w := (*[8]uint64)(words)
+		sums |= w[0]&magnitudes + lack
+		others |= w[1]&magnitudes + lack
+		sums |= w[2]&magnitudes + lack
+		others |= w[3]&magnitudes + lack
+		sums |= w[4]&magnitudes + lack
+		others |= w[5]&magnitudes + lack
+		sums |= w[6]&magnitudes + lack
+		others |= w[7]&magnitudes + lack
 	}
-	for _, x := range samples {
-		all &= bitsOf(x) - suspect
+	for _, w := range words {
+		sums |= w&magnitudes + lack
 	}
-	return all&other != 0
+	return (sums|others)&^magnitudes == 0
 }
 
 func ceilDiv(a, b int) int {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/cmplx"
+	"slices"
 )
 
 // Tracking is how a Demodulator follows the common phase along a frame.
@@ -197,7 +198,7 @@ func (d *Demodulator) Demodulate(dst []float32, erased []bool, f Frame) Report {
 	report := d.hear(z, flags, &f, w, lead, end)
 	report.Clock, report.Late = w.clock, Samples(w.payload)-f.Sync.Payload
 	if d.tracks(f) {
-		d.image.measure(z[lead:end], flags[lead:end])
+		d.image.measure(z[lead:end], flags[lead:end], w, &d.track)
 	}
 	d.turnBack(z, w)
 	d.known = append(append(d.known[:0], d.preamble...), f.Known...)
@@ -211,6 +212,9 @@ func (d *Demodulator) Demodulate(dst []float32, erased []bool, f Frame) Report {
 	if d.tracks(f) && d.image.find(lead, w, &d.track, f.Image) {
 		d.takeImage(z, flags, w, f, end, &report)
 	}
+	if d.tracks(f) {
+		report.Realness = d.track.realness()
+	}
 	reference := w.symbol(w.reference)
 	d.track.pieces(len(z), reference, func(from, to int, phase, step float64) { rotate(z[from:to], -phase, -step) })
 	report.Drift = Radians(d.track.at(float64(end-1), reference))
@@ -219,9 +223,15 @@ func (d *Demodulator) Demodulate(dst []float32, erased []bool, f Frame) Report {
 		d.bursts.markAxis(z[lead:end], flags[lead:end])
 	}
 	report.Echo = d.common.find(z, flags, d.known)
-	copy(erased[:len(dst)], flags[lead:end])
-	d.common.take(dst, erased, z, flags, lead)
 	report.Erased = 0
+	if !slices.Contains(flags, true) {
+		clear(erased[:len(dst)])
+		d.common.take(dst, z, lead)
+		return report
+	}
+	copy(erased[:len(dst)], flags[lead:end])
+	d.common.take(dst, z, lead)
+	d.common.erase(erased[:len(dst)], flags, lead)
 	for k, e := range erased[:len(dst)] {
 		if !e {
 			continue
@@ -289,7 +299,6 @@ func (d *Demodulator) tracks(f Frame) bool { return d.receive.Tracking == Follow
 // follow tracks the phase of symbols that were turned back by the Sync's.
 func (d *Demodulator) follow(z []complex64, flags []bool, w way, s Sync, report *Report) {
 	d.track.measure(z, flags, d.known)
-	report.Realness = d.track.realness()
 	report.Tracked = d.track.solve(w.symbol(w.reference), d.frequencyVariance(s))
 }
 
@@ -309,14 +318,18 @@ func (d *Demodulator) takeOffsets(z []complex64, flags []bool, w way, f Frame, e
 	if !d.silence.measure(f, w, &d.track, z[:end]) {
 		return
 	}
-	toned := d.tones.measure(f, &d.silence, w, &d.track, z[:end], f.Tone)
+	symbols := d.track.energy / float64(max(1, end))
+	if !d.tracks(f) {
+		symbols = meanPower(z[:end])
+	}
+	toned := d.tones.measure(f, &d.silence, w, &d.track, z[:end], symbols)
 	report.Receiver, report.Carrier = d.silence.receiver, d.silence.carrier
 	d.recv.tune(f.Sync.Payload)
 	still := d.recv.response(0)
 	turning := d.recv.response(CyclesPerSample(w.step / (2 * math.Pi)))
 	taken := power(d.silence.receiver) + power(d.silence.carrier)
 	if taken > 0 {
-		d.silence.take(z, w, &d.track, still, turning)
+		d.silence.take(z, w, &d.track, still, turning, quiet*symbols)
 	}
 	if toned {
 		first, last := d.recv.footprint()
@@ -325,7 +338,7 @@ func (d *Demodulator) takeOffsets(z []complex64, flags []bool, w way, f Frame, e
 		report.Tone, report.Strength = CyclesPerSample(d.tones.frequency), cmplx.Abs(d.tones.amplitude)
 		taken += power(d.tones.amplitude)
 	}
-	if taken > 1e-4*meanPower(z[:end]) && d.tracks(f) {
+	if taken > 1e-4*symbols && d.tracks(f) {
 		d.follow(z[:end], flags, w, f.Sync, report)
 	}
 }
@@ -340,7 +353,7 @@ func (d *Demodulator) takeImage(z []complex64, flags []bool, w way, f Frame, end
 func meanPower(z []complex64) float64 {
 	sum := 0.0
 	for _, x := range z {
-		sum += float64(real(x))*float64(real(x)) + float64(imag(x))*float64(imag(x))
+		sum += power(complex128(x))
 	}
 	return sum / float64(max(1, len(z)))
 }
@@ -430,24 +443,37 @@ func (d *Demodulator) filterStretch(z []complex64, flags []bool, samples []compl
 	first, end := d.recv.footprint()
 	c := comb{first, end, d.sps}
 	from, to := c.inside(len(samples), len(z))
-	damage := c.flag(flags, samples, d.receive.Clip)
-	for k := range z {
-		if k < from || k >= to {
-			flags[k] = true
-		}
+	flagger := c.flagger(flags, samples, d.receive.Clip)
+	for k := range flags[:from] {
+		flags[k] = true
+	}
+	for k := range flags[to:] {
+		flags[to+k] = true
 	}
 	if from < to {
 		d.tune(instant+Samples(from*d.sps), s)
-		d.recv.filter(z[from:to], samples)
 	}
-	report := Report{Missing: Symbols(len(z) - (to - from)), Invalid: damage.invalid, Clipped: damage.clipped}
-	d.settle(z, flags, samples, from, to)
-	if from < to {
-		d.bursts.markWindows(z[from:to], flags[from:to], samples, d.recv, d.sps)
+	// Samples are looked at, filtered, and looked at again: as many as remain at hand.
+	rest := samples
+	for at := from; at < to; at += burstChunk {
+		chunk := min(at+burstChunk, to)
+		flagger.until(chunk)
+		d.recv.filter(z[at:chunk], rest)
+		if flagger.damage != (damage{}) {
+			d.settle(z[at:chunk], flags[at:chunk], rest)
+		}
+		d.bursts.markWindows(z[at:chunk], flags[at:chunk], rest, d.recv, d.sps)
+		rest = rest[min(len(rest), burstChunk*d.sps):]
 	}
-	for _, e := range flags {
-		if e {
-			report.Erased++
+	flagger.until(len(z))
+	report := Report{Missing: Symbols(len(z) - (to - from)), Invalid: flagger.damage.invalid, Clipped: flagger.damage.clipped}
+	for k, e := range flags {
+		if !e {
+			continue
+		}
+		report.Erased++
+		if k < from || k >= to {
+			z[k] = 0
 		}
 	}
 	return report
@@ -472,6 +498,9 @@ func placed(t Samples, length int) bool {
 // computed afresh.
 const renew = 256
 
+// phasors are those of symbols that turn evenly, from one renewal to the next.
+type phasors [renew]complex64
+
 // rotate multiplies z[k] by e^{j(phase + k step)}.
 func rotate(z []complex64, phase, step float64) {
 	if step == 0 {
@@ -482,24 +511,50 @@ func rotate(z []complex64, phase, step float64) {
 		}
 		return
 	}
-	turn := cmplx.Rect(1, step)
-	twice := turn * turn
+	turn := turnBy(step)
+	one, two, three, four := together(turn)
 	for from := 0; from < len(z); from += renew {
 		w := cmplx.Rect(1, phase+step*float64(from))
-		v := w * turn // a phasor of its own for every other symbol: neither waits for the other
 		part := z[from:min(from+renew, len(z))]
-		for ; len(part) >= 2; part = part[2:] {
-			part[0], part[1] = turned(part[0], w), turned(part[1], v)
-			w *= twice
-			v *= twice
+		for ; len(part) >= 4; part = part[4:] {
+			x, u := (*[4]complex64)(part), complex64(w)
+			x[0] *= u
+			x[1] *= u * one
+			x[2] *= u * two
+			x[3] *= u * three
+			w *= four
 		}
-		if len(part) > 0 {
-			part[0] = turned(part[0], w)
+		for k := range part {
+			part[k] *= complex64(w)
+			w *= turn
 		}
 	}
 }
 
-func turned(x complex64, w complex128) complex64 {
-	re, im := float32(real(w)), float32(imag(w))
-	return complex(real(x)*re-imag(x)*im, real(x)*im+imag(x)*re)
+// set sets turns[k] to e^{j k step}, as far as n symbols need them.
+func (turns *phasors) set(step float64, n int) {
+	one, two, three, four := together(turnBy(step))
+	first := complex(1, 0)
+	for w := turns[:(min(n, renew)+3)/4*4]; len(w) >= 4; w = w[4:] {
+		x, u := (*[4]complex64)(w), complex64(first)
+		x[0], x[1], x[2], x[3] = u, u*one, u*two, u*three
+		first *= four
+	}
+}
+
+// together returns the powers of a turn by which four phasors are made of one, the last of
+// which makes the next one. Only that is multiplied on and on, and precise.
+func together(turn complex128) (one, two, three complex64, four complex128) {
+	twice := turn * turn
+	return complex64(turn), complex64(twice), complex64(twice * turn), twice * twice
+}
+
+// turnBy returns e^{j step}. Steps are mostly small, and their series short.
+func turnBy(step float64) complex128 {
+	const small = 0.01 // of which the powers left out are below double precision
+	if math.Abs(step) > small {
+		return cmplx.Rect(1, step)
+	}
+	s := step * step
+	return complex(1-s/2*(1-s/12*(1-s/30)), step*(1-s/6*(1-s/20*(1-s/42))))
 }

@@ -13,6 +13,7 @@ import (
 type image struct {
 	square    []complex128 // of blocks, before they are turned back
 	power     []float64
+	blocks    int        // of the frame's symbols
 	factor    complex128 // of the conjugate
 	equations normal     // of what stands still
 	phases    normal
@@ -22,9 +23,17 @@ type image struct {
 // imageBlock is the length of the blocks, in symbols.
 const imageBlock = 256
 
-// measure takes in symbols as they were received.
-func (i *image) measure(z []complex64, flags []bool) {
-	i.square, i.power = i.square[:0], i.power[:0]
+// fast is from how many radians a block of the tracking on what turns shows its image in the
+// squares, and not in the tracked phase.
+const fast = 1
+
+// measure takes in symbols as they were received, if they turn so fast by w that their squares
+// may be needed: in what is tracked they turn by much less.
+func (i *image) measure(z []complex64, flags []bool, w way, t *tracker) {
+	i.square, i.power, i.blocks = i.square[:0], i.power[:0], (len(z)+imageBlock-1)/imageBlock
+	if 4*math.Abs(w.step*w.sps*(1+w.clock))*float64(t.block) < fast {
+		return
+	}
 	for from := 0; from < len(z); from += imageBlock {
 		to := min(from+imageBlock, len(z))
 		var a, b, p float64
@@ -69,16 +78,13 @@ func likely(k complex128, variance float64) bool {
 // K twice the factor, and what turns fast in the squares, of which K times the power stands
 // still.
 func (i *image) show(lead int, w way, t *tracker) bool {
-	const (
-		leastTurns = 1 // of the signal: what turns by less looks like what stands still
-		fast       = 1 // radians of the image a block of the tracking
-	)
+	const leastTurns = 1 // of the signal: what turns by less looks like what stands still
 	perSymbol := w.step*w.sps*(1+w.clock) + t.slope
-	n := float64(len(i.square) * imageBlock)
+	n := float64(i.blocks * imageBlock)
 	switch turn := math.Abs(perSymbol); {
-	case len(i.square) < 8 || turn*n < 2*math.Pi*leastTurns:
+	case i.blocks < 8 || turn*n < 2*math.Pi*leastTurns:
 		return false
-	case 2*turn*float64(t.block) < fast:
+	case 2*turn*float64(t.block) < fast || len(i.square) == 0:
 		return i.sway(w, t)
 	}
 	return i.stand(lead, w, t)
@@ -91,20 +97,26 @@ func (i *image) sway(w way, t *tracker) bool {
 		return false
 	}
 	a := i.phases
-	a.clear()
+	var sums [4][5]float64
 	i.conjugate = slices.Grow(i.conjugate[:0], len(turns))[:len(turns)]
 	first, reference := float64(w.instant(0)), w.symbol(w.reference)
 	for b, y := range turns {
 		middle := t.middle(t.known + b)
-		u := cmplx.Rect(1, -2*(w.phase(first+middle*w.sps*(1+w.clock))+t.at(middle, reference)))
+		u := cmplx.Rect(1, -2*(w.phase(first+middle*w.sps*(1+w.clock))+t.behind(t.known+b, middle, reference)))
 		i.conjugate[b] = u
 		row := [4]float64{1, float64(b) / float64(len(turns)), imag(u) / 2, real(u) / 2}
-		for r := range row {
-			for c := range row {
-				a[r][c] += complex(row[r]*row[c], 0)
+		for r, x := range row {
+			for c, v := range row[:r+1] {
+				sums[r][c] += x * v
 			}
-			a[r][4] += complex(row[r]*y, 0)
+			sums[r][4] += x * y
 		}
+	}
+	for r := range sums {
+		for c := range r + 1 {
+			a[r][c], a[c][r] = complex(sums[r][c], 0), complex(sums[r][c], 0)
+		}
+		a[r][4] = complex(sums[r][4], 0)
 	}
 	var x [4]complex128
 	if !a.solve(x[:]) {
@@ -195,13 +207,14 @@ func (i *image) turned(b, lead int, w way, t *tracker) complex128 {
 func (i *image) take(z []complex64, w way) {
 	perSymbol := w.step * w.sps * (1 + w.clock)
 	first := w.phase(float64(w.instant(0)))
+	var turns phasors
+	turns.set(-2*perSymbol, len(z))
 	for from := 0; from < len(z); from += renew {
-		u := i.factor * cmplx.Rect(1, -2*(first+perSymbol*float64(from)))
-		turn := cmplx.Rect(1, -2*perSymbol)
+		own := complex64(i.factor * cmplx.Rect(1, -2*(first+perSymbol*float64(from))))
 		part := z[from:min(from+renew, len(z))]
-		for k, x := range part {
-			part[k] = x - complex64(u)*complex(real(x), -imag(x))
-			u *= turn
+		for k, turn := range turns[:len(part)] {
+			u, re, im := own*turn, real(part[k]), imag(part[k])
+			part[k] = complex(re-(real(u)*re+imag(u)*im), im-(imag(u)*re-real(u)*im))
 		}
 	}
 }

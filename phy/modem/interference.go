@@ -20,6 +20,7 @@ type interference struct {
 
 	response [2*interferenceReach + 1]complex128 // over the symbol's own
 	inverse  [2*inverseReach + 1]complex128
+	taps     []tap // of the inverse
 	found    bool
 }
 
@@ -152,39 +153,83 @@ func (i *interference) invert() bool {
 	return true
 }
 
-// take writes the real parts of the symbols from lead on, with the interference taken
-// off. What depends much on an erased symbol is erased, too.
-func (i *interference) take(dst []float32, erased []bool, z []complex64, flags []bool, lead int) {
-	for k := range dst {
-		dst[k] = real(z[lead+k])
-	}
-	if !i.found {
+// tap is one of the inverse that matters.
+type tap struct {
+	re, im   float32
+	shift    int // of the symbol that it takes against the output
+	from, to int // the outputs for which there is that symbol
+}
+
+// add adds what a tap takes of symbols to outputs from one to another.
+func (p tap) add(dst []float32, z []complex64, from, to int) {
+	if from >= to {
 		return
 	}
-	own := i.inverse[inverseReach]
-	for k := range dst {
-		x := z[lead+k]
-		dst[k] = float32(real(own))*real(x) - float32(imag(own))*imag(x)
+	dst = dst[from:to]
+	for k, x := range z[from+p.shift : to+p.shift] {
+		dst[k] += p.re*real(x) - p.im*imag(x)
 	}
-	const matters, much = 1e-5, 3e-3
+}
+
+// erase flags outputs that depend much on an erased symbol.
+func (i *interference) erase(erased, flags []bool, lead int) {
+	const much = 3e-3
+	for _, p := range i.taps {
+		if math.Hypot(float64(p.re), float64(p.im)) < much {
+			continue
+		}
+		for k := p.from; k < p.to; k++ {
+			erased[k] = erased[k] || flags[k+p.shift] && k+p.shift < lead+len(erased)
+		}
+	}
+}
+
+// take writes the real parts of the symbols from lead on, with the interference taken
+// off.
+func (i *interference) take(dst []float32, z []complex64, lead int) {
+	i.taps = i.taps[:0]
+	if !i.found {
+		for k, x := range z[lead : lead+len(dst)] {
+			dst[k] = real(x)
+		}
+		return
+	}
+	own := complex64(i.inverse[inverseReach])
+	for k, x := range z[lead : lead+len(dst)] {
+		dst[k] = real(own)*real(x) - imag(own)*imag(x)
+	}
+	const matters = 1e-5
+	from, to := 0, len(dst) // the outputs for which all taps have their symbols
 	for m, e := range i.inverse {
-		size := cmplx.Abs(e)
-		if m == inverseReach || size < matters {
+		if m == inverseReach || cmplx.Abs(e) < matters {
 			continue
 		}
-		re, im := float32(real(e)), float32(imag(e))
 		shift := lead - (m - inverseReach)
-		from, to := max(0, -shift), min(len(dst), len(z)-shift)
-		for k := from; k < to; k++ {
-			x := z[k+shift]
-			dst[k] += re*real(x) - im*imag(x)
+		p := tap{float32(real(e)), float32(imag(e)), shift, max(0, -shift), min(len(dst), len(z)-shift)}
+		i.taps = append(i.taps, p)
+		from, to = max(from, p.from), min(to, p.to)
+	}
+	i.addTaps(dst, z, from, to)
+}
+
+// addTaps adds what all taps take, to outputs from one to another two taps at a time.
+func (i *interference) addTaps(dst []float32, z []complex64, from, to int) {
+	to = max(from, to)
+	for _, p := range i.taps {
+		p.add(dst, z, p.from, min(from, p.to))
+		p.add(dst, z, max(to, p.from), p.to)
+	}
+	taps, inner := i.taps, dst[min(from, len(dst)):min(to, len(dst))]
+	for ; len(taps) >= 2 && len(inner) > 0; taps = taps[2:] {
+		p, q := taps[0], taps[1]
+		x, y := z[from+p.shift:], z[from+q.shift:]
+		x, y = x[:len(inner)], y[:len(inner)]
+		for k := range inner {
+			inner[k] = inner[k] + (p.re*real(x[k]) - p.im*imag(x[k])) + (q.re*real(y[k]) - q.im*imag(y[k]))
 		}
-		if size < much {
-			continue
-		}
-		for k := from; k < to; k++ {
-			erased[k] = erased[k] || flags[k+shift] && k+shift < lead+len(dst)
-		}
+	}
+	for _, p := range taps {
+		p.add(dst, z, from, to)
 	}
 }
 

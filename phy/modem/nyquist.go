@@ -1,10 +1,13 @@
 package modem
 
+import "math"
+
 // nyquist takes off what a pulse that is cut off and its matched filter leave between
 // symbols: it is known, and the same for all devices.
 type nyquist struct {
 	reach int
-	taps  []float32 // of the inverse, from -reach on; nil if nothing is left
+	pairs []pair  // of the inverse's taps; nil if nothing is left
+	own   float32 // its tap in the middle
 	line  []complex64
 }
 
@@ -34,26 +37,42 @@ func newNyquist(r receiver) nyquist {
 		}
 		inverse = next
 	}
-	for _, e := range inverse {
-		n.taps = append(n.taps, float32(e))
+	const matters = 1e-5 // of a symbol: 100 dB below it
+	for at, e := range inverse[:n.reach] {
+		if math.Abs(e) >= matters {
+			n.pairs = append(n.pairs, pair{at, float32(e)})
+		}
 	}
+	n.own = float32(inverse[n.reach])
 	return n
 }
 
-// even is dot for taps that are the same either way round, one in the middle and an even
-// number to either side, which receivers' reach is.
-func even(x []complex64, taps []float32) complex64 {
-	middle := len(taps) / 2
-	x, half := x[:2*middle+1], taps[:middle]
-	re0, im0 := real(x[middle])*taps[middle], imag(x[middle])*taps[middle]
+// pair is two taps of a filter that is the same either way round: one so many from its
+// beginning, and one as many from its end.
+type pair struct {
+	at  int
+	tap float32
+}
+
+// even returns what a filter that is the same either way round, own in its middle, makes
+// of the symbols x.
+func even(x []complex64, own float32, pairs []pair) complex64 {
+	middle := x[len(x)/2]
+	re0, im0 := real(middle)*own, imag(middle)*own
 	var re1, im1 float32
-	for n := 0; n+1 < len(half); n += 2 {
-		a, b := x[n], x[len(x)-1-n]
-		re0 += (real(a) + real(b)) * half[n]
-		im0 += (imag(a) + imag(b)) * half[n]
-		a, b = x[n+1], x[len(x)-2-n]
-		re1 += (real(a) + real(b)) * half[n+1]
-		im1 += (imag(a) + imag(b)) * half[n+1]
+	for ; len(pairs) >= 2; pairs = pairs[2:] {
+		p, q := pairs[0], pairs[1]
+		a, b := x[p.at], x[len(x)-1-p.at]
+		re0 += (real(a) + real(b)) * p.tap
+		im0 += (imag(a) + imag(b)) * p.tap
+		a, b = x[q.at], x[len(x)-1-q.at]
+		re1 += (real(a) + real(b)) * q.tap
+		im1 += (imag(a) + imag(b)) * q.tap
+	}
+	for _, p := range pairs {
+		a, b := x[p.at], x[len(x)-1-p.at]
+		re0 += (real(a) + real(b)) * p.tap
+		im0 += (imag(a) + imag(b)) * p.tap
 	}
 	return complex(re0+re1, im0+im1)
 }
@@ -61,7 +80,7 @@ func even(x []complex64, taps []float32) complex64 {
 // take filters the symbols, beyond which there is silence. Those that are flagged are 0,
 // and remain so.
 func (n *nyquist) take(z []complex64, flags []bool) {
-	if n.taps == nil {
+	if n.pairs == nil {
 		return
 	}
 	if cap(n.line) < len(z)+2*n.reach {
@@ -75,6 +94,6 @@ func (n *nyquist) take(z []complex64, flags []bool) {
 		if flags[k] {
 			continue
 		}
-		z[k] = even(line[k:k+len(n.taps)], n.taps)
+		z[k] = even(line[k:k+2*n.reach+1], n.own, n.pairs)
 	}
 }

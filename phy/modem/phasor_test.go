@@ -48,7 +48,7 @@ func TestOffsetsAreTakenOff(t *testing.T) {
 		still, turning := complex(0.9, 0), complex(0.8, 0.1)
 		before := randomSymbols(n)
 		z := append([]complex64{}, before...)
-		s.take(z, w, &tracked, still, turning)
+		s.take(z, w, &tracked, still, turning, 0)
 		for k, x := range before {
 			want := complex128(0)
 			if x != 0 {

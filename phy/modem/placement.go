@@ -13,7 +13,7 @@ type placement struct {
 	// By how far windows lie from where the preamble has them, in steps of 1/placements
 	// sample: the spread of all such windows, and how many there were.
 	spread, count [2*placementReach*placements + 1]float64
-	energy        float64 // of all windows, the mean square of a sample summed
+	energy        float64 // of all windows, the mean square of a sample, summed; for narrow the largest
 	// parts are the windows that each part of the frame takes.
 	parts [placementParts]share
 }
@@ -30,6 +30,8 @@ const (
 	// power: pulses that a band limits ring where they were flat, least at their edges.
 	placementFlat    = 4
 	placementRinging = 5e-4
+	// placementRounding is the share of the power below which single precision has no say.
+	placementRounding = 1e-7
 )
 
 // share says which samples are taken of a window of three and the one on either side of
@@ -149,10 +151,16 @@ func (p *placement) look(samples []complex64, begin, most float64) {
 // square.
 func spreadOf(window []complex64) (spread, meanSquare float64) {
 	var re, im, energy float32
+	if len(window) == 3 {
+		a, b, c := window[0], window[1], window[2]
+		re, im = real(a)+real(b)+real(c), imag(a)+imag(b)+imag(c)
+		energy = square(a) + square(b) + square(c)
+		return float64(energy-(re*re+im*im)/3) / 3, float64(energy / 3)
+	}
 	for _, x := range window {
 		re += real(x)
 		im += imag(x)
-		energy += real(x)*real(x) + imag(x)*imag(x)
+		energy += square(x)
 	}
 	n := float32(len(window))
 	return float64(energy-(re*re+im*im)/n) / float64(n), float64(energy / n)
@@ -200,6 +208,7 @@ func (p *placement) narrow(samples []complex64, w way, n int) {
 		return
 	}
 	var spread [placementParts][len(shares)]float64
+	p.energy = 0
 	compare := func(some, symbols int) {
 		for i := range spread {
 			from, to := i*n/placementParts, (i+1)*n/placementParts
@@ -211,7 +220,7 @@ func (p *placement) narrow(samples []complex64, w way, n int) {
 	for i := range spread {
 		all, most = min(all, spread[i][0]), max(most, spread[i][0])
 	}
-	if most <= placementFlat*all {
+	if most <= placementFlat*all+placementRounding*p.energy {
 		return
 	}
 	compare(len(shares), symbols)
@@ -235,10 +244,13 @@ func (p *placement) compare(spread []float64, samples []complex64, w way, from, 
 		if first < 1 || first+p.window+1 > len(samples) {
 			continue
 		}
-		if v, energy := spreadOf(samples[first:][:p.window]); !(v <= most && energy < limit*limit) {
+		v, energy := spreadOf(samples[first:][:p.window])
+		if !(v <= most && energy < limit*limit) {
 			continue
 		}
-		for c := range spread {
+		p.energy = max(p.energy, energy)
+		spread[0] += v
+		for c := 1; c < len(spread); c++ {
 			s := shares[c]
 			v, _ := spreadOf(samples[first+s.first:][:s.taken])
 			spread[c] += v

@@ -122,6 +122,15 @@ func (r *integrator) filter(dst, samples []complex64) {
 	}
 	scale := 1 / float32(r.taken)
 	first := r.first
+	if r.taken == 3 { // as most have
+		for k := range dst {
+			w := (*[3]complex64)(samples[first:])
+			re, im := real(w[0])+real(w[1])+real(w[2]), imag(w[0])+imag(w[1])+imag(w[2])
+			dst[k] = complex(re*scale, im*scale)
+			first += r.sps
+		}
+		return
+	}
 	for k := range dst {
 		var re, im float32
 		for _, x := range samples[first : first+r.taken] {
@@ -288,7 +297,27 @@ func correlate(dst, samples []complex64, taps []float32, sps int) {
 func dot(x []complex64, taps []float32) complex64 {
 	var re0, re1, re2, re3, im0, im1, im2, im3 float32
 	x = x[:len(taps)]
-	for len(taps) >= 4 && len(x) >= 4 {
+	for len(taps) >= 8 && len(x) >= 8 {
+		y, t := (*[8]complex64)(x), (*[8]float32)(taps)
+		re0 += real(y[0]) * t[0]
+		im0 += imag(y[0]) * t[0]
+		re1 += real(y[1]) * t[1]
+		im1 += imag(y[1]) * t[1]
+		re2 += real(y[2]) * t[2]
+		im2 += imag(y[2]) * t[2]
+		re3 += real(y[3]) * t[3]
+		im3 += imag(y[3]) * t[3]
+		re0 += real(y[4]) * t[4]
+		im0 += imag(y[4]) * t[4]
+		re1 += real(y[5]) * t[5]
+		im1 += imag(y[5]) * t[5]
+		re2 += real(y[6]) * t[6]
+		im2 += imag(y[6]) * t[6]
+		re3 += real(y[7]) * t[7]
+		im3 += imag(y[7]) * t[7]
+		x, taps = x[8:], taps[8:]
+	}
+	if len(taps) >= 4 && len(x) >= 4 {
 		re0 += real(x[0]) * taps[0]
 		im0 += imag(x[0]) * taps[0]
 		re1 += real(x[1]) * taps[1]

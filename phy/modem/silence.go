@@ -73,19 +73,35 @@ func (s *silence) symbols(z []complex64, w way, t *tracker) silentPart {
 	energy := 0.0
 	perSymbol := w.step * w.sps * (1 + w.clock)
 	first := w.phase(float64(w.instant(0)))
+	dstill := turnBy(perSymbol)
+	s1, s2, s3, nextStill := together(dstill)
 	t.pieces(len(z), w.symbol(w.reference), func(from, to int, phase, step float64) {
+		dturn := turnBy(step)
+		t1, t2, t3, nextTurn := together(cmplx.Conj(dturn))
+		// What four of still times turn add up to, over the first of them.
+		four := 1 + dstill*dturn
+		four += (dstill * dstill) * (dturn * dturn) * four
 		for at := max(from, w.lead); at < to; at += renew {
 			still := cmplx.Rect(1, first+perSymbol*float64(at))
-			turn := cmplx.Rect(1, phase+step*float64(at-from))
-			dstill, dturn := cmplx.Rect(1, perSymbol), cmplx.Rect(1, step)
-			for _, x := range z[at:min(at+renew, to)] {
+			turn := cmplx.Rect(1, -phase-step*float64(at-from))
+			part := z[at:min(at+renew, to)]
+			for ; len(part) >= 4; part = part[4:] {
+				y := (*[4]complex64)(part)
+				p.turns += still * cmplx.Conj(turn) * four
+				p.sum += complex128(y[0]+y[1]*s1+y[2]*s2+y[3]*s3) * still
+				p.turned += complex128(y[0]+y[1]*t1+y[2]*t2+y[3]*t3) * turn
+				energy += float64(square(y[0]) + square(y[1]) + square(y[2]) + square(y[3]))
+				still *= nextStill
+				turn *= nextTurn
+			}
+			for _, x := range part {
 				y := complex128(x)
-				p.turns += still * turn
+				p.turns += still * cmplx.Conj(turn)
 				p.sum += y * still
-				p.turned += y * cmplx.Conj(turn)
+				p.turned += y * turn
 				energy += power(y)
 				still *= dstill
-				turn *= dturn
+				turn *= cmplx.Conj(dturn)
 			}
 		}
 	})
@@ -170,35 +186,36 @@ func (p silentPart) moving() float64 {
 }
 
 // take takes both off symbols that were turned back by the Sync's phase but not by what
-// was tracked. still and turning are what the filter makes of them.
-func (s *silence) take(z []complex64, w way, t *tracker, still, turning complex128) {
+// was tracked. still and turning are what the filter makes of them. What has less power than
+// least is left alone.
+func (s *silence) take(z []complex64, w way, t *tracker, still, turning complex128, least float64) {
 	reference := w.symbol(w.reference)
 	own, leak := s.receiver*still, s.carrier*turning
 	perSymbol := w.step * w.sps * (1 + w.clock)
 	first := w.phase(float64(w.instant(0)))
-	du := cmplx.Rect(1, -perSymbol)
+	if power(own) >= least {
+		without(z, own*cmplx.Rect(1, -first), -perSymbol)
+	}
+	if power(leak) < least {
+		return
+	}
 	t.pieces(len(z), reference, func(from, to int, phase, step float64) {
-		for at := from; at < to; at += renew {
-			u := own * cmplx.Rect(1, -first-perSymbol*float64(at))
-			v := leak * cmplx.Rect(1, phase+step*float64(at-from))
-			dv := cmplx.Rect(1, step)
-			u1, v1, du2, dv2 := u*du, v*dv, du*du, dv*dv // those of odd symbols do not wait for the even ones'
-			part := z[at:min(at+renew, to)]
-			for ; len(part) >= 2; part = part[2:] {
-				part[0], part[1] = without(part[0], u+v), without(part[1], u1+v1)
-				u, v, u1, v1 = u*du2, v*dv2, u1*du2, v1*dv2
-			}
-			if len(part) > 0 {
-				part[0] = without(part[0], u+v)
-			}
-		}
+		without(z[from:to], leak*cmplx.Rect(1, phase), step)
 	})
 }
 
-// without takes an offset off a symbol. Of one that is erased nothing is left.
-func without(x complex64, offset complex128) complex64 {
-	if x == 0 {
-		return 0
+// without takes off symbols an offset that turns by step from one to the next. Of what is
+// erased nothing is left.
+func without(z []complex64, offset complex128, step float64) {
+	var turns phasors
+	turns.set(step, len(z))
+	for from := 0; from < len(z); from += renew {
+		own := complex64(offset * cmplx.Rect(1, step*float64(from)))
+		part := z[from:min(from+renew, len(z))]
+		for k, turn := range turns[:len(part)] {
+			if x := part[k]; x != 0 {
+				part[k] = x - own*turn
+			}
+		}
 	}
-	return x - complex64(offset)
 }

@@ -17,6 +17,7 @@ type tones struct {
 	sorted []float64
 	silent *fourier.CmplxFFT
 
+	strongest float64 // power of the silence's strongest bin, as that of a tone
 	frequency float64 // cycles a sample
 	amplitude complex128
 }
@@ -29,16 +30,25 @@ const (
 	certainTone = 16
 )
 
+// quiet is the share of the symbols' power below which what is narrow is left alone: 70 dB
+// below them it moves none, and a silence that a converter has rounded to a constant shows
+// more of it than there is.
+const quiet = 1e-7
+
 // measure looks for a tone in samples whose ends hold no signal but the offsets of s, and
 // reports whether there is one. known is its frequency, in cycles a sample, if an earlier frame has
-// shown it; otherwise z, the frame's symbols turned back by the Sync's phase, do.
-func (t *tones) measure(f Frame, s *silence, w way, track *tracker, z []complex64, known CyclesPerSample) bool {
+// shown it; otherwise z, the frame's symbols turned back by the Sync's phase, of the mean power
+// given, do.
+func (t *tones) measure(f Frame, s *silence, w way, track *tracker, z []complex64, symbols float64) bool {
+	known := f.Tone
 	after := len(f.Samples) - f.After
 	coarse, ok := t.coarse(f, s, w, track, after)
 	if !ok {
 		return false
 	}
 	switch {
+	case t.strongest < quiet*symbols:
+		return false
 	case known != 0:
 		t.frequency = float64(known)
 	case len(z)-w.lead-len(f.Known) >= leastSums*blockSums:
@@ -111,6 +121,8 @@ func (t *tones) coarse(f Frame, s *silence, w way, track *tracker, after int) (f
 			best = k
 		}
 	}
+	before, behind := float64(min(f.Before, toneBins)), float64(min(f.After, toneBins))
+	t.strongest = t.power[best] / (before*before + behind*behind)
 	if !(t.power[best] > certainTone*t.sorted[toneBins/2]) {
 		return 0, false
 	}
@@ -183,14 +195,5 @@ func (t *tones) take(z []complex64, w way, response complex128, late float64) {
 	first := float64(w.instant(0))
 	step := 2*math.Pi*t.frequency*perSymbol - w.step*perSymbol
 	phase := 2*math.Pi*t.frequency*(first+late) - w.phase(first)
-	for from := 0; from < len(z); from += renew {
-		u := t.amplitude * response * cmplx.Rect(1, phase+step*float64(from))
-		turn := cmplx.Rect(1, step)
-		for k := from; k < min(from+renew, len(z)); k++ {
-			if z[k] != 0 { // of what is erased nothing is left
-				z[k] -= complex64(u)
-			}
-			u *= turn
-		}
-	}
+	without(z, t.amplitude*response*cmplx.Rect(1, phase), step)
 }

@@ -20,7 +20,9 @@ type tracker struct {
 	known  int          // blocks of known symbols, which come first
 	axis   []complex128 // of a known block its sum, of another one the sum of its squares
 	weight []float64    // from 0 to 1: of known blocks |sum|^2/(n energy), else |square|/energy
-	sorted []float64
+	energy float64      // of all symbols
+	sorted []float64    // weights of the blocks of squares, as they were measured
+	args   []float64    // of the blocks' axes
 
 	walk  float64   // variance of the phase's step a symbol
 	turns []float64 // phases of the blocks of squares, continuous along them, beyond the mean advance
@@ -43,7 +45,7 @@ func (t *tracker) leastWeight() float64 { return max(0.2, 3/math.Sqrt(float64(t.
 
 // measure takes in the symbols of a frame that are not erased: first the known ones.
 func (t *tracker) measure(z []complex64, erased []bool, known []float32) {
-	t.first, t.axis, t.weight = t.first[:0], t.axis[:0], t.weight[:0]
+	t.first, t.axis, t.weight, t.energy = t.first[:0], t.axis[:0], t.weight[:0], 0
 	for from := 0; from < len(known); from += t.block {
 		to := min(from+t.block, len(known))
 		t.first = append(t.first, from)
@@ -56,6 +58,11 @@ func (t *tracker) measure(z []complex64, erased []bool, known []float32) {
 		t.addSquares(z[from:to], erased[from:to])
 	}
 	t.first = append(t.first, len(z))
+	t.sorted = append(t.sorted[:0], t.weight[t.known:]...)
+	t.args = t.args[:0]
+	for _, x := range t.axis {
+		t.args = append(t.args, cmplx.Phase(x))
+	}
 }
 
 func (t *tracker) addKnown(z []complex64, erased []bool, known []float32) {
@@ -71,6 +78,7 @@ func (t *tracker) addKnown(z []complex64, erased []bool, known []float32) {
 		energy += re*re + im*im
 		power += s * s
 	}
+	t.energy += energy
 	weight := 0.0
 	if energy > 0 && power > 0 {
 		weight = (real(sum)*real(sum) + imag(sum)*imag(sum)) / (power * energy)
@@ -79,33 +87,76 @@ func (t *tracker) addKnown(z []complex64, erased []bool, known []float32) {
 }
 
 func (t *tracker) addSquares(z []complex64, erased []bool) {
-	var re2, im2 float64
-	energy := 0.0
-	for k, x := range z {
-		if erased[k] {
-			continue
+	// Of two symbols the sums of one do not wait for those of the other.
+	var a, b, c, d, e, f float64
+	erased = erased[:len(z)]
+	for k := 0; k+1 < len(z); k += 2 {
+		if !erased[k] {
+			re, im := float64(real(z[k])), float64(imag(z[k]))
+			a += re * re
+			b += im * im
+			c += re * im
 		}
-		re, im := float64(real(x)), float64(imag(x))
-		re2 += re*re - im*im
-		im2 += 2 * re * im
-		energy += re*re + im*im
+		if !erased[k+1] {
+			re, im := float64(real(z[k+1])), float64(imag(z[k+1]))
+			d += re * re
+			e += im * im
+			f += re * im
+		}
 	}
+	if k := len(z) - 1; k%2 == 0 && !erased[k] {
+		re, im := float64(real(z[k])), float64(imag(z[k]))
+		a += re * re
+		b += im * im
+		c += re * im
+	}
+	own, other := a+d, b+e
+	energy := own + other
+	t.energy += energy
 	weight := 0.0
-	square := complex(re2, im2)
+	square := complex(own-other, 2*(c+f))
 	if energy > 0 {
-		weight = cmplx.Abs(square) / energy
+		weight = math.Sqrt(power(square)) / energy
 	}
 	t.axis, t.weight = append(t.axis, square), append(t.weight, weight)
 }
 
 // realness returns the median weight of the blocks of squares.
 func (t *tracker) realness() float64 {
-	if len(t.weight) == t.known {
+	if len(t.sorted) == 0 {
 		return 0
 	}
-	t.sorted = append(t.sorted[:0], t.weight[t.known:]...)
-	slices.Sort(t.sorted)
-	return t.sorted[len(t.sorted)/2]
+	return nth(t.sorted, len(t.sorted)/2)
+}
+
+// nth returns the number that x, sorted, would have at n. It reorders x (Hoare).
+func nth(x []float64, n int) float64 {
+	for len(x) > 1 {
+		pivot := x[len(x)/2]
+		low, high := 0, len(x)-1
+		for low <= high {
+			for x[low] < pivot {
+				low++
+			}
+			for x[high] > pivot {
+				high--
+			}
+			if low <= high {
+				x[low], x[high] = x[high], x[low]
+				low++
+				high--
+			}
+		}
+		switch {
+		case n <= high:
+			x = x[:high+1]
+		case n >= low:
+			x, n = x[low:], n-low
+		default:
+			return x[n]
+		}
+	}
+	return x[0]
 }
 
 // solve finds the phases at the blocks' middles. The phase at the preamble's middle is
@@ -115,9 +166,9 @@ func (t *tracker) realness() float64 {
 func (t *tracker) solve(reference, variance float64) bool {
 	t.phase = append(t.phase[:0], make([]float64, len(t.axis))...)
 	t.slope, t.walk = 0, 0
-	usable := 0
+	usable, least := 0, t.leastWeight()
 	for b, w := range t.weight[t.known:] {
-		if w < t.leastWeight() {
+		if w < least {
 			t.weight[t.known+b] = 0
 		} else {
 			usable++
@@ -184,10 +235,10 @@ func (t *tracker) unwrap(axis []complex128, weight []float64) float64 {
 	advance := cmplx.Phase(next)
 	t.turns = t.turns[:0]
 	last := 0.0
-	for b, x := range axis {
+	for b := range axis {
 		if weight[b] > 0 {
-			arg := cmplx.Phase(x) - advance*float64(b)
-			last += math.Remainder(arg-last, 2*math.Pi)
+			arg := t.args[t.known+b] - advance*float64(b)
+			last += unturned(arg - last)
 		}
 		t.turns = append(t.turns, last/2)
 	}
@@ -240,7 +291,7 @@ func (t *tracker) smooth(reference float64) {
 		now.pp += moved
 		last = at
 		if t.weight[b] > 0 {
-			now.see(cmplx.Phase(t.axis[b]), t.slope*(at-reference), t.noise(b), b >= t.known)
+			now.see(t.args[b], t.slope*(at-reference), t.noise(b), b >= t.known)
 		}
 		t.state = append(t.state, now)
 	}
@@ -254,19 +305,27 @@ func (t *tracker) smooth(reference float64) {
 	}
 }
 
+// unturned returns a phase without whole turns. Most have none, and are not divided.
+func unturned(phase float64) float64 {
+	if math.Abs(phase) <= math.Pi {
+		return phase
+	}
+	return math.Remainder(phase, 2*math.Pi)
+}
+
 // see takes in the argument of a block's axis, from which the line's phase is to be
 // taken.
 func (s *belief) see(arg, line, noise float64, squares bool) {
 	if !squares {
 		gain := 1 / (s.pp + noise)
-		d := math.Remainder(arg-line-s.phase, 2*math.Pi) * gain
+		d := unturned(arg-line-s.phase) * gain
 		s.phase, s.bias = s.phase+s.pp*d, s.bias+s.pb*d
 		s.pp, s.pb, s.bb = s.pp-s.pp*s.pp*gain, s.pb-s.pp*s.pb*gain, s.bb-s.pb*s.pb*gain
 		return
 	}
 	p, b := s.pp+s.pb, s.pb+s.bb
 	gain := 1 / (p + b + noise)
-	d := math.Remainder(arg-2*(line+s.phase+s.bias), 2*math.Pi) / 2 * gain
+	d := unturned(arg-2*(line+s.phase+s.bias)) / 2 * gain
 	s.phase, s.bias = s.phase+p*d, s.bias+b*d
 	s.pp, s.pb, s.bb = s.pp-p*p*gain, s.pb-p*b*gain, s.bb-b*b*gain
 }
@@ -289,17 +348,25 @@ func (s *belief) look(next belief) {
 
 // at returns the phase at a symbol, line included, reference being where it is 0.
 func (t *tracker) at(symbol, reference float64) float64 {
-	line := t.slope * (symbol - reference)
 	n := len(t.phase)
 	if n == 0 {
-		return line
+		return t.slope * (symbol - reference)
 	}
 	b, _ := slices.BinarySearch(t.first[:n], int(symbol)+1)
 	b = max(b-1, 0)
 	if symbol < t.middle(b) {
 		b--
 	}
+	return t.behind(b, symbol, reference)
+}
+
+// behind is at for a symbol from the middle of block b to that of the next; b is -1 before
+// the first one's.
+func (t *tracker) behind(b int, symbol, reference float64) float64 {
+	line, n := t.slope*(symbol-reference), len(t.phase)
 	switch {
+	case n == 0:
+		return line
 	case b < 0:
 		return line + t.phase[0]
 	case b >= n-1:
@@ -321,7 +388,7 @@ func (t *tracker) pieces(n int, reference float64, yield func(from, to int, phas
 		if to <= from {
 			continue
 		}
-		phase := t.at(float64(from), reference)
+		phase := t.behind(b-1, float64(from), reference)
 		step := t.slope
 		if b > 0 && b < len(t.phase) {
 			step += (t.phase[b] - t.phase[b-1]) / (t.middle(b) - t.middle(b-1))
