@@ -69,17 +69,23 @@ func (i *interference) regress(z []complex64, flags []bool, known []float32, row
 	}
 	i.equations.clear()
 	var row [taps]float64
+	var sums [taps][taps]float64 // up to the diagonal
 	for k := range rows {
 		if flags[k] {
 			continue
 		}
 		sent(&row, known, k)
-		y := complex128(z[k])
+		re, im := float64(real(z[k])), float64(imag(z[k]))
 		for l, s := range row {
-			for m, v := range row {
-				i.equations[l][m] += complex(s*v, 0)
+			for m, v := range row[:l+1] {
+				sums[l][m] += s * v
 			}
-			i.equations[l][taps] += complex(s, 0) * y
+			i.equations[l][taps] += complex(s*re, s*im)
+		}
+	}
+	for l := range sums {
+		for m, v := range sums[l][:l+1] {
+			i.equations[l][m], i.equations[m][l] = complex(v, 0), complex(v, 0)
 		}
 	}
 }
