@@ -174,6 +174,23 @@ func rootRaisedCosine(u, b float64) float64 {
 // as far, but there it is as small as what the cut-off leaves.
 func (p RootRaisedCosine) guard(int) Symbols { return p.Span/2 + 2 }
 
+// Interference returns the power that all other symbols leave in one behind the receiver's
+// filter, against its own: that of what the cut-off takes away.
+func (p RootRaisedCosine) Interference(samplesPerSymbol int) float64 {
+	half := int(p.half(samplesPerSymbol))
+	after := func(symbols int) (sum float64) {
+		for t := -half; t <= half-symbols*samplesPerSymbol; t++ {
+			sum += p.at(Samples(t), samplesPerSymbol) * p.at(Samples(t+symbols*samplesPerSymbol), samplesPerSymbol)
+		}
+		return sum
+	}
+	own, others := after(0), 0.0
+	for k := 1; k <= int(p.Span); k++ {
+		others += 2 * after(k) * after(k)
+	}
+	return others / (own * own)
+}
+
 func (p RootRaisedCosine) receiver(sps int) receiver {
 	return newMatched(p, sps)
 }

@@ -64,3 +64,17 @@ func TestOccupiedBand(t *testing.T) {
 		t.Errorf("half of an even spectrum is from %v to %v", low, high)
 	}
 }
+
+// What symbols of a root-raised-cosine leave in each other is what their documentation says.
+func TestInterference(t *testing.T) {
+	for _, c := range []struct {
+		rollOff float64
+		span    Symbols
+		want    float64 // dB
+	}{{0.25, 8, -39}, {0.25, 12, -38}, {0.25, 16, -54}, {0.25, 24, -62}, {0.35, 12, -59}, {0.5, 8, -51}, {0.5, 16, -65}, {0.1, 16, -32}} {
+		got := 10 * math.Log10(RootRaisedCosine{RollOff: c.rollOff, Span: c.span}.Interference(8))
+		if math.Abs(got-c.want) > 0.5 {
+			t.Errorf("at a roll-off of %v over %v symbols it is %.1f dB, want %v dB", c.rollOff, c.span, got, c.want)
+		}
+	}
+}

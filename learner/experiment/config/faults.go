@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -94,4 +95,23 @@ func (c *Config) Faults() []Fault {
 		}
 	}
 	return all
+}
+
+// Taking returns a configuration with another's values of some keys.
+func (c Config) Taking(other Config, keys ...string) Config {
+	for _, key := range keys {
+		c.value(key).Set(other.value(key))
+	}
+	return c
+}
+
+// Differing returns which of some keys have not another configuration's values, as
+// "key = value", and the values that they have there.
+func (c Config) Differing(other Config, keys ...string) (set, there []string) {
+	for _, key := range keys {
+		if v, o := c.value(key), other.value(key); !reflect.DeepEqual(v.Interface(), o.Interface()) {
+			set, there = append(set, key+" = "+show(v)), append(there, show(o))
+		}
+	}
+	return set, there
 }
