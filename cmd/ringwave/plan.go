@@ -22,7 +22,8 @@ func newPlanCommand() *cobra.Command {
 floor rho, security and flooding, uplink bits and transmission time at the
 given bandwidth, memory and expected duration. Memory and duration are measured
 on a few rounds that are thrown away. Over a waveform, how often rounds are read
-comes from simulated ones, which meet all that the run's meet.`,
+comes from simulated ones: the run's own, by its seed, with other payloads.
+Where faults cost rounds, the keys that do are named, with how many and why.`,
 		Args: exactly(1, "one CONFIG file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := flags.load(cmd, args[0])
@@ -140,12 +141,16 @@ func printBudget(w io.Writer, p experiment.Plan) {
 // planned returns what hears how far a plan is.
 func (c *console) planned() (watch experiment.PlanWatch, stop func()) {
 	var p *progress
-	of := 0
+	of := -1
 	return func(size, done, most int) {
 		share := float64(done) / float64(most)
 		if size != of {
 			p.stop()
-			of, p = size, c.progress(fmt.Sprintf("groups of %d: round", size), most, 0, 0)
+			label := fmt.Sprintf("groups of %d: round", size)
+			if size == 0 {
+				label = "what faults cost: round"
+			}
+			of, p = size, c.progress(label, most, 0, 0)
 		}
 		p.report(done, share, "at the most")
 	}, func() { p.stop() }

@@ -69,7 +69,8 @@ type plannedLink struct {
 }
 
 // PlanWatch hears how far a plan is: of the rounds simulated in groups of a size, of so
-// many at most. nil hears nothing. One call follows another.
+// many at most, and with a size of 0 of those that tell what faults cost. nil hears
+// nothing. One call follows another.
 type PlanWatch func(size, done, most int)
 
 func (w PlanWatch) rounds(size, done, most int) {

@@ -31,7 +31,22 @@ func (p *WaveformPlan) Text(c config.Config) string {
 			fmt.Fprintf(&w, "                     the first that was not: %s\n", g.Failure)
 		}
 	}
+	p.Losses.text(&w)
 	return w.String()
+}
+
+// text writes which faults cost rounds; nil writes nothing.
+func (l *LossPlan) text(w *strings.Builder) {
+	if l == nil {
+		return
+	}
+	fmt.Fprintf(w, "  faults cost rounds   %.3f are read at once, and without any fault %.3f, of %d simulated\n", l.Reads, l.Without, l.Rounds)
+	for _, k := range l.Keys {
+		fmt.Fprintf(w, "    %s\n      with %s about %.3f at once (%d of %d lost rounds): %s\n", k.Set, k.Instead, k.Reads, k.Read, k.Lost, k.Reason)
+	}
+	if len(l.Keys) == 0 {
+		fmt.Fprintln(w, "    no key costs a quarter of these rounds by itself: several together do")
+	}
 }
 
 // oftenRead is the share of rounds read at once below which a plan says why they are not.

@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/runfolder"
@@ -23,13 +24,15 @@ type WaveformPlan struct {
 	NeededSNRdB   float64     `json:"needed_snr_db,omitempty"`
 	ErrorsBelowdB float64     `json:"errors_below_db,omitempty"`
 	Groups        []GroupPlan `json:"groups,omitempty"`
+	// Losses says which faults cost rounds, where they do: of groups of the run's size.
+	Losses *LossPlan `json:"losses,omitempty"`
 	// FluctuationMargin is, for aligned gains, what half a unit of the lattice has
 	// left for noise once the mean fluctuation of a group is taken off.
 	FluctuationMargin float64 `json:"fluctuation_margin,omitempty"`
 }
 
-// GroupPlan is the outlook for one group size, of so many simulated rounds. Probabilities
-// have the ends of their 95 % intervals.
+// GroupPlan is the outlook for one group size, of so many simulated rounds, the first of
+// which had all attempts. Probabilities have the ends of their 95 % intervals.
 type GroupPlan struct {
 	Size       int             `json:"size"`
 	Slots      int             `json:"slots"`
@@ -40,6 +43,7 @@ type GroupPlan struct {
 	RetryLow   float64         `json:"probability_all_attempts_low"`
 	RetryHigh  float64         `json:"probability_all_attempts_high"`
 	Rounds     int             `json:"simulated_rounds"`
+	Retried    int             `json:"simulated_rounds_all_attempts"`
 	Wrong      int             `json:"wrong_rounds,omitempty"`
 	Failure    string          `json:"first_failure,omitempty"`
 	Misfit     runfolder.Float `json:"median_largest_misfit"`
@@ -79,13 +83,20 @@ func planWaveform(ctx context.Context, s *Experiment, watch PlanWatch) (*Wavefor
 	default:
 		sizes = plannedSizes(c)
 	}
+	var own []trial.Outcome
 	for _, size := range sizes {
-		g, err := planGroup(ctx, s, size, samples, watch)
+		g, outcomes, err := planGroup(ctx, s, size, watch)
 		if err != nil {
 			return nil, 0, err
 		}
 		g.Airtime = perSlot * float64(g.Slots)
 		p.Groups = append(p.Groups, g)
+		if size == link.Group {
+			own = outcomes
+		}
+	}
+	if p.Losses, err = planLosses(ctx, s, own, watch); err != nil {
+		return nil, 0, err
 	}
 	return p, perSlot * float64(slots), nil
 }
@@ -116,9 +127,9 @@ func plannedSizes(c config.Config) []int {
 }
 
 // planGroup simulates rounds in groups of a size: bench and link are the run's.
-func planGroup(ctx context.Context, s *Experiment, size, samples int, watch PlanWatch) (GroupPlan, error) {
+func planGroup(ctx context.Context, s *Experiment, size int, watch PlanWatch) (g GroupPlan, outcomes []trial.Outcome, err error) {
 	c := s.Config
-	g := GroupPlan{Size: size, Slots: (c.Devices.Count + size - 1) / size}
+	g = GroupPlan{Size: size, Slots: (c.Devices.Count + size - 1) / size}
 	effort := trial.Effort{Least: ownLeast, Most: mostTrials, Reach: ownReach, Samples: trialBudget / c.Devices.Count}
 	if size != setup.GroupSize(c) {
 		effort.Reach, effort.Least = otherReach, otherLeast
@@ -128,34 +139,52 @@ func planGroup(ctx context.Context, s *Experiment, size, samples int, watch Plan
 		done++
 		watch.rounds(size, done, mostTrials)
 	}
-	outcomes, err := trial.Simulate(ctx, s.trials(size), effort)
+	cfg := s.trials(c, size)
+	outcomes, err = trial.Simulate(ctx, cfg, effort)
+	retried := len(outcomes)
+	if err == nil && size == setup.GroupSize(c) {
+		effort.Reach = otherReach
+		outcomes, err = trial.Further(ctx, cfg, effort, outcomes)
+	}
 	if ctx.Err() != nil {
-		return GroupPlan{}, ErrInterrupted
+		return g, nil, ErrInterrupted
 	}
 	if err != nil {
-		return GroupPlan{}, intake.UserError(fmt.Errorf("simulating groups of %d: %w", size, err))
+		return g, nil, intake.UserError(fmt.Errorf("simulating groups of %d: %w", size, err))
 	}
-	g.fill(outcomes, c.Encryption.AttemptsPerRound)
-	return g, nil
+	g.fill(outcomes, retried, c.Encryption.AttemptsPerRound)
+	return g, outcomes, nil
 }
 
-// trials returns trials of the run's rounds in groups of a size.
-func (s *Experiment) trials(size int) trial.Config {
-	c := s.Config
+// trials returns trials of the run's own rounds with a configuration like the run's, in
+// groups of a size: of its seed, and with its keys where they never change.
+func (s *Experiment) trials(c config.Config, size int) trial.Config {
 	c.Link.GroupSize = size
-	return uplink.Trials(uplink.Setting{Config: c, Seed: s.root, Stats: s.known, Context: s.protocol.ctx}, s.root.Derive("plan"))
+	cfg := uplink.Trials(uplink.Setting{Config: c, Seed: s.root, Stats: s.known, Context: s.protocol.ctx}, s.root)
+	for _, d := range s.protocol.devices {
+		if c.Encryption.KeyEpochRounds == 0 {
+			cfg.Key = append(cfg.Key, d.PublicKey())
+		}
+	}
+	return cfg
 }
 
-// fill writes what was counted.
-func (g *GroupPlan) fill(outcomes []trial.Outcome, attempts int) {
-	var t trial.Tally
-	for _, o := range outcomes {
-		t.Add(o)
+// fill writes what was counted of outcomes, the first of which, so many, had all attempts.
+func (g *GroupPlan) fill(outcomes []trial.Outcome, retried, attempts int) {
+	var t, all trial.Tally
+	for k, o := range outcomes {
+		if t.Add(o); k < retried {
+			all.Add(o)
+		}
 	}
-	once, within := t.Within(1), t.Within(attempts)
-	g.Rounds, g.Wrong, g.Failure = t.Trials, t.Wrong, t.FirstFailure
-	g.Reads, g.ReadsRetry = float64(once)/float64(t.Trials), float64(within)/float64(t.Trials)
+	once := t.Within(1)
+	g.Rounds, g.Retried, g.Wrong, g.Failure = t.Trials, retried, t.Wrong, t.FirstFailure
+	g.Reads = float64(once) / float64(t.Trials)
 	g.ReadsLow, g.ReadsHigh = trial.Wilson(once, t.Trials)
-	g.RetryLow, g.RetryHigh = trial.Wilson(within, t.Trials)
+	g.ReadsRetry = g.Reads
+	if failed := retried - all.Within(1); failed > 0 {
+		g.ReadsRetry += (1 - g.Reads) * float64(all.Within(attempts)-all.Within(1)) / float64(failed)
+	}
+	g.RetryLow, g.RetryHigh = trial.Wilson(int(math.Round(g.ReadsRetry*float64(retried))), retried)
 	g.Misfit, g.ZeroGains = runfolder.Float(t.Misfit()), runfolder.Float(t.ZeroGains())
 }

@@ -48,16 +48,13 @@ func givenBy(rows []runfolder.Row) given {
 // planOf plans a run's own groups, of at most so many rounds if that is not 0.
 func planOf(t *testing.T, s *Experiment, most int) (g GroupPlan) {
 	t.Helper()
-	samples, err := attemptSamples(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var outcomes []trial.Outcome
+	var err error
 	if most == 0 {
-		g, err = planGroup(t.Context(), s, setup.GroupSize(s.Config), samples, nil)
+		g, _, err = planGroup(t.Context(), s, setup.GroupSize(s.Config), nil)
 	} else {
-		var outcomes []trial.Outcome
-		outcomes, err = trial.Simulate(t.Context(), s.trials(setup.GroupSize(s.Config)), trial.Effort{Most: most})
-		g.fill(outcomes, s.Config.Encryption.AttemptsPerRound)
+		outcomes, err = trial.Simulate(t.Context(), s.trials(s.Config, setup.GroupSize(s.Config)), trial.Effort{Most: most})
+		g.fill(outcomes, most, s.Config.Encryption.AttemptsPerRound)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -137,6 +134,94 @@ func TestPlanPredictsWhatIsRead(t *testing.T) {
 				t.Errorf("%.3f devices a round are dropped, planned %.3f", run.zeros, zeros)
 			}
 		})
+	}
+}
+
+// The rounds that plan simulates are the run's own: what is read of one is read of the other
+// but for few that hang on what else than keys is sent. Of independent ones about half would
+// agree, where half are read.
+func TestPlanMeetsTheRunsRounds(t *testing.T) {
+	experimenttest.NoData(t)
+	const rounds = 40
+	for least, set := range map[int][]string{
+		39: {"devices.count=3", "link.snr_db=27", "encryption.attempts_per_round=1"},
+		32: {"devices.count=3", "link.snr_db=34", "devices.linewidth_hz=0.005", "channel.doppler_hz=0.01", "link.burst_every_samples=200000", "link.burst_samples=80", "encryption.attempts_per_round=1"},
+	} {
+		s, rows := rowsOf(t, "waveform-mnist.toml", rounds, set...)
+		outcomes, err := trial.Simulate(t.Context(), s.trials(s.Config, setup.GroupSize(s.Config)), trial.Effort{Most: rounds})
+		if err != nil {
+			t.Fatal(err)
+		}
+		alike, once := 0, givenBy(rows).once
+		for _, o := range outcomes {
+			if row := rows[o.Number-1]; (o.Attempt == 1) == (!row.Skipped && row.Attempts == 1) {
+				alike++
+			}
+		}
+		t.Logf("%v: %d of %d rounds are read, planned are %d; %d alike", set, once, rounds, trial.AtOnce(outcomes), alike)
+		if once < rounds/5 || once > rounds*4/5 {
+			t.Errorf("%v: %d of %d rounds are read, of which little can be told", set, once, rounds)
+		}
+		if alike < least {
+			t.Errorf("%v: %d of %d rounds are planned as they are, want %d", set, alike, rounds, least)
+		}
+	}
+}
+
+// What costs rounds is named with the keys that do: here pulses whose edges are too steep
+// for delays by parts of a sample. Of a bench that reads as well without its faults nothing
+// is said.
+func TestPlanNamesWhatCostsRounds(t *testing.T) {
+	experimenttest.NoData(t)
+	losses := func(set ...string) *LossPlan {
+		t.Helper()
+		s, err := New(quickConfig(t, "waveform-mnist.toml", 400, set...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.assemble(xmkckks.NewLedger(setup.SharesPerKey(s.Config)), 0, 1); err != nil {
+			t.Fatal(err)
+		}
+		defer s.protocol.Close()
+		own, err := trial.Simulate(t.Context(), s.trials(s.Config, setup.GroupSize(s.Config)), trial.Effort{Most: 16})
+		if err != nil {
+			t.Fatal(err)
+		}
+		heard := 0
+		l, err := planLosses(t.Context(), s, own, func(size, done, most int) {
+			if heard = max(heard, done); size != 0 || done > most {
+				t.Errorf("round %d of %d in groups of %d", done, most, size)
+			}
+		})
+		if err != nil || (l != nil) != (heard > len(own)) {
+			t.Fatalf("%d rounds were tried: %+v, %v", heard, l, err)
+		}
+		return l
+	}
+	l := losses("devices.count=4", "link.samples_per_symbol=4", "link.edge_samples=1", "devices.dc_offset=0.001")
+	if l == nil || l.Without < l.Reads+0.3 || l.Rounds != 16 {
+		t.Fatalf("%+v", l)
+	}
+	named := map[string]Loss{}
+	for _, k := range l.Keys {
+		named[k.Set] = k
+	}
+	steep, ok := named["link.samples_per_symbol = 4, link.edge_samples = 1"]
+	if !ok || steep.Instead != "8, 2" || steep.Reads < l.Reads+0.2 || steep.Read > steep.Lost || !strings.Contains(steep.Reason, "rings") {
+		t.Errorf("%+v", l)
+	}
+	if _, ok := named["devices.dc_offset = 0.001"]; ok || len(l.Keys) > 2 {
+		t.Errorf("what costs nothing is named: %+v", l)
+	}
+	text := (&WaveformPlan{Losses: l}).Text(quickConfig(t, "waveform-mnist.toml", 1))
+	if !strings.Contains(text, "link.samples_per_symbol = 4, link.edge_samples = 1\n      with 8, 2 about ") {
+		t.Error(text)
+	}
+	if l := losses("devices.count=2", "devices.dc_offset=0.01"); l != nil {
+		t.Errorf("a bench that reads all has lost %+v", l)
+	}
+	if l := losses("devices.count=4", "link.snr_db=24", "link.delay_spread_samples=0"); l != nil {
+		t.Errorf("noise is no fault: %+v", l)
 	}
 }
 

@@ -64,6 +64,40 @@ func Simulate(ctx context.Context, cfg Config, e Effort) ([]Outcome, error) {
 	return s.outcomes[:s.enough], nil
 }
 
+// Further goes on from rounds that were simulated with the same effort until their samples
+// were spent, with the first attempts of others alone, and returns all: for those as many
+// samples may be sent again, until the interval is within Reach.
+func Further(ctx context.Context, cfg Config, e Effort, rounds []Outcome) ([]Outcome, error) {
+	first, number := uint32(len(rounds)), cfg.Number
+	cfg.Attempts, cfg.Number = 1, func(k uint32) uint32 {
+		if k += first; number != nil {
+			k = number(k)
+		}
+		return k
+	}
+	once, reach := AtOnce(rounds), e.Reach
+	known := func(more []Outcome) bool {
+		low, high := Wilson(once+AtOnce(more), len(rounds)+len(more))
+		return reach > 0 && high-low <= 2*reach
+	}
+	if e.Most -= len(rounds); e.Most <= 0 || known(nil) {
+		return rounds, nil
+	}
+	e.Reach, e.Enough = 0, known
+	more, err := Simulate(ctx, cfg, e)
+	return append(rounds, more...), err
+}
+
+// AtOnce returns how many of some rounds were read at once.
+func AtOnce(rounds []Outcome) (n int) {
+	for _, o := range rounds {
+		if o.Attempt == 1 {
+			n++
+		}
+	}
+	return n
+}
+
 // simulation counts the rounds that are done. How many are enough is decided by those
 // whose predecessors are all done, as if one came after the other.
 type simulation struct {

@@ -45,12 +45,16 @@ type Config struct {
 	// Spare has a round whose frames were repeated go on until an attempt takes no
 	// repeat: what fewer repeats would have given can then be told of each attempt.
 	Spare bool
-	// Span is how many rounds a run has over whose time the trials are spread, however many
-	// trials there are: the multiples of the golden section are. 0 has them follow each
-	// other.
-	Span int
-	// Seed is that of the payloads.
+	// Number gives the number of the round that a trial is of; nil for the trial's own. What
+	// is random in a bench goes by the number of a round, so that a bench of a run's seed
+	// does to a trial what it will do to that round.
+	Number func(trial uint32) uint32
+	// Seed is that of the payloads, which are random but for Key: what each device sends in
+	// the first transmission of every attempt, as long as Lengths has it. A run's keys are the
+	// same in all its rounds, and whether a round is read depends on them more than on
+	// anything else that is sent. nil is random, too.
 	Seed keystream.Seed
+	Key  []zq.Vector
 }
 
 func (c Config) validate() error {
@@ -65,8 +69,36 @@ func (c Config) validate() error {
 	return nil
 }
 
+// Spread returns a Config.Number whose trials are of a run's rounds, counted from 1: each of
+// another one and, however few they are, spread evenly over the run. Trials beyond are of
+// the rounds that would follow.
+func Spread(rounds int) func(trial uint32) uint32 {
+	// Multiples of the golden section are spread evenly, and so are those of what is next to
+	// it and has no factor in common with the rounds.
+	n := uint64(rounds)
+	step := max(1, uint64(float64(n)*(math.Phi-1)))
+	for gcd(step, n) > 1 {
+		step++
+	}
+	return func(trial uint32) uint32 {
+		if uint64(trial) < n {
+			trial = uint32(uint64(trial) * step % n)
+		}
+		return trial + 1
+	}
+}
+
+func gcd(a, b uint64) uint64 {
+	for b > 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
 // Outcome is what became of one round.
 type Outcome struct {
+	// Number is that of the round.
+	Number uint32
 	// Attempt is the attempt, counted from 1, at which the round was read; 0 if none was.
 	Attempt int
 	// Alpha is the scale at which it was read, Misfit the largest
@@ -149,12 +181,11 @@ func newRound(cfg Config, number uint32) (*round, error) {
 	if r.air, err = bench.New(air); err != nil {
 		return nil, err
 	}
-	if cfg.Span > 0 {
-		_, part := math.Modf(float64(number) * (math.Phi - 1))
-		r.air.RoundStart = (math.Floor(part*float64(cfg.Span)) - float64(number)) * r.air.RoundSamples
-	}
 	if err := r.connect(); err != nil {
 		return nil, errors.Join(err, r.air.Close())
+	}
+	if cfg.Key != nil {
+		r.x[slot.TxKey] = cfg.Key
 	}
 	return r, nil
 }
@@ -206,17 +237,22 @@ func (r *round) hear(o phy.Observation) error {
 	return r.truth.hear(o, r.cfg.Lengths[o.Slot.Transmission])
 }
 
-// Round carries out the round of a number, whose outcome depends on nothing else. An error
+// Round carries out the trial of that number, whose outcome depends on nothing else. An error
 // is one of the bench and not of the round, which may well fail.
-func Round(ctx context.Context, cfg Config, number uint32) (out Outcome, err error) {
+func Round(ctx context.Context, cfg Config, trial uint32) (out Outcome, err error) {
 	if err := cfg.validate(); err != nil {
 		return out, err
+	}
+	number := trial
+	if cfg.Number != nil {
+		number = cfg.Number(trial)
 	}
 	r, err := newRound(cfg, number)
 	if err != nil {
 		return out, err
 	}
 	defer func() { err = errors.Join(err, r.air.Close()) }()
+	out.Number = number
 	r.slot = slot.Slot{Round: number}
 	for attempt := range cfg.Attempts {
 		try, err := r.try(ctx, uint32(attempt), &out)
@@ -300,7 +336,7 @@ func (r *round) send(ctx context.Context) error {
 		return err
 	}
 	for i, x := range r.x[s.Transmission] {
-		if s.Again == 0 {
+		if s.Again == 0 && (s.Transmission != slot.TxKey || r.cfg.Key == nil) {
 			r.draw(x)
 		}
 		if err := r.wave.Transmit(i, x); err != nil {

@@ -18,6 +18,7 @@ import (
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
 	"ringwave/phy/slot"
+	"ringwave/phy/zq"
 )
 
 // counted returns how many trials a test makes: few with -short, all of them with
@@ -347,6 +348,94 @@ func TestRetryOfWholeRounds(t *testing.T) {
 	t.Logf("%d rounds: read at attempts 1 to 4: %v", rounds, tally.ReadAt)
 	if least := int(0.99*float64(rounds) - 2*math.Sqrt(0.0099*float64(rounds))); tally.Within(4) < least || tally.Wrong != 0 {
 		t.Errorf("%d of %d rounds were read in four attempts, %d wrongly: %s", tally.Within(4), rounds, tally.Wrong, tally.FirstWrong)
+	}
+}
+
+// Trials are each of another round of the run, however few of one of every part of it, and
+// those beyond of the rounds that would follow.
+func TestSpread(t *testing.T) {
+	for _, rounds := range []int{1, 2, 3, 8, 40, 400, 987, 1000} {
+		number := Spread(rounds)
+		seen := make([]bool, rounds)
+		for k := range rounds {
+			n := int(number(uint32(k)))
+			if n < 1 || n > rounds || seen[n-1] {
+				t.Fatalf("of %d rounds, trial %d is of round %d", rounds, k, n)
+			}
+			seen[n-1] = true
+		}
+		if n := number(uint32(rounds + 4)); int(n) != rounds+5 {
+			t.Errorf("of %d rounds, the fifth trial beyond is of round %d", rounds, n)
+		}
+	}
+	number, tenths := Spread(400), [10]int{}
+	for k := range uint32(60) {
+		tenths[(number(k)-1)/40]++
+	}
+	for i, n := range tenths {
+		if n < 4 || n > 8 {
+			t.Errorf("%d of 60 trials are of tenth %d of a run, not about 6", n, i+1)
+		}
+	}
+}
+
+// A trial of another round's number is that round.
+func TestNumber(t *testing.T) {
+	c := configOf(t, usual(2, 0.3, 40))
+	want := outcome(t, c, 7)
+	c.Number = func(trial uint32) uint32 { return trial + 5 }
+	if got := outcome(t, c, 2); !reflect.DeepEqual(got, want) || got.Number != 7 {
+		t.Errorf("trial 2 of round 7 is %+v, and round 7 %+v", got, want)
+	}
+}
+
+// The keys are what devices send in every first transmission, whatever the round.
+func TestKeyIsSent(t *testing.T) {
+	c := configOf(t, usual(2, 0.05, 50))
+	r, _ := carried(t, c, 3)
+	c.Key = r.x[slot.TxKey]
+	want := []zq.Vector{r.link.Modulus.NewVector(c.Lengths[0]), r.link.Modulus.NewVector(c.Lengths[0])}
+	for i := range want {
+		want[i].Copy(c.Key[i])
+	}
+	r, o := carried(t, c, 8)
+	if o.Attempt != 1 || o.Wrong != "" {
+		t.Fatalf("%+v", o)
+	}
+	y := superposed(r.link.Modulus, r.truth.scaled, want)
+	if !y.Equal(r.rx[slot.TxKey].Y) {
+		t.Error("what is read is not the sum of the keys")
+	}
+}
+
+// Where samples are spent before the share read at once is known well enough, first attempts
+// of the rounds behind go on until it is.
+func TestFurther(t *testing.T) {
+	b := usual(3, 0.3, 30)
+	b.Attempts = 3
+	c := configOf(t, b)
+	e := Effort{Most: 200, Least: 20, Reach: 0.1, Samples: 1}
+	rounds, err := Simulate(t.Context(), c, e)
+	if err != nil || len(rounds) != 1 {
+		t.Fatalf("%d rounds for one sample, %v", len(rounds), err)
+	}
+	e.Samples = 0
+	all, err := Further(t.Context(), c, e, rounds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	low, high := Wilson(AtOnce(all), len(all))
+	if len(all) >= e.Most || len(all) < 10 || high-low > 2*e.Reach {
+		t.Fatalf("%d rounds, of which %d are read at once", len(all), AtOnce(all))
+	}
+	for k, o := range all {
+		whole := outcome(t, c, uint32(k))
+		if o.Number != uint32(k) || (o.Attempt == 1) != (whole.Attempt == 1) || k > 0 && len(o.Tries) != 1 {
+			t.Errorf("round %d is %+v, and by itself %+v", k, o, whole)
+		}
+	}
+	if again, err := Further(t.Context(), c, e, all); err != nil || len(again) != len(all) {
+		t.Errorf("what is known well enough goes on to %d rounds, %v", len(again), err)
 	}
 }
 

@@ -13,8 +13,11 @@ import (
 
 // Trials returns trials of the rounds of a waveform link: over the bench in memory that
 // New makes, by a receiver that knows what the run's does, and with the run's attempts.
-// Where devices stand is the run's; all else that is chance comes from draws. Radios of
-// which a calibration is known stand as it found them.
+// Where devices stand is the run's; all else that is chance comes from draws. Where these
+// are s.Seed, gains, phases, noise and patterns of a trial are those that the run's bench
+// in memory will have in that round, so that the shares of both differ by their payloads
+// alone. Radios of which a calibration is known stand as it found them, and everything
+// else is drawn anew for each trial.
 func Trials(s Setting, draws keystream.Seed) trial.Config {
 	c := s.Config
 	// The format of a recording is a converter, too.
@@ -25,7 +28,7 @@ func Trials(s Setting, draws keystream.Seed) trial.Config {
 	s.Config = c
 	cfg := trial.Config{
 		Setup:    func(number uint32) (bench.Config, phy.WaveformConfig, error) { return s.trial(number, draws) },
-		Attempts: c.Encryption.AttemptsPerRound, Span: c.Optimizer.Rounds, Seed: draws,
+		Attempts: c.Encryption.AttemptsPerRound, Number: trial.Spread(c.Optimizer.Rounds), Seed: draws,
 	}
 	if setup.RegimeOf(c) == bench.Blind {
 		cfg.Least = setup.LeastHeard(c)
@@ -38,12 +41,15 @@ func Trials(s Setting, draws keystream.Seed) trial.Config {
 
 // trial makes bench and link of a trial.
 func (s Setting) trial(number uint32, draws keystream.Seed) (bench.Config, phy.WaveformConfig, error) {
-	seed := draws.Derive("round", uint64(number))
+	seed := draws
+	if s.Config.OverRadios() {
+		seed = draws.Derive("round", uint64(number))
+	}
 	air, err := s.bench(seed)
 	if err != nil {
 		return bench.Config{}, phy.WaveformConfig{}, err
 	}
-	link := ReceiveConfig(s.Config, seed.Derive("link"), air.Channel, s.Stats, s.Context)
+	link := ReceiveConfig(s.Config, SeedLinkSecret(seed), air.Channel, s.Stats, s.Context)
 	link.Level /= s.Stats.unitOf(s.Config) // the bench in memory has gains in these units
 	delays, phases := setup.Positions(s.Config, s.Seed)
 	if err := compensate(&link, s.Config, s.Stats, air.Channel, delays, phases); err != nil {
