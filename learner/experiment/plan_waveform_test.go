@@ -124,10 +124,12 @@ func TestPlanPredictsWhatIsRead(t *testing.T) {
 				return // nothing to compare, or gains that turn while the run takes them for still
 			}
 			// The median of n values lies within 1.25 s/sqrt(n) of its own, s their
-			// deviation: about as large as the median here.
+			// deviation: about as large as the median here. The run's is against the channel's
+			// gains, the plan's against those met, which a part of a sample's delay changes by
+			// up to 1 %.
 			misfit, zeros := float64(g.Misfit), float64(g.ZeroGains)
 			spread := math.Sqrt(1/float64(run.once) + 1/(g.Reads*float64(g.Rounds)))
-			if math.Abs(run.misfit-misfit) > 4*misfit*spread+0.003 {
+			if math.Abs(run.misfit-misfit) > 4*misfit*spread+0.01 {
 				t.Errorf("the median misfit is %.4f, planned %.4f", run.misfit, misfit)
 			}
 			if math.Abs(run.zeros-zeros) > 4*math.Sqrt(zeros+0.02)*spread {
