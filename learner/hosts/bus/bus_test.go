@@ -233,6 +233,9 @@ func foreign(t *testing.T, f *identity.Folder) (url string) {
 func program(t *testing.T, f *identity.Folder) (url string, process *exec.Cmd) {
 	t.Helper()
 	path, err := exec.LookPath("nats-server")
+	if err != nil { // where Debian puts it, which is not on every user's path
+		path, err = exec.LookPath("/usr/sbin/nats-server")
+	}
 	if err != nil {
 		t.Skip("there is no nats-server here")
 	}

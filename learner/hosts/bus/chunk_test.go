@@ -181,6 +181,18 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// Messages that are short are bounded by their number.
+func TestUnfinished(t *testing.T) {
+	a := newAssembler(small)
+	for id := range uint64(10) {
+		_, err := a.take("rw.r.device.1.x", "", chunksOf(t, id+1, make([]byte, leastChunk+1))[1], began)
+		if (err != nil) != (id >= uint64(small.Unfinished)) {
+			t.Errorf("message %d: %v", id, err)
+		}
+		checkHeld(t, a)
+	}
+}
+
 // A message that waits too long for its next chunk is dropped, also when another's comes.
 func TestStale(t *testing.T) {
 	a := newAssembler(small)

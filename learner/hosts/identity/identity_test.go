@@ -400,6 +400,46 @@ func TestAddAndRevoke(t *testing.T) {
 
 const others = 3
 
+// Who was revoked stays so from the first time on.
+func TestRevokedOnce(t *testing.T) {
+	f := enrol(t, 2)
+	if err := f.Revoke([]int{2}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(f.Dir, "enrolment.toml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ := strings.Cut(string(text), "revoked = ")
+	if err := os.WriteFile(path, []byte(before+"revoked = 2026-01-02T03:04:05Z\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Revoke([]int{1, 2}); err != nil {
+		t.Fatal(err)
+	}
+	if at := f.Registry.Hosts[others+1].Revoked.Format(time.RFC3339); at != "2026-01-02T03:04:05Z" {
+		t.Errorf("device 2 was revoked at %s", at)
+	}
+}
+
+// What another has changed since a folder was opened is not undone.
+func TestChangesOfOthers(t *testing.T) {
+	f := enrol(t, 1)
+	other, err := identity.Open(f.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{other.Add(1, 0), f.Add(1, 0), other.Revoke([]int{3})} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if other.Registry.Devices() != 3 || other.Registry.AdmittedDevices(time.Now()) != 2 {
+		t.Errorf("%d devices", other.Registry.Devices())
+	}
+}
+
 // What cannot be added or revoked changes nothing.
 func TestChangeRefuses(t *testing.T) {
 	f := enrol(t, 2)

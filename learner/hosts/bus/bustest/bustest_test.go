@@ -175,6 +175,9 @@ func TestProxy(t *testing.T) {
 	if err := device.Publish("rw.r.device.1.b", nil); !errors.Is(err, bus.ErrLost) {
 		t.Errorf("through a cut: %v", err)
 	}
+	if _, err := bus.Dial(t.Context(), b.Identity(identity.Device, 1), p.URL(), bus.Options{}); err == nil {
+		t.Error("a connection was made that was to be refused")
+	}
 	p.Refuse(false)
 	wait(t, connected, "the connection")
 	publish("c")
