@@ -85,5 +85,8 @@ func (l *layout) window(patterns int, p *frame.Payload) int {
 	return (2*guardSymbols + l.start(patterns) + p.Symbols() + int(l.tail)) * l.sps
 }
 
+// half returns how far a symbol's pulse reaches from its centre, in samples.
+func (l *layout) half() int { return int(l.delay) - l.sps }
+
 // guard returns the samples of one guard time.
 func (l *layout) guard() radio.SampleIndex { return radio.SampleIndex(guardSymbols * l.sps) }

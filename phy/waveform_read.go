@@ -115,7 +115,8 @@ func (r *reader) demodulate(c *capture, g *group, e expected) string {
 // reach into that, and what is nearer to the frame than some symbols is left alone, as is
 // what lies further off than half a guard time, where another frame may end.
 func (r *reader) frame(c *capture, g *group, found modem.Sync, e expected, n int) modem.Frame {
-	silent, near := int(r.layout.guard())/2, r.layout.sps*guardSymbols/8
+	silent := int(r.layout.guard()) / 2
+	near := max(r.layout.sps*guardSymbols/8, r.layout.half()-silent) // all of the last symbol, too
 	begins := max(0, min(int(found.Start)-near, len(c.samples)))
 	cut := max(0, begins-silent)
 	ends := max(0, min(int(found.Payload)+n*r.layout.sps+near, len(c.samples)))

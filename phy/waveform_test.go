@@ -144,6 +144,25 @@ func newWaveform(t testing.TB, a *air, m *zq.Modulus, change func(*WaveformConfi
 	return w
 }
 
+// The last symbols of a frame are there whole, however long the pulse is.
+func TestLongPulses(t *testing.T) {
+	m := newModulus(t, 0x3ffffffffed001)
+	for _, span := range []modem.Symbols{4, 16, 32, 47, 64} {
+		a := newAir(t, 2, scene{bits: 2, sigma: 0.2})
+		w := newWaveform(t, a, m, func(c *WaveformConfig) {
+			c.Modem = rootRaised
+			c.Modem.Pulse = modem.RootRaisedCosine{RollOff: 0.5, Span: span}
+			c.Alpha, c.Phase = 4, new(modem.Radians)
+		})
+		const n = 40
+		rx := Reception{Y: m.NewVector(n), Pattern: make([]int64, w.PatternSymbols())}
+		sendOver(t, w, slot.Slot{Round: 1}, randomPayloads(m, 2, n, rand.New(rand.NewPCG(7, uint64(span)))), &rx)
+		if r := w.Report(); !rx.CheckPassed || r.Frames != 1 {
+			t.Errorf("span %d: %+v, %s", span, r, rx.Reason)
+		}
+	}
+}
+
 func sendOver(t testing.TB, u Uplink, s slot.Slot, x []zq.Vector, rx *Reception) {
 	t.Helper()
 	if err := u.Open(t.Context(), s, x[0].Len()); err != nil {
