@@ -136,8 +136,8 @@ func TestAir(t *testing.T) {
 	// An unsigned word of the server's, and frames that say that they are another's, count
 	// for nothing: were they taken, the sums below were others.
 	s.ask(wire.Message{Kind: wire.Send, Slot: at, Body: request(true, false, false)}, false)
-	s.send(3, at, 5, 1)
 	s.send(1, at, 2, 1) // before the server has said who sends
+	s.send(3, at, 5, 1)
 	s.ask(wire.Message{Kind: wire.Send, Slot: at, Body: request(true, true, false)}, true)
 	s.send(3, at, 7, 3) // whom nobody asked
 	s.send(2, at, 3, 2)
