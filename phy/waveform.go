@@ -2,13 +2,12 @@ package phy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
-	"ringwave/phy/digit"
 	"ringwave/phy/frame"
 	"ringwave/phy/modem"
 	"ringwave/phy/slot"
-	"ringwave/phy/zq"
 	"ringwave/radio"
 )
 
@@ -40,14 +39,14 @@ type Observation struct {
 	Failure string
 }
 
-// Waveform is the waveform link: digits of ring elements as symbols that really
-// superpose, and a receiver that finds the integers again without knowing a gain
-// (phy/README.md, sections 2 to 6). It is for one goroutine but for Transmit.
+// WaveformReceiver is the receiving half of a waveform link: it finds the integers that
+// superposed digits are, without knowing a gain (phy/README.md, sections 2 to 6). It is for
+// one goroutine.
 //
-// It leads a frame through its parts: sender puts it on the air, finder captures it from
-// what the receiver hears, reader turns it into integers, and epochs says whether it
+// It leads a frame through its parts: the other half puts it on the air, finder captures it
+// from what the receiver hears, reader turns it into integers, and epochs says whether it
 // still counts.
-type Waveform struct {
+type WaveformReceiver struct {
 	// cfg is as it was given: which streams, trims and advances there are now, the
 	// parts know.
 	cfg     WaveformConfig
@@ -55,10 +54,12 @@ type Waveform struct {
 	layout  *layout
 	streams *streams
 	time    *timeline
-	sender  *sender
 	finder  *finder
 	reader  *reader
 	epochs  *epochs
+	retries *retries
+	unit    float64 // soft symbol of the digit 1 from a device of gain 1
+	other   otherHalf
 
 	slot    slot.Slot
 	payload *frame.Payload
@@ -67,6 +68,15 @@ type Waveform struct {
 
 	starved  int  // attempts in a row that ended as streams did
 	combined bool // the frame at hand was demodulated, and is in the group's means
+}
+
+// otherHalf is what the receiver asks of the sending half.
+type otherHalf interface {
+	// send has the devices of a group send the frame that is due, and gives the
+	// transmitters' index at which it begins, guard time included.
+	send(ctx context.Context, g *group, e expected) (radio.SampleIndex, error)
+	// restart takes up new streams.
+	restart(ctx context.Context) error
 }
 
 // WaveformReport says how the last transmission went.
@@ -82,22 +92,31 @@ type WaveformReport struct {
 	Failure string
 }
 
-// NewWaveform makes a waveform link.
-func NewWaveform(cfg WaveformConfig) (*Waveform, error) {
-	cfg.setDefaults()
-	if err := cfg.validate(); err != nil {
-		return nil, err
+// NewWaveformReceiver makes the receiving half of a link whose devices are elsewhere: on other
+// hosts, where cfg.Call reaches them, or nowhere, for a link that only listens.
+func NewWaveformReceiver(cfg WaveformConfig) (*WaveformReceiver, error) {
+	if cfg.Transmitters != nil {
+		return nil, fmt.Errorf("a receiver of devices elsewhere with %d transmitters of its own", len(cfg.Transmitters))
 	}
-	codec, err := digit.New(cfg.Modulus, cfg.Base)
+	w, err := newWaveformReceiver(cfg)
+	if err != nil || cfg.Call == nil {
+		return w, err
+	}
+	w.streams.tx = []radio.Transmitter{} // it does not only listen
+	w.other = &elsewhere{w}
+	return w, nil
+}
+
+func newWaveformReceiver(cfg WaveformConfig) (*WaveformReceiver, error) {
+	codec, err := cfg.prepare()
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Receive.Clip == 0 {
 		cfg.Receive.Clip = modem.Amplitude(radio.ClipLevel(cfg.Receiver))
 	}
-	cfg.Modem.Preamble.Level = float32((cfg.Base - 1) / 2) // the largest digit
-	w := &Waveform{
-		cfg: cfg, time: newTimeline(cfg.Start, cfg.Reach),
+	w := &WaveformReceiver{
+		cfg: cfg, time: newTimeline(cfg.Start, cfg.Reach), retries: newRetries(&cfg),
 		streams: &streams{tx: cfg.Transmitters, rx: cfg.Receiver, patience: cfg.Patience, reach: cfg.Reach},
 	}
 	detector, err := modem.NewDetector(cfg.Modem, cfg.Search)
@@ -111,11 +130,15 @@ func NewWaveform(cfg WaveformConfig) (*Waveform, error) {
 	if w.groups, err = newGroups(&cfg); err != nil {
 		return nil, err
 	}
-	if w.sender, err = newSender(&cfg, w.streams, w.time); err != nil {
+	if w.unit, err = cfg.unit(cfg.Alignment); err != nil {
 		return nil, err
 	}
-	w.layout = newLayout(&cfg, codec, w.groups[0].patterns.Symbols(), w.sender.devices[0].modulator)
-	w.sender.layout = w.layout
+	drive, _ := cfg.drive(Alignment{}, 0)
+	m, err := modem.NewModulator(cfg.Modem, drive)
+	if err != nil {
+		return nil, err
+	}
+	w.layout = newLayout(&cfg, codec, w.groups[0].patterns.Symbols(), m)
 	w.finder = &finder{layout: w.layout, streams: w.streams, time: w.time, detector: detector}
 	w.reader = &reader{
 		layout: w.layout, time: w.time, detector: detector, demod: demod, secret: cfg.Secret,
@@ -128,22 +151,22 @@ func NewWaveform(cfg WaveformConfig) (*Waveform, error) {
 
 // PatternSymbols returns the length of Reception.Pattern: the groups' patterns one
 // behind the other.
-func (w *Waveform) PatternSymbols() int { return w.groups.patternSymbols() }
+func (w *WaveformReceiver) PatternSymbols() int { return w.groups.patternSymbols() }
 
 // Report tells how the last transmission went.
-func (w *Waveform) Report() WaveformReport { return w.report }
+func (w *WaveformReceiver) Report() WaveformReport { return w.report }
 
 // Next returns the receiver's index at which the next frame is due at the earliest,
 // its guard time included.
-func (w *Waveform) Next() radio.SampleIndex { return w.time.due() }
+func (w *WaveformReceiver) Next() radio.SampleIndex { return w.time.due() }
 
 // Seek makes the next frame be due at index at. It is for a link that only listens,
 // and that otherwise takes the first sample it gets for the beginning of a frame.
-func (w *Waveform) Seek(at radio.SampleIndex) { w.time.seek(at) }
+func (w *WaveformReceiver) Seek(at radio.SampleIndex) { w.time.seek(at) }
 
 // FrameSamples returns the samples that one frame of transmission t with payloads
 // of n coefficients takes, guard time included.
-func (w *Waveform) FrameSamples(t slot.Transmission, n int) (int, error) {
+func (w *WaveformReceiver) FrameSamples(t slot.Transmission, n int) (int, error) {
 	p, err := w.layout.payload(t, n)
 	if err != nil {
 		return 0, err
@@ -153,7 +176,7 @@ func (w *Waveform) FrameSamples(t slot.Transmission, n int) (int, error) {
 
 // FrameBlocks returns the symbols of each block of a frame of transmission t with
 // payloads of n coefficients; those of the pattern are read with the first.
-func (w *Waveform) FrameBlocks(t slot.Transmission, n int) ([]int, error) {
+func (w *WaveformReceiver) FrameBlocks(t slot.Transmission, n int) ([]int, error) {
 	p, err := w.layout.payload(t, n)
 	if err != nil {
 		return nil, err
@@ -162,7 +185,7 @@ func (w *Waveform) FrameBlocks(t slot.Transmission, n int) ([]int, error) {
 }
 
 // Open begins a transmission of payloads of n coefficients.
-func (w *Waveform) Open(ctx context.Context, s slot.Slot, n int) error {
+func (w *WaveformReceiver) Open(ctx context.Context, s slot.Slot, n int) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
@@ -172,7 +195,6 @@ func (w *Waveform) Open(ctx context.Context, s slot.Slot, n int) error {
 	}
 	w.keyed = w.keyed && s.Transmission != slot.TxKey && s.Round == w.slot.Round && s.Attempt == w.slot.Attempt
 	w.slot, w.payload = s, p
-	w.sender.open(p)
 	// What is sent again is for an attempt that cannot be made anew. Where a board failed it
 	// the gains may be the same all the same, of which the patterns are the judge.
 	again := s.Again > 0 && w.epochs.void != ""
@@ -183,7 +205,7 @@ func (w *Waveform) Open(ctx context.Context, s slot.Slot, n int) error {
 		w.epochs.begin()
 	}
 	if s.Transmission == slot.TxKey {
-		w.sender.drawRetryGains(s)
+		w.retries.draw(s)
 		w.groups.begin()
 	} else if !w.keyed {
 		// It tells the scales of the groups and the phase that gains are measured
@@ -193,26 +215,10 @@ func (w *Waveform) Open(ctx context.Context, s slot.Slot, n int) error {
 	return nil
 }
 
-// Transmit writes device i's digits.
-func (w *Waveform) Transmit(i int, x zq.Vector) error {
-	if i < 0 || i >= w.cfg.Devices {
-		return fmt.Errorf("device %d transmits on a link of %d devices", i+1, w.cfg.Devices)
-	}
-	if x.Len() != w.payload.Len() {
-		return fmt.Errorf("device %d sends %d coefficients of %v where %d are expected", i+1, x.Len(), w.slot.Transmission, w.payload.Len())
-	}
-	w.sender.transmit(i, w.groups.of(i), w.payload, x)
-	return nil
-}
-
 // Receive sends the groups' frames one after the other, receives them, and joins
 // their integers. A frame that was written when ctx ends may still be sent: taking
 // carriers off is for who opened the radios.
-func (w *Waveform) Receive(ctx context.Context, rx *Reception) error {
-	if i := w.sender.missing(); i >= 0 && !w.streams.listenOnly() {
-		return fmt.Errorf("device %d sent no %v in round %d", i+1, w.slot.Transmission, w.slot.Round)
-	}
-	w.sender.putOff()
+func (w *WaveformReceiver) Receive(ctx context.Context, rx *Reception) error {
 	if w.cfg.OnTransmission != nil {
 		if err := w.cfg.OnTransmission(ctx, w.slot, w.time.cursor); err != nil {
 			return err
@@ -236,7 +242,7 @@ func (w *Waveform) Receive(ctx context.Context, rx *Reception) error {
 
 // join adds the groups' results, brought to one scale by integers that are chosen in
 // phase 1.
-func (w *Waveform) join(rx *Reception) {
+func (w *WaveformReceiver) join(rx *Reception) {
 	switch {
 	case w.slot.Transmission != slot.TxKey:
 	case w.cfg.Alpha > 0:
@@ -249,7 +255,7 @@ func (w *Waveform) join(rx *Reception) {
 }
 
 // receiveGroup sends a group's frame until it is read, and tells whether it was.
-func (w *Waveform) receiveGroup(ctx context.Context, g *group) (bool, error) {
+func (w *WaveformReceiver) receiveGroup(ctx context.Context, g *group) (bool, error) {
 	if g.read.y.Len() != w.payload.Len() {
 		g.read.y = w.cfg.Modulus.NewVector(w.payload.Len())
 	}
@@ -264,6 +270,9 @@ func (w *Waveform) receiveGroup(ctx context.Context, g *group) (bool, error) {
 		if err := w.starve(w.exchange(ctx, g, e)); err != nil {
 			return false, err
 		}
+		if g.silent {
+			break
+		}
 		w.report.Failure = w.readFrame(g, e)
 		if err := w.observe(g, repeat); err != nil {
 			return false, err
@@ -276,21 +285,26 @@ func (w *Waveform) receiveGroup(ctx context.Context, g *group) (bool, error) {
 		}
 	}
 	g.read.clear()
-	return false, nil
+	return g.silent, nil
 }
 
 // expect returns the frame of a group that is due in the slot at hand.
-func (w *Waveform) expect(g *group, repeat uint8) expected {
+func (w *WaveformReceiver) expect(g *group, repeat uint8) expected {
 	header := headerOf(w.slot, w.cfg.Run, g.number, repeat)
-	return expected{slot: w.slot, header: header, payload: w.payload, unit: w.sender.unit}
+	return expected{slot: w.slot, header: header, payload: w.payload, unit: w.unit}
 }
 
 // exchange sends one frame of a group and captures what the receiver hears.
-func (w *Waveform) exchange(ctx context.Context, g *group, e expected) (err error) {
+func (w *WaveformReceiver) exchange(ctx context.Context, g *group, e expected) (err error) {
 	at := w.time.cursor
 	if !w.streams.listenOnly() {
-		w.sender.modulate(g, e)
-		if at, err = w.sender.send(ctx, g, e); err != nil {
+		at, err = w.other.send(ctx, g, e)
+		if errors.Is(err, ErrUnsent) {
+			w.epochs.spoil(err.Error())
+			w.finder.capture.heard, w.finder.capture.clipped = 0, 0
+			return nil
+		}
+		if err != nil || g.silent {
 			return err
 		}
 		at += w.time.offset
@@ -309,7 +323,7 @@ func (w *Waveform) exchange(ctx context.Context, g *group, e expected) (err erro
 
 // readFrame reads the frame captured, together with what is held of those before it, and
 // says in a few words what failed.
-func (w *Waveform) readFrame(g *group, e expected) (failure string) {
+func (w *WaveformReceiver) readFrame(g *group, e expected) (failure string) {
 	if w.epochs.void != "" {
 		g.read.found, g.read.report, w.combined = modem.Sync{}, modem.Report{}, false
 		return w.epochs.void
@@ -331,7 +345,7 @@ func (w *Waveform) readFrame(g *group, e expected) (failure string) {
 }
 
 // observe tells OnFrame of the frame just received.
-func (w *Waveform) observe(g *group, repeat int) error {
+func (w *WaveformReceiver) observe(g *group, repeat int) error {
 	if w.cfg.OnFrame == nil {
 		return nil
 	}

@@ -85,7 +85,7 @@ func BenchmarkWaveformTransmit(b *testing.B) {
 				if err := w.Transmit(0, x[0]); err != nil {
 					b.Fatal(err)
 				}
-				w.sender.modulate(w.groups[0], w.expect(w.groups[0], 0))
+				w.modulate(w.groups[0], w.expect(w.groups[0], 0))
 			}
 			chain()
 			samples := w.sender.devices[0].samples

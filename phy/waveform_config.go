@@ -119,6 +119,10 @@ type WaveformConfig struct {
 	// first sample of its first frame before it is sent: a simulation sets the
 	// gains there. ctx is that of Receive.
 	OnTransmission func(ctx context.Context, s slot.Slot, at radio.SampleIndex) error
+	// Call, of a link whose devices are on other hosts, has them send the frame that is due:
+	// the receiver hears it next. It may return ErrNobody and ErrUnsent. nil is for links with
+	// transmitters of their own, and those that only listen.
+	Call func(ctx context.Context, d Due) error
 	// OnFrame, if not nil, hears of each frame once it was read or given up.
 	OnFrame func(Observation) error
 }
@@ -141,6 +145,7 @@ func (cfg *WaveformConfig) setDefaults() {
 		cfg.Amplitude = 1
 	}
 	cfg.Receive.Tracking = modem.Follow
+	cfg.Modem.Preamble.Level = float32((cfg.Base - 1) / 2) // the largest digit
 	if cfg.Phase == nil && cfg.Search.MaxOffset == 0 && cfg.Modem.SamplesPerSymbol > 0 {
 		cfg.Search.MaxOffset = cfg.Modem.MaxOffset()
 	}

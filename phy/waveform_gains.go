@@ -4,15 +4,15 @@ import "math"
 
 // Alpha returns the scale of the current attempt, retry gains folded in, as in
 // Reception.Alpha.
-func (w *Waveform) Alpha() float64 { return w.groups.alpha() * w.sender.meanRetryGain(w.slot) }
+func (w *WaveformReceiver) Alpha() float64 { return w.groups.alpha() * w.retries.mean(w.slot) }
 
 // DigitLevel returns the amplitude at which the digit 1 of a device of gain 1 arrives: the
 // unit in which soft symbols are multiplied by Alpha.
-func (w *Waveform) DigitLevel() float64 { return w.sender.unit }
+func (w *WaveformReceiver) DigitLevel() float64 { return w.unit }
 
 // Factors returns the integers c_g by which the groups' results of the current attempt
 // are brought to one scale.
-func (w *Waveform) Factors() []int64 {
+func (w *WaveformReceiver) Factors() []int64 {
 	factors := make([]int64, len(w.groups))
 	for i, g := range w.groups {
 		factors[i] = g.scale
@@ -24,15 +24,15 @@ func (w *Waveform) Factors() []int64 {
 // received patterns, to dst, and tells whether there are any. The harness of a
 // simulation compares them with what the channel was told: a gain near the middle
 // between two integers may be read as either. RealGains has them for a judge of rounds.
-func (w *Waveform) Gains(dst []float64) bool { return w.groups.gains(dst) }
+func (w *WaveformReceiver) Gains(dst []float64) bool { return w.groups.gains(dst) }
 
 // Scaled writes the effective scaled gains c_g round(alpha_g h_i g_i) of the last
 // attempt to dst, where h holds the channel's real gains and g_i is the device's
 // retry gain. It is for the harness of a simulation: a receiver does not know h.
-func (w *Waveform) Scaled(dst, h []float64) {
-	for i, d := range w.sender.devices {
+func (w *WaveformReceiver) Scaled(dst, h []float64) {
+	for i, own := range w.retries.gains {
 		g := w.groups.of(i)
-		dst[i] = float64(g.scale) * math.Round(g.alpha*h[i]*float64(d.gain))
+		dst[i] = float64(g.scale) * math.Round(g.alpha*h[i]*float64(own))
 	}
 }
 
@@ -42,13 +42,13 @@ func (w *Waveform) Scaled(dst, h []float64) {
 // it, 1/(2 alpha_g g_i). It reports whether the patterns are those of integer gains;
 // otherwise nothing is known of them. The server judges a round by it, and never the
 // channel.
-func (w *Waveform) RealGains(h, slack []float64) bool {
+func (w *WaveformReceiver) RealGains(h, slack []float64) bool {
 	if !w.Gains(h) {
 		return false
 	}
-	for i, d := range w.sender.devices {
+	for i, own := range w.retries.gains {
 		g := w.groups.of(i)
-		scale := g.alpha * float64(d.gain)
+		scale := g.alpha * float64(own)
 		if !(scale > 0) {
 			return false
 		}
@@ -61,4 +61,4 @@ func (w *Waveform) RealGains(h, slack []float64) bool {
 // TurnsGroups reports whether the receiver goes by the phase of each group's sum, so
 // that a sum of negative gains is turned with all of them. A phase that is known leaves
 // signs as they are.
-func (w *Waveform) TurnsGroups() bool { return w.cfg.Phase == nil }
+func (w *WaveformReceiver) TurnsGroups() bool { return w.cfg.Phase == nil }

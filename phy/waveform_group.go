@@ -1,28 +1,26 @@
 package phy
 
 import (
+	"iter"
 	"math"
 
-	"ringwave/phy/frame"
 	"ringwave/phy/lattice"
 	"ringwave/phy/modem"
 	"ringwave/phy/zq"
 )
 
-// group is the devices of a time slot, counted from first on.
+// group is the devices of a time slot, as the receiver has them.
 type group struct {
-	number, first, size int
-	patterns            *frame.Patterns
-	residues            []zq.Vector // of the patterns
-	weights             frame.Weights
-	lattice             *lattice.Receiver
+	*members
+	lattice *lattice.Receiver
 
 	// Of the current attempt.
-	alpha float64
-	scale int64   // c_g
-	key   []int64 // the pattern of b
-	held  holding
-	read  reading
+	silent bool // none of its devices takes part
+	alpha  float64
+	scale  int64   // c_g
+	key    []int64 // the pattern of b
+	held   holding
+	read   reading
 }
 
 // holding is what an attempt's first frame settles for all of them.
@@ -88,13 +86,8 @@ type groups []*group
 
 func newGroups(cfg *WaveformConfig) (gs groups, err error) {
 	for first := 0; first < cfg.Devices; first += cfg.Group {
-		n := len(gs)
-		p := frame.NewPatterns(min(cfg.Group, cfg.Devices-first), cfg.Secret.Derive("patterns", uint64(n)))
-		g := &group{
-			number: n, first: first, size: p.Devices(), patterns: p, residues: p.Residues(cfg.Modulus),
-			weights: frame.NewWeights(cfg.Secret, uint64(n)), key: make([]int64, p.Symbols()),
-			read: reading{pattern: make([]int64, p.Symbols())},
-		}
+		m := cfg.membersOf(len(gs))
+		g := &group{members: m, key: make([]int64, m.patterns.Symbols()), read: reading{pattern: make([]int64, m.patterns.Symbols())}}
 		if g.lattice, err = lattice.New(cfg.Lattice); err != nil {
 			return nil, err
 		}
@@ -118,8 +111,19 @@ func (gs groups) patternSymbols() int {
 // begin begins an attempt, of which nothing is known.
 func (gs groups) begin() {
 	for _, g := range gs {
-		g.held.timed, g.alpha = false, 0
+		g.held.timed, g.alpha, g.silent = false, 0, false
 		g.lattice.Forget()
+	}
+}
+
+// heard gives those of which a device takes part.
+func (gs groups) heard() iter.Seq[*group] {
+	return func(yield func(*group) bool) {
+		for _, g := range gs {
+			if !g.silent && !yield(g) {
+				return
+			}
+		}
 	}
 }
 
@@ -128,7 +132,9 @@ func (gs groups) begin() {
 func (gs groups) join(m *zq.Modulus, y zq.Vector, pattern []int64) {
 	y.Clear()
 	for _, g := range gs {
-		m.AddScaled(y, g.scale, g.read.y)
+		if !g.silent {
+			m.AddScaled(y, g.scale, g.read.y)
+		}
 		pattern = pattern[copy(pattern, g.read.pattern):]
 	}
 }
@@ -148,12 +154,16 @@ const groupMismatch = 0.01
 // reconcile chooses the c_g, most at most: the smallest whose products agree well
 // enough, or else those that agree best.
 func (gs groups) reconcile(most int64) {
-	first := gs[0]
-	best := math.Inf(1)
+	gs.alignScales() // for scales too far apart: they are added as they are
+	best, reference := math.Inf(1), 0.0
+	for g := range gs.heard() {
+		reference = g.alpha
+		break
+	}
 	for c := int64(1); c <= most && best > groupMismatch; c++ {
-		target, worst := float64(c)*first.alpha, 0.0
+		target, worst := float64(c)*reference, 0.0
 		fits := true
-		for _, g := range gs {
+		for g := range gs.heard() {
 			cg := math.Round(target / g.alpha)
 			fits = fits && cg >= 1 && cg <= float64(most)
 			worst = math.Max(worst, math.Abs(cg*g.alpha/target-1))
@@ -162,22 +172,20 @@ func (gs groups) reconcile(most int64) {
 			continue
 		}
 		best = worst
-		for _, g := range gs {
+		for g := range gs.heard() {
 			g.scale = int64(math.Round(target / g.alpha))
 		}
-	}
-	if math.IsInf(best, 1) { // scales too far apart: they are added as they are
-		gs.alignScales()
 	}
 }
 
 // alpha returns the mean of the groups' c_g alpha_g.
 func (gs groups) alpha() float64 {
-	sum := 0.0
-	for _, g := range gs {
+	sum, n := 0.0, 0
+	for g := range gs.heard() {
 		sum += float64(g.scale) * g.alpha
+		n++
 	}
-	return sum / float64(len(gs))
+	return sum / float64(n)
 }
 
 // gains writes the scaled gains c_g H_i, solved from the received patterns, to dst, and

@@ -90,3 +90,8 @@ func (l *layout) half() int { return int(l.delay) - l.sps }
 
 // guard returns the samples of one guard time.
 func (l *layout) guard() radio.SampleIndex { return radio.SampleIndex(guardSymbols * l.sps) }
+
+// guardOf is guard of a modem.
+func guardOf(c modem.Config) radio.SampleIndex {
+	return radio.SampleIndex(guardSymbols * c.SamplesPerSymbol)
+}

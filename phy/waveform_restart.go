@@ -10,7 +10,7 @@ import (
 
 // recount brings transmitters that have lost count to a common one, before an
 // attempt. It leaves the reason where it cannot.
-func (w *Waveform) recount(ctx context.Context) error {
+func (w *WaveformReceiver) recount(ctx context.Context) error {
 	if w.epochs.uncounted == "" {
 		w.starved = 0
 	}
@@ -21,7 +21,7 @@ func (w *Waveform) recount(ctx context.Context) error {
 	case w.epochs.uncounted == "":
 		return nil
 	case w.cfg.Restart != nil:
-		return w.restart(ctx)
+		return w.other.restart(ctx)
 	case len(w.streams.tx) == 1:
 		// The receiver's index is all that can differ.
 		w.epochs.uncounted = ""
@@ -36,7 +36,7 @@ const mostStarved = 8
 
 // starve takes in a stream that has ended as this machine was too slow for a board, where
 // streams can begin anew: the attempt is void, and they begin anew before the next one.
-func (w *Waveform) starve(err error) error {
+func (w *WaveformReceiver) starve(err error) error {
 	if !errors.Is(err, radio.ErrStarved) || w.cfg.Restart == nil {
 		return err
 	}
@@ -104,5 +104,8 @@ func (w *Waveform) remeasure(ctx context.Context) error {
 		return err
 	}
 	w.time.moveTo(start)
-	return w.sender.adjust(a)
+	if w.unit, err = w.cfg.unit(a); err != nil {
+		return err
+	}
+	return w.sender.adjust(&w.cfg, a)
 }

@@ -4,33 +4,25 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/cmplx"
 	"slices"
 	"sync"
 
-	"ringwave/crypto/keystream"
-	"ringwave/phy/frame"
 	"ringwave/phy/modem"
 	"ringwave/phy/slot"
-	"ringwave/phy/zq"
 	"ringwave/radio"
 )
 
-// sender makes the devices' frames and puts them on the air.
+// sender makes samples of the devices' symbols and puts them on the air. It knows no secret.
 type sender struct {
-	layout  *layout
 	streams *streams
 	time    *timeline
 	modem   modem.Config
-	drive   modem.Drive // of a device without trim
-	level   float64     // at which a device of gain 1 arrives
-	unit    float64     // soft symbol of the digit 1 from a device of gain 1
-	devices []*waveDevice
+	guard   radio.SampleIndex // a guard time
+	tail    int               // symbols that bring out a frame's last one
+	devices []*emitter
 	// lead is how far ahead of what boards have a frame is put, and flush how many
 	// zeros push it out of them.
 	lead, flush radio.SampleIndex
-	retry       *keystream.Stream
-	blind       bool // nobody knows the scale, so that retries may have other gains
 	// began is where the transmission's first frame began, with which sample clocks do:
 	// known once it is begun.
 	began radio.SampleIndex
@@ -42,14 +34,13 @@ type sender struct {
 	carrierTime func(at radio.SampleIndex) radio.SampleIndex
 }
 
-// waveDevice is one device's end of the link.
-type waveDevice struct {
+// emitter is one device's transmitter, as far as it is of the link.
+type emitter struct {
 	modulator *modem.Modulator
-	symbols   []int8
+	drive     modem.Drive // the modulator's
+	symbols   []int8      // of the frame at hand
 	samples   []complex64
-	scratch   map[*frame.Payload][]frame.Scratch
-	sent      bool
-	gain      float32 // of the attempt: 1, or in [0.7, 1] in retries
+	gain      float32 // of the attempt
 	// made is what samples were made for, of a clock that runs apart, and earlier by how
 	// many they begin earlier for that.
 	made    drifted
@@ -69,48 +60,30 @@ type drifted struct {
 	gained  float64
 }
 
-// newSender returns the sender of cfg's devices. Its layout, which goes by their
-// modulators, is to be set before anything is sent.
-func newSender(cfg *WaveformConfig, streams *streams, time *timeline) (*sender, error) {
+// newSender returns the sender of cfg's devices, which make up for nothing yet.
+func newSender(cfg *WaveformConfig, streams *streams, time *timeline) *sender {
 	s := &sender{
-		streams: streams, time: time, modem: cfg.Modem, level: cfg.Level,
-		drive: modem.Drive{Peak: cfg.Modem.Preamble.Level, Amplitude: cfg.Amplitude},
-		lead:  radio.SampleIndex(cfg.Lead), flush: radio.SampleIndex(cfg.Flush),
-		retry: cfg.Secret.Derive("retry gains").Stream(), blind: cfg.Alpha == 0, carrierTime: cfg.CarrierTime,
+		streams: streams, time: time, modem: cfg.Modem, guard: guardOf(cfg.Modem), carrierTime: cfg.CarrierTime,
+		lead: radio.SampleIndex(cfg.Lead), flush: radio.SampleIndex(cfg.Flush),
 	}
 	for range cfg.Devices {
-		s.devices = append(s.devices, &waveDevice{scratch: map[*frame.Payload][]frame.Scratch{}, gain: 1})
+		s.devices = append(s.devices, &emitter{gain: 1})
 	}
-	return s, s.adjust(cfg.Alignment)
+	return s
 }
 
-// adjust makes the modulators anew, with what devices make up for. All keep the headroom
-// that the largest correction asks for, so that it is no gain of one of them.
-func (s *sender) adjust(a Alignment) (err error) {
-	headroom := 1.0
-	for _, c := range a.Correction {
-		headroom = min(headroom, c.Headroom())
-	}
+// adjust makes the modulators anew, with what devices make up for.
+func (s *sender) adjust(cfg *WaveformConfig, a Alignment) (err error) {
 	for i, d := range s.devices {
-		drive, trim := s.drive, 1.0
-		drive.Amplitude *= modem.Amplitude(headroom)
-		if a.Advance != nil {
-			drive.Advance = a.Advance[i]
-		}
 		if a.Correction != nil {
 			d.correction, d.rest = a.Correction[i], nil
 		}
-		if a.Trim != nil {
-			size, phase := cmplx.Polar(complex128(a.Trim[i]))
-			trim = min(1, size)
-			drive.Amplitude *= modem.Amplitude(trim)
-			drive.Phase = modem.Radians(phase)
-		}
-		if d.modulator, err = modem.NewModulator(s.modem, drive); err != nil {
+		drive, _ := cfg.drive(a, i)
+		if err := d.tune(s.modem, drive); err != nil {
 			return fmt.Errorf("device %d: %w", i+1, err)
 		}
-		s.unit = float64(d.modulator.Scale()) / trim * s.level
 	}
+	s.tail = int(s.devices[0].modulator.Tail())
 	s.time.rate = 0
 	if s.time.reach > 0 { // else clocks begin anew with each transmission
 		for _, c := range a.Correction {
@@ -120,6 +93,16 @@ func (s *sender) adjust(a Alignment) (err error) {
 	return nil
 }
 
+// tune makes the modulator of a drive, unless it is that.
+func (d *emitter) tune(c modem.Config, drive modem.Drive) (err error) {
+	if d.modulator != nil && d.drive == drive {
+		return nil
+	}
+	d.modulator, err = modem.NewModulator(c, drive)
+	d.drive = drive
+	return err
+}
+
 // begin takes up new streams, in which nothing was sent.
 func (s *sender) begin() {
 	for _, d := range s.devices {
@@ -127,102 +110,57 @@ func (s *sender) begin() {
 	}
 }
 
-// open begins a transmission, of which no device has sent anything.
-func (s *sender) open(p *frame.Payload) {
-	s.begun = false
-	for _, d := range s.devices {
-		d.sent = false
-		if d.scratch[p] == nil {
-			d.scratch[p] = p.NewScratch()
-		}
-	}
+// window returns the samples of a frame of so many symbols with its guard times.
+func (s *sender) window(symbols int) radio.SampleIndex {
+	return 2*s.guard + radio.SampleIndex((symbols+s.tail)*s.modem.SamplesPerSymbol)
 }
 
-// missing returns the first device that has sent nothing, -1 if there is none.
-func (s *sender) missing() int {
-	for i, d := range s.devices {
-		if !d.sent {
-			return i
-		}
-	}
-	return -1
-}
-
-// transmit writes device i's digits. Header and checks are written for each repeat,
-// later.
-func (s *sender) transmit(i int, g *group, p *frame.Payload, x zq.Vector) {
-	d := s.devices[i]
-	symbols := g.patterns.Symbols()
-	start := s.layout.start(symbols)
-	n := start + p.Symbols()
-	if cap(d.symbols) < n {
-		d.symbols = make([]int8, n)
-	}
-	d.symbols = d.symbols[:n]
-	copy(d.symbols, s.layout.preamble)
-	pattern := d.symbols[s.layout.pattern():start]
-	for k := range pattern {
-		pattern[k] = int8(g.patterns.Symbol(i-g.first, k))
-	}
-	p.Encode(d.symbols[start:], x, d.scratch[p])
-	d.sent = true
-}
-
-// modulate makes the samples of a group's devices, side by side. Those of clocks that run
-// apart are made for a place, which is so late that it is still to come once they are.
-func (s *sender) modulate(g *group, e expected) {
+// modulate makes the samples of some devices, side by side, once finish has made their
+// symbols. Those of clocks that run apart are made for a place, which is so late that it is
+// still to come once they are.
+func (s *sender) modulate(who []int, finish func(i int)) {
 	before := s.earliest()
 	if s.drifts() {
 		s.putOff()
 		s.time.cursor = max(s.time.cursor, before+s.lead+s.preparing+s.preparing/4)
 	}
 	place := s.place()
-	s.each(g, func(i int, d *waveDevice) {
-		symbols := d.symbols
-		e.payload.EncodeChecks(symbols[s.layout.start(g.patterns.Symbols()):], g.residues[i], d.scratch[e.payload])
-		header := symbols[s.layout.header():s.layout.pattern()]
-		e.header.Symbols(header, s.layout.format)
-		for k := range header {
-			header[k] *= int8(s.drive.Peak)
-		}
+	s.each(who, func(i int, d *emitter) {
+		finish(i)
 		if d.correction.Clock == 0 {
-			d.modulate(s.layout.sps)
+			d.modulate(s.modem.SamplesPerSymbol)
 			return
 		}
-		d.drift(s.layout.sps, place)
+		d.drift(s.modem.SamplesPerSymbol, place)
 	})
 	s.preparing = s.earliest() - before
 }
 
-// each does something for each device of a group, side by side.
-func (s *sender) each(g *group, do func(i int, d *waveDevice)) {
+// each does something for each of some devices, side by side.
+func (s *sender) each(who []int, do func(i int, d *emitter)) {
 	var done sync.WaitGroup
-	for i, d := range s.devices[g.first : g.first+g.size] {
-		done.Add(1)
-		go func() {
-			defer done.Done()
-			do(i, d)
-		}()
+	for _, i := range who {
+		done.Go(func() { do(i, s.devices[i]) })
 	}
 	done.Wait()
 }
 
 // drifts reports whether samples are made for a clock that runs apart.
 func (s *sender) drifts() bool {
-	return slices.ContainsFunc(s.devices, func(d *waveDevice) bool { return d.correction.Clock != 0 })
+	return slices.ContainsFunc(s.devices, func(d *emitter) bool { return d.correction.Clock != 0 })
 }
 
 // place is what samples are made for that are to be sent at the cursor.
 func (s *sender) place() drifted {
 	if s.begun {
-		return drifted{s.time.cursor + s.layout.guard() - s.began, s.time.gained}
+		return drifted{s.time.cursor + s.guard - s.began, s.time.gained}
 	}
 	_, gained := s.time.gain(s.time.cursor)
-	return drifted{s.layout.guard(), gained}
+	return drifted{s.guard, gained}
 }
 
 // modulate makes the samples of a device's symbols.
-func (d *waveDevice) modulate(sps int) {
+func (d *emitter) modulate(sps int) {
 	tail := d.modulator.Tail()
 	n := (len(d.symbols) + int(tail)) * sps
 	if cap(d.samples) < n {
@@ -237,7 +175,7 @@ func (d *waveDevice) modulate(sps int) {
 
 // drift makes the samples of a device's symbols at instants of a clock that runs apart. They
 // begin earlier than without by d.earlier samples, or later if that is negative.
-func (d *waveDevice) drift(sps int, place drifted) {
+func (d *emitter) drift(sps int, place drifted) {
 	n := (len(d.symbols) + int(d.modulator.Tail())) * sps
 	// Sample m of the device is sent when the receiver's clock shows m/(1 + clock).
 	step := 1 / (1 + d.correction.Clock)
@@ -254,7 +192,7 @@ func (d *waveDevice) drift(sps int, place drifted) {
 }
 
 // weaken gives samples the attempt's gain.
-func (d *waveDevice) weaken() {
+func (d *emitter) weaken() {
 	if d.gain == 1 {
 		return
 	}
@@ -263,15 +201,16 @@ func (d *waveDevice) weaken() {
 	}
 }
 
-// send puts a group's frame behind all that was sent, and gives the transmitters'
-// index at which it begins, guard time included. Who is not in the group is silent.
-func (s *sender) send(ctx context.Context, g *group, e expected) (radio.SampleIndex, error) {
+// send puts the frames of some devices, of a transmission, which take window samples with their guard times,
+// behind all that was sent, and gives the transmitters' index at which they begin, guard time
+// included. All others are silent.
+func (s *sender) send(ctx context.Context, who []int, window radio.SampleIndex, what slot.Transmission) (radio.SampleIndex, error) {
 	s.putOff()
-	at, guard := s.time.cursor, s.layout.guard()
+	at, guard := s.time.cursor, s.guard
 	if place := s.place(); s.drifts() {
-		s.each(g, func(_ int, d *waveDevice) { // unless that was foreseen
+		s.each(who, func(_ int, d *emitter) { // unless that was foreseen
 			if d.correction.Clock != 0 && d.made != place {
-				d.drift(s.layout.sps, place)
+				d.drift(s.modem.SamplesPerSymbol, place)
 			}
 		})
 	}
@@ -279,7 +218,7 @@ func (s *sender) send(ctx context.Context, g *group, e expected) (radio.SampleIn
 		s.time.pass(at)
 		s.began, s.begun = at, true
 	}
-	end := at + radio.SampleIndex(s.layout.window(g.patterns.Symbols(), e.payload))
+	end := at + window
 	// What must be silent behind the end of a capture: what pushes it out of the
 	// boards, and what a receiver reads too far that has lost samples unnoticed.
 	next := end + s.time.margin() + s.flush + s.time.reach
@@ -291,9 +230,9 @@ func (s *sender) send(ctx context.Context, g *group, e expected) (radio.SampleIn
 		silent = max(next, end+guard)
 	}
 	for i := range s.streams.tx {
-		if i >= g.first && i < g.first+g.size {
+		if slices.Contains(who, i) {
 			if err := s.put(ctx, i, at, guard); err != nil {
-				return 0, fmt.Errorf("device %d sends %v: %w", i+1, e.slot.Transmission, err)
+				return 0, fmt.Errorf("device %d sends %v: %w", i+1, what, err)
 			}
 		}
 		if err := s.beSilent(ctx, i, at, silent); err != nil {
@@ -376,34 +315,4 @@ func (s *sender) earliest() radio.SampleIndex {
 		}
 	}
 	return at
-}
-
-// The gains that devices draw for a retry are uniform in [RetryLeast, 1].
-const RetryLeast = 0.7
-
-// drawRetryGains gives every device its gain for the attempt: 1 in the first,
-// and then fresh ones that pose a new lattice problem (phy/README.md,
-// section 3). Where the scale is known there is no such problem, and a gain that
-// is on its lattice or aligned must stay so.
-func (s *sender) drawRetryGains(at slot.Slot) {
-	s.retry.Start(at.Round, at.Attempt)
-	for _, d := range s.devices {
-		d.gain = 1
-		if u := float64(s.retry.Uint64()>>11) * 0x1p-53; s.drawsRetryGains(at) {
-			d.gain = float32(RetryLeast + (1-RetryLeast)*u)
-		}
-	}
-}
-
-// drawsRetryGains reports whether devices draw gains for an attempt.
-func (s *sender) drawsRetryGains(at slot.Slot) bool { return at.Attempt > 0 && s.blind }
-
-// meanRetryGain is folded into alpha, so that M keeps its scale in the mean. The
-// gains of attempts that succeed are not a fair sample: what this bias leaves is
-// within the spread of [0.7, 1].
-func (s *sender) meanRetryGain(at slot.Slot) float64 {
-	if !s.drawsRetryGains(at) {
-		return 1
-	}
-	return (1 + RetryLeast) / 2
 }

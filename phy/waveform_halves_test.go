@@ -1,0 +1,210 @@
+package phy
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"ringwave/phy/channel"
+	"ringwave/phy/modem"
+	"ringwave/phy/slot"
+	"ringwave/phy/zq"
+	"ringwave/radio"
+)
+
+// apart is a link whose halves share nothing: a sender a device, the air, and a receiver.
+type apart struct {
+	*WaveformReceiver
+	senders []*WaveformSender
+	air     *WaveformAir
+	feed    *Feed
+	absent  []bool
+	frames  []*WaveformFrame
+	x       []zq.Vector
+	at      slot.Slot
+	calls   int
+}
+
+func newApart(t *testing.T, a *air, cfg WaveformConfig) *apart {
+	t.Helper()
+	tx, rx := a.streams(t)
+	l := &apart{feed: &Feed{Clip: radio.ClipLevel(rx)}, frames: make([]*WaveformFrame, a.devices), x: make([]zq.Vector, a.devices), absent: make([]bool, a.devices)}
+	var err error
+	l.air, err = NewWaveformAir(WaveformAirConfig{Modem: cfg.Modem, Base: cfg.Base, Transmitters: tx, Receiver: rx, OnTransmission: cfg.OnTransmission, CarrierTime: cfg.CarrierTime})
+	must(t, err)
+	cfg.OnTransmission, cfg.CarrierTime = nil, nil
+	for i := range a.devices {
+		s, err := NewWaveformSender(cfg, i)
+		must(t, err)
+		l.senders = append(l.senders, s)
+	}
+	cfg.Receiver, cfg.Call = l.feed, l.call
+	l.WaveformReceiver, err = NewWaveformReceiver(cfg)
+	must(t, err)
+	return l
+}
+
+// call has the devices of a group send, as their hosts do.
+func (l *apart) call(ctx context.Context, d Due) error {
+	l.calls++
+	nobody := true
+	for i, s := range l.senders {
+		if l.absent[i] {
+			l.frames[i] = nil
+			continue
+		}
+		nobody = nobody && s.Group() != d.Group
+		if d.Repeat > 0 && s.Group() != d.Group {
+			continue
+		}
+		f, err := s.Frame(d.Slot, d.Repeat, l.x[i])
+		if err != nil {
+			return err
+		}
+		l.frames[i] = &f
+	}
+	if nobody {
+		return ErrNobody
+	}
+	h, err := l.air.Superpose(ctx, d.Slot, d.Group, l.frames)
+	if err == nil && len(h.Samples) != d.Samples {
+		err = fmt.Errorf("%d samples of %d", len(h.Samples), d.Samples)
+	}
+	l.feed.Give(d.At, h)
+	return err
+}
+
+func (l *apart) Open(ctx context.Context, s slot.Slot, n int) error {
+	l.at = s
+	return l.WaveformReceiver.Open(ctx, s, n)
+}
+
+func (l *apart) Transmit(i int, x zq.Vector) error {
+	l.x[i] = x
+	return nil
+}
+
+// Halves that share nothing give what one process gives, to the bit: in groups, in repeats,
+// at retries' gains, with all that devices make up for.
+func TestWaveformHalvesAreTheWhole(t *testing.T) {
+	m := newModulus(t, 0x3ffffffffed001)
+	const devices, n = 5, 300
+	clocks := scene{sigma: 0.3, bits: -1, noiseStd: 4e-3, impair: func(i int) channel.Impairments {
+		return channel.Impairments{DelaySamples: 0.2 * float64(i)}
+	}}
+	for name, c := range map[string]struct {
+		scene    scene
+		change   func(*WaveformConfig)
+		repeated bool // some frames are
+	}{
+		"blind":   {clocks, func(c *WaveformConfig) { c.Repeats = 1 }, false},
+		"groups":  {clocks, func(c *WaveformConfig) { c.Group, c.Repeats = 2, 1 }, false},
+		"repeats": {scene{sigma: 0.3, bits: -1, noiseStd: 5.5e-2}, func(c *WaveformConfig) { c.Group, c.Repeats, c.BlockSymbols = 2, 3, 1000 }, true},
+		"corrections": {clocks, func(c *WaveformConfig) {
+			c.Group = 2
+			c.CarrierTime = func(at radio.SampleIndex) radio.SampleIndex { return at + 12345 }
+			for i := range devices {
+				c.Trim = append(c.Trim, Trim(complex(0.9, 0.1*float64(i))))
+				c.Advance = append(c.Advance, modem.Samples(0.2*float64(i)))
+				c.Correction = append(c.Correction, modem.Correction{Offset: 1e-6 * modem.CyclesPerSample(i), Leakage: complex(1e-3*float64(i), 0), Image: 1e-3, Clock: 1e-6 * float64(i)})
+			}
+			for i := range c.Trim {
+				c.Trim[i] *= 0.9
+			}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one := newAir(t, devices, c.scene)
+			whole := newWaveform(t, one, m, c.change)
+			two := newAir(t, devices, c.scene)
+			cfg := WaveformConfig{Modulus: m, Devices: devices, Base: 3, Modem: flatTop, Run: 77, Secret: whole.cfg.Secret, OnTransmission: two.set}
+			c.change(&cfg)
+			halves := newApart(t, two, cfg)
+			repeated, read := 0, 0
+			rnd := rand.New(rand.NewPCG(8, 8))
+			for round := range uint32(6) {
+				for tr := range slot.Transmission(slot.Transmissions) {
+					s := slot.Slot{Round: round, Attempt: round % 2, Transmission: tr}
+					if tr == slot.TxShare && round == 3 {
+						s.Again = 1
+					}
+					x := randomPayloads(m, devices, n, rnd)
+					want := Reception{Y: m.NewVector(n), Pattern: make([]int64, whole.PatternSymbols())}
+					got := Reception{Y: m.NewVector(n), Pattern: make([]int64, halves.PatternSymbols())}
+					sendOver(t, whole, s, x, &want)
+					sendOver(t, halves, s, x, &got)
+					if got.CheckPassed != want.CheckPassed || got.Alpha != want.Alpha || got.Reason != want.Reason || !slices.Equal(got.Pattern, want.Pattern) || !equal(got.Y, want.Y) {
+						t.Fatalf("%+v: %v at %v (%s), in one process %v at %v (%s)", s, got.CheckPassed, got.Alpha, got.Reason, want.CheckPassed, want.Alpha, want.Reason)
+					}
+					if halves.Report() != whole.Report() {
+						t.Fatalf("%+v: %+v, in one process %+v", s, halves.Report(), whole.Report())
+					}
+					repeated += halves.Report().Repeated
+					if got.CheckPassed {
+						read++
+					}
+				}
+			}
+			if read < 4 || c.repeated && repeated == 0 {
+				t.Errorf("%d transmissions were read, %d frames repeated", read, repeated)
+			}
+		})
+	}
+}
+
+func equal(a, b zq.Vector) bool {
+	return slices.EqualFunc(a, b, func(x, y []uint64) bool { return slices.Equal(x, y) })
+}
+
+// A group of which nobody takes part is as if it were not there, and another whose device is
+// absent gives the sum of the others.
+func TestWaveformWithoutADevice(t *testing.T) {
+	m := newModulus(t, 0x3ffffffffed001)
+	const devices, n = 4, 300
+	a := newAir(t, devices, scene{sigma: 0.2, bits: -1, noiseStd: 1e-3})
+	cfg := WaveformConfig{Modulus: m, Devices: devices, Group: 2, Base: 3, Modem: flatTop, Run: 77, OnTransmission: a.set}
+	l := newApart(t, a, cfg)
+	l.absent = []bool{true, true, false, true}
+	for tr := range slot.Transmission(slot.Transmissions) {
+		x := randomPayloads(m, devices, n, rand.New(rand.NewPCG(9, uint64(tr))))
+		rx := Reception{Y: m.NewVector(n), Pattern: make([]int64, l.PatternSymbols())}
+		sendOver(t, l, slot.Slot{Round: 1, Transmission: tr}, x, &rx)
+		h := make([]float64, devices)
+		if !rx.CheckPassed || !(rx.Alpha > 0) || !l.Gains(h) {
+			t.Fatalf("%v: %v at %v: %s", tr, rx.CheckPassed, rx.Alpha, rx.Reason)
+		}
+		want := m.NewVector(n)
+		m.AddScaled(want, int64(h[2]), x[2])
+		if h[0] != 0 || h[1] != 0 || h[2] == 0 || h[3] != 0 || !equal(want, rx.Y) {
+			t.Errorf("%v: gains %v, and the sum of these is read: %v", tr, h, equal(want, rx.Y))
+		}
+	}
+	if l.calls != 2*slot.Transmissions {
+		t.Errorf("%d calls", l.calls)
+	}
+}
+
+// A device that does not send makes its attempt void, and no other.
+func TestWaveformCallUnanswered(t *testing.T) {
+	m := newModulus(t, 0x3ffffffffed001)
+	const devices, n = 2, 300
+	a := newAir(t, devices, scene{sigma: 0.2, bits: -1, noiseStd: 1e-3})
+	l := newApart(t, a, WaveformConfig{Modulus: m, Devices: devices, Base: 3, Modem: flatTop, Repeats: 3, OnTransmission: a.set})
+	answer := l.cfg.Call
+	l.cfg.Call = func(ctx context.Context, d Due) error {
+		if d.Slot.Attempt == 0 && d.Slot.Transmission == slot.TxC0 {
+			return fmt.Errorf("device 2: %w", ErrUnsent)
+		}
+		return answer(ctx, d)
+	}
+	x := randomPayloads(m, devices, n, rand.New(rand.NewPCG(9, 9)))
+	for k, s := range []slot.Slot{{Round: 1}, {Round: 1, Transmission: slot.TxC0}, {Round: 1, Attempt: 1}, {Round: 1, Attempt: 1, Transmission: slot.TxC0}} {
+		rx := Reception{Y: m.NewVector(n), Pattern: make([]int64, l.PatternSymbols())}
+		sendOver(t, l, s, x, &rx)
+		if rx.CheckPassed != (k != 1) || k == 1 && rx.Reason != "device 2: a device does not send" {
+			t.Errorf("%+v: %v: %s", s, rx.CheckPassed, rx.Reason)
+		}
+	}
+}
