@@ -58,27 +58,32 @@ func NewWaveformAir(cfg WaveformAirConfig) (*WaveformAir, error) {
 	return a, a.sender.adjust(&own, Alignment{})
 }
 
-// Heard is a frame as a receiver's converter has it: the samples, guard times included, which
-// hold until the next one, and how many of them it clipped.
+// Heard is a part of a frame as a receiver's converter has it: so many of its samples from
+// sample At on, guard times included, and how many of them it clipped.
 type Heard struct {
+	At, Of  int
 	Samples []complex64
 	Clipped radio.SampleCount
 }
 
+// heardPart is how many samples a part has at most.
+const heardPart = 1 << 16
+
 // Superpose has the devices of a group send their frames of a transmission, behind all that
-// was sent, and gives what arrives. Frames has the last of each device, nil for one that
-// takes no part: those of other groups say what their transmitters make up for as they rest.
-func (a *WaveformAir) Superpose(ctx context.Context, s slot.Slot, group int, frames []*WaveformFrame) (h Heard, err error) {
+// was sent, and calls give with the parts of what arrives, one behind the other. They hold
+// until give returns. Frames has the last of each device, nil for one that takes no part:
+// those of other groups say what their transmitters make up for as they rest.
+func (a *WaveformAir) Superpose(ctx context.Context, s slot.Slot, group int, frames []*WaveformFrame, give func(Heard) error) error {
 	symbols, err := a.take(group, frames)
 	if err != nil {
-		return h, err
+		return err
 	}
 	if !a.begun || s != a.slot {
 		a.slot, a.begun, a.sender.begun = s, true, false
 		a.sender.putOff()
 		if a.onTransmission != nil {
 			if err := a.onTransmission(ctx, s, a.sender.time.cursor); err != nil {
-				return h, err
+				return err
 			}
 		}
 	}
@@ -86,13 +91,20 @@ func (a *WaveformAir) Superpose(ctx context.Context, s slot.Slot, group int, fra
 	window := a.sender.window(symbols)
 	at, err := a.sender.send(ctx, a.who, window, s.Transmission)
 	if err != nil {
-		return h, err
+		return err
 	}
-	meta, err := a.finder.hear(ctx, at, int(window))
-	if err != nil {
-		return h, fmt.Errorf("receiving %v: %w", s.Transmission, err)
+	h := Heard{Of: int(window)}
+	for ; h.At < h.Of; h.At += len(h.Samples) {
+		meta, err := a.finder.hear(ctx, at+radio.SampleIndex(h.At), min(heardPart, h.Of-h.At))
+		if err != nil {
+			return fmt.Errorf("receiving %v: %w", s.Transmission, err)
+		}
+		h.Samples, h.Clipped = a.finder.capture.samples, meta.Clipped
+		if err := give(h); err != nil {
+			return err
+		}
 	}
-	return Heard{a.finder.capture.samples, meta.Clipped}, nil
+	return nil
 }
 
 // take gives the devices their symbols, as their own hosts drive them, and returns how many

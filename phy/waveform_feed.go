@@ -19,10 +19,11 @@ type Feed struct {
 	closed  bool
 }
 
-// Give has the next samples be those of a frame, from index first on. What was not read of
-// the one before is dropped.
-func (f *Feed) Give(first radio.SampleIndex, h Heard) {
-	f.samples, f.next, f.clipped = h.Samples, first, h.Clipped
+// Give has the next samples be those of a frame, from index first on, of which so many were
+// clipped. They must not change until the next frame; what was not read of the one before is
+// dropped.
+func (f *Feed) Give(first radio.SampleIndex, samples []complex64, clipped radio.SampleCount) {
+	f.samples, f.next, f.clipped = samples, first, clipped
 }
 
 // Start, State, Epoch and Close implement radio.Stream: it runs from the beginning, in one

@@ -68,11 +68,19 @@ func (l *apart) call(ctx context.Context, d Due) error {
 	if nobody {
 		return ErrNobody
 	}
-	h, err := l.air.Superpose(ctx, d.Slot, d.Group, l.frames)
-	if err == nil && len(h.Samples) != d.Samples {
-		err = fmt.Errorf("%d samples of %d", len(h.Samples), d.Samples)
+	var samples []complex64
+	clipped := radio.SampleCount(0)
+	err := l.air.Superpose(ctx, d.Slot, d.Group, l.frames, func(h Heard) error {
+		if h.At != len(samples) || h.Of != d.Samples {
+			return fmt.Errorf("sample %d of %d behind %d of %d", h.At, h.Of, len(samples), d.Samples)
+		}
+		samples, clipped = append(samples, h.Samples...), clipped+h.Clipped
+		return nil
+	})
+	if err == nil && len(samples) != d.Samples {
+		err = fmt.Errorf("%d samples of %d", len(samples), d.Samples)
 	}
-	l.feed.Give(d.At, h)
+	l.feed.Give(d.At, samples, clipped)
 	return err
 }
 

@@ -109,7 +109,7 @@ func readAtOnce(t *testing.T, c config.Config) int {
 			read++
 		}
 	}
-	if _, notes := s.protocol.gains().Devices(); len(notes) > 0 {
+	if _, notes := s.gains().Devices(); len(notes) > 0 {
 		t.Errorf("devices disagree with their calibration: %s", strings.Join(notes, "; "))
 	}
 	return read

@@ -633,12 +633,16 @@ func (s *Experiment) finish(spoilt string) (runfolder.Summary, []string, error) 
 	return summary, plots, s.folder.WriteSummary(summary)
 }
 
-// waveform returns the link of a run over one; nil elsewhere, and before there is a link.
-func (s *Experiment) waveform() *uplink.Waveform {
-	if s.protocol == nil {
+// waveform returns the receiving half of a run over a waveform link; nil elsewhere, and before
+// there is one.
+func (s *Experiment) waveform() *uplink.Receiving {
+	switch {
+	case s.fleet != nil:
+		return s.fleet.waveform
+	case s.protocol == nil || s.protocol.waveform == nil:
 		return nil
 	}
-	return s.protocol.waveform
+	return &s.protocol.waveform.Receiving
 }
 
 func (s *Experiment) summary(result learner.Result) runfolder.Summary {
@@ -705,7 +709,7 @@ func (s *Experiment) notes() []string {
 
 // phasesApart is setup.PhasesApart of this run's attempts.
 func (s *Experiment) phasesApart() string {
-	if s.Design == nil || s.protocol == nil || s.protocol.waveform == nil {
+	if s.Design == nil || s.waveform() == nil {
 		return ""
 	}
 	samples, err := attemptSamples(s)

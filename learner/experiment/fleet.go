@@ -57,6 +57,13 @@ type Common struct {
 	Channel *channel.Channel
 	Design  xmkckks.Design
 	Context *xmkckks.Context
+	known   *uplink.LinkStats
+}
+
+// Waveform describes a waveform link to its hosts, whose secret of patterns and check weights
+// is given.
+func (c *Common) Waveform(secret keystream.Seed) uplink.Hosted {
+	return uplink.Hosted{Config: c.Config, Seed: c.Seed, Secret: secret, Channel: c.Channel, Stats: c.known, Context: c.Context}
 }
 
 // Common returns what all hosts of a run compute alike. Dir is where the run's calibration
@@ -79,7 +86,7 @@ func (l Lab) Common(c Config, dir string) (*Common, error) {
 func (s *Experiment) common() (*Common, error) {
 	d := *s.Design
 	ctx, err := xmkckks.NewContext(d.Params, d.Form, d.Link.Messages, d.Witnesses, s.root.Derive("public"))
-	return &Common{s.Config, s.root, s.Channel, d, ctx}, err
+	return &Common{s.Config, s.root, s.Channel, d, ctx, s.known}, err
 }
 
 // SeedLinkSecret returns the secret of patterns and check weights where all secrets come
@@ -96,6 +103,9 @@ type hosted struct {
 	minimum int
 	digest  func() [32]byte // of the server's theta
 	failed  func(k int, f round.Failure)
+	// waveform is the receiver where it is that of a waveform link; nil elsewhere.
+	waveform *uplink.Receiving
+	h        []float64 // of the devices
 
 	// Of the last round, for its record.
 	k       int
@@ -111,8 +121,10 @@ func (s *Experiment) checkFleet() error {
 	switch {
 	case !c.System().Encrypts || c.System().Unchecked || c.System().Gradients:
 		return intake.UserError(fmt.Errorf("experiment.aggregator = %q: must be a system of this program that encrypts and checks, for devices on other hosts", c.Experiment.Aggregator))
-	case c.OverRadios() || c.OverWaveform():
-		return intake.UserError(fmt.Errorf("link.kind = %q: must be %q for devices on other hosts", c.Link.Kind, setup.KindRing))
+	case c.OverRadios() || !c.OverWaveform() && c.Link.Kind != setup.KindRing:
+		return intake.UserError(fmt.Errorf("link.kind = %q: must be %q or %q for devices on other hosts", c.Link.Kind, setup.KindRing, setup.KindWaveform))
+	case c.OverWaveform() && c.Link.RealTime:
+		return intake.UserError(errors.New("link.real_time = true: must be false for devices on other hosts, which take the time they take"))
 	}
 	return nil
 }
@@ -171,13 +183,24 @@ func (s *Experiment) openEngine(rounds int) error {
 	if f.minimum == 0 {
 		f.minimum = len(devices)
 	}
-	f.failed = func(k int, x round.Failure) {
-		s.log.Warn("attempt void", "round", k, "attempt", x.Attempt, "again", x.Again, "check", x.Check.String(), "transmission", x.Transmission.String(), "reason", x.Reason)
-	}
-	f.engine, err = round.New(round.Config{
+	f.waveform, _ = receiver.(*uplink.Receiving)
+	engine := round.Config{
 		Context: ctx, Participants: devices, Server: ctx.NewServer(design), Receiver: receiver,
 		Minimum: f.minimum, Attempts: s.Config.Encryption.AttemptsPerRound, Workers: len(devices),
-	})
+	}
+	if w := f.waveform; w != nil {
+		engine.Admit, f.h = w.Watch.Admit, make([]float64, len(devices))
+		if err := w.Record(s.folder.Path()); err != nil {
+			return intake.PathError(err)
+		}
+	}
+	f.failed = func(k int, x round.Failure) {
+		if f.waveform != nil {
+			f.waveform.Tally.Void(x.Check)
+		}
+		s.log.Warn("attempt void", "round", k, "attempt", x.Attempt, "again", x.Again, "check", x.Check.String(), "transmission", x.Transmission.String(), "reason", x.Reason)
+	}
+	f.engine, err = round.New(engine)
 	return err
 }
 
@@ -194,6 +217,15 @@ func (a *hosted) Aggregate(ctx context.Context, k int, _ [][]float64) (aggregate
 		a.failed(k, f)
 	}
 	a.present = out.Present
+	if w := a.waveform; w != nil {
+		if err := w.EndRound(); err != nil {
+			return aggregate.Outcome{}, err
+		}
+		w.Watch.EndRound(k, out.Failures)
+		if !out.Skipped {
+			w.Read(a.h, k)
+		}
+	}
 	return aggregate.Outcome{M: out.M, Attempts: out.Attempts, Skipped: out.Skipped}, nil
 }
 
@@ -263,6 +295,9 @@ func (s *Experiment) closeFleet() error {
 		return nil
 	}
 	f.engine.Close()
+	if f.waveform != nil {
+		_ = f.waveform.Close() // drops what is recorded of a round
+	}
 	return errors.Join(f.fleet.Close(), s.settle(!f.sending))
 }
 

@@ -11,18 +11,20 @@ import (
 
 // gains returns the watch of the link's gains; nil for a link without patterns that are
 // solved, and before there is a link.
-func (p *protocol) gains() *uplink.GainWatch {
-	if l := p.waveform; l != nil {
-		return l.Watch
+func (s *Experiment) gains() *uplink.GainWatch {
+	if w := s.waveform(); w != nil {
+		return w.Watch
 	}
 	return nil
 }
 
 // countGains adds up what rounds had of gains of 0 and of wrong signs; NaN where
 // nothing tells.
-func (p *protocol) countGains(rows []runfolder.Row) (zeros, wrong float64) {
-	if _, ring := p.link.(*uplink.Ring); ring {
-		return p.countRingZeros(rows), math.NaN()
+func (s *Experiment) countGains(rows []runfolder.Row) (zeros, wrong float64) {
+	if p := s.protocol; p != nil {
+		if _, ring := p.link.(*uplink.Ring); ring {
+			return p.countRingZeros(rows), math.NaN()
+		}
 	}
 	for _, r := range rows {
 		if r.Link == nil || math.IsNaN(r.Link.ZeroGains) {
@@ -57,10 +59,10 @@ func (p *protocol) countRingZeros(rows []runfolder.Row) float64 {
 // watchGains has the log hear of devices whose gains disagree with what is known of
 // them, and goes on from a checkpoint.
 func (s *Experiment) watchGains(from *runfolder.Checkpoint) error {
-	if s.protocol == nil || s.protocol.gains() == nil {
+	w := s.gains()
+	if w == nil {
 		return nil
 	}
-	w := s.protocol.gains()
 	w.Disagrees = func(k, device int, what string) {
 		s.log.Warn("a gain disagrees", "round", k, "device", device+1, "what", what)
 	}
@@ -72,22 +74,23 @@ func (s *Experiment) watchGains(from *runfolder.Checkpoint) error {
 
 // gainState returns what the patterns have shown so far; nil for links without any.
 func (s *Experiment) gainState() *gains.State {
-	if s.protocol == nil || s.protocol.gains() == nil {
+	w := s.gains()
+	if w == nil {
 		return nil
 	}
-	state := s.protocol.gains().State()
+	state := w.State()
 	return &state
 }
 
 // summariseGains adds to a summary what the gains of the rounds were.
 func (s *Experiment) summariseGains(out *runfolder.Summary, rows []runfolder.Row) {
 	out.ZeroGains, out.WrongSigns = runfolder.Float(math.NaN()), runfolder.Float(math.NaN())
-	if s.protocol == nil {
+	w := s.gains()
+	if s.protocol == nil && w == nil {
 		return
 	}
-	zeros, wrong := s.protocol.countGains(rows)
+	zeros, wrong := s.countGains(rows)
 	out.ZeroGains, out.WrongSigns = runfolder.Float(zeros), runfolder.Float(wrong)
-	w := s.protocol.gains()
 	if w == nil {
 		return
 	}

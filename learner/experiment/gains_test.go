@@ -44,7 +44,7 @@ func TestNobodyIsNamed(t *testing.T) {
 				read++
 			}
 		}
-		devices, notes := s.protocol.gains().Devices()
+		devices, notes := s.gains().Devices()
 		t.Logf("%s %v: %d of %d rounds read", c.config, c.more, read, rounds)
 		if len(devices) > 0 || read < rounds/2 {
 			t.Errorf("%s %v: %d of %d rounds read; %s", c.config, c.more, read, rounds, strings.Join(notes, "; "))
@@ -138,7 +138,7 @@ func TestGainsOverRadios(t *testing.T) {
 		return set(i, at, gain)
 	}
 	var said []string
-	r.s.protocol.gains().Disagrees = func(_, _ int, what string) { said = append(said, what) }
+	r.s.gains().Disagrees = func(_, _ int, what string) { said = append(said, what) }
 	for k := range 8 {
 		over = k >= 4
 		r.step(t)
@@ -159,7 +159,7 @@ func TestGainsOverRadios(t *testing.T) {
 func TestWrongMeanIsNamed(t *testing.T) {
 	experimenttest.NoData(t)
 	s, _ := rowsOf(t, "waveform-8bit.toml", 60, "channel.std=0.6", "calibration.assumed_mean=[1, 2]")
-	devices, notes := s.protocol.gains().Devices()
+	devices, notes := s.gains().Devices()
 	if !slices.Equal(devices, []int{2}) || !strings.Contains(strings.Join(notes, ""), "device 2: the running mean of H_i/alpha is 1") || !strings.Contains(notes[0], "by calibration.assumed_mean it is from ") {
 		t.Errorf("named are %v: %q", devices, notes)
 	}
@@ -183,7 +183,7 @@ func TestGainsAreKept(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			state := s.protocol.gains().State()
+			state := s.gains().State()
 			if state.Draws != 9 || state.Looks < 7 || state.Devices[0].Sum == 0 {
 				t.Errorf("keys from the %s: after 9 rounds the patterns have shown %+v", randomness, state)
 			}

@@ -78,8 +78,8 @@ func newProtocol(c config.Config, root, secret keystream.Seed, ch *channel.Chann
 		if c.System().StaleKey {
 			engine.KeyRound = keyRound
 		}
-	} else if w := p.gains(); w != nil {
-		engine.Admit = w.Admit
+	} else if p.waveform != nil {
+		engine.Admit = p.waveform.Watch.Admit
 	}
 	p.engine, err = round.New(engine)
 	if err != nil {
@@ -162,8 +162,8 @@ func (p *protocol) Aggregate(ctx context.Context, k int, delta [][]float64) (agg
 	for _, f := range out.Failures {
 		p.failed(k, f)
 	}
-	if w := p.gains(); w != nil {
-		w.EndRound(k, out.Failures)
+	if p.waveform != nil {
+		p.waveform.Watch.EndRound(k, out.Failures)
 	}
 	if out.Skipped {
 		return aggregate.Outcome{Attempts: out.Attempts, Skipped: true}, nil

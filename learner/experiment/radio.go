@@ -28,10 +28,10 @@ func (s *Experiment) stoodStill(err error) error {
 // connect opens the radios of an experiment that goes over some, once. They live until
 // ctx ends, training fails or the experiment is closed.
 func (s *Experiment) connect(ctx context.Context) error {
-	link := s.waveform()
-	if !s.Config.OverRadios() || link == nil || link.Radios != nil {
+	if !s.Config.OverRadios() || s.protocol == nil || s.protocol.waveform == nil || s.protocol.waveform.Radios != nil {
 		return nil
 	}
+	link := s.protocol.waveform
 	ctx, s.carriersOff = context.WithCancelCause(ctx)
 	a, guarded, err := s.lab.Radios.Open(ctx, s.Config)
 	s.guarded = guarded
@@ -62,11 +62,10 @@ func (s *Experiment) radioNotes() []string {
 		return nil // connect says so
 	}
 	notes := []string{fmt.Sprintf("over radios: %d transmitters at %v; allowed are %v", s.Config.Devices.Count, radio.Hertz(s.Config.Radio.FrequencyHz), permit)}
-	link := s.waveform()
-	if link == nil || link.Radios == nil {
+	if s.protocol == nil || s.protocol.waveform == nil || s.protocol.waveform.Radios == nil {
 		return append(notes, "the radios were not opened: this was computed with the simulated channel of [channel]")
 	}
-	for _, info := range link.Radios.Infos() {
+	for _, info := range s.protocol.waveform.Radios.Infos() {
 		for _, n := range info.Notes {
 			if n = info.Driver + ": " + n; !slices.Contains(notes, n) {
 				notes = append(notes, n)

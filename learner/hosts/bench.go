@@ -17,7 +17,8 @@ import (
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/round"
 	"ringwave/learner/experiment"
-	"ringwave/learner/hosts/air"
+	"ringwave/learner/experiment/setup"
+	"ringwave/learner/experiment/uplink"
 	"ringwave/learner/hosts/bus"
 	"ringwave/learner/hosts/identity"
 	"ringwave/learner/hosts/server"
@@ -62,7 +63,7 @@ type Bench struct {
 type simulated struct {
 	id   identity.Identity
 	conn bus.Conn
-	air  *air.Air
+	air  interface{ Close() }
 	log  *gainLog
 }
 
@@ -201,8 +202,7 @@ func (b *Bench) Open(f experiment.FleetRun) ([]round.Participant, phy.Receiver, 
 	}); err != nil {
 		return nil, nil, err
 	}
-	secret := linkSecret(f.Common, b.id, run)
-	rx, err := b.server.NewRingReceiver(f.Design.Link.NoiseStd, secret)
+	rx, err := b.receiver(f.Common, linkSecret(f.Common, b.id, run))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -215,6 +215,23 @@ func (b *Bench) Open(f experiment.FleetRun) ([]round.Participant, phy.Receiver, 
 		}
 	}
 	return b.server.Participants(), rx, nil
+}
+
+// receiver makes the receiving half of the run's link.
+func (b *Bench) receiver(c *experiment.Common, secret keystream.Seed) (phy.Receiver, error) {
+	if !c.Config.OverWaveform() {
+		return b.server.NewRingReceiver(c.Design.Link.NoiseStd, secret)
+	}
+	antenna, err := b.server.NewAntenna(setup.GroupSize(c.Config))
+	if err != nil {
+		return nil, err
+	}
+	rx, err := uplink.NewReceiving(c.Waveform(secret), &antenna.Feed, antenna.Call)
+	if err != nil {
+		return nil, err
+	}
+	antenna.Gains = rx.Link.Gains
+	return rx, nil
 }
 
 // admit looks into the registry, which may have changed.

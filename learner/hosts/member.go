@@ -130,13 +130,13 @@ func (o DeviceOptions) join(id identity.Identity, run wire.RunID, w wire.Run) (p
 	if err != nil {
 		return nil, err
 	}
-	framer, err := phy.NewRingFramer(common.Context.Modulus(), c.Devices.Count, common.Design.Link.NoiseStd, linkSecret(common, id, run))
+	framer, err := framerOf(common, id.Index-1, linkSecret(common, id, run))
 	if err != nil {
 		return nil, err
 	}
 	part = &device.Part{
 		Context: common.Context, Cipher: m.cipher, Member: learner, Rounds: m.rounds, Epoch: m.epoch, Minimum: c.Devices.Minimum,
-		Framer:    device.NewRing(framer, common.Context.Modulus(), id.Index-1),
+		Framer:    framer,
 		Readiness: wire.Readiness{Devices: c.Devices.Count, Data: digestOf(shard.Files, shard.Name), Own: o.Own, Samples: shard.Train.Len()},
 		Note:      m.note, Close: m.Close,
 	}
@@ -146,6 +146,24 @@ func (o DeviceOptions) join(id identity.Identity, run wire.RunID, w wire.Run) (p
 	o.Say(fmt.Sprintf("device %d of run %s: %s, %d samples%s, secrets from %s", id.Index, c.Experiment.Name, shard.Name, shard.Train.Len(),
 		map[bool]string{true: " of its own"}[o.Own], map[bool]string{true: "the system's generator", false: "the seed, which protects nothing"}[systemKeys(common)]))
 	return part, nil
+}
+
+// framerOf makes the sending half of the run's link, of device i from 0.
+func framerOf(c *experiment.Common, i int, secret keystream.Seed) (device.Framer, error) {
+	m := c.Context.Modulus()
+	if !c.Config.OverWaveform() {
+		f, err := phy.NewRingFramer(m, c.Config.Devices.Count, c.Design.Link.NoiseStd, secret)
+		if err != nil {
+			return nil, err
+		}
+		return device.NewRing(f, m, i), nil
+	}
+	link, err := c.Waveform(secret).Link()
+	if err != nil {
+		return nil, err
+	}
+	s, err := phy.NewWaveformSender(link, i)
+	return device.Waveform{WaveformSender: s}, err
 }
 
 // config reads the run's configuration. What it says of this device's data is the device's.

@@ -94,6 +94,9 @@ func (m *merger) fill(row runfolder.Row) runfolder.Row {
 	}
 	row.TrainLoss, row.Clipped = loss/float64(len(lines)), clipped
 	g, ok := m.gains[row.Round]
+	if m.common.Config.OverWaveform() { // what came of the gains is not known from what they were
+		return row
+	}
 	if !ok || row.Skipped || row.Present < len(lines) {
 		return row
 	}

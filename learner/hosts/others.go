@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/setup"
 	"ringwave/learner/hosts/air"
 	"ringwave/learner/hosts/bus"
 	"ringwave/learner/hosts/identity"
 	"ringwave/learner/hosts/wire"
 	"ringwave/phy"
 	"ringwave/phy/slot"
+	"ringwave/radio"
 	"ringwave/radio/intake"
 )
 
@@ -72,12 +74,30 @@ func dialAs(ctx context.Context, role identity.Role, path, url string, say func(
 }
 
 // newAir simulates the channel of a run.
-func newAir(c *experiment.Common, id identity.Identity, conn bus.Conn, log *gainLog, say func(string)) (*air.Air, error) {
+func newAir(c *experiment.Common, id identity.Identity, conn bus.Conn, log *gainLog, say func(string)) (interface{ Close() }, error) {
 	m := c.Context.Modulus()
-	return air.New(air.Config{
-		Identity: id, Bus: conn, Modulus: m, Devices: c.Config.Devices.Count, Say: say, Note: log.note,
-		Ring: phy.NewRingAir(m, c.Channel, c.Design.Link.NoiseStd, c.RingNoise()),
+	cfg := air.Config{Identity: id, Bus: conn, Modulus: m, Devices: c.Config.Devices.Count, Say: say, Note: log.note}
+	if !c.Config.OverWaveform() {
+		cfg.Ring = phy.NewRingAir(m, c.Channel, c.Design.Link.NoiseStd, c.RingNoise())
+		return air.New(cfg)
+	}
+	sim, err := setup.NewSimulated(c.Config, c.Seed, c.Seed, c.Channel)
+	if err != nil {
+		return nil, intake.UserError(fmt.Errorf("the simulated bench: %w", err))
+	}
+	tx, rx, err := sim.Streams()
+	if err != nil {
+		return nil, err
+	}
+	log.drawn = sim.H
+	bench, err := phy.NewWaveformAir(phy.WaveformAirConfig{
+		Modem: setup.ModemConfig(c.Config.Link), Base: c.Config.Link.Base, Transmitters: tx, Receiver: rx, CarrierTime: sim.CarrierTime,
+		OnTransmission: func(_ context.Context, s slot.Slot, at radio.SampleIndex) error { return sim.Meet(s, at) },
 	})
+	if err != nil {
+		return nil, err
+	}
+	return air.NewWaveform(cfg, bench)
 }
 
 // gainsHeader begins the log: H_i of each device at c0, and the lattice scale.
@@ -89,6 +109,7 @@ type gainLog struct {
 	lines  *bufio.Writer
 	common *experiment.Common
 	h      []float64
+	drawn  []float64 // the gains that were drawn last, of a bench that says so; nil elsewhere
 }
 
 // openGains makes the log, or goes on with it; "" is for none.
@@ -113,8 +134,12 @@ func (l *gainLog) note(s slot.Slot) error {
 	if l.file == nil || s.Transmission != slot.TxC0 {
 		return nil
 	}
-	l.common.Channel.Scaled(l.h, s.Round, s.Attempt, int(s.Transmission))
-	fmt.Fprintf(l.lines, "%d,%d,%v,", s.Round, s.Attempt, l.common.Channel.Alpha())
+	alpha := l.common.Channel.Alpha()
+	if l.common.Channel.Scaled(l.h, s.Round, s.Attempt, int(s.Transmission)); l.drawn != nil {
+		copy(l.h, l.drawn)
+		alpha = 1
+	}
+	fmt.Fprintf(l.lines, "%d,%d,%v,", s.Round, s.Attempt, alpha)
 	for i, h := range l.h {
 		if i > 0 {
 			l.lines.WriteByte(' ')

@@ -9,6 +9,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -144,8 +145,15 @@ func (r *receiver) Convert(dst []complex64, first int64) (clipped int) {
 
 // ClipLevel is what no step of the converter but the last reaches, 0 where there is none
 // that clips: a board knows it of its own.
-func (r receiver) ClipLevel() radio.Amplitude {
-	return radio.Amplitude(r.full * max(0, 1-1.5*math.Ldexp(1, 1-r.bits)))
+func (r receiver) ClipLevel() radio.Amplitude { return clipLevel(r.full, r.bits) }
+
+func clipLevel(full float64, bits int) radio.Amplitude {
+	return radio.Amplitude(full * max(0, 1-1.5*math.Ldexp(1, 1-bits)))
+}
+
+// ClipLevel returns the clip level of the receiver of such a bench (radio.Ranged).
+func (cfg Config) ClipLevel() radio.Amplitude {
+	return clipLevel(cmp.Or(cfg.FullScale, 1), cfg.Receiver.ConverterBits)
 }
 
 // New makes a bench whose gains are 1.

@@ -8,6 +8,7 @@ import (
 	"ringwave/phy/bench"
 	"ringwave/phy/channel"
 	"ringwave/phy/modem"
+	"ringwave/phy/slot"
 	"ringwave/radio"
 )
 
@@ -19,7 +20,23 @@ type Simulated struct {
 	NoiseStd float64   // a branch and sample, at the antenna
 	Phases   []float64 // static, in radians
 	Delays   []modem.Samples
+	// carriers is by how much the bench's nominal time, by which carriers turn, is ahead of
+	// the transmitters' index in the attempt.
+	carriers radio.SampleIndex
 }
+
+// Meet has a transmission that begins at index at meet its gains, and all else that is
+// random in it.
+func (b *Simulated) Meet(s slot.Slot, at radio.SampleIndex) error {
+	b.Again = s.Again
+	if s.Transmission == slot.TxKey {
+		b.carriers = radio.SampleIndex(b.Nominal(s.Round, s.Attempt)) - at
+	}
+	return b.Fade(s.Round, s.Attempt, int(s.Transmission), at)
+}
+
+// CarrierTime returns the index that carriers' phases go by where a transmitter's is at.
+func (b *Simulated) CarrierTime(at radio.SampleIndex) radio.SampleIndex { return at + b.carriers }
 
 // NewSimulated makes the bench of a configuration, with gains of a channel. Where
 // devices stand, and their echoes' phases, come from root, and what is chance otherwise from draws. It refuses what

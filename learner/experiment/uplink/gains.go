@@ -22,7 +22,7 @@ const delayTolerance = 0.02
 // have shown.
 type GainWatch struct {
 	*gains.Watch
-	link  *Waveform
+	link  *Receiving
 	least int  // how many gains must not be 0; 0 where zeros are the channel's own
 	fresh bool // every attempt meets new gains
 	// refuse has attempts be void whose gains disagree with what is known of them.
@@ -41,9 +41,9 @@ type GainWatch struct {
 }
 
 // newGainWatch watches the gains of a link over whatever bench.
-func newGainWatch(c config.Config, l *Waveform) (*GainWatch, error) {
+func newGainWatch(c config.Config, l *Receiving) (*GainWatch, error) {
 	links := l.knownGains(c)
-	w, err := gains.New(gains.Config{Links: links, Turned: l.TurnsGroups()})
+	w, err := gains.New(gains.Config{Links: links, Turned: l.Link.TurnsGroups()})
 	if err != nil {
 		return nil, fmt.Errorf("the links as they are known: %w", err)
 	}
@@ -66,8 +66,8 @@ func newGainWatch(c config.Config, l *Waveform) (*GainWatch, error) {
 
 // knownGains returns what the statistics in use say of each device's real gain, in units of
 // what counts as gain 1.
-func (l *Waveform) knownGains(c config.Config) []gains.Link {
-	ch := l.Channel
+func (l *Receiving) knownGains(c config.Config) []gains.Link {
+	ch := l.channel
 	if l.known != nil {
 		ch = l.known.Channel
 	}
@@ -90,7 +90,7 @@ func (l *Waveform) knownGains(c config.Config) []gains.Link {
 
 // measuredGain takes the interval of device i's mean, and the upper end of that of its
 // deviation, from the calibration.
-func (l *Waveform) measuredGain(i int, k gains.Link) gains.Link {
+func (l *Receiving) measuredGain(i int, k gains.Link) gains.Link {
 	d := l.known.File.Devices[i]
 	scale := k.Mean / d.Mu.Value
 	if low, high := d.Mu.Low*scale, d.Mu.High*scale; !math.IsNaN(low) && !math.IsNaN(high) {
@@ -105,20 +105,20 @@ func (l *Waveform) measuredGain(i int, k gains.Link) gains.Link {
 func ordered(a, b float64) (low, high float64) { return min(a, b), max(a, b) }
 
 // staticCosine returns the cosine of device i's static phase against its group's sum.
-func (l *Waveform) staticCosine(i int, mu []float64) float64 {
+func (l *Receiving) staticCosine(i int, mu []float64) float64 {
 	var sum complex128
 	first := i / l.Group * l.Group
 	for j := first; j < min(first+l.Group, len(mu)); j++ {
-		sum += cmplx.Rect(mu[j], l.Phases[j])
+		sum += cmplx.Rect(mu[j], l.phases[j])
 	}
-	return math.Cos(l.Phases[i] - cmplx.Phase(sum))
+	return math.Cos(l.phases[i] - cmplx.Phase(sum))
 }
 
 // Admit judges an attempt's gains, and returns why it is void; "" if it is not:
 // round.Config.Admit.
 func (w *GainWatch) Admit(_ slot.Slot, _ *phy.Reception) (reason string) {
 	w.last = gains.Verdict{}
-	if w.unsolved = !w.link.RealGains(w.h, w.slack); w.unsolved {
+	if w.unsolved = !w.link.Link.RealGains(w.h, w.slack); w.unsolved {
 		if w.least > 0 || w.refuse {
 			return "the patterns are of no integer gains"
 		}

@@ -3,7 +3,6 @@ package uplink
 import (
 	"context"
 	"errors"
-	"math"
 	"time"
 
 	"ringwave/learner/experiment/config"
@@ -53,7 +52,8 @@ func (l *Waveform) Connect(ctx context.Context, c config.Config, a *array.Array,
 		return err
 	}
 	err = l.Bench.Close()
-	l.Waveform, l.Radios, l.paced = w, a, nil
+	l.Waveform, l.Radios, l.paced, l.putOff = w, a, nil, true
+	l.through, l.Link = w, w.WaveformReceiver
 	l.describeFrames()
 	return err
 }
@@ -100,25 +100,6 @@ func (l *Waveform) alignRadios(ctx context.Context, c config.Config, a *array.Ar
 		}
 		if cfg.Transmitters, cfg.Receiver, err = cfg.Restart(ctx); err != nil {
 			return err
-		}
-	}
-}
-
-// read writes the scaled gains H_i that the patterns of an attempt show to dst, NaN where
-// they show none. Over the air nothing tells their misfit, which is NaN in the row.
-func (l *Waveform) read(dst []float64) {
-	nan := math.NaN()
-	l.row.Alpha, l.row.Misfit, l.row.ZeroGains = l.Waveform.Alpha(), nan, nan
-	if !l.Waveform.Gains(dst) {
-		for i := range dst {
-			dst[i] = nan
-		}
-		return
-	}
-	l.row.ZeroGains = 0
-	for _, h := range dst {
-		if h == 0 {
-			l.row.ZeroGains++
 		}
 	}
 }

@@ -167,7 +167,7 @@ func (v *frameView) name() string {
 // Plot draws what a radio engineer wants to see of a run into a folder, under a title, and
 // returns the files: of rounds, of the last frame of b that was read, and of the last frame
 // that was not, whose files begin with "lost-" if both were to be had.
-func (l *Waveform) Plot(dir, title string, rows []runfolder.Row) ([]string, error) {
+func (l *Receiving) Plot(dir, title string, rows []runfolder.Row) ([]string, error) {
 	files, err := chart.LinkPlots(dir, title, rows, l.view.gains)
 	if err != nil {
 		return files, err
@@ -187,7 +187,7 @@ func (l *Waveform) Plot(dir, title string, rows []runfolder.Row) ([]string, erro
 }
 
 // look returns a frame as it is drawn.
-func (l *Waveform) look(v *frameView) chart.LinkView {
+func (l *Receiving) look(v *frameView) chart.LinkView {
 	// An eye in the middle of what was kept shows payload and not header.
 	centre, period := float64(v.sync.Payload)-float64(v.begins), float64(l.samplesPerSymbol)
 	centre += period * math.Max(0, math.Floor((float64(len(v.samples))/2-centre)/period))
@@ -213,7 +213,7 @@ func (l *Waveform) look(v *frameView) chart.LinkView {
 
 // density returns what decides about a frame's first block; nothing where no receiver
 // looks at it.
-func (l *Waveform) density(v *frameView) (d lattice.View) {
+func (l *Receiving) density(v *frameView) (d lattice.View) {
 	block := v.soft[:min(len(v.soft), cmp.Or(l.receiving.BlockSymbols, len(v.soft)))]
 	r, err := lattice.New(l.receiving.Lattice)
 	if err != nil || len(block) == 0 {

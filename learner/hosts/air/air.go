@@ -38,8 +38,8 @@ type Config struct {
 
 // Air superposes until it is closed.
 type Air struct {
-	cfg   Config
-	stops []func()
+	cfg    Config
+	listen listening
 
 	mu      sync.Mutex
 	run     wire.RunID
@@ -52,54 +52,83 @@ type Air struct {
 
 // New returns an Air that listens.
 func New(cfg Config) (*Air, error) {
+	a := &Air{cfg: cfg, frames: make([]phy.RingFrame, cfg.Devices), early: make([]wire.Message, cfg.Devices)}
+	var err error
+	a.listen, err = listenTo(&a.cfg, a.lead, a.hear)
+	return a, err
+}
+
+// Close stops listening.
+func (a *Air) Close() { a.listen.close() }
+
+// listening is the subscriptions of an air.
+type listening []func()
+
+// listenTo has lead hear what the server says, and hear the frames of devices, counted from 0.
+func listenTo(cfg *Config, lead func(wire.Message) error, hear func(i int, m wire.Message) error) (l listening, err error) {
 	if cfg.Identity.Role != identity.Air {
 		return nil, fmt.Errorf("%s: the identity is that of %s; allowed is that of the air", cfg.Identity.Path, cfg.Identity)
 	}
 	if cfg.Say == nil {
 		cfg.Say = func(string) {}
 	}
-	a := &Air{cfg: cfg, frames: make([]phy.RingFrame, cfg.Devices), early: make([]wire.Message, cfg.Devices)}
-	for pattern, handle := range map[string]func(bus.Message){wire.AllOnAir: a.hear, wire.AllToAll: a.lead, wire.AllToAir: a.lead} {
+	follow := func(b bus.Message) {
+		m, err := wire.Open(b.Payload, func(purpose string, message, signature []byte) error {
+			return identity.Verify(cfg.Identity.Server, purpose, message, signature)
+		})
+		if err != nil {
+			cfg.Say("ignored a message: " + err.Error())
+		} else if err := lead(m); err != nil {
+			cfg.Say(err.Error())
+		}
+	}
+	frames := func(b bus.Message) {
+		m, ok := frameOf(b, cfg.Devices)
+		if !ok {
+			return
+		}
+		if err := hear(int(m.Device)-1, m); err != nil {
+			cfg.Say(err.Error())
+		}
+	}
+	for pattern, handle := range map[string]func(bus.Message){wire.AllOnAir: frames, wire.AllToAll: follow, wire.AllToAir: follow} {
 		stop, err := cfg.Bus.Subscribe(pattern, handle)
 		if err != nil {
-			a.Close()
+			l.close()
 			return nil, fmt.Errorf("listening on %s: %w", pattern, err)
 		}
-		a.stops = append(a.stops, stop)
+		l = append(l, stop)
 	}
-	return a, nil
+	return l, nil
 }
 
-// Close stops listening.
-func (a *Air) Close() {
-	for _, stop := range a.stops {
+func (l listening) close() {
+	for _, stop := range l {
 		stop()
 	}
-	a.stops = nil
+}
+
+// frameOf returns a device's frame: not what is none, or says that it is another device's.
+func frameOf(b bus.Message, devices int) (m wire.Message, ok bool) {
+	words := strings.Split(b.Subject, ".")
+	m, err := wire.Parse(b.Payload)
+	return m, err == nil && len(words) >= 4 && words[3] == strconv.Itoa(int(m.Device)) && m.Kind == wire.Frame &&
+		m.Device >= 1 && int(m.Device) <= devices
 }
 
 // lead hears the server.
-func (a *Air) lead(b bus.Message) {
-	m, err := wire.Open(b.Payload, func(purpose string, message, signature []byte) error {
-		return identity.Verify(a.cfg.Identity.Server, purpose, message, signature)
-	})
-	if err != nil {
-		a.cfg.Say("ignored a message: " + err.Error())
-		return
-	}
+func (a *Air) lead(m wire.Message) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch m.Kind {
 	case wire.Send:
-		err = a.begin(m)
+		return a.begin(m)
 	case wire.Again:
 		if m.Run == a.run && m.Slot == a.slot && a.result != nil {
-			err = a.give()
+			return a.give()
 		}
 	}
-	if err != nil {
-		a.cfg.Say(err.Error())
-	}
+	return nil
 }
 
 // later reports whether a transmission comes after another of the same run.
@@ -138,28 +167,17 @@ func (a *Air) begin(m wire.Message) error {
 }
 
 // hear hears a device's frame.
-func (a *Air) hear(b bus.Message) {
-	words := strings.Split(b.Subject, ".")
-	m, err := wire.Parse(b.Payload)
-	if err != nil || len(words) < 4 || words[3] != strconv.Itoa(int(m.Device)) || m.Kind != wire.Frame {
-		return // what is no frame, or says that it is another device's
-	}
-	i := int(m.Device) - 1
-	if i < 0 || i >= a.cfg.Devices {
-		return
-	}
+func (a *Air) hear(i int, m wire.Message) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.present == nil || m.Run != a.run || later(m.Slot, a.slot) {
 		a.early[i] = m
-		return
+		return nil
 	}
 	if m.Slot != a.slot || a.result != nil || a.frames[i].Payload != nil {
-		return // heard before, or too late
+		return nil // heard before, or too late
 	}
-	if err := errors.Join(a.take(i, m.Body), a.superpose()); err != nil {
-		a.cfg.Say(err.Error())
-	}
+	return errors.Join(a.take(i, m.Body), a.superpose())
 }
 
 // take takes a device's frame.

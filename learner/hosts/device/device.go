@@ -29,8 +29,12 @@ type Member interface {
 
 // Framer makes of a vector what the air takes.
 type Framer interface {
-	// Frame returns the frame of a transmission. The vector may change afterwards.
-	Frame(s slot.Slot, x zq.Vector) ([]byte, error)
+	// Frame returns the frame of a transmission, or one of its repeats, which are counted
+	// from 1. The vector may change afterwards. The same arguments give the same bytes.
+	Frame(s slot.Slot, repeat int, x zq.Vector) ([]byte, error)
+	// Group returns the device's time slot, and Repeats how often a frame may be sent again.
+	Group() int
+	Repeats() int
 }
 
 // Part is what a device is in a run.
@@ -103,8 +107,9 @@ type Device struct {
 
 // answer is what was sent in a transmission.
 type answer struct {
-	slot  slot.Slot
-	frame []byte
+	slot   slot.Slot
+	repeat int
+	frame  []byte
 }
 
 // ErrEnded says that the run is over, and why.

@@ -11,6 +11,7 @@ import (
 
 	"ringwave/learner/hosts/wire"
 	"ringwave/phy/slot"
+	"ringwave/phy/zq"
 )
 
 // handle does what a message asks for. An error ends the device's part.
@@ -172,18 +173,47 @@ func (d *Device) send(m wire.Message) error {
 	if !d.prepared || s.Round != d.at.Round || s.Attempt != d.at.Attempt {
 		return nil
 	}
-	if a := d.answered[s.Transmission]; a.frame != nil && a.slot == s {
+	r, err := wire.ParseRequest(m.Body, d.part.Readiness.Devices)
+	if err != nil {
+		return d.refuse(s, err)
+	}
+	a := d.answered[s.Transmission]
+	known := a.frame != nil && a.slot == s
+	if known && a.repeat == r.Due.Repeat {
 		return d.transmit(a)
 	}
-	frame, err := d.make(m)
+	var frame []byte
+	if r.Due.Repeat > 0 {
+		if !known || r.Due.Group != d.part.Framer.Group() {
+			return nil
+		}
+		frame, err = d.repeat(s, r)
+	} else {
+		frame, err = d.make(s, r)
+	}
 	if err != nil {
 		return d.refuse(s, err)
 	}
 	if frame == nil {
 		return nil
 	}
-	d.answered[s.Transmission] = answer{s, frame}
+	d.answered[s.Transmission] = answer{s, r.Due.Repeat, frame}
 	return d.transmit(d.answered[s.Transmission])
+}
+
+// repeat makes the frame of what was sent once more: the same payload, under the check
+// weights of the repeat.
+func (d *Device) repeat(s slot.Slot, r wire.Request) ([]byte, error) {
+	f := d.part.Framer
+	if most := f.Repeats(); r.Due.Repeat > most {
+		return nil, fmt.Errorf("the server asks for %v for the %d. time; allowed are %d repeats (link.frame_repeats)", s.Transmission, r.Due.Repeat+1, most)
+	}
+	if err := d.agree(r.Present); err != nil {
+		return nil, err
+	}
+	c0, c1 := d.part.Cipher.Ciphertext()
+	x := [...]zq.Vector{slot.TxKey: d.part.Cipher.PublicKey(), slot.TxC0: c0, slot.TxC1: c1, slot.TxShare: d.share}[s.Transmission]
+	return f.Frame(s, r.Due.Repeat, x)
 }
 
 // transmit gives a frame to the air, and tells the server.
@@ -197,12 +227,8 @@ func (d *Device) transmit(a answer) error {
 }
 
 // make makes the frame of a transmission that is due, nil for one that is not.
-func (d *Device) make(m wire.Message) ([]byte, error) {
-	s, c := m.Slot, d.part.Cipher
-	r, err := wire.ParseRequest(m.Body, d.part.Readiness.Devices)
-	if err != nil {
-		return nil, err
-	}
+func (d *Device) make(s slot.Slot, r wire.Request) (frame []byte, err error) {
+	c := d.part.Cipher
 	if err := d.agree(r.Present); err != nil {
 		return nil, err
 	}
@@ -236,7 +262,7 @@ func (d *Device) make(m wire.Message) ([]byte, error) {
 		}
 		d.share = x
 	}
-	frame, err := d.part.Framer.Frame(s, x)
+	frame, err = d.part.Framer.Frame(s, 0, x)
 	if err == nil && !again {
 		d.next++
 	}

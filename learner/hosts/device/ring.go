@@ -20,8 +20,12 @@ func NewRing(f *phy.RingFramer, m *zq.Modulus, index int) *Ring {
 	return &Ring{f, m, index, f.Pattern(index)}
 }
 
+// Group and Repeats return 0: there is one time slot, and no frame is sent again.
+func (r *Ring) Group() int   { return 0 }
+func (r *Ring) Repeats() int { return 0 }
+
 // Frame returns the device's frame of a transmission.
-func (r *Ring) Frame(s slot.Slot, x zq.Vector) ([]byte, error) {
+func (r *Ring) Frame(s slot.Slot, _ int, x zq.Vector) ([]byte, error) {
 	n, err := r.framer.Open(s, x.Len())
 	if err != nil {
 		return nil, err

@@ -30,6 +30,14 @@ type audit struct {
 	cheats      []string // who opened another b than the one committed to
 }
 
+// ear is the receiver, as the audit needs it.
+type ear interface {
+	// gains returns H_i of the devices in the last b.
+	gains(a *audit) []int64
+	// near reports whether kept coefficients of two b~ differ by no more than the link's noise.
+	near(x, y zq.Vector) bool
+}
+
 // keyOf names a device's b. A device that is begun anew has others.
 type keyOf struct {
 	device, visit int

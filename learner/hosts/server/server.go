@@ -59,7 +59,7 @@ type Server struct {
 	present []bool        // in the attempt at hand
 	audit   audit
 	left    map[int]wire.Digest // digests of the model of those who have heard of the end
-	radio   *RingReceiver
+	radio   ear                 // nil before there is one
 }
 
 // remote is one device. What it has is guarded by its server's mu, but for the constants.

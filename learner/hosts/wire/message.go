@@ -32,12 +32,13 @@ const (
 	Opened                        // device: its b of an epoch that is over
 	Greet                         // server: say hello, for it does not know this device
 	Differs                       // device: its model is another than the server's
+	Listen                        // server to the air: which frame of a transmission is due (Due)
 	kinds
 )
 
 var kindNames = [kinds]string{
 	"", "hello", "welcome", "refusal", "ready", "beat", "prepare", "prepared", "send", "sent", "frame",
-	"superposition", "again", "behind", "history", "end", "opened", "call for greetings", "difference",
+	"superposition", "again", "behind", "history", "end", "opened", "call for greetings", "difference", "call for a frame",
 }
 
 // String names the kind.

@@ -120,6 +120,9 @@ func parseRecord(b []byte, run RunID) (r Record, size int, err error) {
 
 // Request is the body of Send.
 type Request struct {
+	// Due is the frame that is sent again where its Repeat is above 0, by devices of its
+	// group; zero elsewhere.
+	Due Due
 	// Present reports of each device whether it takes part in the attempt.
 	Present []bool
 	// Broadcast is b~ for c0 and c~1 for D, as AppendVector has it; empty elsewhere.
@@ -128,13 +131,16 @@ type Request struct {
 
 // Bytes returns the body.
 func (r Request) Bytes() []byte {
-	b := binary.LittleEndian.AppendUint32(nil, uint32(len(r.Present)))
+	b := binary.LittleEndian.AppendUint32(r.Due.append(nil), uint32(len(r.Present)))
 	b = appendBits(b, r.Present)
 	return append(b, r.Broadcast...)
 }
 
 // ParseRequest reads a body for so many devices. It keeps b.
 func ParseRequest(b []byte, devices int) (r Request, err error) {
+	if r.Due, b, err = takeDue(b); err != nil {
+		return r, err
+	}
 	if len(b) < 4 || binary.LittleEndian.Uint32(b) != uint32(devices) || len(b) < 4+(devices+7)/8 {
 		return r, fmt.Errorf("%w: a request of %d bytes that is not for %d devices", ErrMessage, len(b), devices)
 	}

@@ -1,0 +1,171 @@
+package air
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"ringwave/learner/hosts/wire"
+	"ringwave/phy"
+	"ringwave/phy/slot"
+)
+
+// Waveform superposes frames of a waveform link until it is closed. Groups send one after the
+// other, and what is not read may be sent again: which frame is due the server says, and who
+// takes part it tells devices and air alike.
+type Waveform struct {
+	cfg    Config
+	bench  *phy.WaveformAir
+	listen listening
+
+	mu      sync.Mutex
+	run     wire.RunID
+	slot    slot.Slot
+	present []bool // of the transmission; nil before the server has said who sends
+	frames  []*phy.WaveformFrame
+	early   []wire.Message // frames of later transmissions, one a device
+	due     *wire.Due      // nil before the server has said which
+	done    *wire.Due      // the last that was superposed, as given
+	given   [][]byte
+}
+
+// NewWaveform returns an air over a bench that listens. Config's Ring and Modulus are not used.
+func NewWaveform(cfg Config, bench *phy.WaveformAir) (*Waveform, error) {
+	a := &Waveform{cfg: cfg, bench: bench, frames: make([]*phy.WaveformFrame, cfg.Devices), early: make([]wire.Message, cfg.Devices)}
+	var err error
+	a.listen, err = listenTo(&a.cfg, a.lead, a.hear)
+	return a, err
+}
+
+// Close stops listening.
+func (a *Waveform) Close() { a.listen.close() }
+
+// lead hears the server.
+func (a *Waveform) lead(m wire.Message) (err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch m.Kind {
+	case wire.Send:
+		return a.begin(m)
+	case wire.Listen:
+		d, err := wire.ParseDue(m.Body)
+		if err != nil || a.present == nil || m.Run != a.run || m.Slot != a.slot {
+			return err // the server asks again
+		}
+		if a.done != nil && d == *a.done {
+			return a.give()
+		}
+		if a.done != nil && !behind(d, *a.done) {
+			return nil
+		}
+		a.due = &d
+		return a.superpose()
+	}
+	return nil
+}
+
+// behind reports whether a frame comes after another of the same transmission.
+func behind(d, than wire.Due) bool {
+	return d.Group > than.Group || d.Group == than.Group && d.Repeat > than.Repeat
+}
+
+// begin begins a transmission, unless it or a later one has begun.
+func (a *Waveform) begin(m wire.Message) error {
+	r, err := wire.ParseRequest(m.Body, a.cfg.Devices)
+	if err != nil {
+		return fmt.Errorf("reading who sends: %w", err)
+	}
+	if m.Run == a.run && a.present != nil && !later(m.Slot, a.slot) {
+		return nil
+	}
+	a.run, a.slot, a.present, a.due, a.done, a.given = m.Run, m.Slot, r.Present, nil, nil, nil
+	clear(a.frames)
+	var errs []error
+	for i, early := range a.early {
+		if early.Run == a.run && early.Slot == a.slot && early.Body != nil {
+			errs = append(errs, a.take(i, early.Body))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// hear hears a device's frame.
+func (a *Waveform) hear(i int, m wire.Message) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.present == nil || m.Run != a.run || later(m.Slot, a.slot) {
+		a.early[i] = m
+		return nil
+	}
+	if m.Slot != a.slot {
+		return nil // too late
+	}
+	return errors.Join(a.take(i, m.Body), a.superpose())
+}
+
+// take takes a device's frame, unless it has sent that or a later one.
+func (a *Waveform) take(i int, body []byte) error {
+	f, err := wire.ParseWaveformFrame(body)
+	if err != nil {
+		return fmt.Errorf("reading the frame of device %d: %w", i+1, err)
+	}
+	if before := a.frames[i]; before == nil || f.Group == before.Group && f.Repeat > before.Repeat {
+		a.frames[i] = &f
+	}
+	return nil
+}
+
+// superpose gives the superposition of the frame that is due once all who take part have sent
+// theirs. What was superposed is not superposed again with others.
+func (a *Waveform) superpose() error {
+	if a.due == nil {
+		return nil
+	}
+	on := make([]*phy.WaveformFrame, len(a.frames))
+	for i, f := range a.frames {
+		switch {
+		case !a.present[i]: // what nobody asked for is not on the air
+		case f == nil:
+			return nil
+		case f.Group == a.due.Group && f.Repeat != a.due.Repeat:
+			return nil
+		default:
+			on[i] = f
+		}
+	}
+	due := *a.due
+	a.due, a.done, a.given = nil, &due, nil
+	err := a.bench.Superpose(context.Background(), a.slot, due.Group, on, func(h phy.Heard) error {
+		m := wire.Message{Kind: wire.Superposition, Run: a.run, Slot: a.slot, Body: wire.AppendHeard(nil, due, h)}
+		a.given = append(a.given, m.Bytes())
+		a.publish(a.given[len(a.given)-1])
+		return nil
+	})
+	if err != nil || a.cfg.Note == nil || due != (wire.Due{Group: a.firstGroup(on)}) {
+		return err
+	}
+	return a.cfg.Note(a.slot)
+}
+
+// firstGroup returns the first group of which somebody sends.
+func (a *Waveform) firstGroup(on []*phy.WaveformFrame) int {
+	i := slices.IndexFunc(on, func(f *phy.WaveformFrame) bool { return f != nil })
+	return on[i].Group
+}
+
+// give gives the last superposition once more.
+func (a *Waveform) give() error {
+	for _, part := range a.given {
+		a.publish(part)
+	}
+	return nil
+}
+
+// publish gives a part. One that is lost is asked for again.
+func (a *Waveform) publish(part []byte) {
+	if err := a.cfg.Bus.Publish(a.run.FromAir(), part); err != nil {
+		a.cfg.Say("the bus does not take superpositions: " + err.Error())
+	}
+}
