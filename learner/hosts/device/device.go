@@ -1,6 +1,7 @@
 package device
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -85,7 +86,9 @@ type Device struct {
 	run       wire.RunID
 	part      *Part // nil before it has joined
 	beat      atomic.Pointer[[]byte]
-	refused   string // the last refusal that was told
+	welcomed  []byte    // the nonce of the greeting that the part comes of
+	heard     time.Time // when the run's server last said something
+	refused   string    // the last refusal that was told
 	lastAsked time.Time
 
 	key *xmkckks.AggregatedKey
@@ -105,11 +108,12 @@ type Device struct {
 	ended    time.Time         // when the device first heard of the end; zero before
 }
 
-// answer is what was sent in a transmission.
+// answer is what was sent in a transmission, and under which broadcast.
 type answer struct {
-	slot   slot.Slot
-	repeat int
-	frame  []byte
+	slot      slot.Slot
+	repeat    int
+	frame     []byte
+	broadcast wire.Digest // of repeat 0, which alone has one
 }
 
 // ErrEnded says that the run is over, and why.
@@ -193,6 +197,14 @@ func (d *Device) follow(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// alive has the device say from here on that it is in the run, by the greeting with which it
+// was let in: a process that another has taken the place of is told so.
+func (d *Device) alive(nonce []byte) {
+	d.welcomed = bytes.Clone(nonce)
+	beat := wire.Message{Kind: wire.Beat, Run: d.run, Device: uint32(d.index), Body: d.welcomed}.Bytes()
+	d.beat.Store(&beat)
 }
 
 // tick greets while the device has no part, and leaves where nobody says that it may go.

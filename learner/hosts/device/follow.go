@@ -3,9 +3,12 @@ package device
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -20,17 +23,9 @@ func (d *Device) handle(ctx context.Context, m wire.Message) error {
 	case wire.Welcome:
 		return d.join(m)
 	case wire.Refused:
-		if m.Device != uint32(d.index) || !bytes.HasPrefix(m.Body, d.greeting.Nonce) {
-			return nil
-		}
-		if m.Slot.Again > 0 {
-			d.tell("the server asks to wait: " + string(m.Body[len(d.greeting.Nonce):]))
-		} else {
-			return fmt.Errorf("the server refuses %s (%s): %s", d.cfg.Identity, d.cfg.Identity.Path, m.Body[len(d.greeting.Nonce):])
-		}
-		return nil
+		return d.refusedBy(m)
 	case wire.Greet:
-		if d.part == nil || m.Run == d.run {
+		if d.part == nil || m.Run == d.run || d.now().Sub(d.heard) > abandoned*d.cfg.Beat {
 			return d.greet()
 		}
 		return nil
@@ -38,6 +33,7 @@ func (d *Device) handle(ctx context.Context, m wire.Message) error {
 	if d.part == nil || m.Run != d.run {
 		return nil // of a run that is not, or no longer, this device's
 	}
+	d.heard = d.now()
 	switch m.Kind {
 	case wire.Prepare:
 		return d.prepare(ctx, m)
@@ -47,6 +43,29 @@ func (d *Device) handle(ctx context.Context, m wire.Message) error {
 		return d.history(ctx, m)
 	case wire.End:
 		return d.end(m)
+	}
+	return nil
+}
+
+// abandoned is after how many beats without a word of its server a device follows that of
+// another run, which asks for it.
+const abandoned = 10
+
+// refusedBy hears that the server does not let the device in, or not yet, or that another
+// process is in its place.
+func (d *Device) refusedBy(m wire.Message) error {
+	if m.Device != uint32(d.index) || len(m.Body) < len(d.greeting.Nonce) {
+		return nil
+	}
+	nonce, why := m.Body[:len(d.greeting.Nonce)], m.Body[len(d.greeting.Nonce):]
+	replaced := d.part != nil && m.Run == d.run && bytes.Equal(nonce, d.welcomed)
+	switch {
+	case !replaced && !bytes.Equal(nonce, d.greeting.Nonce):
+		return nil // another process's, or of another day
+	case m.Slot.Again == 0:
+		return fmt.Errorf("the server refuses %s (%s): %s", d.cfg.Identity, d.cfg.Identity.Path, why)
+	case d.part == nil:
+		d.tell("the server asks to wait: " + string(why))
 	}
 	return nil
 }
@@ -69,6 +88,7 @@ func (d *Device) join(m wire.Message) error {
 		return errors.Join(why, d.say(wire.Message{Kind: wire.Refused, Run: m.Run, Body: []byte(why.Error())}))
 	}
 	if d.part != nil && m.Run == d.run {
+		d.alive(w.Nonce)
 		return d.ready() // the server was begun anew, the run is the same
 	}
 	if err := d.leave(); err != nil {
@@ -82,15 +102,15 @@ func (d *Device) join(m wire.Message) error {
 	d.at, d.share, d.answered = slot.Slot{}, nil, make([]answer, slot.Transmissions)
 	d.key, d.c1 = part.Context.NewAggregatedKey(), part.Context.NewAggregatedC1()
 	d.in = part.Context.Modulus().NewVector(part.Context.Params.N)
-	beat := wire.Message{Kind: wire.Beat, Run: d.run, Device: uint32(d.index)}.Bytes()
-	d.beat.Store(&beat)
+	d.heard = d.now()
+	d.alive(w.Nonce)
 	return d.ready()
 }
 
 // ready tells that all is made.
 func (d *Device) ready() error {
 	r := d.part.Readiness
-	r.Rounds = d.part.Member.Round()
+	r.Nonce, r.Rounds = d.welcomed, d.part.Member.Round()
 	body, err := wire.AppendJSON(r)
 	if err != nil {
 		return err
@@ -177,9 +197,12 @@ func (d *Device) send(m wire.Message) error {
 	if err != nil {
 		return d.refuse(s, err)
 	}
-	a := d.answered[s.Transmission]
+	a, broadcast := d.answered[s.Transmission], wire.Digest(sha256.Sum256(r.Broadcast))
 	known := a.frame != nil && a.slot == s
 	if known && a.repeat == r.Due.Repeat {
+		if a.repeat == 0 && a.broadcast != broadcast || !slices.Equal(r.Present, d.present) {
+			return d.refuse(s, fmt.Errorf("the server asks for %v of round %d, attempt %d, again with another broadcast or for other devices; what was answered once is not answered otherwise", s.Transmission, s.Round, s.Attempt))
+		}
 		return d.transmit(a)
 	}
 	var frame []byte
@@ -187,6 +210,7 @@ func (d *Device) send(m wire.Message) error {
 		if !known || r.Due.Group != d.part.Framer.Group() {
 			return nil
 		}
+		broadcast = a.broadcast
 		frame, err = d.repeat(s, r)
 	} else {
 		frame, err = d.make(s, r)
@@ -197,7 +221,7 @@ func (d *Device) send(m wire.Message) error {
 	if frame == nil {
 		return nil
 	}
-	d.answered[s.Transmission] = answer{s, r.Due.Repeat, frame}
+	d.answered[s.Transmission] = answer{s, r.Due.Repeat, frame, broadcast}
 	return d.transmit(d.answered[s.Transmission])
 }
 
@@ -293,18 +317,36 @@ func (d *Device) agree(present []bool) error {
 	return nil
 }
 
-// broadcast reads b~ or c~1. One of zeros would have the device send its message, or its
-// share, under no key.
+// broadcast reads b~ or c~1, which are as good as uniform where devices have made them. One
+// of zeros, or that is small, sparse or of few values, would have the device send its
+// message, or its share, under no key.
 func (d *Device) broadcast(b []byte, name string) error {
-	if err := wire.ParseVector(b, d.part.Context.Modulus(), d.in); err != nil {
+	modulus := d.part.Context.Modulus()
+	if err := wire.ParseVector(b, modulus, d.in); err != nil {
 		return fmt.Errorf("reading %s: %w", name, err)
 	}
-	if !slices.ContainsFunc(d.in, func(v []uint64) bool {
-		return slices.ContainsFunc(v, func(x uint64) bool { return x != 0 })
-	}) {
-		return fmt.Errorf("the server announces %s = 0; allowed is one that hides what is sent under it", name)
+	for j, p := range modulus.Primes() {
+		if most := crowded(d.in[j], p); most > 0 {
+			return fmt.Errorf("the server announces %s of which %d of %d coefficients are alike; allowed is one that hides what is sent under it, as a sum of devices' own does", name, most, len(d.in[j]))
+		}
 	}
 	return nil
+}
+
+// crowded returns how many values of x lie in the fullest sixteenth of 0 to p, if that are
+// more than ever do of uniform ones: ten standard deviations above the mean; 0 elsewhere.
+func crowded(x []uint64, p uint64) (most int) {
+	const parts = 16
+	var count [parts]int
+	for _, v := range x {
+		part, _ := bits.Div64(v>>60, v<<4, p)
+		count[part]++
+	}
+	mean := float64(len(x)) / parts
+	if most = slices.Max(count[:]); float64(most) <= mean+10*math.Sqrt(mean) {
+		return 0
+	}
+	return most
 }
 
 // take applies records that are the model's next; earlier ones are known.

@@ -28,7 +28,13 @@ type RingReceiver struct {
 	chk   zq.Vector
 	key   []int64 // the pattern of the last b
 	heard chan []byte
+	// silent counts the transmissions, one behind the other, of which nothing arrived.
+	silent int
 }
+
+// airPatience is of how many transmissions, one behind the other, nothing may arrive before
+// the air counts as gone.
+const airPatience = 3
 
 // NewRingReceiver returns the receiver of a server, whose framer goes by the secret that
 // devices have, too.
@@ -68,8 +74,9 @@ func (r *RingReceiver) Open(_ context.Context, s slot.Slot, n int) error {
 	return nil
 }
 
-// Receive waits for the superposition of what devices have sent: phy.Receiver. Air that
-// does not answer ends the run.
+// Receive waits for the superposition of what devices have sent: phy.Receiver. Nothing
+// arrives where a device was lost before its frame was on the air, and where the air is not
+// there, which ends the run in the end.
 func (r *RingReceiver) Receive(ctx context.Context, rx *phy.Reception) error {
 	deadline := time.NewTimer(r.server.cfg.Deadline)
 	defer deadline.Stop()
@@ -86,23 +93,43 @@ func (r *RingReceiver) Receive(ctx context.Context, rx *phy.Reception) error {
 			if err := wire.ParseReception(m.Body, r.modulus, rx, r.chk); err != nil {
 				return fmt.Errorf("reading what arrives of %v: %w", r.at.Transmission, err)
 			}
-			rx.CheckPassed, rx.Reason = r.Verify(rx.Y, r.chk, rx.Pattern), ""
+			rx.CheckPassed, rx.Reason, r.silent = r.Verify(rx.Y, r.chk, rx.Pattern), "", 0
 			if r.at.Transmission == slot.TxKey {
 				r.key = slices.Clone(rx.Pattern)
 			}
 			return nil
 		case <-again.C:
+			if lost := r.server.lostOne(); lost > 0 {
+				rx.CheckPassed, rx.Reason = false, fmt.Sprintf("device %d was lost before its frame was heard", lost)
+				return nil
+			}
 			if err := r.ask(); err != nil {
 				return err
 			}
 			pause = min(2*pause, lastRepeat)
 			again.Reset(pause)
 		case <-deadline.C:
+			if r.silent++; r.silent < airPatience {
+				rx.CheckPassed, rx.Reason = false, fmt.Sprintf("nothing arrived within %v", r.server.cfg.Deadline)
+				return nil
+			}
 			return fmt.Errorf("nothing arrived of %v within %v: the air is not there (ringwave air)", r.at.Transmission, r.server.cfg.Deadline)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+}
+
+// lostOne returns the first device of the attempt that is not there any more; 0 for none.
+func (s *Server) lostOne() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, d := range s.devices {
+		if s.present[i] && (d.gone == nil || d.visit != s.visits[i]) {
+			return i + 1
+		}
+	}
+	return 0
 }
 
 // ask asks the air, and the devices, for what was lost on the bus.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -57,6 +58,7 @@ type Server struct {
 	changed chan struct{} // closed when somebody comes or goes
 	differs error         // a device whose model is another
 	present []bool        // in the attempt at hand
+	visits  []int         // of devices, when they got ready for it
 	audit   audit
 	left    map[int]wire.Digest // digests of the model of those who have heard of the end
 	radio   ear                 // nil before there is one
@@ -105,7 +107,7 @@ func New(cfg Config) (*Server, error) {
 	for i := range cfg.Welcome.Devices {
 		s.devices = append(s.devices, &remote{server: s, index: i + 1, host: wire.Host{Index: i + 1, State: neverSeen}})
 	}
-	s.present = make([]bool, len(s.devices))
+	s.present, s.visits = make([]bool, len(s.devices)), make([]int, len(s.devices))
 	stop, err := cfg.Bus.Subscribe(wire.AllFromDevices, s.hear)
 	if err != nil {
 		return nil, fmt.Errorf("listening to devices: %w", err)
@@ -130,10 +132,10 @@ func (s *Server) Close() {
 	}
 	s.stops = nil
 	s.done()
-	s.ended.Wait()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.close()
+	s.close() // a step that was broken off would be asked for without end
+	s.mu.Unlock()
+	s.ended.Wait()
 }
 
 // The states of a host.
@@ -184,7 +186,10 @@ func (s *Server) greeted(d *remote, m wire.Message) {
 		s.refuseGreeting(d.index, m, err, false)
 		return
 	}
-	if d.gone != nil && string(g.Nonce) != d.nonce && s.now().Sub(d.seen) < s.cfg.Silence/2 {
+	if string(g.Nonce) == d.nonce {
+		return // heard twice; where the welcome is lost, it is sent at the next beat or greeting
+	}
+	if d.gone != nil && s.now().Sub(d.seen) < s.cfg.Silence/2 {
 		s.refuseGreeting(d.index, m, fmt.Errorf("device %d is here already, on %s: one process at a time may be it", d.index, d.host.Host), true)
 		return
 	}
@@ -192,8 +197,13 @@ func (s *Server) greeted(d *remote, m wire.Message) {
 	d.nonce, d.seen = string(g.Nonce), s.now()
 	d.visit++
 	d.host = wire.Host{Index: d.index, Nkey: g.Nkey, Host: g.Host, Version: g.Version, State: greeted, Offset: g.Clock.Sub(d.seen)}
+	s.welcome(d)
+}
+
+// welcome tells a device of the run, as the answer to its greeting.
+func (s *Server) welcome(d *remote) {
 	w := s.cfg.Welcome
-	w.Nonce, w.Clock, w.Rounds = g.Nonce, s.now(), len(s.records)
+	w.Nonce, w.Clock, w.Rounds = []byte(d.nonce), s.now(), len(s.records)
 	body, err := wire.AppendJSON(w)
 	if err == nil {
 		err = s.tell(d.index, wire.Message{Kind: wire.Welcome, Body: body})
@@ -240,14 +250,14 @@ func (s *Server) heard(d *remote, m wire.Message) {
 		_ = s.tell(d.index, wire.Message{Kind: wire.Greet}) // of before this server began; it is asked again
 		return
 	}
+	if m.Kind == wire.Beat {
+		s.beat(d, m)
+		return
+	}
 	d.seen = s.now()
 	switch m.Kind {
 	case wire.Ready:
 		s.ready(d, m)
-	case wire.Beat:
-		if d.gone == nil && d.host.State == isLost {
-			s.arrive(d)
-		}
 	case wire.Prepared, wire.Sent:
 		s.answered(d, m, "")
 	case wire.Refused:
@@ -262,11 +272,33 @@ func (s *Server) heard(d *remote, m wire.Message) {
 	}
 }
 
+// beat hears that a process is there. One that has the nonce of no greeting that holds has
+// missed its welcome, or another process has taken its place.
+func (s *Server) beat(d *remote, m wire.Message) {
+	own := string(m.Body) == d.nonce
+	switch {
+	case len(m.Body) != nonceSize:
+		return
+	case d.gone != nil && !own:
+		why := fmt.Sprintf("another process has become device %d, on %s: one at a time may be it", d.index, d.host.Host)
+		s.cfg.Say(fmt.Sprintf("a process is no longer device %d: %s", d.index, why))
+		_ = s.tell(d.index, wire.Message{Kind: wire.Refused, Body: append(slices.Clone(m.Body), why...)}) // it beats again
+		return
+	case own && d.host.State == isLost:
+		s.arrive(d)
+	case own && d.host.State == greeted:
+		s.welcome(d) // its answer is lost, or late
+	case d.gone == nil:
+		_ = s.tell(d.index, wire.Message{Kind: wire.Greet}) // it beats again
+	}
+	d.seen = s.now()
+}
+
 // ready takes a device in.
 func (s *Server) ready(d *remote, m wire.Message) {
 	var r wire.Readiness
-	if err := wire.ParseJSON(m.Body, &r); err != nil {
-		return
+	if err := wire.ParseJSON(m.Body, &r); err != nil || string(r.Nonce) != d.nonce {
+		return // no answer to the last welcome
 	}
 	d.host.Data, d.host.Own, d.host.Samples, d.host.Radio, d.host.Rounds = r.Data, r.Own, r.Samples, r.Radio, r.Rounds
 	if d.gone == nil {
@@ -394,6 +426,8 @@ func (s *Server) watch(ctx context.Context) {
 // Await waits until so many devices are present. It ends with an error where a device's
 // model differs from the server's, or ctx has ended.
 func (s *Server) Await(ctx context.Context, n int) error {
+	tick := time.NewTicker(s.cfg.Silence)
+	defer tick.Stop()
 	for {
 		s.mu.Lock()
 		there, changed, differs := 0, s.changed, s.differs
@@ -413,6 +447,19 @@ func (s *Server) Await(ctx context.Context, n int) error {
 		case <-ctx.Done():
 			return fmt.Errorf("%d of %d devices are here, and %d are needed: %w", there, len(s.devices), n, context.Cause(ctx))
 		case <-changed:
+		case <-tick.C:
+			s.callOthers()
+		}
+	}
+}
+
+// callOthers has devices greet that have not yet: they may still be in another run.
+func (s *Server) callOthers() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.devices {
+		if d.nonce == "" {
+			_ = s.tell(d.index, wire.Message{Kind: wire.Greet}) // they are called again
 		}
 	}
 }

@@ -29,7 +29,7 @@ import (
 
 // bench is a bench of many hosts in one process, over a nats-server of the library's.
 type bench struct {
-	t       *testing.T
+	t       testing.TB
 	n       int
 	rounds  int
 	folder  *identity.Folder
@@ -41,10 +41,15 @@ type bench struct {
 	run     wire.RunID
 	server  *server.Server
 	engine  *round.Engine
-	model   *member // the server's
+	model   *member  // the server's
+	records [][]byte // of the rounds so far, sealed
 	said    log
 	guard   *guard
 	minimum int
+	// The times of the server, and what stands between a host and the bus; nil for nothing.
+	deadline, silence time.Duration
+	between           func(role identity.Role, index int, c bus.Conn) bus.Conn
+	url               func(role identity.Role, index int) string
 }
 
 // log keeps what hosts say.
@@ -65,25 +70,31 @@ func (l *log) has(part string) bool {
 	return strings.Contains(strings.Join(l.lines, "\n"), part)
 }
 
-// guard counts shares by device and round, and the c~1 answered by attempt.
+// guard counts shares by device and round.
 type guard struct {
-	mu      sync.Mutex
-	ledger  *xmkckks.Ledger
-	shares  map[[2]uint32]int
-	answers map[[3]uint32]map[xmkckks.Digest]bool
+	mu     sync.Mutex
+	ledger *xmkckks.Ledger
+	shares map[[2]uint32]int
 }
 
 func newGuard() *guard {
-	return &guard{ledger: xmkckks.NewLedger(1 << 20), shares: map[[2]uint32]int{}, answers: map[[3]uint32]map[xmkckks.Digest]bool{}}
+	return &guard{ledger: xmkckks.NewLedger(1 << 20), shares: map[[2]uint32]int{}}
 }
 
 func (g *guard) Answer(r xmkckks.ShareRecord) error {
 	if err := g.ledger.Answer(r); err != nil {
 		return err
 	}
+	return g.count(r)
+}
+
+// count counts a share that is given, and refuses a second one of a round or attempt.
+func (g *guard) count(r xmkckks.ShareRecord) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.shares[[2]uint32{uint32(r.Device), r.Round}]++
+	if g.shares[[2]uint32{r.Device, r.Round}]++; g.shares[[2]uint32{r.Device, r.Round}] > 1 {
+		panic(fmt.Sprintf("device %d gives a second share of round %d", r.Device+1, r.Round))
+	}
 	return nil
 }
 
@@ -120,14 +131,17 @@ func (m *member) Digest() [32]byte {
 	return sha256.Sum256(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(m.round)), math.Float64bits(m.theta)))
 }
 
-func newBench(t *testing.T, n, rounds int) *bench {
+func newBench(t testing.TB, n, rounds int) *bench {
 	t.Helper()
-	b := &bench{t: t, n: n, rounds: rounds, root: keystream.FromInteger(7), run: wire.RunID{1, 2, 3}, guard: newGuard(), minimum: n, model: &member{}}
+	b := &bench{
+		t: t, n: n, rounds: rounds, root: keystream.FromInteger(7), run: wire.RunID{1, 2, 3}, guard: newGuard(), minimum: n, model: &member{},
+		deadline: 5 * time.Second, silence: 2 * time.Second,
+	}
 	dir := filepath.Join(t.TempDir(), "bench")
 	var err error
 	b.folder, err = identity.Create(dir, identity.Options{Devices: n})
 	b.must(err)
-	b.nats, err = bus.Embed(t.Context(), bus.ServerOptions{Folder: b.folder})
+	b.nats, err = bus.Embed(t.Context(), bus.ServerOptions{Folder: b.folder, Address: "127.0.0.1:0"})
 	b.must(err)
 	t.Cleanup(b.nats.Close)
 	p, _ := xmkckks.Lookup("demo-1024")
@@ -157,8 +171,15 @@ func (b *bench) dial(role identity.Role, index int) (identity.Identity, bus.Conn
 	b.t.Helper()
 	id, err := identity.Load(b.folder.IdentityPath(role, index))
 	b.must(err)
-	c, err := bus.Dial(b.t.Context(), id, "", bus.Options{InProcess: b.nats})
+	o, url := bus.Options{InProcess: b.nats}, ""
+	if b.url != nil {
+		o, url = bus.Options{Patience: time.Minute}, b.url(role, index)
+	}
+	c, err := bus.Dial(b.t.Context(), id, url, o)
 	b.must(err)
+	if b.between != nil {
+		c = b.between(role, index, c)
+	}
 	b.t.Cleanup(func() { c.Close() })
 	return id, c
 }
@@ -170,7 +191,7 @@ func (b *bench) serve() {
 	var err error
 	b.server, err = server.New(server.Config{
 		Identity: id, Bus: conn, Run: b.run, Name: "test", Rounds: b.rounds, Context: b.ctx,
-		Welcome: wire.Run{Version: "v", Devices: b.n}, Say: b.said.say, Deadline: 5 * time.Second, Silence: 2 * time.Second,
+		Welcome: wire.Run{Version: "v", Devices: b.n}, Say: b.said.say, Deadline: b.deadline, Silence: b.silence, Records: b.records,
 	})
 	b.must(err)
 	b.t.Cleanup(b.server.Close)
@@ -185,13 +206,14 @@ func (b *bench) serve() {
 }
 
 // air begins the air.
-func (b *bench) air() {
+func (b *bench) air() *air.Air {
 	b.t.Helper()
 	id, conn := b.dial(identity.Air, 0)
 	ring := phy.NewRingAir(b.ctx.Modulus(), b.channel, [slot.Transmissions]float64{}, b.root.Derive("noise"))
 	a, err := air.New(air.Config{Identity: id, Bus: conn, Modulus: b.ctx.Modulus(), Ring: ring, Devices: b.n, Say: b.said.say})
 	b.must(err)
 	b.t.Cleanup(a.Close)
+	return a
 }
 
 // cipher returns the crypto of device i from 1.
@@ -252,8 +274,16 @@ func (b *bench) step(ctx context.Context, k int) (round.Outcome, error) {
 	if err != nil {
 		return out, err
 	}
-	_, err = b.server.Keep(r)
-	return out, err
+	return out, b.keep(r)
+}
+
+// keep keeps a record, at the server and for its next sitting.
+func (b *bench) keep(r wire.Record) error {
+	sealed, err := b.server.Keep(r)
+	if err == nil {
+		b.records = append(b.records, sealed)
+	}
+	return err
 }
 
 // Devices in their own worlds, over a real bus, give the M of devices in one process, to the

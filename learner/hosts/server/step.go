@@ -37,7 +37,7 @@ func (d *remote) Prepare(ctx context.Context, k, attempt uint32) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.present[d.index-1] = true
+	s.present[d.index-1], s.visits[d.index-1] = true, d.visit
 	return nil
 }
 
@@ -59,7 +59,18 @@ func (d *remote) Send(ctx context.Context, step round.Step) (clipped int, err er
 	if err != nil {
 		return 0, err
 	}
+	if d.isAnother() {
+		return 0, fmt.Errorf("device %d was begun anew: %w", d.index, round.ErrAbsent)
+	}
 	return 0, d.await(ctx, a, gone)
+}
+
+// isAnother reports whether the device greeted anew since it got ready for the attempt, and
+// has nothing of it.
+func (d *remote) isAnother() bool {
+	d.server.mu.Lock()
+	defer d.server.mu.Unlock()
+	return d.visit != d.server.visits[d.index-1]
 }
 
 // ask returns the step of a slot, which the first device that is asked for it begins; gone

@@ -40,6 +40,7 @@ type Run struct {
 
 // Readiness is the body of Ready.
 type Readiness struct {
+	Nonce []byte // of the Greeting that was welcomed
 	// Rounds is how many the device's model has taken in, Devices the run's N.
 	Rounds, Devices int
 	// Data is the digest of the data that the device's shard comes from, and Own that
