@@ -217,10 +217,14 @@ func (l *listener) figuresOf(r learner.Record) string {
 	if r.Evaluated {
 		l.accuracy = r.TestAccuracy
 	}
-	if math.IsNaN(l.accuracy) {
-		return fmt.Sprintf("loss %.4g, accuracy not evaluated yet", r.TrainLoss)
+	loss := ""
+	if !math.IsNaN(r.TrainLoss) { // else it is the devices' own
+		loss = fmt.Sprintf("loss %.4g, ", r.TrainLoss)
 	}
-	return fmt.Sprintf("loss %.4g, accuracy %.2f %%", r.TrainLoss, 100*l.accuracy)
+	if math.IsNaN(l.accuracy) {
+		return loss + "accuracy not evaluated yet"
+	}
+	return fmt.Sprintf("%saccuracy %.2f %%", loss, 100*l.accuracy)
 }
 
 // report prints what came of a run, and how it goes on where it has stopped.
@@ -283,7 +287,11 @@ func printResult(w io.Writer, r experiment.Result, told string) {
 	fmt.Fprintf(w, "  data set           %s%s%s\n", s.Dataset, map[bool]string{true: "  (fallback)"}[s.FallbackUsed],
 		map[bool]string{true: "  (WARNING: not the published files, see the notes)"}[s.DataUnpublished])
 	fmt.Fprintf(w, "  test accuracy      %.2f %%\n", 100*float64(s.TestAccuracy))
-	fmt.Fprintf(w, "  training loss      %.4g  (all training samples, at the end)\n", float64(s.TrainLoss))
+	if loss := float64(s.TrainLoss); math.IsNaN(loss) {
+		fmt.Fprintln(w, "  training loss      the devices' own")
+	} else {
+		fmt.Fprintf(w, "  training loss      %.4g  (all training samples, at the end)\n", loss)
+	}
 	fmt.Fprintf(w, "  rounds repeated    %d, skipped %d\n", s.RoundsRepeated, s.RoundsSkipped)
 	if s.MessagesClipped > 0 {
 		fmt.Fprintf(w, "  messages clipped   %d\n", s.MessagesClipped)

@@ -207,7 +207,7 @@ func devicesRules() []rule {
 	each := func(what string) string { return what + " of each device, in place of the common one" }
 	return []rule{
 		{"count", "devices", whole(1, maxDevices), "N, the edge devices"},
-		{"minimum", "devices", orZero(within(at(1), all), "all"), "how many devices must take part in a round, that is have an integer gain H_i other than 0, where the receiver looks for the lattice (the blind regime); elsewhere a gain of 0 may be the channel's own, and is counted only"},
+		{"minimum", "devices", orZero(within(at(1), all), "all"), "how many devices must take part in a round: over hosts (ringwave serve) so many must be there and answer, and devices take part in no round of fewer; where the receiver looks for the lattice (the blind regime) so many must have an integer gain H_i other than 0. In one process all devices are there, and elsewhere than in the blind regime a gain of 0 may be the channel's own, and is counted only"},
 		{"disagreement", "", oneOf("warn", "refuse"), "what is done about a device whose gains are not what is known of them; refuse makes the attempt void. Where |mu| > 4 sigma such a gain has the sign that mu has not; elsewhere its running mean has left the interval of mu. For link.kind = \"waveform\""},
 		{"carrier_offset_hz", "Hz", offset, "simulated transmitters: error of the carrier against the receiver's"},
 		{"carrier_offset_per_device_hz", "Hz", perDevice(offset), each("carrier offset")},

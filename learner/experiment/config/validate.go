@@ -154,8 +154,8 @@ func (c *Config) checkModel() error {
 // only a receiver that looks for the lattice may choose.
 func (c *Config) checkGains() error {
 	d, waveform := c.Devices, c.OverWaveform()
-	if blind := waveform && c.Channel.Gains == "continuous" && c.Link.Regime != "mean-aligned"; !blind && d.Minimum != 0 {
-		return c.wrong("devices.minimum", `0 where the receiver does not look for the lattice (link.kind = "waveform" with channel.gains = "continuous" and link.regime = "blind")`)
+	if d.Minimum != 0 && !c.System().Encrypts {
+		return c.wrong("devices.minimum", "0 with experiment.aggregator = %q, whose rounds all devices take part in", c.Experiment.Aggregator)
 	}
 	if d.Disagreement == "refuse" && !waveform {
 		return c.wrong("devices.disagreement", `"warn" without link.kind = "waveform" and experiment.aggregator = "xmk-ckks", which shows the gains`)

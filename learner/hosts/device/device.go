@@ -105,7 +105,11 @@ type Device struct {
 	answered []answer // of the attempt, by transmission
 	pending  *wire.Message
 	opened   map[uint32][]byte // b of epochs that are over
-	ended    time.Time         // when the device first heard of the end; zero before
+
+	commitment []byte // to b of the epoch below; nil before
+	committed  uint32
+
+	ended time.Time // when the device first heard of the end; zero before
 }
 
 // answer is what was sent in a transmission, and under which broadcast.

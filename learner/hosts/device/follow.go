@@ -99,7 +99,7 @@ func (d *Device) join(m wire.Message) error {
 		return errors.Join(err, d.say(wire.Message{Kind: wire.Refused, Run: m.Run, Body: []byte(err.Error())}))
 	}
 	d.run, d.part, d.prepared, d.scored, d.opened = m.Run, part, false, 0, map[uint32][]byte{}
-	d.at, d.share, d.answered = slot.Slot{}, nil, make([]answer, slot.Transmissions)
+	d.at, d.share, d.commitment, d.answered = slot.Slot{}, nil, nil, make([]answer, slot.Transmissions)
 	d.key, d.c1 = part.Context.NewAggregatedKey(), part.Context.NewAggregatedC1()
 	d.in = part.Context.Modulus().NewVector(part.Context.Params.N)
 	d.heard = d.now()
@@ -183,8 +183,11 @@ func (d *Device) enter(ctx context.Context, s slot.Slot) error {
 
 // confirm tells that the attempt's randomness is drawn, and what the device's b will be.
 func (d *Device) confirm() error {
-	c := wire.Commitment(d.run, d.index, d.part.Cipher.Epoch(), wire.AppendVector(nil, d.part.Cipher.PublicKey()))
-	return d.answer(wire.Message{Kind: wire.Prepared, Slot: d.at, Body: c[:]})
+	if epoch := d.part.Cipher.Epoch(); d.commitment == nil || d.committed != epoch {
+		c := wire.Commitment(d.run, d.index, epoch, wire.AppendVector(nil, d.part.Cipher.PublicKey()))
+		d.commitment, d.committed = c[:], epoch
+	}
+	return d.answer(wire.Message{Kind: wire.Prepared, Slot: d.at, Body: d.commitment})
 }
 
 // send sends a transmission, or what was sent of it again.

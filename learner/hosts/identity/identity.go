@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"crypto/x509"
 	"fmt"
 
@@ -47,8 +48,11 @@ func Verify(nkey, purpose string, message, signature []byte) error {
 	return nil
 }
 
+// purposed returns what is signed of a message: its digest, for messages are long and a
+// signature reads twice what it is of.
 func purposed(purpose string, message []byte) []byte {
-	return append([]byte(prefix+purpose+"\x00"), message...)
+	digest := sha256.Sum256(message)
+	return append([]byte(prefix+purpose+"\x00"), digest[:]...)
 }
 
 // SignNonce signs what a bus asks for when the host connects, unless it could be taken for

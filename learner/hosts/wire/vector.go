@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"ringwave/phy"
 	"ringwave/phy/zq"
@@ -11,10 +12,14 @@ import (
 
 // AppendVector appends a vector's residues, prime by prime, 8 bytes each, lowest first.
 func AppendVector(b []byte, v zq.Vector) []byte {
+	at := len(b)
+	b = slices.Grow(b, 8*len(v)*v.Len())[:at+8*len(v)*v.Len()]
 	for _, residues := range v {
-		for _, x := range residues {
-			b = binary.LittleEndian.AppendUint64(b, x)
+		to := b[at:]
+		for k, x := range residues {
+			binary.LittleEndian.PutUint64(to[8*k:], x)
 		}
+		at += 8 * len(residues)
 	}
 	return b
 }
@@ -30,9 +35,9 @@ func takeVector(b []byte, m *zq.Modulus, v zq.Vector) (rest []byte, err error) {
 	}
 	for j := range v {
 		for k := range v[j] {
-			v[j][k] = binary.LittleEndian.Uint64(b)
-			b = b[8:]
+			v[j][k] = binary.LittleEndian.Uint64(b[8*k:])
 		}
+		b = b[8*len(v[j]):]
 	}
 	if err := m.Valid(v, n); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMessage, err)
@@ -52,6 +57,7 @@ func ParseVector(b []byte, m *zq.Modulus, v zq.Vector) error {
 // AppendRingFrame appends what a device puts on the air of a ring link. A frame names its
 // own lengths: who superposes frames knows nothing of what they hold.
 func AppendRingFrame(b []byte, f phy.RingFrame) []byte {
+	b = slices.Grow(b, 12+(len(f.Pattern)+7)/8+8*len(f.Payload)*(f.Payload.Len()+f.Checks.Len()))
 	for _, n := range []int{f.Payload.Len(), f.Checks.Len(), len(f.Pattern)} {
 		b = binary.LittleEndian.AppendUint32(b, uint32(n))
 	}
@@ -107,6 +113,7 @@ func ParseRingFrame(b []byte, m *zq.Modulus) (f phy.RingFrame, err error) {
 // AppendReception appends what arrives over a ring link, not yet judged: the superposition
 // and its check coefficients.
 func AppendReception(b []byte, rx *phy.Reception, chk zq.Vector) []byte {
+	b = slices.Grow(b, 20+8*len(rx.Pattern)+8*len(rx.Y)*(rx.Y.Len()+chk.Len()))
 	for _, n := range []int{rx.Y.Len(), chk.Len(), len(rx.Pattern)} {
 		b = binary.LittleEndian.AppendUint32(b, uint32(n))
 	}
