@@ -48,12 +48,12 @@ type RingFrame struct {
 
 // RingFramer makes the frames of devices and judges their superposition. It knows the
 // secret, and no gains. It is for one goroutine, but that Checks may be called by several at
-// once between two calls of Open.
+// once between two calls of Open, each for a device of its own.
 type RingFramer struct {
 	modulus  *zq.Modulus
 	noiseStd [slot.Transmissions]float64
 	patterns *frame.Patterns
-	residues []zq.Vector // of the patterns
+	residues []zq.Vector // of the patterns of devices whose checks were asked for
 	weights  frame.Weights
 	checks   [slot.Transmissions]map[int]*frame.Check
 	check    *frame.Check // of the transmission at hand
@@ -71,7 +71,7 @@ func NewRingFramer(m *zq.Modulus, devices int, noiseStd [slot.Transmissions]floa
 		patterns: frame.NewPatterns(devices, secret.Derive("patterns")),
 		weights:  frame.NewWeights(secret, 0),
 	}
-	f.residues = f.patterns.Residues(m)
+	f.residues = make([]zq.Vector, devices)
 	for t := range f.checks {
 		f.checks[t] = map[int]*frame.Check{}
 	}
@@ -127,7 +127,12 @@ func (f *RingFramer) Open(s slot.Slot, n int) (checks int, err error) {
 }
 
 // Checks sets chk to the check coefficients of device i's payload x.
-func (f *RingFramer) Checks(i int, chk, x zq.Vector) { f.check.Sums(chk, x, f.residues[i]) }
+func (f *RingFramer) Checks(i int, chk, x zq.Vector) {
+	if f.residues[i] == nil { // a device in a process of its own has no use for the others'
+		f.residues[i] = f.patterns.Residue(i, f.modulus)
+	}
+	f.check.Sums(chk, x, f.residues[i])
+}
 
 // Verify reports whether what was received belongs together.
 func (f *RingFramer) Verify(y, chk zq.Vector, pattern []int64) bool {

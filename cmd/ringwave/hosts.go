@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -109,8 +110,9 @@ func newDeviceCommand() *cobra.Command {
 	var o hosts.DeviceOptions
 	var data string
 	cmd := &cobra.Command{
-		Use: "device IDENTITY",
+		Use: "device IDENTITY...",
 		Example: `  ringwave device device-001.identity --data /data
+  ringwave device bench/device-*.identity --data /data
   ringwave device device-002.identity --join tls://10.0.0.5:4222 --stay
   ringwave device device-003.identity --own --set task.train_images=mine-images
     --set task.train_labels=mine-labels`,
@@ -121,29 +123,34 @@ all of the files that --set names; neither they nor the losses leave this
 process. Its key is drawn anew each time it begins. A device that comes late or
 returns replays what it has missed.
 
-Below --state there is a folder a run: shares.journal, the decryption shares
+With several identities this process is several devices, each with its own key,
+journal and connection; the data set is loaded once for all.
+
+Below --state there is a folder a run and device: shares.journal, the decryption shares
 that the device has given, without which it would answer twice, and device.csv,
 its own losses and scalars.
 
 A run whose secrets come from its seed (encryption.randomness = "seed") protects
 nothing: a device takes part in it with --secrets-from-seed only.`,
-		Args: exactly(1, "one IDENTITY file"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return exactly(1, "one IDENTITY file or several")(cmd, args)
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			console := newConsole(cmd)
-			o.Identity, o.Lab, o.Version = args[0], lab(data), hostVersion()
-			var progress *progress
-			o.Say = func(text string) {
-				progress.stop()
-				console.say("%s", text)
-			}
+			o.Lab, o.Version = lab(data), hostVersion()
+			s := &speaker{console: newConsole(cmd)}
+			o.Say = s.say
 			o.Round = func(k, rounds int, loss float64) {
-				if progress == nil {
-					progress = console.progress("round", rounds, k-1, float64(k-1)/float64(rounds))
+				text := fmt.Sprintf("own loss %.4g", loss)
+				if len(args) > 1 {
+					text = fmt.Sprintf("as %d devices", len(args))
 				}
-				progress.report(k, float64(k)/float64(rounds), fmt.Sprintf("own loss %.4g", loss))
+				s.round(k, rounds, text)
 			}
-			err := hosts.RunDevice(cmd.Context(), o)
-			progress.stop()
+			err := hosts.RunDevices(cmd.Context(), o, args)
+			s.stop()
 			return interrupted(err)
 		},
 	}
@@ -156,6 +163,40 @@ nothing: a device takes part in it with --secrets-from-seed only.`,
 	f.BoolVar(&o.SeedSecrets, "secrets-from-seed", false, "allow runs whose secrets come from their seed and protect nothing")
 	f.BoolVar(&o.Stay, "stay", false, "wait for the next run when one has ended")
 	return cmd
+}
+
+// speaker is a console that several goroutines speak at, with a progress.
+type speaker struct {
+	mu       sync.Mutex
+	console  *console
+	progress *progress // nil before the first round
+	last     int
+}
+
+func (s *speaker) say(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.progress.stop()
+	s.console.say("%s", text)
+}
+
+// round tells of a round, once.
+func (s *speaker) round(k, rounds int, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.progress == nil {
+		s.progress = s.console.progress("round", rounds, k-1, float64(k-1)/float64(rounds))
+	}
+	if k > s.last {
+		s.last = k
+		s.progress.report(k, float64(k)/float64(rounds), text)
+	}
+}
+
+func (s *speaker) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.progress.stop()
 }
 
 // interrupted returns ErrInterrupted where a context was.

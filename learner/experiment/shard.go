@@ -17,15 +17,18 @@ type Shard struct {
 	Index int // the device's, from 0
 }
 
-// LoadShard loads the samples of a device, of an index from 0. They are its part of the
-// data set of the configuration, shared out as in LoadTask by the configuration's seed; or,
-// where the device's data are its own, all training samples that its files have. No file
-// of test samples is opened, and of a data set that all share nothing is kept but the
-// part.
-func (l Lab) LoadShard(c config.Config, index int, own bool) (*Shard, error) {
-	if index < 0 || index >= c.Devices.Count {
-		return nil, intake.UserError(fmt.Errorf("the device's index is %d; allowed is 0 to %d, with devices.count = %d", index, c.Devices.Count-1, c.Devices.Count))
-	}
+// Shards are the samples that a process of one device or several takes its shards from.
+type Shards struct {
+	lab    Lab
+	config config.Config
+	own    bool
+	task   *Task
+}
+
+// LoadShards loads the samples of devices: the data set of the configuration, shared out as
+// in LoadTask by the configuration's seed; or, where a device's data are its own, all
+// training samples that its files have. No file of test samples is opened.
+func (l Lab) LoadShards(c config.Config, own bool) (*Shards, error) {
 	t, err := l.loadSets(c, rootOf(c), nil, Request{Part: dataset.TrainOnly, Own: own})
 	if err != nil {
 		return nil, err
@@ -34,11 +37,34 @@ func (l Lab) LoadShard(c config.Config, index int, own bool) (*Shard, error) {
 		if err := t.share(c, rootOf(c)); err != nil {
 			return nil, err
 		}
+	}
+	t.Test = nil
+	return &Shards{l, c, own, t}, nil
+}
+
+// Of returns what the device of an index from 0 trains on. It keeps nothing of the others'
+// samples.
+func (s *Shards) Of(index int) (*Shard, error) {
+	if n := s.config.Devices.Count; index < 0 || index >= n {
+		return nil, intake.UserError(fmt.Errorf("the device's index is %d; allowed is 0 to %d, with devices.count = %d", index, n-1, n))
+	}
+	t := *s.task
+	if !s.own {
 		t.Train = t.Train.Subset(t.Shards[index])
 	}
-	t.Test, t.Shards = nil, nil
-	t.Model, err = l.newModel(c.Task, t.Train)
-	return &Shard{Task: t, Index: index}, intake.UserError(err)
+	t.Shards = nil
+	var err error
+	t.Model, err = s.lab.newModel(s.config.Task, t.Train)
+	return &Shard{Task: &t, Index: index}, intake.UserError(err)
+}
+
+// LoadShard loads the samples of one device, of an index from 0.
+func (l Lab) LoadShard(c config.Config, index int, own bool) (*Shard, error) {
+	all, err := l.LoadShards(c, own)
+	if err != nil {
+		return nil, err
+	}
+	return all.Of(index)
 }
 
 // Member returns the device before its first round. Members of all shards and a Remote of

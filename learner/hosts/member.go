@@ -40,7 +40,8 @@ type DeviceOptions struct {
 	Own bool
 	// Set overrides keys of the run's [task], as section.key=value: where own data are.
 	Set []string
-	// State is the folder of what the device must remember: a folder below it a run.
+	// State is the folder of what the device must remember: a folder below it a run and
+	// device.
 	State string
 	// SeedSecrets lets a run derive the device's secrets from its seed, which everybody
 	// knows.
@@ -52,10 +53,17 @@ type DeviceOptions struct {
 	// its losses for, with their mean.
 	Say   func(text string)
 	Round func(k, rounds int, loss float64)
+
+	crowd      *crowd        // the devices of this process
+	connecting chan struct{} // has room for so many that connect at once
+	until      time.Time     // how long they try to reach the bus
 }
 
 // RunDevice takes part in the server's run until it ends, or ctx does.
 func RunDevice(ctx context.Context, o DeviceOptions) (err error) {
+	if o.crowd == nil {
+		o.crowd, o.connecting, o.until = &crowd{devices: 1}, make(chan struct{}, 1), time.Now().Add(dialPatience)
+	}
 	id, err := identity.Load(o.Identity)
 	if err != nil {
 		return err
@@ -66,13 +74,15 @@ func RunDevice(ctx context.Context, o DeviceOptions) (err error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	o.connecting <- struct{}{}
 	conn, err := bus.Dial(ctx, id, o.URL, bus.Options{
-		Patience: dialPatience,
+		Patience: time.Until(o.until),
 		Waiting:  func(err error) { o.Say(err.Error()) }, Lost: func(err error) { o.Say(err.Error()) },
 		Connected: func() { o.Say("connected to the bus again") },
 		Trouble:   func(err error) { o.Say(err.Error()) },
 		Ended:     func(err error) { cancel(err) },
 	})
+	<-o.connecting
 	if err != nil {
 		return err
 	}
@@ -109,11 +119,7 @@ func (o DeviceOptions) join(id identity.Identity, run wire.RunID, w wire.Run) (p
 	if id.Index > c.Devices.Count {
 		return nil, intake.UserError(fmt.Errorf("the run has %d devices (devices.count), and this is device %d", c.Devices.Count, id.Index))
 	}
-	common, err := o.Lab.Common(c, dir)
-	if err != nil {
-		return nil, err
-	}
-	shard, err := o.Lab.LoadShard(c, id.Index-1, o.Own)
+	common, shard, err := o.crowd.load(o, id, c, w, dir)
 	if err != nil {
 		return nil, err
 	}

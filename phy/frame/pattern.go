@@ -63,10 +63,16 @@ func (p *Patterns) Symbol(i, t int) int64 {
 func (p *Patterns) Residues(mod *zq.Modulus) []zq.Vector {
 	v := make([]zq.Vector, p.devices)
 	for i := range v {
-		v[i] = mod.NewVector(p.symbols)
-		for t := range p.symbols {
-			mod.SetInt(v[i], t, p.Symbol(i, t))
-		}
+		v[i] = p.Residue(i, mod)
+	}
+	return v
+}
+
+// Residue returns one device's.
+func (p *Patterns) Residue(i int, mod *zq.Modulus) zq.Vector {
+	v := mod.NewVector(p.symbols)
+	for t := range p.symbols {
+		mod.SetInt(v, t, p.Symbol(i, t))
 	}
 	return v
 }
