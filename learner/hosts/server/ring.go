@@ -80,7 +80,7 @@ func (r *RingReceiver) Open(_ context.Context, s slot.Slot, n int) error {
 func (r *RingReceiver) Receive(ctx context.Context, rx *phy.Reception) error {
 	deadline := time.NewTimer(r.server.cfg.Deadline)
 	defer deadline.Stop()
-	pause := firstRepeat
+	pause := r.server.patience()
 	again := time.NewTimer(pause)
 	defer again.Stop()
 	for {
@@ -106,7 +106,7 @@ func (r *RingReceiver) Receive(ctx context.Context, rx *phy.Reception) error {
 			if err := r.ask(); err != nil {
 				return err
 			}
-			pause = min(2*pause, lastRepeat)
+			pause = max(pause, min(2*pause, lastRepeat))
 			again.Reset(pause)
 		case <-deadline.C:
 			if r.silent++; r.silent < airPatience {

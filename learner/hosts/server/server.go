@@ -53,6 +53,7 @@ type Server struct {
 	mu      sync.Mutex
 	devices []*remote
 	asking  *asking       // nil between steps
+	usual   time.Duration // about how long it takes until all have answered a step
 	records [][]byte      // of rounds 1 on, sealed
 	next    []byte        // the record that the next Prepare carries
 	changed chan struct{} // closed when somebody comes or goes
@@ -83,6 +84,8 @@ type asking struct {
 	answered []chan struct{} // of each device, closed once it has answered
 	refusals []string        // why it did not do it
 	epochs   []uint32
+	began    time.Time
+	missing  int // of those who were here when it began, how many have not answered
 	over     chan struct{}
 }
 
@@ -361,6 +364,7 @@ func (s *Server) answered(d *remote, m wire.Message, refusal string) {
 	}
 	a.refusals[d.index-1], a.epochs[d.index-1] = refusal, m.Epoch
 	close(a.answered[d.index-1])
+	s.pace(a)
 }
 
 // sendHistory sends records from a round on, as many as a message should have.

@@ -90,7 +90,7 @@ func (s *Server) ask(answer wire.Kind, at slot.Slot, index int, message func() w
 	}
 	s.close()
 	a = &asking{
-		answer: answer, slot: at, message: b, over: make(chan struct{}),
+		answer: answer, slot: at, message: b, began: s.now(), missing: s.count(), over: make(chan struct{}),
 		refusals: make([]string, len(s.devices)), epochs: make([]uint32, len(s.devices)),
 	}
 	for range s.devices {
@@ -119,7 +119,7 @@ func (s *Server) publish(a *asking) error {
 
 // repeat asks those who have not answered again, less and less often.
 func (s *Server) repeat(a *asking) {
-	pause := firstRepeat
+	pause := s.patience()
 	for {
 		t := time.NewTimer(pause)
 		select {
@@ -128,7 +128,7 @@ func (s *Server) repeat(a *asking) {
 			return
 		case <-t.C:
 		}
-		pause = min(2*pause, lastRepeat)
+		pause = max(pause, min(2*pause, lastRepeat))
 		s.mu.Lock()
 		var late []int
 		for i, done := range a.answered {
@@ -147,7 +147,32 @@ func (s *Server) repeat(a *asking) {
 	}
 }
 
-// After what time a step is asked for again.
+// count returns how many devices are here. mu is held.
+func (s *Server) count() (n int) {
+	for _, d := range s.devices {
+		if d.gone != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// pace learns from a step that all have answered how long one takes: what many devices on a
+// slow host have not answered yet must not be asked for again, for that would make them slower.
+func (s *Server) pace(a *asking) {
+	if a.missing--; a.missing == 0 {
+		s.usual += (s.now().Sub(a.began) - s.usual) / 4
+	}
+}
+
+// patience is how long nothing is said again of what has not come.
+func (s *Server) patience() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(firstRepeat, 3*s.usual)
+}
+
+// After what time a step is asked for again, at least, and at most where steps are short.
 const (
 	firstRepeat = 250 * time.Millisecond
 	lastRepeat  = 2 * time.Second
