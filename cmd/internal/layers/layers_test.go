@@ -119,6 +119,7 @@ var table = map[string]string{
 	"learner/hosts/device":              "crypto/xmkckks learner/hosts/bus learner/hosts/identity learner/hosts/wire phy",
 	"learner/hosts/server":              "crypto/round crypto/xmkckks learner/hosts/bus learner/hosts/identity learner/hosts/wire phy radio",
 	"learner/hosts/wire":                "phy phy/modem radio",
+	"learner/hosts/hoststest":           "crypto/xmkckks",
 	"learner/hosts/identity":            "crypto/lockfile learner/experiment/runfolder",
 	"learner/model":                     "learner/dataset learner/model/kernel",
 	"learner/model/kernel":              "",
