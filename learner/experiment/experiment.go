@@ -712,7 +712,7 @@ func (s *Experiment) phasesApart() string {
 	if s.Design == nil || s.waveform() == nil {
 		return ""
 	}
-	samples, err := attemptSamples(s)
+	samples, err := s.waveform().AttemptSamples()
 	if err != nil { // who makes the link says so
 		return ""
 	}

@@ -209,7 +209,7 @@ func TestWaveformPlanCountsMessages(t *testing.T) {
 	experimenttest.NoData(t)
 	symbols := func(p int) (payload, all int) {
 		s, _ := packedSession(t, experimenttest.WaveformConfig, p)
-		samples, err := attemptSamples(s)
+		samples, err := s.waveform().AttemptSamples()
 		if err != nil {
 			t.Fatal(err)
 		}

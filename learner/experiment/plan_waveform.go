@@ -10,7 +10,6 @@ import (
 	"ringwave/learner/experiment/setup"
 	"ringwave/learner/experiment/uplink"
 	"ringwave/phy/bench"
-	"ringwave/phy/slot"
 	"ringwave/phy/trial"
 	"ringwave/radio/intake"
 )
@@ -65,7 +64,7 @@ const (
 // planWaveform computes the outlook.
 func planWaveform(ctx context.Context, s *Experiment, watch PlanWatch) (*WaveformPlan, float64, error) {
 	c, link := s.Config, s.protocol.waveform
-	samples, err := attemptSamples(s)
+	samples, err := link.AttemptSamples()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -99,19 +98,6 @@ func planWaveform(ctx context.Context, s *Experiment, watch PlanWatch) (*Wavefor
 		return nil, 0, err
 	}
 	return p, perSlot * float64(slots), nil
-}
-
-// attemptSamples returns the samples of all frames of a group.
-func attemptSamples(s *Experiment) (int, error) {
-	sum := 0
-	for t := range slot.Transmission(slot.Transmissions) {
-		n, err := s.protocol.waveform.FrameSamples(t, s.protocol.ctx.PayloadLength(t))
-		if err != nil {
-			return 0, err
-		}
-		sum += n
-	}
-	return sum, nil
 }
 
 // plannedSizes returns the group sizes to look at: up to 5, and the one in use.

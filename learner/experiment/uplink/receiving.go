@@ -142,7 +142,7 @@ func (l *Receiving) take(c config.Config, through phy.Receiver, link *phy.Wavefo
 	if l.Watch, err = newGainWatch(c, l); err != nil {
 		return err
 	}
-	samples, err := l.attemptSamples(ctx)
+	samples, err := l.AttemptSamples()
 	l.seconds = attemptSeconds(c, samples)
 	return err
 }
@@ -154,10 +154,10 @@ func (l *Receiving) describeFrames() {
 	}
 }
 
-// attemptSamples returns the samples that a group's frames of an attempt take.
-func (l *Receiving) attemptSamples(ctx *xmkckks.Context) (samples int, err error) {
+// AttemptSamples returns the samples that a group's frames of an attempt take.
+func (l *Receiving) AttemptSamples() (samples int, err error) {
 	for t := range slot.Transmission(slot.Transmissions) {
-		s, err := l.Link.FrameSamples(t, ctx.PayloadLength(t))
+		s, err := l.Link.FrameSamples(t, l.coefficients(t))
 		if err != nil {
 			return 0, err
 		}

@@ -107,7 +107,7 @@ func (l *Waveform) build(c config.Config, root, secret keystream.Seed, ch *chann
 	if err := l.take(c, l.Waveform, l.Waveform.WaveformReceiver, ctx, l.Phases); err != nil {
 		return err
 	}
-	samples, err := l.attemptSamples(ctx)
+	samples, err := l.AttemptSamples()
 	if err != nil {
 		return err
 	}
