@@ -87,9 +87,13 @@ func ParseWaveformFrame(b []byte) (f phy.WaveformFrame, err error) {
 		}
 		b = b[8:]
 	}
+	gain, peak := float32(x[0]), float32(x[1])
+	if float64(gain) != x[0] || float64(peak) != x[1] {
+		return f, fmt.Errorf("%w: a device sends symbols up to %v at the gain %v: both must be numbers of 32 bits", ErrMessage, x[1], x[0])
+	}
 	f = phy.WaveformFrame{
-		Group: d.Group, Repeat: d.Repeat, Gain: float32(x[0]),
-		Drive: modem.Drive{Peak: float32(x[1]), Amplitude: modem.Amplitude(x[2]), Phase: modem.Radians(x[3]), Advance: modem.Samples(x[4])},
+		Group: d.Group, Repeat: d.Repeat, Gain: gain,
+		Drive: modem.Drive{Peak: peak, Amplitude: modem.Amplitude(x[2]), Phase: modem.Radians(x[3]), Advance: modem.Samples(x[4])},
 		Correction: modem.Correction{
 			Offset: modem.CyclesPerSample(x[5]), Image: complex(x[6], x[7]), Leakage: complex(x[8], x[9]), Clock: x[10],
 			Since: int64(binary.LittleEndian.Uint64(b)),
