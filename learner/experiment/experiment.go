@@ -295,9 +295,6 @@ func (s *Experiment) open(ctx context.Context, from *runfolder.Checkpoint) (err 
 			what = "a check would have declared the round void"
 		}
 		s.protocol.failed = func(k int, f round.Failure) {
-			if w := s.protocol.waveform; w != nil {
-				w.Tally.Void(f.Check)
-			}
 			s.log.Warn(what, "round", k, "attempt", f.Attempt, "again", f.Again, "check", f.Check.String(), "transmission", f.Transmission.String(), "reason", f.Reason)
 		}
 	}

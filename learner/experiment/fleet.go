@@ -195,9 +195,6 @@ func (s *Experiment) openEngine(rounds int) error {
 		}
 	}
 	f.failed = func(k int, x round.Failure) {
-		if f.waveform != nil {
-			f.waveform.Tally.Void(x.Check)
-		}
 		s.log.Warn("attempt void", "round", k, "attempt", x.Attempt, "again", x.Again, "check", x.Check.String(), "transmission", x.Transmission.String(), "reason", x.Reason)
 	}
 	f.engine, err = round.New(engine)
@@ -218,10 +215,9 @@ func (a *hosted) Aggregate(ctx context.Context, k int, _ [][]float64) (aggregate
 	}
 	a.present = out.Present
 	if w := a.waveform; w != nil {
-		if err := w.EndRound(); err != nil {
+		if err := w.EndRound(k, out.Failures); err != nil {
 			return aggregate.Outcome{}, err
 		}
-		w.Watch.EndRound(k, out.Failures)
 		if !out.Skipped {
 			w.Read(a.h, k)
 		}

@@ -154,16 +154,13 @@ func (p *protocol) Aggregate(ctx context.Context, k int, delta [][]float64) (agg
 	if err != nil {
 		return aggregate.Outcome{}, err
 	}
-	if p.waveform != nil {
-		if err := p.waveform.EndRound(); err != nil {
-			return aggregate.Outcome{}, err
-		}
-	}
 	for _, f := range out.Failures {
 		p.failed(k, f)
 	}
 	if p.waveform != nil {
-		p.waveform.Watch.EndRound(k, out.Failures)
+		if err := p.waveform.EndRound(k, out.Failures); err != nil {
+			return aggregate.Outcome{}, err
+		}
 	}
 	if out.Skipped {
 		return aggregate.Outcome{Attempts: out.Attempts, Skipped: true}, nil

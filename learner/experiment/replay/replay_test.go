@@ -105,7 +105,7 @@ func (b *replayBench) round(t *testing.T, k uint32, before func(tr slot.Transmis
 			b.why = append(b.why, b.link.Report().Failure)
 		}
 	}
-	if err := b.link.EndRound(); err != nil {
+	if err := b.link.EndRound(0, nil); err != nil {
 		t.Fatal(err)
 	}
 }

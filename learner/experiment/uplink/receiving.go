@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"ringwave/crypto/keystream"
+	"ringwave/crypto/round"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/diagnosis"
@@ -256,8 +257,13 @@ func (l *Receiving) Record(dir string) error {
 	return l.recorder.Start(dir)
 }
 
-// EndRound makes the recording of the round be in the folder: Link.
-func (l *Receiving) EndRound() error {
+// EndRound takes in which attempts at round k were void, and makes the recording of the round
+// be in the folder.
+func (l *Receiving) EndRound(k int, failures []round.Failure) error {
+	for _, f := range failures {
+		l.Tally.Void(f.Check)
+	}
+	l.Watch.EndRound(k, failures)
 	if l.recorder == nil {
 		return nil
 	}

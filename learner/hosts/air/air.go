@@ -2,7 +2,9 @@
 //
 // It takes in the frames that devices put on it, and the server's word of who sends in a
 // transmission, and gives the server the superposition and nothing else: that separation is
-// what physics gives a real bench. What was superposed once is not superposed again with
+// what physics gives a real bench. Air is that of a ring link, which adds ring elements, and
+// Waveform that of a waveform link, which makes samples of symbols and lets a simulated
+// receiver hear them, frame by frame as the server calls for them. What was superposed once is not superposed again with
 // others: asked again, it gives the same. It knows the gains, and no secret of devices or
 // server, and it judges nothing.
 package air
