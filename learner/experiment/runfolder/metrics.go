@@ -223,7 +223,7 @@ func (m *Metrics) check(file *os.File, path string, offset int64) error {
 	if info.Size() < offset {
 		return fmt.Errorf("%s has %d bytes, but the checkpoint was written when it had %d: it has been cut, so the run cannot be resumed", path, info.Size(), offset)
 	}
-	head := make([]byte, min(offset, int64(len(metricsHeader)+len(presentColumn)+2)))
+	head := make([]byte, max(0, min(offset, int64(len(metricsHeader)+len(presentColumn)+2))))
 	if _, err := file.ReadAt(head, 0); err != nil {
 		return fmt.Errorf("reading the header of %s: %w", path, cause(err))
 	}
