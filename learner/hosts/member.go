@@ -1,7 +1,6 @@
 package hosts
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -185,6 +184,9 @@ func (o DeviceOptions) config(w wire.Run) (c experiment.Config, err error) {
 	if c.Encryption.Randomness != "system" && !o.SeedSecrets {
 		return c, intake.UserError(fmt.Errorf("the run derives all secrets from its seed (encryption.randomness = %q), which protects nothing: allow it with --secrets-from-seed, or have the server run with \"system\"", c.Encryption.Randomness))
 	}
+	if c.Encryption.Randomness == "system" && c.Devices.Count < 2 {
+		return c, intake.UserError(errors.New("devices.count = 1: the server would see this device's own values; allowed are 2 or more, in whose sum each is hidden"))
+	}
 	if c.Devices.Count != w.Devices {
 		return c, fmt.Errorf("the server speaks of %d devices, and its configuration of %d", w.Devices, c.Devices.Count)
 	}
@@ -215,8 +217,7 @@ type member struct {
 	journal *xmkckks.Journal
 	base    uint32 // the key epoch of the first round, of keys from the system
 	first   int    // that round; 0 before
-	log     *os.File
-	lines   *bufio.Writer
+	log     *runfolder.Lines
 }
 
 // The device's own log.
@@ -255,13 +256,8 @@ func (m *member) open(dir string) (err error) {
 		seed.Wipe()
 		return err
 	}
-	path := filepath.Join(dir, deviceLogName)
-	if m.log, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
-		return intake.PathError(fmt.Errorf("opening the device's own log: %w", err))
-	}
-	m.lines = bufio.NewWriter(m.log)
-	if info, err := m.log.Stat(); err == nil && info.Size() == 0 {
-		fmt.Fprintln(m.lines, deviceHeader)
+	if m.log, err = runfolder.OpenLines(filepath.Join(dir, deviceLogName), deviceHeader, 0o600); err != nil {
+		return intake.PathError(fmt.Errorf("the device's own log: %w", err))
 	}
 	return nil
 }
@@ -286,13 +282,9 @@ func (m *member) note(k int, loss float64, values []float64, clipped int) error 
 	if m.o.Round != nil {
 		m.o.Round(k, m.rounds, loss)
 	}
-	texts := make([]string, len(values))
-	for p, x := range values {
-		texts[p] = strconv.FormatFloat(x, 'g', -1, 64)
-	}
-	fmt.Fprintf(m.lines, "%d,%s,%s,%d,%s\n", k, time.Now().UTC().Format(time.RFC3339Nano), strconv.FormatFloat(loss, 'g', -1, 64), clipped, strings.Join(texts, " "))
-	if err := m.lines.Flush(); err != nil {
-		return intake.PathError(fmt.Errorf("writing the device's own log: %w", err))
+	line := fmt.Sprintf("%d,%s,%s,%d,%s", k, time.Now().UTC().Format(time.RFC3339Nano), strconv.FormatFloat(loss, 'g', -1, 64), clipped, spaced(values))
+	if err := m.log.Add(line); err != nil {
+		return intake.PathError(fmt.Errorf("the device's own log: %w", err))
 	}
 	return nil
 }
@@ -307,7 +299,7 @@ func (m *member) Close() error {
 		errs = append(errs, m.journal.Close())
 	}
 	if m.log != nil {
-		errs = append(errs, m.lines.Flush(), m.log.Close())
+		errs = append(errs, m.log.Close())
 	}
 	return errors.Join(errs...)
 }

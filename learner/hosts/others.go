@@ -1,15 +1,15 @@
 package hosts
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/experiment/setup"
 	"ringwave/learner/hosts/air"
 	"ringwave/learner/hosts/bus"
@@ -105,8 +105,7 @@ const gainsHeader = "round,attempt,alpha,gains"
 
 // gainLog writes down the gains of each attempt, which only the simulation knows.
 type gainLog struct {
-	file   *os.File // nil for none
-	lines  *bufio.Writer
+	lines  *runfolder.Lines // nil for none
 	common *experiment.Common
 	h      []float64
 	drawn  []float64 // the gains that were drawn last, of a bench that says so; nil elsewhere
@@ -119,19 +118,15 @@ func openGains(path string, c *experiment.Common) (*gainLog, error) {
 		return l, nil
 	}
 	var err error
-	if l.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644); err != nil {
-		return nil, intake.PathError(fmt.Errorf("opening the log of gains: %w", err))
-	}
-	l.lines = bufio.NewWriter(l.file)
-	if info, err := l.file.Stat(); err == nil && info.Size() == 0 {
-		l.lines.WriteString(gainsHeader + "\n")
+	if l.lines, err = runfolder.OpenLines(path, gainsHeader, 0o644); err != nil {
+		return nil, intake.PathError(fmt.Errorf("the log of gains: %w", err))
 	}
 	return l, nil
 }
 
 // note writes down the gains of an attempt at its c0.
 func (l *gainLog) note(s slot.Slot) error {
-	if l.file == nil || s.Transmission != slot.TxC0 {
+	if l.lines == nil || s.Transmission != slot.TxC0 {
 		return nil
 	}
 	alpha := l.common.Channel.Alpha()
@@ -139,22 +134,23 @@ func (l *gainLog) note(s slot.Slot) error {
 		copy(l.h, l.drawn)
 		alpha = 1
 	}
-	fmt.Fprintf(l.lines, "%d,%d,%v,", s.Round, s.Attempt, alpha)
-	for i, h := range l.h {
-		if i > 0 {
-			l.lines.WriteByte(' ')
-		}
-		l.lines.WriteString(strconv.FormatFloat(h, 'g', -1, 64))
+	return l.lines.Add(fmt.Sprintf("%d,%d,%v,%s", s.Round, s.Attempt, alpha, spaced(l.h)))
+}
+
+// spaced returns numbers with spaces between, to the bit.
+func spaced(values []float64) string {
+	texts := make([]string, len(values))
+	for i, x := range values {
+		texts[i] = strconv.FormatFloat(x, 'g', -1, 64)
 	}
-	l.lines.WriteByte('\n')
-	return l.lines.Flush()
+	return strings.Join(texts, " ")
 }
 
 func (l *gainLog) close() error {
-	if l.file == nil {
+	if l.lines == nil {
 		return nil
 	}
-	return errors.Join(l.lines.Flush(), l.file.Close())
+	return l.lines.Close()
 }
 
 // ObserverOptions are what Ask takes in.

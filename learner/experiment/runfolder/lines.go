@@ -2,8 +2,60 @@ package runfolder
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 )
+
+// Lines is a file of lines, of which killed processes and full disks leave whole ones. It
+// is for one goroutine.
+type Lines struct{ lines lineFile }
+
+// OpenLines opens a file to add lines to it. One without any gets a header, and the part of
+// a line at its end is cut off.
+func OpenLines(path, header string, mode fs.FileMode) (*Lines, error) {
+	lines, err := openLines(path, mode)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lines{lines}
+	if l.lines.end == 0 {
+		err = l.Add(header)
+	}
+	if err != nil {
+		l.lines.f.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Add adds a line, or nothing.
+func (l *Lines) Add(line string) error {
+	if err := l.lines.add([]byte(line + "\n")); err != nil {
+		return fmt.Errorf("writing %s: %w", l.lines.path, err)
+	}
+	return nil
+}
+
+// Close closes the file.
+func (l *Lines) Close() error { return l.lines.close() }
+
+// openLines opens a file, or makes it, and cuts off what is no whole line.
+func openLines(path string, mode fs.FileMode) (l lineFile, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, mode)
+	if err != nil {
+		return l, fmt.Errorf("opening %s: %w", path, cause(err))
+	}
+	end, err := wholeLines(f)
+	if err != nil {
+		f.Close()
+		return l, fmt.Errorf("reading %s: %w", path, cause(err))
+	}
+	if err := truncate(f, path, end); err != nil {
+		f.Close()
+		return l, err
+	}
+	return lineFile{f: f, path: path, end: end}, nil
+}
 
 // file is the part of an os.File that a lineFile uses.
 type file interface {

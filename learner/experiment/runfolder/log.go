@@ -21,21 +21,11 @@ type Log struct {
 // OpenLog opens log.jsonl to add to it, making it if needed. If a killed
 // process left a part of a line at its end, that part is cut off.
 func (f *Folder) OpenLog() (*Log, error) {
-	path := f.file(LogName)
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	lines, err := openLines(f.file(LogName), 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("opening %s: %w", path, cause(err))
-	}
-	end, err := wholeLines(file)
-	if err != nil {
-		file.Close()
-		return nil, fmt.Errorf("reading %s: %w", path, cause(err))
-	}
-	if err := truncate(file, path, end); err != nil {
-		file.Close()
 		return nil, err
 	}
-	return newLog(lineFile{f: file, path: path, end: end}), nil
+	return newLog(lines), nil
 }
 
 func newLog(lines lineFile) *Log {

@@ -105,7 +105,7 @@ func (c *client) subscribe(ctx context.Context, subject string, handle func(Mess
 	if err != nil {
 		return nil, fmt.Errorf("subscribing %s: %w", subject, plain(err))
 	}
-	if err := c.Flush(ctx); err != nil {
+	if err := c.flushed(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("subscribing %s: %w", subject, err), ignoreClosed(sub.Unsubscribe()))
 	}
 	// The refusal of the server has come before the answer to Flush. What else may have come is
@@ -123,6 +123,15 @@ func (c *client) subscribe(ctx context.Context, subject string, handle func(Mess
 			c.told(fmt.Errorf("ending the subscription of %s: %w", subject, err))
 		}
 	}, nil
+}
+
+// flushed is Flush that waits for a connection that is lost to come back.
+func (c *client) flushed(ctx context.Context) error {
+	for {
+		if err := c.Flush(ctx); !errors.Is(err, ErrLost) || !sleep(ctx, firstPause) {
+			return err
+		}
+	}
 }
 
 // ignoreClosed returns errors but those that say that there is nothing left to end.

@@ -13,7 +13,8 @@ type Conn interface {
 	Publish(subject string, payload []byte) error
 	// Subscribe calls handle with each message for a subject, > standing for any words and *
 	// for one, one after the other, until stop is called or the connection closed. It returns
-	// when the server knows of it, and it outlasts the loss of the connection. A handler that
+	// when the server knows of it, for which it waits where the connection is lost for a
+	// moment, and it outlasts the loss of the connection. A handler that
 	// does not keep up loses messages, but not memory.
 	Subscribe(subject string, handle func(Message)) (stop func(), err error)
 	// Ask publishes a payload and returns the first answer. Only observers have a place where

@@ -100,7 +100,8 @@ type Device struct {
 	next     slot.Transmission
 	present  []bool
 	values   []float64
-	scored   int // the round of values
+	scored   int          // the round of values
+	note     func() error // takes note of that round, until it has
 	share    zq.Vector
 	answered []answer // of the attempt, by transmission
 	pending  *wire.Message
@@ -120,8 +121,12 @@ type answer struct {
 	broadcast wire.Digest // of repeat 0, which alone has one
 }
 
-// ErrEnded says that the run is over, and why.
-var ErrEnded = errors.New("the run has ended")
+var (
+	// ErrEnded says that the run is over, and why.
+	ErrEnded = errors.New("the run has ended")
+	// ErrBehind says that it is over for a device that has not heard of all of it.
+	ErrBehind = errors.New("the run is over")
+)
 
 // New returns a device that has not greeted yet.
 func New(cfg Config) (*Device, error) {

@@ -167,12 +167,16 @@ func (d *Device) enter(ctx context.Context, s slot.Slot) error {
 			return err
 		}
 		d.values, d.scored = slices.Clone(values), k
+		d.note = func() error { return nil }
 		if d.part.Note != nil {
-			if err := d.part.Note(k, loss, d.values, clipped); err != nil {
-				return err
-			}
+			d.note = func() error { return d.part.Note(k, loss, d.values, clipped) }
 		}
 	}
+	// A device that cannot write leaves the attempt to others, before anyone has answered.
+	if err := d.note(); err != nil {
+		return err
+	}
+	d.note = func() error { return nil }
 	if err := c.Prepare(s.Round, s.Attempt); err != nil {
 		return err
 	}
@@ -421,8 +425,7 @@ func (d *Device) history(ctx context.Context, m wire.Message) error {
 // device may go.
 func (d *Device) end(m wire.Message) error {
 	if m.Slot.Again > 0 {
-		d.cfg.Say(fmt.Sprintf("the run has ended after round %d", m.Slot.Round))
-		return errors.Join(ErrEnded, d.leave())
+		return d.over(int(m.Slot.Round))
 	}
 	if err := d.take(m.Body, signed); err != nil {
 		return err
@@ -435,6 +438,20 @@ func (d *Device) end(m wire.Message) error {
 	d.opened[c.Epoch()] = wire.AppendVector(nil, c.PublicKey())
 	d.ended = d.now()
 	return d.openKeys(true)
+}
+
+// over leaves a run that has ended after so many rounds.
+func (d *Device) over(rounds int) error {
+	if known := d.part.Member.Round(); known < rounds {
+		why := fmt.Errorf("%w after round %d, and this device has heard of %d rounds only: its model is not the run's", ErrBehind, rounds, known)
+		if !d.cfg.Stay {
+			return errors.Join(why, d.leave())
+		}
+		d.cfg.Say(why.Error())
+	} else {
+		d.cfg.Say(fmt.Sprintf("the run has ended after round %d", rounds))
+	}
+	return errors.Join(ErrEnded, d.leave())
 }
 
 // openKeys gives b of the epochs that are over, each with the digest of the model. The last

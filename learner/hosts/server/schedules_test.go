@@ -314,7 +314,7 @@ func (p *play) begin(i int) {
 	p.devices[i-1] = x
 	go func() {
 		err := d.Run(ctx)
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, device.ErrBehind) {
 			p.w.Errorf("device %d has ended: %v", i, err)
 		}
 		x.ended <- err
@@ -518,6 +518,8 @@ func (p *play) leave() {
 			x.cancel()
 			<-x.ended
 			err = errors.New("it has not heard of the end")
+		}
+		if err != nil {
 			p.behind++
 		}
 		if x.member.round == p.rounds && x.member.theta != p.model.theta || err == nil && x.member.round != p.rounds {
