@@ -71,9 +71,10 @@ type remote struct {
 	index  int // from 1
 	host   wire.Host
 	seen   time.Time
-	nonce  string        // of the greeting that was welcomed
-	visit  int           // counts its welcomes
-	gone   chan struct{} // closed when it is lost; nil while it is not present
+	nonce  string          // of the greeting that was welcomed
+	past   map[string]bool // of greetings that were answered, whose repetitions on the bus are no greetings
+	visit  int             // counts its welcomes
+	gone   chan struct{}   // closed when it is lost; nil while it is not present
 }
 
 // asking is a step that devices are asked for.
@@ -108,7 +109,7 @@ func New(cfg Config) (*Server, error) {
 		s.next = s.records[n-1]
 	}
 	for i := range cfg.Welcome.Devices {
-		s.devices = append(s.devices, &remote{server: s, index: i + 1, host: wire.Host{Index: i + 1, State: neverSeen}})
+		s.devices = append(s.devices, &remote{server: s, index: i + 1, past: map[string]bool{}, host: wire.Host{Index: i + 1, State: neverSeen}})
 	}
 	s.present, s.visits = make([]bool, len(s.devices)), make([]int, len(s.devices))
 	stop, err := cfg.Bus.Subscribe(wire.AllFromDevices, s.hear)
@@ -189,7 +190,7 @@ func (s *Server) greeted(d *remote, m wire.Message) {
 		s.refuseGreeting(d.index, m, err, false)
 		return
 	}
-	if string(g.Nonce) == d.nonce {
+	if d.past[string(g.Nonce)] {
 		return // heard twice; where the welcome is lost, it is sent at the next beat or greeting
 	}
 	if d.gone != nil && s.now().Sub(d.seen) < s.cfg.Silence/2 {
@@ -198,6 +199,10 @@ func (s *Server) greeted(d *remote, m wire.Message) {
 	}
 	s.lose(d, "")
 	d.nonce, d.seen = string(g.Nonce), s.now()
+	if len(d.past) >= maxPast {
+		clear(d.past)
+	}
+	d.past[d.nonce] = true
 	d.visit++
 	d.host = wire.Host{Index: d.index, Nkey: g.Nkey, Host: g.Host, Version: g.Version, State: greeted, Offset: g.Clock.Sub(d.seen)}
 	s.welcome(d)
@@ -217,6 +222,9 @@ func (s *Server) welcome(d *remote) {
 }
 
 const nonceSize = 16
+
+// maxPast bounds the greetings that are remembered of a device.
+const maxPast = 1 << 10
 
 // admit says why a greeting is not one of this bench's device.
 func (s *Server) admit(index int, g wire.Greeting) error {
