@@ -66,8 +66,9 @@ type Heard struct {
 	Clipped radio.SampleCount
 }
 
-// heardPart is how many samples a part has at most.
-const heardPart = 1 << 16
+// heardPart is how many samples a part has at most: 8 bytes each, with what names them they
+// are below 2^18.
+const heardPart = 1<<15 - 64
 
 // Superpose has the devices of a group send their frames of a transmission, behind all that
 // was sent, and calls give with the parts of what arrives, one behind the other. They hold

@@ -132,9 +132,7 @@ func (gs groups) heard() iter.Seq[*group] {
 func (gs groups) join(m *zq.Modulus, y zq.Vector, pattern []int64) {
 	y.Clear()
 	for _, g := range gs {
-		if !g.silent {
-			m.AddScaled(y, g.scale, g.read.y)
-		}
+		m.AddScaled(y, g.scale, g.read.y)
 		pattern = pattern[copy(pattern, g.read.pattern):]
 	}
 }

@@ -180,7 +180,7 @@ func TestWaveformWithoutADevice(t *testing.T) {
 		rx := Reception{Y: m.NewVector(n), Pattern: make([]int64, l.PatternSymbols())}
 		sendOver(t, l, slot.Slot{Round: 1, Transmission: tr}, x, &rx)
 		h := make([]float64, devices)
-		if !rx.CheckPassed || !(rx.Alpha > 0) || !l.Gains(h) {
+		if own := l.groups[1]; !rx.CheckPassed || !(rx.Alpha > 0) || rx.Alpha != float64(own.scale)*own.alpha || !l.Gains(h) {
 			t.Fatalf("%v: %v at %v: %s", tr, rx.CheckPassed, rx.Alpha, rx.Reason)
 		}
 		want := m.NewVector(n)

@@ -137,20 +137,33 @@ func (a *Waveform) superpose() error {
 	}
 	due := *a.due
 	a.due, a.done, a.given = nil, &due, nil
+	parts, given := make(chan []byte, mostParts), make(chan struct{})
+	go func() { // beside what is still superposed
+		defer close(given)
+		for part := range parts {
+			a.publish(part)
+		}
+	}()
 	err := a.bench.Superpose(context.Background(), a.slot, due.Group, on, func(h phy.Heard) error {
-		m := wire.Message{Kind: wire.Superposition, Run: a.run, Slot: a.slot, Body: wire.AppendHeard(nil, due, h)}
-		a.given = append(a.given, m.Bytes())
-		a.publish(a.given[len(a.given)-1])
+		m := wire.Message{Kind: wire.Superposition, Run: a.run, Slot: a.slot}
+		part := m.With(wire.HeardSize(len(h.Samples)), func(b []byte) []byte { return wire.AppendHeard(b, due, h) })
+		a.given = append(a.given, part)
+		parts <- part
 		return nil
 	})
-	if err != nil || a.cfg.Note == nil || due != (wire.Due{Group: a.firstGroup(on)}) {
+	close(parts)
+	<-given
+	if err != nil || a.cfg.Note == nil || due != (wire.Due{Group: firstGroup(on)}) {
 		return err
 	}
 	return a.cfg.Note(a.slot)
 }
 
+// mostParts is how many parts of a frame wait for the bus at most.
+const mostParts = 64
+
 // firstGroup returns the first group of which somebody sends.
-func (a *Waveform) firstGroup(on []*phy.WaveformFrame) int {
+func firstGroup(on []*phy.WaveformFrame) int {
 	i := slices.IndexFunc(on, func(f *phy.WaveformFrame) bool { return f != nil })
 	return on[i].Group
 }

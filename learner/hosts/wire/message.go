@@ -81,15 +81,19 @@ var ErrMessage = errors.New("not a message of Ringwave's hosts")
 
 // Bytes returns the message without its signature, which is what is signed.
 func (m Message) Bytes() []byte {
-	b := make([]byte, 0, headerSize+len(m.Body)+signatureSize)
+	return m.With(len(m.Body), func(b []byte) []byte { return append(b, m.Body...) })
+}
+
+// With returns a message whose body, of so many bytes, is appended in its place.
+func (m Message) With(size int, body func(b []byte) []byte) []byte {
+	b := make([]byte, 0, headerSize+size+signatureSize)
 	b = append(append(b, magic...), byte(m.Kind))
 	b = append(b, m.Run[:]...)
 	for _, x := range []uint32{m.Device, m.Epoch, m.Slot.Round, m.Slot.Attempt} {
 		b = binary.LittleEndian.AppendUint32(b, x)
 	}
 	b = append(b, byte(m.Slot.Transmission), m.Slot.Again)
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(m.Body)))
-	return append(b, m.Body...)
+	return body(binary.LittleEndian.AppendUint32(b, uint32(size)))
 }
 
 // Parse reads a message, signed or not. It keeps b.

@@ -114,6 +114,9 @@ func ParseWaveformFrame(b []byte) (f phy.WaveformFrame, err error) {
 // MaxSamples bounds the samples of a frame.
 const MaxSamples = 1 << 28
 
+// HeardSize returns how many bytes AppendHeard appends for so many samples.
+func HeardSize(samples int) int { return dueSize + 3*4 + 8*samples }
+
 // AppendHeard appends a part of what arrives of a frame.
 func AppendHeard(b []byte, d Due, h phy.Heard) []byte {
 	b = d.append(b)
@@ -121,8 +124,7 @@ func AppendHeard(b []byte, d Due, h phy.Heard) []byte {
 		b = binary.LittleEndian.AppendUint32(b, uint32(n))
 	}
 	for _, x := range h.Samples {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(real(x)))
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(imag(x)))
+		b = binary.LittleEndian.AppendUint64(b, uint64(math.Float32bits(real(x)))|uint64(math.Float32bits(imag(x)))<<32)
 	}
 	return b
 }
@@ -150,8 +152,8 @@ func TakeHeard(b []byte) (d Due, h phy.Heard, samples []byte, err error) {
 func ReadSamples(dst []complex64, b []byte) bool {
 	sum := float32(0)
 	for k := range dst {
-		re := math.Float32frombits(binary.LittleEndian.Uint32(b[8*k:]))
-		im := math.Float32frombits(binary.LittleEndian.Uint32(b[8*k+4:]))
+		bits := binary.LittleEndian.Uint64(b[8*k:])
+		re, im := math.Float32frombits(uint32(bits)), math.Float32frombits(uint32(bits>>32))
 		sum += re*0 + im*0
 		dst[k] = complex(re, im)
 	}
