@@ -206,10 +206,10 @@ func (d *Device) send(m wire.Message) error {
 	}
 	a, broadcast := d.answered[s.Transmission], wire.Digest(sha256.Sum256(r.Broadcast))
 	known := a.frame != nil && a.slot == s
+	if a.frame != nil && (r.Due.Repeat == 0 && a.broadcast != broadcast || !slices.Equal(r.Present, d.present)) {
+		return d.refuse(s, fmt.Errorf("the server asks for %v of round %d, attempt %d, again with another broadcast or for other devices; what was answered once is not answered otherwise", s.Transmission, s.Round, s.Attempt))
+	}
 	if known && a.repeat == r.Due.Repeat {
-		if a.repeat == 0 && a.broadcast != broadcast || !slices.Equal(r.Present, d.present) {
-			return d.refuse(s, fmt.Errorf("the server asks for %v of round %d, attempt %d, again with another broadcast or for other devices; what was answered once is not answered otherwise", s.Transmission, s.Round, s.Attempt))
-		}
 		return d.transmit(a)
 	}
 	var frame []byte
@@ -424,6 +424,9 @@ func (d *Device) history(ctx context.Context, m wire.Message) error {
 // end applies the last record and opens the keys, as often as the server says so; then the
 // device may go.
 func (d *Device) end(m wire.Message) error {
+	if int(m.Slot.Round) < d.part.Member.Round() {
+		return nil // of an earlier sitting, heard again
+	}
 	if m.Slot.Again > 0 {
 		return d.over(int(m.Slot.Round))
 	}

@@ -50,6 +50,7 @@ type bench struct {
 	deadline, silence time.Duration
 	between           func(role identity.Role, index int, c bus.Conn) bus.Conn
 	url               func(role identity.Role, index int) string
+	admit             func(index int, nkey string) error
 }
 
 // log keeps what hosts say.
@@ -64,10 +65,12 @@ func (l *log) say(text string) {
 	l.lines = append(l.lines, text)
 }
 
-func (l *log) has(part string) bool {
+func (l *log) has(part string) bool { return l.count(part) > 0 }
+
+func (l *log) count(part string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.Contains(strings.Join(l.lines, "\n"), part)
+	return strings.Count(strings.Join(l.lines, "\n"), part)
 }
 
 // guard counts shares by device and round.
@@ -191,7 +194,7 @@ func (b *bench) serve() {
 	var err error
 	b.server, err = server.New(server.Config{
 		Identity: id, Bus: conn, Run: b.run, Name: "test", Rounds: b.rounds, Context: b.ctx,
-		Welcome: wire.Run{Version: "v", Devices: b.n}, Say: b.said.say, Deadline: b.deadline, Silence: b.silence, Records: b.records,
+		Welcome: wire.Run{Version: "v", Devices: b.n}, Say: b.said.say, Deadline: b.deadline, Silence: b.silence, Records: b.records, Admit: b.admit,
 	})
 	b.must(err)
 	b.t.Cleanup(b.server.Close)
