@@ -87,16 +87,13 @@ Ctrl-C finishes the round; --resume goes on. Exit statuses are those of run.`,
 // serve runs an experiment over a bench.
 func serve(cmd *cobra.Command, o hosts.BenchOptions, flags *configFlags, run func(context.Context, experiment.Lab, experiment.Observer) (experiment.Result, error)) (err error) {
 	l := newListener(newConsole(cmd))
-	o.Say = func(text string) {
-		l.progress.stop()
-		l.console.say("%s", text)
-	}
+	o.Say, l.resume = l.say, "ringwave serve --bench "+quoted(o.Folder)+" --resume"
 	bench, err := hosts.NewBench(cmd.Context(), o)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, bench.Close()) }()
-	l.console.say("Bus: %s", bench.URL())
+	l.say("Bus: " + bench.URL())
 	local := lab(flags.data)
 	local.Fleet = bench
 	result, err := run(cmd.Context(), local, l.observer())

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -176,6 +177,8 @@ func radios() setup.Radios { return setup.Radios{Guard: startGuard} }
 
 // listener tells of a run.
 type listener struct {
+	mu       sync.Mutex // for a fleet speaks at any time
+	resume   string     // the command that goes on with a run, but for its folder
 	console  *console
 	rounds   int
 	started  bool
@@ -184,7 +187,7 @@ type listener struct {
 	progress *progress // nil before the run has started
 }
 
-func newListener(c *console) *listener { return &listener{console: c, accuracy: noAccuracy()} }
+func newListener(c *console) *listener { return &listener{console: c, accuracy: noAccuracy(), resume: "ringwave run --resume"} }
 
 // noAccuracy is that of a run before its first evaluation.
 func noAccuracy() float64 { return math.NaN() }
@@ -192,24 +195,33 @@ func noAccuracy() float64 { return math.NaN() }
 func (l *listener) observer() experiment.Observer {
 	return experiment.Observer{
 		Started: func(s *experiment.Experiment) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
 			l.start(s)
 			l.rounds = s.Config.Optimizer.Rounds
 			done := s.Trainer.State().Round
 			l.progress = l.console.progress("round", l.rounds, done, float64(done)/float64(l.rounds))
 		},
 		Round: func(r learner.Record) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
 			l.progress.report(r.Round, float64(r.Round)/float64(l.rounds), l.figuresOf(r))
 		},
 		Lost: func(round int, why string) {
 			if l.console.verbose {
-				l.console.say("round %d was not read: %s", round, why)
+				l.say(fmt.Sprintf("round %d was not read: %s", round, why))
 			}
 		},
-		Warned: func(text string) {
-			l.progress.stop()
-			l.console.say("WARNING: %s", text)
-		},
+		Warned: func(text string) { l.say("WARNING: " + text) },
 	}
+}
+
+// say prints a line beside the progress.
+func (l *listener) say(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.progress.stop()
+	l.console.say("%s", text)
 }
 
 // figuresOf says how well training goes.
@@ -234,7 +246,7 @@ func (l *listener) report(cmd *cobra.Command, result experiment.Result, err erro
 	}
 	l.progress.stop()
 	if errors.Is(err, experiment.ErrInterrupted) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "Stopped after round %d of %d. Go on with:\n  ringwave run --resume %s\n", result.Round, l.rounds, result.Dir)
+		fmt.Fprintf(cmd.ErrOrStderr(), "Stopped after round %d of %d. Go on with:\n  %s %s\n", result.Round, l.rounds, l.resume, result.Dir)
 		return err
 	}
 	var spoilt *experiment.Unusable
@@ -242,7 +254,7 @@ func (l *listener) report(cmd *cobra.Command, result experiment.Result, err erro
 		if intake.IsUserError(err) {
 			return err
 		}
-		return fmt.Errorf("%w; the run can go on from its last checkpoint with: ringwave run --resume %s", err, result.Dir)
+		return fmt.Errorf("%w; the run can go on from its last checkpoint with: %s %s", err, l.resume, result.Dir)
 	}
 	if asJSON {
 		if err := printJSON(cmd.OutOrStdout(), result.Summary); err != nil {

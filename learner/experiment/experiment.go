@@ -364,6 +364,9 @@ func experimentIn(lab Lab, folder *runfolder.Folder, rounds int) (*Experiment, e
 	if err != nil {
 		return nil, err
 	}
+	if err := lab.sameHosts(folder.Path()); err != nil {
+		return nil, err
+	}
 	cfg := began
 	if rounds != 0 {
 		if cfg, err = extended(lab, folder, began, rounds); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"ringwave/crypto/aggregate"
@@ -46,6 +47,8 @@ type FleetRun struct {
 	Dir string // the run's folder
 	// Calibration is the file that the run goes by; nil for none.
 	Calibration []byte
+	// Dataset names the data set in use: the configuration's, or its fallback.
+	Dataset string
 	// Rounds is how many have lines in metrics.csv.
 	Rounds int
 }
@@ -171,7 +174,7 @@ func (s *Experiment) openEngine(rounds int) error {
 		return err
 	}
 	ctx, design := common.Context, common.Design
-	run := FleetRun{Common: common, Dir: s.folder.Path(), Rounds: rounds}
+	run := FleetRun{Common: common, Dir: s.folder.Path(), Dataset: s.Task.Name, Rounds: rounds}
 	if s.known != nil && s.known.File != nil {
 		run.Calibration = s.known.File.Text()
 	}
@@ -304,6 +307,19 @@ const sittingName = "sitting.json"
 // sittingEnd is what the file has.
 type sittingEnd struct {
 	Settled bool `json:"settled"`
+}
+
+// sameHosts refuses to go on in one process with a run whose devices are on other hosts, and
+// the other way round: their keys and journals are elsewhere.
+func (l Lab) sameHosts(dir string) error {
+	_, err := os.Stat(filepath.Join(dir, sittingName))
+	switch elsewhere := err == nil; {
+	case elsewhere && l.Fleet == nil:
+		return intake.UserError(fmt.Errorf("%s is a run whose devices are on other hosts: go on with ringwave serve --resume %s", dir, dir))
+	case !elsewhere && l.Fleet != nil:
+		return intake.UserError(fmt.Errorf("%s is a run whose devices are in one process: go on with ringwave run --resume %s", dir, dir))
+	}
+	return nil
 }
 
 // settle notes that a sitting begins, or has ended between two rounds.

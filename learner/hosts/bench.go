@@ -72,6 +72,9 @@ type simulated struct {
 // until Close.
 func NewBench(ctx context.Context, o BenchOptions) (b *Bench, err error) {
 	b = &Bench{o: o}
+	if o.Deadline < 0 || o.Silence < 0 || o.Deadline > 0 && o.Deadline < leastPatience || o.Silence > 0 && o.Silence < leastPatience {
+		return b, intake.UserError(fmt.Errorf("--deadline is %v and --silence %v: allowed is %v or more for each", o.Deadline, o.Silence, leastPatience))
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.Close())
@@ -106,6 +109,10 @@ func NewBench(ctx context.Context, o BenchOptions) (b *Bench, err error) {
 	b.sky.conn, err = b.dial(ctx, b.sky.id)
 	return b, err
 }
+
+// leastPatience is the least time that a device may be given: one beats once a second, and
+// the deadlines of tests are short.
+const leastPatience = 100 * time.Millisecond
 
 // listenAt returns where a bus of a URL listens: on this host alone where the URL names it
 // so, or on all of its addresses.
@@ -198,7 +205,7 @@ func (b *Bench) Open(f experiment.FleetRun) ([]round.Participant, phy.Receiver, 
 	}
 	if b.server, err = server.New(server.Config{
 		Identity: b.id, Bus: b.conn, Admit: b.admit, Run: run, Name: f.Config.Experiment.Name,
-		Welcome: wire.Run{Version: b.o.Version, Config: encoded, Calibration: f.Calibration, Devices: f.Config.Devices.Count},
+		Welcome: wire.Run{Version: b.o.Version, Config: encoded, Calibration: f.Calibration, Dataset: f.Dataset, Devices: f.Config.Devices.Count},
 		Rounds:  f.Config.Optimizer.Rounds, Context: f.Context, Deadline: b.o.Deadline, Silence: b.o.Silence, Say: b.o.Say, Records: records,
 	}); err != nil {
 		return nil, nil, err
@@ -307,7 +314,7 @@ func (b *Bench) openRecords(f experiment.FleetRun, run wire.RunID) (sealed [][]b
 			break
 		}
 		if r, err := wire.OpenRecords(one, run, 1, b.verify); err != nil || r[0].Round != uint32(len(sealed)+1) {
-			return nil, intake.UserError(fmt.Errorf("%s: record %d is not that round's, signed by this server: the file was changed, so the run cannot be resumed", path, len(sealed)+1))
+			return nil, intake.UserError(fmt.Errorf("%s: record %d is not that round's, signed by this server: the run is of another bench than %s, or the file was changed", path, len(sealed)+1, b.o.Folder))
 		}
 		sealed, text, end = append(sealed, one), rest, end+int64(len(one))
 	}

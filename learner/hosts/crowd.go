@@ -100,6 +100,9 @@ func (c *crowd) load(o DeviceOptions, id identity.Identity, config experiment.Co
 		}
 	}
 	shard, err := c.shards.Of(id.Index - 1)
+	if err == nil && !o.Own && shard.Name != w.Dataset {
+		err = intake.UserError(fmt.Errorf("the run's data set is %s, and the host of device %d has not got it (%v): name its folder with --data", w.Dataset, id.Index, shard.Missing))
+	}
 	if c.taken++; c.taken >= c.devices {
 		// The data set is many times what a device keeps of it, which the system should
 		// have back: there may be as many processes as devices.

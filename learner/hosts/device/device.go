@@ -69,6 +69,8 @@ type Config struct {
 	Beat time.Duration
 	// MaxOffset is by how much the server's clock may differ; 0 for a minute.
 	MaxOffset time.Duration
+	// Now is the host's clock; nil for time.Now.
+	Now func() time.Time
 	// Say hears what a user should know; nil for nobody.
 	Say func(text string)
 	// Stay has the device wait for the next run behind one's end.
@@ -107,6 +109,8 @@ type Device struct {
 	pending  *wire.Message
 	opened   map[uint32][]byte // b of epochs that are over
 
+	replayed, fetched int // rounds, and bytes of their records, since it lacked any
+
 	commitment []byte // to b of the epoch below; nil before
 	committed  uint32
 
@@ -142,7 +146,10 @@ func New(cfg Config) (*Device, error) {
 	if cfg.Say == nil {
 		cfg.Say = func(string) {}
 	}
-	return &Device{cfg: cfg, index: cfg.Identity.Index, inbox: make(chan []byte, inboxSize), now: time.Now}, nil
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Device{cfg: cfg, index: cfg.Identity.Index, inbox: make(chan []byte, inboxSize), now: cfg.Now}, nil
 }
 
 // inboxSize is how many messages wait for the device; more are lost, as the bus may lose
@@ -304,6 +311,11 @@ func (d *Device) answer(m wire.Message) error {
 func (d *Device) refuse(s slot.Slot, why error) error {
 	d.tell(why.Error())
 	return d.answer(wire.Message{Kind: wire.Refused, Slot: s, Body: []byte(why.Error())})
+}
+
+// decline tells the server, and returns to the user, why the device has no part in a run.
+func (d *Device) decline(run wire.RunID, why error) error {
+	return errors.Join(why, d.say(wire.Message{Kind: wire.Refused, Run: run, Body: []byte(why.Error())}))
 }
 
 // leave lets go of the part in a run.

@@ -15,6 +15,7 @@ import (
 	"ringwave/learner/hosts/wire"
 	"ringwave/phy/slot"
 	"ringwave/phy/zq"
+	"ringwave/radio/intake"
 )
 
 // handle does what a message asks for. An error ends the device's part.
@@ -63,7 +64,7 @@ func (d *Device) refusedBy(m wire.Message) error {
 	case !replaced && !bytes.Equal(nonce, d.greeting.Nonce):
 		return nil // another process's, or of another day
 	case m.Slot.Again == 0:
-		return fmt.Errorf("the server refuses %s (%s): %s", d.cfg.Identity, d.cfg.Identity.Path, why)
+		return intake.UserError(fmt.Errorf("the server refuses %s (%s): %s", d.cfg.Identity, d.cfg.Identity.Path, why))
 	case d.part == nil:
 		d.tell("the server asks to wait: " + string(why))
 	}
@@ -81,11 +82,11 @@ func (d *Device) join(m wire.Message) error {
 		return nil // another device's, or of another day
 	}
 	if offset := w.Clock.Sub(d.now()); offset.Abs() > d.cfg.MaxOffset {
-		return fmt.Errorf("this host's clock and the server's are %v apart; allowed are %v: set this host's clock, or the server's (%s)", offset.Round(time.Second), d.cfg.MaxOffset, w.Clock.UTC().Format(time.RFC3339))
+		return d.decline(m.Run, intake.UserError(fmt.Errorf("the clock of device %d's host and the server's are %v apart; allowed are %v: set that of the host (%s), or the server's (%s)",
+			d.index, offset.Abs().Round(time.Second), d.cfg.MaxOffset, d.now().UTC().Format(time.RFC3339), w.Clock.UTC().Format(time.RFC3339))))
 	}
 	if w.Version != d.cfg.Version {
-		why := fmt.Errorf("this host has version %s of the program and the server %s: install the same on both", d.cfg.Version, w.Version)
-		return errors.Join(why, d.say(wire.Message{Kind: wire.Refused, Run: m.Run, Body: []byte(why.Error())}))
+		return d.decline(m.Run, intake.UserError(fmt.Errorf("the host of device %d has version %s of the program and the server %s: install the same on both", d.index, d.cfg.Version, w.Version)))
 	}
 	if d.part != nil && m.Run == d.run {
 		d.alive(w.Nonce)
@@ -96,7 +97,7 @@ func (d *Device) join(m wire.Message) error {
 	}
 	part, err := d.cfg.Join(m.Run, w)
 	if err != nil {
-		return errors.Join(err, d.say(wire.Message{Kind: wire.Refused, Run: m.Run, Body: []byte(err.Error())}))
+		return d.decline(m.Run, err)
 	}
 	d.run, d.part, d.prepared, d.scored, d.opened = m.Run, part, false, 0, map[uint32][]byte{}
 	d.at, d.share, d.commitment, d.answered = slot.Slot{}, nil, nil, make([]answer, slot.Transmissions)
@@ -132,6 +133,7 @@ func (d *Device) prepare(ctx context.Context, m wire.Message) error {
 		return d.askHistory()
 	}
 	d.pending = nil
+	d.caughtUp()
 	if d.prepared && m.Slot.Round == d.at.Round && m.Slot.Attempt == d.at.Attempt {
 		return d.confirm()
 	}
@@ -407,8 +409,9 @@ func (d *Device) history(ctx context.Context, m wire.Message) error {
 	if err := d.take(m.Body, d.verify); err != nil {
 		return err
 	}
-	if d.part.Member.Round() > before {
+	if after := d.part.Member.Round(); after > before {
 		d.lastAsked = time.Time{}
+		d.replayed, d.fetched = d.replayed+after-before, d.fetched+len(m.Body)
 	}
 	if d.pending == nil {
 		return nil
@@ -419,6 +422,14 @@ func (d *Device) history(ctx context.Context, m wire.Message) error {
 	default:
 		return d.prepare(ctx, waiting)
 	}
+}
+
+// caughtUp tells what it took to have the model of the others.
+func (d *Device) caughtUp() {
+	if d.replayed > 0 {
+		d.cfg.Say(fmt.Sprintf("caught up to round %d: replayed %d rounds from %d bytes of records", d.part.Member.Round(), d.replayed, d.fetched))
+	}
+	d.replayed, d.fetched = 0, 0
 }
 
 // end applies the last record and opens the keys, as often as the server says so; then the
@@ -437,6 +448,7 @@ func (d *Device) end(m wire.Message) error {
 		d.pending = &m
 		return d.askHistory()
 	}
+	d.caughtUp()
 	c := d.part.Cipher
 	d.opened[c.Epoch()] = wire.AppendVector(nil, c.PublicKey())
 	d.ended = d.now()
@@ -452,7 +464,7 @@ func (d *Device) over(rounds int) error {
 		}
 		d.cfg.Say(why.Error())
 	} else {
-		d.cfg.Say(fmt.Sprintf("the run has ended after round %d", rounds))
+		d.cfg.Say(fmt.Sprintf("the run has ended after round %d, with the model %.8x…", rounds, d.part.Member.Digest()))
 	}
 	return errors.Join(ErrEnded, d.leave())
 }

@@ -75,6 +75,8 @@ type remote struct {
 	past   map[string]bool // of greetings that were answered, whose repetitions on the bus are no greetings
 	visit  int             // counts its welcomes
 	gone   chan struct{}   // closed when it is lost; nil while it is not present
+
+	history int // bytes of records that it was sent
 }
 
 // asking is a step that devices are asked for.
@@ -311,11 +313,27 @@ func (s *Server) ready(d *remote, m wire.Message) {
 	if err := wire.ParseJSON(m.Body, &r); err != nil || string(r.Nonce) != d.nonce {
 		return // no answer to the last welcome
 	}
+	if why := s.otherData(d, r); why != "" {
+		d.host.State, d.host.Why = isRefused, why
+		s.cfg.Say(fmt.Sprintf("device %d cannot take part: %s", d.index, why))
+		_ = s.tell(d.index, wire.Message{Kind: wire.Refused, Body: []byte(d.nonce + why)}) // it says so again
+		return
+	}
 	d.host.Data, d.host.Own, d.host.Samples, d.host.Radio, d.host.Rounds = r.Data, r.Own, r.Samples, r.Radio, r.Rounds
 	if d.gone == nil {
 		s.cfg.Say(fmt.Sprintf("device %d is here, on %s", d.index, d.host.Host))
 		s.arrive(d)
 	}
+}
+
+// otherData says why a device's part is not one of the data that the others have theirs of.
+func (s *Server) otherData(d *remote, r wire.Readiness) string {
+	for _, other := range s.devices {
+		if o := other.host; other != d && other.gone != nil && !o.Own && !r.Own && o.Data != r.Data {
+			return fmt.Sprintf("the files of its data set have the digest %s, and those of device %d %s: all devices share out the same, or have their --own", r.Data, other.index, o.Data)
+		}
+	}
+	return ""
 }
 
 // arrive has a device present.
@@ -387,6 +405,7 @@ func (s *Server) sendHistory(d *remote, from int) {
 		}
 		body = append(body, r...)
 	}
+	d.history += len(body)
 	_ = s.tell(d.index, wire.Message{Kind: wire.History, Body: body}) // it asks again
 }
 
@@ -483,7 +502,7 @@ func (s *Server) Census() wire.Attendance {
 	a := wire.Attendance{Run: s.cfg.Run.String(), Name: s.cfg.Name, Round: len(s.records), Rounds: s.cfg.Rounds, Clock: s.now()}
 	for _, d := range s.devices {
 		h := d.host
-		h.Seen = d.seen
+		h.Seen, h.History = d.seen, d.history
 		a.Hosts = append(a.Hosts, h)
 	}
 	return a

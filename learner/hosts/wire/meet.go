@@ -33,7 +33,9 @@ type Run struct {
 	Config []byte
 	// Calibration is the file that the run goes by; nil for none.
 	Calibration []byte
-	Devices     int
+	// Dataset names the data set in use, which may be the configuration's fallback.
+	Dataset string
+	Devices int
 	// Rounds have been recorded so far.
 	Rounds int
 }
@@ -67,6 +69,7 @@ type Host struct {
 	Samples int           `json:"samples"`
 	Radio   string        `json:"radio,omitempty"`
 	Rounds  int           `json:"rounds"`
+	History int           `json:"history_bytes"` // of records that it was sent, for it had missed them
 }
 
 // Attendance is what an observer is told.
