@@ -187,7 +187,9 @@ type listener struct {
 	progress *progress // nil before the run has started
 }
 
-func newListener(c *console) *listener { return &listener{console: c, accuracy: noAccuracy(), resume: "ringwave run --resume"} }
+func newListener(c *console) *listener {
+	return &listener{console: c, accuracy: noAccuracy(), resume: "ringwave run --resume"}
+}
 
 // noAccuracy is that of a run before its first evaluation.
 func noAccuracy() float64 { return math.NaN() }

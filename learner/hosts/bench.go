@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ringwave/crypto/keystream"
+	"ringwave/crypto/lockfile"
 	"ringwave/crypto/round"
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/setup"
@@ -50,6 +51,7 @@ type Bench struct {
 	o      BenchOptions
 	folder *identity.Folder
 	read   time.Time // when the registry that was read last had been written
+	lock   *lockfile.File
 	id     identity.Identity
 	nats   *bus.Server
 	conn   bus.Conn
@@ -83,6 +85,9 @@ func NewBench(ctx context.Context, o BenchOptions) (b *Bench, err error) {
 	if b.folder, err = identity.Open(o.Folder); err != nil {
 		return b, err
 	}
+	if b.lock, err = lockfile.Open(filepath.Join(o.Folder, lockName)); err != nil {
+		return b, intake.UserError(fmt.Errorf("the bench %s has another ringwave serve already, or may not be used: %w; allowed is one at a time%s", o.Folder, err, lockfile.Hint(lockName)))
+	}
 	if b.id, err = identity.Load(b.folder.IdentityPath(identity.Server, 0)); err != nil {
 		return b, err
 	}
@@ -109,6 +114,9 @@ func NewBench(ctx context.Context, o BenchOptions) (b *Bench, err error) {
 	b.sky.conn, err = b.dial(ctx, b.sky.id)
 	return b, err
 }
+
+// lockName is the file of a bench that its one server holds.
+const lockName = ".serving"
 
 // leastPatience is the least time that a device may be given: one beats once a second, and
 // the deadlines of tests are short.
@@ -175,7 +183,10 @@ func (b *Bench) Close() error {
 		errs = append(errs, b.records.Close())
 	}
 	b.id.Wipe()
-	b.server, b.sky, b.conn, b.nats, b.records = nil, nil, nil, nil, nil
+	if b.lock != nil {
+		errs = append(errs, b.lock.Close())
+	}
+	b.lock, b.server, b.sky, b.conn, b.nats, b.records = nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -188,6 +199,9 @@ const (
 
 // Open begins the run of a folder, or a sitting at it: experiment.Fleet.
 func (b *Bench) Open(f experiment.FleetRun) ([]round.Participant, phy.Receiver, error) {
+	if n := b.folder.Registry.Devices(); f.Config.Devices.Count > n {
+		return nil, nil, intake.UserError(fmt.Errorf("devices.count = %d: must be at most %d, the devices that are enrolled in %s; enrol more with --add", f.Config.Devices.Count, n, b.o.Folder))
+	}
 	run, err := runID(f.Dir)
 	if err != nil {
 		return nil, nil, err
@@ -195,9 +209,6 @@ func (b *Bench) Open(f experiment.FleetRun) ([]round.Participant, phy.Receiver, 
 	encoded, err := f.Config.Encode()
 	if err != nil {
 		return nil, nil, err
-	}
-	if n := b.folder.Registry.Devices(); f.Config.Devices.Count > n {
-		return nil, nil, intake.UserError(fmt.Errorf("devices.count = %d: must be at most %d, the devices that are enrolled in %s; enrol more with --add", f.Config.Devices.Count, n, b.o.Folder))
 	}
 	records, err := b.openRecords(f, run)
 	if err != nil {

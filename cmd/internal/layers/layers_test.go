@@ -114,7 +114,7 @@ var table = map[string]string{
 	"learner/experiment/runfolder":      "crypto/lockfile phy/gains",
 	"learner/hosts/bus":                 "learner/hosts/identity",
 	"learner/hosts/bus/bustest":         "learner/hosts/bus learner/hosts/identity",
-	"learner/hosts":                     "crypto/round crypto/xmkckks learner/dataset learner/experiment learner/experiment/runfolder learner/experiment/setup learner/experiment/uplink learner/hosts/... phy radio",
+	"learner/hosts":                     "crypto/lockfile crypto/round crypto/xmkckks learner/dataset learner/experiment learner/experiment/runfolder learner/experiment/setup learner/experiment/uplink learner/hosts/... phy radio",
 	"learner/hosts/air":                 "learner/hosts/bus learner/hosts/identity learner/hosts/wire phy",
 	"learner/hosts/device":              "crypto/xmkckks learner/hosts/bus learner/hosts/identity learner/hosts/wire phy",
 	"learner/hosts/server":              "crypto/round crypto/xmkckks learner/hosts/bus learner/hosts/identity learner/hosts/wire phy radio",
