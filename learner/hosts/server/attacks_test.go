@@ -389,7 +389,9 @@ func TestOtherSigners(t *testing.T) {
 		record, err := f()
 		h.must(err)
 		h.say(1, wire.Message{Kind: wire.History, Body: record})
-		h.say(1, wire.Message{Kind: wire.Prepare, Slot: slot.Slot{Round: 2}, Body: record})
+		if name == "other run" { // else the server's signature of the message is of the record, too
+			h.say(1, wire.Message{Kind: wire.Prepare, Slot: slot.Slot{Round: 2}, Body: record})
+		}
 		h.nothing(1, wire.Behind)
 		t.Log(name)
 	}
