@@ -27,6 +27,7 @@ type Waveform struct {
 	frames  []*phy.WaveformFrame
 	early   []wire.Message // frames of later transmissions, one a device
 	due     *wire.Due      // nil before the server has said which
+	called  wire.Message   // the call for a frame of a later transmission
 	done    *wire.Due      // the last that was superposed, as given
 	given   [][]byte
 }
@@ -50,20 +51,29 @@ func (a *Waveform) lead(m wire.Message) (err error) {
 	case wire.Send:
 		return a.begin(m)
 	case wire.Listen:
-		d, err := wire.ParseDue(m.Body)
-		if err != nil || a.present == nil || m.Run != a.run || m.Slot != a.slot {
-			return err // the server asks again
-		}
-		if a.done != nil && d == *a.done {
-			return a.give()
-		}
-		if a.done != nil && !behind(d, *a.done) {
+		if a.present == nil || m.Run != a.run || later(m.Slot, a.slot) {
+			a.called = m // it has overtaken the word of who sends
 			return nil
 		}
-		a.due = &d
-		return a.superpose()
+		return a.call(m)
 	}
 	return nil
+}
+
+// call hears that a frame is due, unless it is one of an earlier transmission.
+func (a *Waveform) call(m wire.Message) error {
+	d, err := wire.ParseDue(m.Body)
+	if err != nil || m.Run != a.run || m.Slot != a.slot {
+		return err
+	}
+	if a.done != nil && d == *a.done {
+		return a.give()
+	}
+	if a.done != nil && !behind(d, *a.done) {
+		return nil
+	}
+	a.due = &d
+	return a.superpose()
 }
 
 // behind reports whether a frame comes after another of the same transmission.
@@ -87,6 +97,9 @@ func (a *Waveform) begin(m wire.Message) error {
 		if early.Run == a.run && early.Slot == a.slot && early.Body != nil {
 			errs = append(errs, a.take(i, early.Body))
 		}
+	}
+	if a.called.Body != nil {
+		errs = append(errs, a.call(a.called))
 	}
 	return errors.Join(errs...)
 }
