@@ -56,6 +56,8 @@ type DeviceOptions struct {
 	crowd      *crowd        // the devices of this process
 	connecting chan struct{} // has room for so many that connect at once
 	until      time.Time     // how long they try to reach the bus
+	// reveal, in a test, is given the device's secret seed.
+	reveal func(seed []byte)
 }
 
 // RunDevice takes part in the server's run until it ends, or ctx does.
@@ -249,6 +251,9 @@ func (m *member) open(dir string) (err error) {
 	}
 	if err != nil {
 		return err
+	}
+	if m.o.reveal != nil {
+		m.o.reveal(seed[:])
 	}
 	i := m.id.Index - 1
 	m.cipher, err = c.Context.NewDevice(xmkckks.DeviceConfig{Index: i, Mu: c.Design.Link.Mu[i], DeltaMax: c.Design.Link.DeltaMax, Seed: seed, Guard: m.journal})

@@ -51,12 +51,15 @@ const (
 
 // Find returns how often each needle that is there is in the process's writable
 // private memory, by name.
-func (n *Needles) Find() (map[string]int, error) {
-	mappings, err := writable()
+func (n *Needles) Find() (map[string]int, error) { return n.FindIn("self") }
+
+// FindIn is Find in the memory of another process, by its number. It goes on meanwhile.
+func (n *Needles) FindIn(process string) (map[string]int, error) {
+	mappings, err := writable(process)
 	if err != nil {
 		return nil, fmt.Errorf("listing the process's memory: %w", err)
 	}
-	memory, err := os.Open("/proc/self/mem")
+	memory, err := os.Open("/proc/" + process + "/mem")
 	if err != nil {
 		return nil, fmt.Errorf("opening the process's memory: %w", err)
 	}
@@ -140,9 +143,9 @@ func (n *Needles) at(x *needle, b []byte) bool {
 
 type mapping struct{ from, to int64 }
 
-// writable returns the process's private mappings that it can write to.
-func writable() ([]mapping, error) {
-	f, err := os.Open("/proc/self/maps")
+// writable returns a process's private mappings that it can write to.
+func writable(process string) ([]mapping, error) {
+	f, err := os.Open("/proc/" + process + "/maps")
 	if err != nil {
 		return nil, err
 	}
