@@ -99,3 +99,36 @@ func TestFullDiskWhileRecording(t *testing.T) {
 		t.Error("metrics.csv is another than that of a run that was never short of room")
 	}
 }
+
+// A device whose disk is full takes part in no round, and says why, as the server does; the
+// others go on, and with all of the devices needed the run waits for it.
+func TestFullDiskOfDevice(t *testing.T) {
+	for name, minimum := range map[string]string{"all are needed": "0", "one is needed": "1"} {
+		t.Run(name, func(t *testing.T) {
+			mount := t.TempDir()
+			if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=16k"); err != nil {
+				t.Skipf("a small file system is needed to fill, and mounting one failed: %v", err)
+			}
+			t.Cleanup(func() { _ = syscall.Unmount(mount, syscall.MNT_DETACH) })
+			e := enrol(t, 2)
+			s := e.serve(append(few(2, 300), "--set", "devices.minimum="+minimum)...)
+			whole := e.device("device-001")
+			full := begin(t, "device", e.identity("device-002"), "--secrets-from-seed", "--state", filepath.Join(mount, "state"))
+			full.says("no space left on device")
+			s.says("device 2 takes no part in round ")
+			s.says("no space left on device")
+			s.says("device 2 has refused 3 rounds in turn: it is not counted on")
+			if minimum == "0" {
+				full.stop()
+				full.ends(exitInterrupted)
+				if err := os.RemoveAll(filepath.Join(mount, "state")); err != nil {
+					t.Fatal(err)
+				}
+				full = e.device("device-002")
+			}
+			s.ends(0)
+			whole.ends(0)
+			full.ends(0)
+		})
+	}
+}

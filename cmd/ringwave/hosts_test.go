@@ -59,7 +59,7 @@ func begin(t *testing.T, args ...string) *begun {
 }
 
 // patienceOfTests bounds every wait for another host, and is no measure of speed.
-const patienceOfTests = 2 * time.Minute
+const patienceOfTests = 45 * time.Second
 
 // ends waits for its end, and wants a status.
 func (b *begun) ends(want int) {

@@ -288,7 +288,7 @@ func (l *listener) start(s *experiment.Experiment) {
 		say("%s, %v form, witnesses %d, alpha = %v, flooding %s: %s",
 			s.Design.Params.Name, s.Design.Form, s.Design.Witnesses, s.Design.Link.Alpha, floodingBits(*s.Design), s.Design.Params.Note)
 	}
-	say("Note: %s", experiment.RandomnessNote(c))
+	say("Note: %s", s.RandomnessNote())
 }
 
 // printResult is a run's last word, but for the note that was told in the beginning.

@@ -678,7 +678,7 @@ func (s *Experiment) summary(result learner.Result) runfolder.Summary {
 
 // notes are the sentences that every output carries.
 func (s *Experiment) notes() []string {
-	notes := append([]string{RandomnessNote(s.Config)}, s.radioNotes()...)
+	notes := append([]string{s.RandomnessNote()}, s.radioNotes()...)
 	if stats := s.known; stats != nil {
 		notes = append(notes, stats.Notes()...)
 	}

@@ -253,7 +253,8 @@ func secretSeed(c config.Config, root keystream.Seed) (*keystream.Seed, error) {
 }
 
 // RandomnessNote says in every output where the secrets come from.
-func RandomnessNote(c config.Config) string {
+func (s *Experiment) RandomnessNote() string {
+	c := s.Config
 	if c.System().SharesKey {
 		return fmt.Sprintf("the one key, which all devices share, and the encryption's randomness are derived from the seed %d: they protect nothing, and any device could read every other's values", c.Experiment.Seed)
 	}
@@ -261,6 +262,9 @@ func RandomnessNote(c config.Config) string {
 		return "nothing is encrypted: the server sees the sum of the devices' values as the channel weights them"
 	}
 	if c.Encryption.Randomness == "system" {
+		if s.lab.Fleet != nil {
+			return "keys and encryption randomness come from the generator of each device's host, and stay there"
+		}
 		if c.OverRadios() {
 			return "keys and encryption randomness come from the system's generator; those of all devices live in this one process"
 		}

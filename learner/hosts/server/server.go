@@ -76,7 +76,9 @@ type remote struct {
 	visit  int             // counts its welcomes
 	gone   chan struct{}   // closed when it is lost; nil while it is not present
 
-	history int // bytes of records that it was sent
+	history  int    // bytes of records that it was sent
+	refusing int    // rounds in turn that it has refused something of
+	refused  uint32 // the last of them
 }
 
 // asking is a step that devices are asked for.
@@ -206,6 +208,7 @@ func (s *Server) greeted(d *remote, m wire.Message) {
 	}
 	d.past[d.nonce] = true
 	d.visit++
+	d.refusing = 0
 	d.host = wire.Host{Index: d.index, Nkey: g.Nkey, Host: g.Host, Version: g.Version, State: greeted, Offset: g.Clock.Sub(d.seen)}
 	s.welcome(d)
 }
@@ -387,11 +390,36 @@ func (s *Server) answered(d *remote, m wire.Message, refusal string) {
 		if refusal = s.commit(d, m); refusal == "" {
 			d.host.Rounds = int(m.Slot.Round) - 1
 		}
+		if m.Slot.Round > d.refused+1 { // it took part in the last
+			d.host.Why, d.refusing = "", 0
+		}
+	}
+	if refusal != "" {
+		s.noteRefusal(d, a, refusal)
 	}
 	a.refusals[d.index-1], a.epochs[d.index-1] = refusal, m.Epoch
 	close(a.answered[d.index-1])
 	s.pace(a)
 }
+
+// noteRefusal tells why a device takes no part in a round, once, and counts no more on who
+// has refused several in turn, as a host whose disk is full.
+func (s *Server) noteRefusal(d *remote, a *asking, why string) {
+	if d.refusing > 0 && d.refused == a.slot.Round {
+		return
+	}
+	d.refused, d.host.Why = a.slot.Round, why
+	switch d.refusing++; d.refusing {
+	case 1:
+		s.cfg.Say(fmt.Sprintf("device %d takes no part in round %d: %s", d.index, a.slot.Round, why))
+	case mostRefusals:
+		s.cfg.Say(fmt.Sprintf("device %d has refused %d rounds in turn: it is not counted on until it takes part again, or is begun anew", d.index, mostRefusals))
+	}
+}
+
+// mostRefusals is how many rounds in turn a device may refuse and still be waited for as one
+// that is there.
+const mostRefusals = 3
 
 // sendHistory sends records from a round on, as many as a message should have.
 func (s *Server) sendHistory(d *remote, from int) {
@@ -463,7 +491,7 @@ func (s *Server) Await(ctx context.Context, n int) error {
 		s.mu.Lock()
 		there, changed, differs := 0, s.changed, s.differs
 		for _, d := range s.devices {
-			if d.gone != nil {
+			if d.gone != nil && d.refusing < mostRefusals {
 				there++
 			}
 		}
