@@ -41,11 +41,29 @@ func program(t *testing.T) string {
 // process is a running ringwave.
 type process struct {
 	*exec.Cmd
-	out   bytes.Buffer // to be read once ended is closed
+	out   words
 	ended chan bool
 }
 
-// bench is a bench of processes.
+// words is what a process has said so far.
+type words struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (w *words) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
+}
+
+func (w *words) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
+}
+
+// benchOf is a bench of processes.
 type benchOf struct {
 	program, dir, url, config string
 	devices                   int

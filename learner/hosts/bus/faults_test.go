@@ -424,3 +424,22 @@ func TestExpires(t *testing.T) {
 		t.Error("it is still connected")
 	}
 }
+
+// What is subscribed while the connection is lost for a moment is heard when it is back.
+func TestSubscribeWhileLost(t *testing.T) {
+	b := bustest.New(t, 1, "127.0.0.1:0")
+	proxy := bustest.NewProxy(t, b.Server.URL())
+	lost := make(chan error, 100)
+	device := b.DialURL(identity.Device, 1, proxy.URL(), bus.Options{Lost: func(err error) { lost <- err }})
+	proxy.Refuse(true)
+	proxy.Cut()
+	wait(t, lost, "the loss")
+	time.AfterFunc(200*time.Millisecond, func() { proxy.Refuse(false) })
+	got := subscribe(t, device, "rw.r.server.all.>")
+	if err := b.Dial(identity.Server, 0, bus.Options{}).Publish("rw.r.server.all.x", []byte("here")); err != nil {
+		t.Fatal(err)
+	}
+	if m := got.next(t); string(m.Payload) != "here" {
+		t.Errorf("%q", m.Payload)
+	}
+}

@@ -217,3 +217,32 @@ func TestCannotWrite(t *testing.T) {
 		t.Errorf("round 1 is noted %d times", noted)
 	}
 }
+
+// A device that refuses is waited for, and does not cost one round after the other.
+func TestRefusingDevice(t *testing.T) {
+	b := newBench(t, 2, 6)
+	b.deadline = 700 * time.Millisecond
+	b.air()
+	b.serve()
+	b.device(t.Context(), 1, func(_ *device.Config, p *device.Part) {
+		if p == nil {
+			return
+		}
+		p.Note = func(k int, _ float64, _ []float64, _ int) error {
+			if k >= 2 && !b.said.has("device 1 is lost: no space left") {
+				return errors.New("no space left")
+			}
+			return nil
+		}
+	})
+	b.device(t.Context(), 2, nil)
+	for k := 1; k <= 6; k++ {
+		out, err := b.step(t.Context(), k)
+		if err != nil || out.Skipped != (k == 2) {
+			t.Errorf("round %d: %+v, %v", k, out, err)
+		}
+		if out.Skipped && !strings.Contains(out.Failures[0].String(), "1 of 2 devices are there") {
+			t.Errorf("%v", out.Failures)
+		}
+	}
+}

@@ -75,10 +75,9 @@ type remote struct {
 	past   map[string]bool // of greetings that were answered, whose repetitions on the bus are no greetings
 	visit  int             // counts its welcomes
 	gone   chan struct{}   // closed when it is lost; nil while it is not present
+	rests  time.Time       // until when a device that refused is not asked again
 
-	history  int    // bytes of records that it was sent
-	refusing int    // rounds in turn that it has refused something of
-	refused  uint32 // the last of them
+	history int // bytes of records that it was sent
 }
 
 // asking is a step that devices are asked for.
@@ -208,7 +207,6 @@ func (s *Server) greeted(d *remote, m wire.Message) {
 	}
 	d.past[d.nonce] = true
 	d.visit++
-	d.refusing = 0
 	d.host = wire.Host{Index: d.index, Nkey: g.Nkey, Host: g.Host, Version: g.Version, State: greeted, Offset: g.Clock.Sub(d.seen)}
 	s.welcome(d)
 }
@@ -301,7 +299,9 @@ func (s *Server) beat(d *remote, m wire.Message) {
 		_ = s.tell(d.index, wire.Message{Kind: wire.Refused, Body: append(slices.Clone(m.Body), why...)}) // it beats again
 		return
 	case own && d.host.State == isLost:
-		s.arrive(d)
+		if !s.now().Before(d.rests) {
+			s.arrive(d)
+		}
 	case own && d.host.State == greeted:
 		s.welcome(d) // its answer is lost, or late
 	case d.gone == nil:
@@ -341,7 +341,7 @@ func (s *Server) otherData(d *remote, r wire.Readiness) string {
 
 // arrive has a device present.
 func (s *Server) arrive(d *remote) {
-	d.gone, d.host.State, d.host.Why = make(chan struct{}), isPresent, ""
+	d.gone, d.host.State, d.host.Why, d.rests = make(chan struct{}), isPresent, "", time.Time{}
 	s.signal()
 }
 
@@ -390,36 +390,16 @@ func (s *Server) answered(d *remote, m wire.Message, refusal string) {
 		if refusal = s.commit(d, m); refusal == "" {
 			d.host.Rounds = int(m.Slot.Round) - 1
 		}
-		if m.Slot.Round > d.refused+1 { // it took part in the last
-			d.host.Why, d.refusing = "", 0
-		}
-	}
-	if refusal != "" {
-		s.noteRefusal(d, a, refusal)
 	}
 	a.refusals[d.index-1], a.epochs[d.index-1] = refusal, m.Epoch
 	close(a.answered[d.index-1])
 	s.pace(a)
-}
-
-// noteRefusal tells why a device takes no part in a round, once, and counts no more on who
-// has refused several in turn, as a host whose disk is full.
-func (s *Server) noteRefusal(d *remote, a *asking, why string) {
-	if d.refusing > 0 && d.refused == a.slot.Round {
-		return
-	}
-	d.refused, d.host.Why = a.slot.Round, why
-	switch d.refusing++; d.refusing {
-	case 1:
-		s.cfg.Say(fmt.Sprintf("device %d takes no part in round %d: %s", d.index, a.slot.Round, why))
-	case mostRefusals:
-		s.cfg.Say(fmt.Sprintf("device %d has refused %d rounds in turn: it is not counted on until it takes part again, or is begun anew", d.index, mostRefusals))
+	if refusal != "" && (a.answer == wire.Prepared || s.present[d.index-1]) {
+		// Rounds would be lost as fast as it refuses them.
+		d.rests = s.now().Add(s.cfg.Deadline)
+		s.lose(d, refusal)
 	}
 }
-
-// mostRefusals is how many rounds in turn a device may refuse and still be waited for as one
-// that is there.
-const mostRefusals = 3
 
 // sendHistory sends records from a round on, as many as a message should have.
 func (s *Server) sendHistory(d *remote, from int) {
@@ -491,7 +471,7 @@ func (s *Server) Await(ctx context.Context, n int) error {
 		s.mu.Lock()
 		there, changed, differs := 0, s.changed, s.differs
 		for _, d := range s.devices {
-			if d.gone != nil && d.refusing < mostRefusals {
+			if d.gone != nil {
 				there++
 			}
 		}

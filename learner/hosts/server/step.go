@@ -187,17 +187,29 @@ func (d *remote) await(ctx context.Context, a *asking, gone chan struct{}) error
 	defer deadline.Stop()
 	select {
 	case <-a.answered[d.index-1]:
-		if why := a.refusals[d.index-1]; why != "" {
-			return fmt.Errorf("device %d: %s: %w", d.index, why, round.ErrAbsent)
-		}
-		return nil
+		return d.answer(a)
 	case <-gone:
+		select {
+		case <-a.answered[d.index-1]:
+			if err := d.answer(a); err != nil {
+				return err // which says why it was lost
+			}
+		default:
+		}
 		return fmt.Errorf("device %d was lost: %w", d.index, round.ErrAbsent)
 	case <-deadline.C:
 		return fmt.Errorf("device %d did not answer within %v: %w", d.index, d.server.cfg.Deadline, round.ErrAbsent)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// answer returns what a device has answered: nil, or why it has not done it.
+func (d *remote) answer(a *asking) error {
+	if why := a.refusals[d.index-1]; why != "" {
+		return fmt.Errorf("device %d: %s: %w", d.index, why, round.ErrAbsent)
+	}
+	return nil
 }
 
 // Keep keeps the record of the round after the last one kept: devices hear of it when the
