@@ -559,7 +559,7 @@ func TestSchedules(t *testing.T) {
 			defer func() { <-room }()
 			s := newSchedule(uint64(seed))
 			var p *play
-			failures := inWorld(t, time.Minute, func(w *world) {
+			failures := inWorld(t, 4*time.Minute, func(w *world) {
 				p = newPlay(w, s)
 				p.play()
 			})
