@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ringwave/cmd/internal/console"
 	"ringwave/crypto/attack"
 	"ringwave/crypto/keystream"
 	"ringwave/learner/experiment/chart"
@@ -53,13 +54,13 @@ into a new folder. Exit status 1 if one did not come out as stated.`,
 			if seed < 0 {
 				return intake.UserError(fmt.Errorf("--seed: %d is below 0; allowed is 0 or more", seed))
 			}
-			p := newConsole(cmd).progress("attack", len(attacks), 0, 0)
-			p.every = true
+			p := console.New(cmd).Progress("attack", len(attacks), 0, 0)
+			p.Every = true
 			run := func() ([]attack.Result, error) {
 				results, err := attack.Run(cmd.Context(), attacks, keystream.FromInteger(uint64(seed)), func(at attack.Progress) {
-					p.report(at.Number, at.Done, at.Attack.Name)
+					p.Report(at.Number, at.Done, at.Attack.Name)
 				})
-				p.stop()
+				p.Stop()
 				return results, asInterrupted(cmd.Context(), err)
 			}
 			var results []attack.Result
@@ -129,7 +130,7 @@ func newAttackReport(seed int64, results []attack.Result) attackReport {
 func attackList() string {
 	var b strings.Builder
 	for _, a := range attack.All() {
-		short := strings.ReplaceAll(fold(a.Short, 58), "\n", "\n"+strings.Repeat(" ", 19))
+		short := strings.ReplaceAll(console.Fold(a.Short, 58), "\n", "\n"+strings.Repeat(" ", 19))
 		fmt.Fprintf(&b, "  %-18s %s\n", a.Name, short)
 	}
 	return b.String()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ringwave/cmd/internal/console"
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/setup"
@@ -39,7 +40,7 @@ round.`,
 			if _, _, err := setup.ParameterSet(config.Encryption{ParameterSet: set}); err != nil {
 				return err
 			}
-			times, err := benchRounds(cmd.Context(), newConsole(cmd), set, counts, rounds)
+			times, err := benchRounds(cmd.Context(), console.New(cmd), set, counts, rounds)
 			if err != nil {
 				return err
 			}
@@ -65,18 +66,18 @@ round.`,
 }
 
 // benchRounds times rounds for each number of devices.
-func benchRounds(ctx context.Context, c *console, set string, counts []int, rounds int) (experiment.RoundTimes, error) {
+func benchRounds(ctx context.Context, c *console.Console, set string, counts []int, rounds int) (experiment.RoundTimes, error) {
 	out := experiment.RoundTimes{ParameterSet: set, Rounds: rounds}
 	all, behind := 0, 0
 	for _, n := range counts {
 		all += n
 	}
-	p := c.progress("point", len(counts), 0, 0)
-	p.every = true
-	defer p.stop()
+	p := c.Progress("point", len(counts), 0, 0)
+	p.Every = true
+	defer p.Stop()
 	for i, n := range counts {
 		// Before, for the last takes most of the time.
-		p.report(i+1, float64(behind)/float64(all), fmt.Sprintf("N = %d", n))
+		p.Report(i+1, float64(behind)/float64(all), fmt.Sprintf("N = %d", n))
 		if err := out.Measure(ctx, n); err != nil {
 			return out, err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ringwave/cmd/internal/console"
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/radio/intake"
@@ -88,9 +89,9 @@ func (f *calibrateFlags) begin(cmd *cobra.Command, args []string) (*experiment.C
 
 // runCalibration measures, writes and prints.
 func runCalibration(cmd *cobra.Command, k *experiment.Calibration, flags *calibrateFlags) error {
-	stderr, c := cmd.ErrOrStderr(), newConsole(cmd)
-	blocks, sounded := c.steps("block")
-	advice, advised := c.steps("advice: simulation")
+	stderr, c := cmd.ErrOrStderr(), console.New(cmd)
+	blocks, sounded := c.Steps("block")
+	advice, advised := c.Steps("advice: simulation")
 	r, err := k.Run(cmd.Context(), flags.out, experiment.CalibrationObserver{
 		Blocks: blocks, Sounded: sounded, Advice: advice, NoAdvice: flags.noAdvice,
 	})
@@ -126,19 +127,4 @@ func printCalibration(w io.Writer, r experiment.CalibrationResult, asJSON bool) 
 		}
 	}
 	return nil
-}
-
-// steps returns what hears how many of some units are done: first of those that were
-// before.
-func (c *console) steps(unit string) (heard func(done, total int), stop func()) {
-	var p *progress
-	return func(done, total int) {
-		share := float64(done) / float64(max(total, 1))
-		if p == nil {
-			p = c.progress(unit, total, done, share)
-			return
-		}
-		p.of = total // which may grow
-		p.report(done, share, "")
-	}, func() { p.stop() }
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ringwave/cmd/internal/console"
 	"ringwave/learner/experiment/chart"
 	"ringwave/learner/experiment/compare"
 	"ringwave/learner/experiment/report"
@@ -59,11 +60,11 @@ A server does not know the losses of devices on other hosts, nor the gains;
 			if err != nil {
 				return err
 			}
-			console := newConsole(cmd)
+			console := console.New(cmd)
 			for _, s := range c.Skipped {
-				console.say("Skipped: %v", s)
+				console.Say("Skipped: %v", s)
 			}
-			console.say("Drawing %s", report.Counted(len(args)-len(c.Skipped), "run"))
+			console.Say("Drawing %s", report.Counted(len(args)-len(c.Skipped), "run"))
 			if out, err = outFolder(out, "comparisons", "comparison"); err != nil {
 				return err
 			}

@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"ringwave/cmd/internal/console"
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/curves"
@@ -120,7 +120,7 @@ func (f *curveFlags) settings(c config.Config) (curves.Settings, error) {
 		EdgeSamples: l.EdgeSamples, ToleranceSamples: l.ToleranceSamples, RollOff: l.RollOff, SpanSymbols: l.SpanSymbols,
 		PreambleSymbols: l.PreambleSymbols, MaxAlpha: l.MaxAlpha, DelaySpreadSamples: l.DelaySpreadSamples, PhaseSpreadRad: l.PhaseSpreadRad,
 	}
-	devices, err := parseList("--devices", f.devices, 1, trial.MaxDevices)
+	devices, err := curves.ParseList("--devices", f.devices, 1, trial.MaxDevices)
 	if err != nil {
 		return s, err
 	}
@@ -130,10 +130,10 @@ func (f *curveFlags) settings(c config.Config) (curves.Settings, error) {
 		}
 		s.Devices = append(s.Devices, int(n))
 	}
-	if s.Sigma, err = parseList("--sigma", f.sigma, 0, 1000); err != nil {
+	if s.Sigma, err = curves.ParseList("--sigma", f.sigma, 0, 1000); err != nil {
 		return s, err
 	}
-	if s.SNRdB, err = parseList("--snr", f.snr, -20, 200); err != nil {
+	if s.SNRdB, err = curves.ParseList("--snr", f.snr, -20, 200); err != nil {
 		return s, err
 	}
 	for _, list := range []struct {
@@ -154,57 +154,6 @@ func (f *curveFlags) settings(c config.Config) (curves.Settings, error) {
 		return s, fmt.Errorf("--attempts is %d: allowed are 1 to %d", f.attempts, curves.MaxAttempts)
 	}
 	return s, nil
-}
-
-// parseList reads values and ranges first:last:step, and gives them ascending, each
-// once.
-func parseList(flag, text string, least, most float64) ([]float64, error) {
-	var list []float64
-	for _, part := range strings.Split(text, ",") {
-		values, err := parseRange(strings.TrimSpace(part))
-		if err != nil {
-			return nil, fmt.Errorf("%s: %q is neither a number nor a range first:last:step of at most %d values", flag, part, longestRange)
-		}
-		for _, v := range values {
-			if !(v >= least && v <= most) {
-				return nil, fmt.Errorf("%s: %v is not allowed: allowed are %v to %v", flag, v, least, most)
-			}
-		}
-		list = append(list, values...)
-	}
-	slices.Sort(list)
-	return slices.Compact(list), nil
-}
-
-// longestRange keeps a slip of the pen from asking for years.
-const longestRange = 1000
-
-func parseRange(text string) ([]float64, error) {
-	var ends []float64
-	for _, field := range strings.Split(text, ":") {
-		v, err := strconv.ParseFloat(field, 64)
-		if err != nil {
-			return nil, err
-		}
-		ends = append(ends, v)
-	}
-	if len(ends) == 1 {
-		return ends, nil
-	}
-	if len(ends) != 3 || !(ends[2] > 0) || !(ends[1] >= ends[0]) || !((ends[1]-ends[0])/ends[2] < longestRange) {
-		return nil, errors.New("no range")
-	}
-	var values []float64
-	const slack = 1e-9 // of a step: rounding must not lose the last
-	for i := 0.0; ends[0]+i*ends[2] <= ends[1]+slack*ends[2]; i++ {
-		// 0.1 + 2 x 0.1 is to be the 0.3 that one writes.
-		v, err := strconv.ParseFloat(strconv.FormatFloat(ends[0]+i*ends[2], 'g', 12, 64), 64)
-		if err != nil {
-			return nil, err
-		}
-		values = append(values, v)
-	}
-	return values, nil
 }
 
 // curveOptions returns what a folder of curves is begun with.
@@ -233,9 +182,9 @@ func runCurves(cmd *cobra.Command, o curves.Options, out string, asJSON bool) er
 	}
 	defer measured.Close()
 	grid := o.Grid()
-	p := newCurveProgress(newConsole(cmd), o.Settings, grid, len(measured.Result().Points))
+	p := newCurveProgress(console.New(cmd), o.Settings, grid, len(measured.Result().Points))
 	err = asInterrupted(cmd.Context(), measured.Measure(cmd.Context(), curves.Watch{Trial: p.trial, Point: p.point}))
-	p.stop()
+	p.Stop()
 	result := measured.Result()
 	if errors.Is(err, experiment.ErrInterrupted) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "Stopped after point %d of %d. Go on with the same command and\n  --out %s\n", len(result.Points), len(grid), measured.Path())
@@ -257,7 +206,7 @@ func runCurves(cmd *cobra.Command, o curves.Options, out string, asJSON bool) er
 
 // curveProgress shows how far the curves are.
 type curveProgress struct {
-	*progress
+	*console.Progress
 	// Work is counted in devices times trials, of which the time is made.
 	done, total int
 	grid        []curves.Point
@@ -265,7 +214,7 @@ type curveProgress struct {
 	text        string // of the last point
 }
 
-func newCurveProgress(c *console, s curves.Settings, grid []curves.Point, points int) *curveProgress {
+func newCurveProgress(c *console.Console, s curves.Settings, grid []curves.Point, points int) *curveProgress {
 	p := &curveProgress{grid: grid, points: points}
 	for i, g := range grid {
 		work := s.Blocks * (g.Devices + 1) // the receiver's own counts as one more
@@ -274,7 +223,7 @@ func newCurveProgress(c *console, s curves.Settings, grid []curves.Point, points
 			p.done += work
 		}
 	}
-	p.progress = c.progress("point", len(grid), points, p.share())
+	p.Progress = c.Progress("point", len(grid), points, p.share())
 	return p
 }
 
@@ -283,14 +232,14 @@ func (p *curveProgress) share() float64 { return float64(p.done) / float64(p.tot
 // trial counts a trial of the point at hand.
 func (p *curveProgress) trial() {
 	p.done += p.grid[p.points].Devices + 1
-	p.report(p.points, p.share(), p.text)
+	p.Report(p.points, p.share(), p.text)
 }
 
 // point counts a whole point.
 func (p *curveProgress) point(point curves.Point) {
 	p.points++
 	p.text = fmt.Sprintf("N = %d, sigma = %v, %v dB: %.1f %% at once", point.Devices, point.Sigma, point.SNRdB, 100*point.First)
-	p.report(p.points, p.share(), p.text)
+	p.Report(p.points, p.share(), p.text)
 }
 
 func printCurves(w io.Writer, dir string, result curves.Result, plots []string) {

@@ -232,7 +232,7 @@ func TestLists(t *testing.T) {
 		"40:40:1":         {40},
 		"1e-2,1:2.05:0.5": {0.01, 1, 1.5, 2},
 	} {
-		if got, err := parseList("--x", text, -10, 100); err != nil || !slices.Equal(got, want) {
+		if got, err := curves.ParseList("--x", text, -10, 100); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ringwave/cmd/internal/console"
 	"ringwave/learner/dataset"
 	"ringwave/learner/experiment"
 	"ringwave/radio/intake"
@@ -57,9 +58,9 @@ func fetchData(cmd *cobra.Command, name, dir string, asJSON bool) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return intake.PathError(fmt.Errorf("making the folder for data sets: %w", err))
 	}
-	c := newConsole(cmd)
-	fmt.Fprintf(c.w, "%s, licence: %s\nfrom %s\ninto %s\n", set.Name, set.Licence, strings.Join(set.Mirrors, " or "), dir)
-	heard, stop := c.steps("MB")
+	c := console.New(cmd)
+	fmt.Fprintf(c.Writer(), "%s, licence: %s\nfrom %s\ninto %s\n", set.Name, set.Licence, strings.Join(set.Mirrors, " or "), dir)
+	heard, stop := c.Steps("MB")
 	err = download(cmd.Context(), dir, http.DefaultClient, func(done, total int64) {
 		heard(int(done/1e6), int(max(total, done)/1e6))
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ringwave/cmd/internal/console"
 	"ringwave/learner/experiment"
 	"ringwave/learner/hosts"
 	"ringwave/learner/hosts/wire"
@@ -27,8 +28,7 @@ func newServeCommand() *cobra.Command {
 	var o hosts.BenchOptions
 	cmd := &cobra.Command{
 		Use: "serve CONFIG",
-		Example: `  ringwave enroll bench --devices 10
-  ringwave serve hw-configs/hosts.toml --bench bench
+		Example: `  ringwave serve hw-configs/hosts.toml --bench bench
   ringwave serve hw-configs/hosts.toml --bench bench --join tls://10.0.0.2:4222
   ringwave serve --resume runs/20261120T125703Z-hosts --bench bench`,
 		Short: "Lead a run whose devices are on other hosts",
@@ -86,7 +86,7 @@ Ctrl-C finishes the round; --resume goes on. Exit statuses are those of run.`,
 
 // serve runs an experiment over a bench.
 func serve(cmd *cobra.Command, o hosts.BenchOptions, flags *configFlags, run func(context.Context, experiment.Lab, experiment.Observer) (experiment.Result, error)) (err error) {
-	l := newListener(newConsole(cmd))
+	l := newListener(console.New(cmd))
 	o.Say, l.resume = l.say, "ringwave serve --bench "+quoted(o.Folder)+" --resume"
 	bench, err := hosts.NewBench(cmd.Context(), o)
 	if err != nil {
@@ -111,8 +111,7 @@ func newDeviceCommand() *cobra.Command {
 		Example: `  ringwave device device-001.identity --data /data
   ringwave device bench/device-*.identity --data /data
   ringwave device device-002.identity --join tls://10.0.0.5:4222 --stay
-  ringwave device device-003.identity --own --set task.train_images=mine-images
-    --set task.train_labels=mine-labels`,
+  ringwave device device-003.identity --own --set task.train_images=mine`,
 		Short: "Be a device of a bench of many hosts",
 		Long: `Take part in the run of a server (ringwave serve) as the device of an identity
 file. The samples are this device's part of the run's data set, or with --own
@@ -137,7 +136,7 @@ nothing: a device takes part in it with --secrets-from-seed only.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Lab, o.Version = lab(data), hostVersion()
-			s := &speaker{console: newConsole(cmd)}
+			s := &speaker{console: console.New(cmd)}
 			o.Say = s.say
 			o.Round = func(k, rounds int, loss float64) {
 				text := fmt.Sprintf("own loss %.4g", loss)
@@ -165,16 +164,16 @@ nothing: a device takes part in it with --secrets-from-seed only.`,
 // speaker is a console that several goroutines speak at, with a progress.
 type speaker struct {
 	mu       sync.Mutex
-	console  *console
-	progress *progress // nil before the first round
+	console  *console.Console
+	progress *console.Progress // nil before the first round
 	last     int
 }
 
 func (s *speaker) say(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.progress.stop()
-	s.console.say("%s", text)
+	s.progress.Stop()
+	s.console.Say("%s", text)
 }
 
 // round tells of a round, once.
@@ -182,18 +181,18 @@ func (s *speaker) round(k, rounds int, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.progress == nil {
-		s.progress = s.console.progress("round", rounds, k-1, float64(k-1)/float64(rounds))
+		s.progress = s.console.Progress("round", rounds, k-1, float64(k-1)/float64(rounds))
 	}
 	if k > s.last {
 		s.last = k
-		s.progress.report(k, float64(k)/float64(rounds), text)
+		s.progress.Report(k, float64(k)/float64(rounds), text)
 	}
 }
 
 func (s *speaker) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.progress.stop()
+	s.progress.Stop()
 }
 
 // interrupted returns ErrInterrupted where a context was.
@@ -221,8 +220,8 @@ It ends with Ctrl-C.`,
 			if err != nil {
 				return err
 			}
-			console := newConsole(cmd)
-			o.Say = func(text string) { console.say("%s", text) }
+			console := console.New(cmd)
+			o.Say = func(text string) { console.Say("%s", text) }
 			return interrupted(hosts.RunAir(cmd.Context(), lab(""), c, o))
 		},
 	}

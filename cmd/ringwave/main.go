@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"ringwave/cmd/internal/console"
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/radio/intake"
@@ -150,11 +151,11 @@ encrypted scalar a round, and the sum is formed by the superposition of their
 waves.`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
-		PersistentPreRunE: checkSpeech,
+		PersistentPreRunE: console.CheckFlags,
 		Args:              cobra.NoArgs,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	addSpeech(root)
+	console.AddFlags(root)
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true

@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ringwave/cmd/internal/console"
 	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/catalogue"
 	"ringwave/learner/experiment/config"
 )
 
@@ -34,7 +36,7 @@ Where faults cost rounds, the keys that do are named, with how many and why.`,
 			if err != nil {
 				return err
 			}
-			watch, stop := newConsole(cmd).planned()
+			watch, stop := planned(console.New(cmd))
 			p, err := s.Plan(cmd.Context(), watch)
 			stop()
 			if err != nil {
@@ -56,7 +58,7 @@ func printPlan(w io.Writer, s *experiment.Experiment, p experiment.Plan) {
 	fmt.Fprintf(w, "%s: %s, %d devices, %d rounds, aggregator %s\n", c.Experiment.Name, s.Task.Name, c.Devices.Count, c.Optimizer.Rounds, c.Experiment.Aggregator)
 	if s.Design != nil {
 		fmt.Fprintf(w, "\nParameter set %s\n", p.ParameterSet)
-		printSet(w, *s.Design)
+		catalogue.PrintSet(w, *s.Design)
 		printBudget(w, p)
 	}
 	if len(p.Links) > 0 {
@@ -139,19 +141,19 @@ func printBudget(w io.Writer, p experiment.Plan) {
 }
 
 // planned returns what hears how far a plan is.
-func (c *console) planned() (watch experiment.PlanWatch, stop func()) {
-	var p *progress
+func planned(c *console.Console) (watch experiment.PlanWatch, stop func()) {
+	var p *console.Progress
 	of := -1
 	return func(size, done, most int) {
 		share := float64(done) / float64(most)
 		if size != of {
-			p.stop()
+			p.Stop()
 			label := fmt.Sprintf("groups of %d: round", size)
 			if size == 0 {
 				label = "what faults cost: round"
 			}
-			of, p = size, c.progress(label, most, 0, 0)
+			of, p = size, c.Progress(label, most, 0, 0)
 		}
-		p.report(done, share, "at the most")
-	}, func() { p.stop() }
+		p.Report(done, share, "at the most")
+	}, func() { p.Stop() }
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ringwave/cmd/internal/console"
 	"ringwave/learner/experiment"
 	"ringwave/learner/paper"
 	"ringwave/radio/intake"
@@ -38,7 +39,7 @@ cores; no other form of this command does.
 CIFAR-10 is fetched by "ringwave data fetch cifar10"; without it its chapter
 says so, and the others go on.
 
-` + fold("Chapters: "+strings.Join(paper.Chapters(), ", "), 79) + `.`,
+` + console.Fold("Chapters: "+strings.Join(paper.Chapters(), ", "), 79) + `.`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("only") && len(opt.Only) == 0 {
@@ -72,9 +73,9 @@ func reproduce(cmd *cobra.Command, opt paper.Options, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	c := newConsole(cmd)
-	opt.Verbose = c.verbose
-	tally, err := paper.Reproduce(cmd.Context(), opt, c.w)
+	c := console.New(cmd)
+	opt.Verbose = c.Verbose
+	tally, err := paper.Reproduce(cmd.Context(), opt, c.Writer())
 	if errors.Is(err, experiment.ErrInterrupted) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "Stopped. Go on with:\n  ringwave reproduce %s\n", reproduceArguments(opt))
 	}

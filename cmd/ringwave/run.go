@@ -13,8 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ringwave/cmd/internal/console"
 	"ringwave/learner"
 	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/catalogue"
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/setup"
 	"ringwave/radio/intake"
@@ -143,7 +145,7 @@ func resumeRun(cmd *cobra.Command, dir string, flags *configFlags) error {
 		}
 		rounds, more = n, true
 	}
-	l := newListener(newConsole(cmd))
+	l := newListener(console.New(cmd))
 	if !more {
 		result, err := lab(flags.data).Resume(cmd.Context(), dir, l.observer())
 		return l.report(cmd, result, err, flags.json)
@@ -164,7 +166,7 @@ func startRun(cmd *cobra.Command, path, out string, flags *configFlags) error {
 	if err != nil {
 		return err
 	}
-	l := newListener(newConsole(cmd))
+	l := newListener(console.New(cmd))
 	result, err := e.Run(cmd.Context(), out, l.observer())
 	return l.report(cmd, result, err, flags.json)
 }
@@ -179,15 +181,15 @@ func radios() setup.Radios { return setup.Radios{Guard: startGuard} }
 type listener struct {
 	mu       sync.Mutex // for a fleet speaks at any time
 	resume   string     // the command that goes on with a run, but for its folder
-	console  *console
+	console  *console.Console
 	rounds   int
 	started  bool
-	told     string    // the note that was printed in the beginning; "" for none
-	accuracy float64   // the last that was evaluated
-	progress *progress // nil before the run has started
+	told     string            // the note that was printed in the beginning; "" for none
+	accuracy float64           // the last that was evaluated
+	progress *console.Progress // nil before the run has started
 }
 
-func newListener(c *console) *listener {
+func newListener(c *console.Console) *listener {
 	return &listener{console: c, accuracy: noAccuracy(), resume: "ringwave run --resume"}
 }
 
@@ -202,15 +204,15 @@ func (l *listener) observer() experiment.Observer {
 			l.start(s)
 			l.rounds = s.Config.Optimizer.Rounds
 			done := s.Trainer.State().Round
-			l.progress = l.console.progress("round", l.rounds, done, float64(done)/float64(l.rounds))
+			l.progress = l.console.Progress("round", l.rounds, done, float64(done)/float64(l.rounds))
 		},
 		Round: func(r learner.Record) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.progress.report(r.Round, float64(r.Round)/float64(l.rounds), l.figuresOf(r))
+			l.progress.Report(r.Round, float64(r.Round)/float64(l.rounds), l.figuresOf(r))
 		},
 		Lost: func(round int, why string) {
-			if l.console.verbose {
+			if l.console.Verbose {
 				l.say(fmt.Sprintf("round %d was not read: %s", round, why))
 			}
 		},
@@ -222,8 +224,8 @@ func (l *listener) observer() experiment.Observer {
 func (l *listener) say(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.progress.stop()
-	l.console.say("%s", text)
+	l.progress.Stop()
+	l.console.Say("%s", text)
 }
 
 // figuresOf says how well training goes.
@@ -246,7 +248,7 @@ func (l *listener) report(cmd *cobra.Command, result experiment.Result, err erro
 	if l.progress == nil {
 		return err
 	}
-	l.progress.stop()
+	l.progress.Stop()
 	if errors.Is(err, experiment.ErrInterrupted) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "Stopped after round %d of %d. Go on with:\n  %s %s\n", result.Round, l.rounds, l.resume, result.Dir)
 		return err
@@ -270,11 +272,11 @@ func (l *listener) report(cmd *cobra.Command, result experiment.Result, err erro
 
 // start says what is about to run, and loudly what a user might not expect.
 func (l *listener) start(s *experiment.Experiment) {
-	say, c := l.console.say, s.Config
+	say, c := l.console.Say, s.Config
 	if note := s.FallbackNote(); note != "" {
 		say("*** DATA SET %s NOT FOUND: running on the fallback, %s, which the program makes by itself.", strings.ToUpper(c.Task.Dataset), s.Task.Name)
 		say("*** %v", s.Task.Missing)
-		if !l.console.quiet {
+		if !l.console.Quiet {
 			l.told = note
 		}
 	}
@@ -286,7 +288,7 @@ func (l *listener) start(s *experiment.Experiment) {
 		c.Experiment.Name, s.Task.Name, c.Task.Classes[0], c.Task.Classes[1], c.Devices.Count, c.Optimizer.Rounds, c.Experiment.Aggregator, c.Experiment.Seed)
 	if s.Design != nil {
 		say("%s, %v form, witnesses %d, alpha = %v, flooding %s: %s",
-			s.Design.Params.Name, s.Design.Form, s.Design.Witnesses, s.Design.Link.Alpha, floodingBits(*s.Design), s.Design.Params.Note)
+			s.Design.Params.Name, s.Design.Form, s.Design.Witnesses, s.Design.Link.Alpha, catalogue.Flooding(*s.Design), s.Design.Params.Note)
 	}
 	say("Note: %s", s.RandomnessNote())
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ringwave/cmd/internal/console"
 	"ringwave/learner"
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/chart"
@@ -25,9 +26,9 @@ func startSeeds(cmd *cobra.Command, path, out, seeds string, flags *configFlags)
 	if err != nil {
 		return err
 	}
-	l := newListener(newConsole(cmd))
+	l := newListener(console.New(cmd))
 	err = s.Run(cmd.Context(), l.ofSeeds(s))
-	l.progress.stop()
+	l.progress.Stop()
 	var spoilt *experiment.Unusable
 	if err != nil && !errors.As(err, &spoilt) {
 		s.RemoveEmpty()
@@ -67,7 +68,7 @@ func (l *listener) ofSeeds(s *sweep.Sweep) sweep.Observer {
 	o := sweep.Observer{Observer: l.observer()}
 	o.Begun = func(rounds, done int) {
 		l.rounds = rounds
-		l.progress = l.console.progress("round", rounds, done, float64(done)/float64(rounds))
+		l.progress = l.console.Progress("round", rounds, done, float64(done)/float64(rounds))
 	}
 	o.Started = func(e *experiment.Experiment) {
 		l.accuracy = noAccuracy()
@@ -76,10 +77,10 @@ func (l *listener) ofSeeds(s *sweep.Sweep) sweep.Observer {
 		}
 		l.started = true
 		l.start(e)
-		l.console.say("Seeds: %s, in %s", report.Counted(len(s.Runs), "run"), s.Parent)
+		l.console.Say("Seeds: %s, in %s", report.Counted(len(s.Runs), "run"), s.Parent)
 	}
 	o.Round = func(run sweep.Run, rec learner.Record, done int) {
-		l.progress.report(done, float64(done)/float64(l.rounds), fmt.Sprintf("seed %d, %s", run.Seed, l.figuresOf(rec)))
+		l.progress.Report(done, float64(done)/float64(l.rounds), fmt.Sprintf("seed %d, %s", run.Seed, l.figuresOf(rec)))
 	}
 	return o
 }

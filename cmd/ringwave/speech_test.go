@@ -12,6 +12,7 @@ import (
 
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/catalogue"
 	"ringwave/learner/experiment/experimenttest"
 )
 
@@ -136,7 +137,7 @@ func TestQuietAndVerbose(t *testing.T) {
 // What sets and bench print as JSON is what they print as text.
 func TestSetsAndBenchAsJSON(t *testing.T) {
 	stdout, _ := mustRun(t, "sets", "--json")
-	var sets []setFigures
+	var sets []catalogue.Figures
 	if err := json.Unmarshal([]byte(stdout), &sets); err != nil {
 		t.Fatal(err)
 	}

@@ -111,6 +111,7 @@ var table = map[string]string{
 	"learner/experiment/curves":         "learner/experiment/chart learner/experiment/runfolder phy/channel phy/modem phy/trial",
 	"learner/experiment/memory":         "",
 	"learner/experiment/report":         "",
+	"learner/experiment/catalogue":      "crypto/xmkckks learner/experiment/report learner/experiment/runfolder",
 	"learner/experiment/runfolder":      "crypto/lockfile phy/gains",
 	"learner/hosts/bus":                 "learner/hosts/identity",
 	"learner/hosts/bus/bustest":         "learner/hosts/bus learner/hosts/identity",
@@ -127,11 +128,12 @@ var table = map[string]string{
 	"learner/weights":                   "learner/model",
 	"learner/theory":                    "learner learner/dataset learner/model",
 
-	"cmd/internal/docs":   "",
-	"cmd/internal/layers": "",
-	"cmd/kernel-bench":    "",
-	"cmd/ringwave":        "calibration/... cmd/internal/... crypto/... learner/... phy/... radio/...",
-	"cmd/virtual-bench":   "phy/channel radio/...",
+	"cmd/internal/console": "",
+	"cmd/internal/docs":    "",
+	"cmd/internal/layers":  "",
+	"cmd/kernel-bench":     "",
+	"cmd/ringwave":         "calibration/... cmd/internal/... crypto/... learner/... phy/... radio/...",
+	"cmd/virtual-bench":    "phy/channel radio/...",
 }
 
 // TestImportsRunOneWay reads every file of the module.

@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"bytes"
@@ -9,9 +9,9 @@ import (
 )
 
 // onTerminal returns a console of so many columns, and what was written to it.
-func onTerminal(columns int) (*console, *bytes.Buffer) {
+func onTerminal(columns int) (*Console, *bytes.Buffer) {
 	var b bytes.Buffer
-	return &console{w: &b, columns: func() int { return columns }}, &b
+	return &Console{w: &b, columns: func() int { return columns }}, &b
 }
 
 // Whatever is reported, no line is as long as the terminal is wide: it would wrap, and
@@ -21,14 +21,14 @@ func TestProgressFitsTheTerminal(t *testing.T) {
 	for _, columns := range []int{2, 10, 24, 40, 60, 79, 80, 81, 120, 200} {
 		for _, verbose := range []bool{false, true} {
 			c, b := onTerminal(columns)
-			c.verbose = verbose
-			p := c.progress("round", 1_000_000, 0, 0)
+			c.Verbose = verbose
+			p := c.Progress("round", 1_000_000, 0, 0)
 			p.began = p.began.Add(-100 * time.Hour)
 			for i := range 1000 {
 				p.drawnAt = time.Time{}
-				p.report(1000*(i+1), float64(i+1)/1000, texts[i%len(texts)])
+				p.Report(1000*(i+1), float64(i+1)/1000, texts[i%len(texts)])
 			}
-			p.stop()
+			p.Stop()
 			for line := range strings.SplitSeq(strings.ReplaceAll(b.String(), "\r", "\n"), "\n") {
 				if n := len([]rune(line)); n >= columns && n > 0 {
 					t.Fatalf("%d columns, verbose %v: a line of %d: %q", columns, verbose, n, line)
@@ -43,10 +43,10 @@ func TestProgressFitsTheTerminal(t *testing.T) {
 		}
 	}
 	c, b := onTerminal(80)
-	p := c.progress("round", 4, 0, 0)
-	p.report(1, 0.25, "a text that is long")
+	p := c.Progress("round", 4, 0, 0)
+	p.Report(1, 0.25, "a text that is long")
 	p.drawnAt = time.Time{}
-	p.report(2, 0.5, "")
+	p.Report(2, 0.5, "")
 	lines := strings.Split(b.String(), "\r")
 	if len(lines) != 3 || len(lines[2]) < len(lines[1]) || !strings.HasPrefix(lines[1], "round 1 of 4 [#######                     ], a text that is long, about ") {
 		t.Errorf("drawn: %q", lines)
@@ -65,11 +65,11 @@ func TestProgressLines(t *testing.T) {
 		{true, 12, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}},
 	} {
 		var b bytes.Buffer
-		p := (&console{w: &b, verbose: c.verbose}).progress("round", c.of, 0, 0)
+		p := (&Console{w: &b, Verbose: c.verbose}).Progress("round", c.of, 0, 0)
 		for i := range c.of {
-			p.report(i+1, float64(i+1)/float64(c.of), "text")
+			p.Report(i+1, float64(i+1)/float64(c.of), "text")
 		}
-		p.stop()
+		p.Stop()
 		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 		if len(lines) != len(c.want) {
 			t.Fatalf("%+v: %d lines:\n%s", c, len(lines), b.String())
@@ -85,10 +85,10 @@ func TestProgressLines(t *testing.T) {
 // What is behind before the beginning says nothing of how fast it goes.
 func TestProgressOfWhatGoesOn(t *testing.T) {
 	var b bytes.Buffer
-	p := (&console{w: &b}).progress("round", 100, 90, 0.9)
+	p := (&Console{w: &b}).Progress("round", 100, 90, 0.9)
 	p.began = p.began.Add(-time.Hour)
-	p.report(95, 0.95, "")
-	p.report(100, 1, "")
+	p.Report(95, 0.95, "")
+	p.Report(100, 1, "")
 	if got, want := b.String(), "round 100 of 100, about 0s left\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -104,7 +104,7 @@ func TestFold(t *testing.T) {
 		"":                            "",
 		"  a b":                       "  a b",
 	} {
-		if got := fold(text, 8); got != want {
+		if got := Fold(text, 8); got != want {
 			t.Errorf("%q folds to %q, want %q", text, got, want)
 		}
 	}

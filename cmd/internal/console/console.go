@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"fmt"
@@ -14,27 +14,30 @@ import (
 	"ringwave/radio/intake"
 )
 
-// console is where a command speaks of its work, beside its results and errors.
-type console struct {
+// Console is where a command speaks of its work, beside its results and errors.
+type Console struct {
 	w       io.Writer
 	columns func() int // of the terminal that w is; nil where it is none
-	quiet   bool
-	verbose bool
+	Quiet   bool
+	Verbose bool // a line for every unit
 }
 
-// say prints a line; on a terminal its words go on in the next one where they would not
+// Writer returns where the console speaks.
+func (c *Console) Writer() io.Writer { return c.w }
+
+// Say prints a line; on a terminal its words go on in the next one where they would not
 // fit.
-func (c *console) say(format string, args ...any) {
+func (c *Console) Say(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if c.columns != nil {
-		line = fold(line, c.columns())
+		line = Fold(line, c.columns())
 	}
 	fmt.Fprintln(c.w, line)
 }
 
-// fold returns text with its words in lines of so many columns at most, longer words
+// Fold returns text with its words in lines of so many columns at most, longer words
 // aside. Further lines are indented.
-func fold(text string, columns int) string {
+func Fold(text string, columns int) string {
 	var b strings.Builder
 	used := 0
 	for i, word := range strings.Split(text, " ") {
@@ -54,14 +57,14 @@ func fold(text string, columns int) string {
 	return b.String()
 }
 
-// addSpeech adds the flags that say how much a command speaks.
-func addSpeech(root *cobra.Command) {
+// AddFlags adds the flags that say how much a command speaks.
+func AddFlags(root *cobra.Command) {
 	root.PersistentFlags().BoolP("quiet", "q", false, "print nothing but results and errors")
 	root.PersistentFlags().BoolP("verbose", "v", false, "print a line for every round, block, point or run")
 }
 
-// checkSpeech refuses flags that contradict each other.
-func checkSpeech(cmd *cobra.Command, _ []string) error {
+// CheckFlags refuses flags that contradict each other.
+func CheckFlags(cmd *cobra.Command, _ []string) error {
 	if speaks(cmd, "quiet") && speaks(cmd, "verbose") {
 		return intake.UserError(fmt.Errorf("--quiet and --verbose contradict each other: give one of them"))
 	}
@@ -73,10 +76,10 @@ func speaks(cmd *cobra.Command, flag string) bool {
 	return err == nil && on
 }
 
-// newConsole returns the console of a command: standard error, as its flags have it.
-func newConsole(cmd *cobra.Command) *console {
-	c := &console{w: cmd.ErrOrStderr(), quiet: speaks(cmd, "quiet"), verbose: speaks(cmd, "verbose")}
-	if c.quiet {
+// New returns the console of a command: standard error, as its flags have it.
+func New(cmd *cobra.Command) *Console {
+	c := &Console{w: cmd.ErrOrStderr(), Quiet: speaks(cmd, "quiet"), Verbose: speaks(cmd, "verbose")}
+	if c.Quiet {
 		c.w = io.Discard
 	}
 	if f, ok := c.w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
@@ -90,13 +93,13 @@ func newConsole(cmd *cobra.Command) *console {
 	return c
 }
 
-// progress shows how far a long command is: a line that is drawn over on a terminal, and
+// Progress shows how far a long command is: a line that is drawn over on a terminal, and
 // elsewhere, or with --verbose, lines one below the other.
-type progress struct {
-	*console
+type Progress struct {
+	*Console
 	unit  string // what is counted, as "round"
 	of    int
-	every bool // each unit has a line, not only every tenth
+	Every bool // each unit has a line, not only every tenth
 
 	first    float64 // the share of the work that was behind when it began
 	began    time.Time
@@ -110,21 +113,21 @@ type progress struct {
 // between is the least time between two drawings of a line.
 const between = 100 * time.Millisecond
 
-// progress begins to tell of so many units, of which some are done: a share of the work.
-func (c *console) progress(unit string, of, done int, share float64) *progress {
-	return &progress{console: c, unit: unit, of: of, every: c.verbose, first: share, began: time.Now(), said: tenths(share), counted: done}
+// Progress begins to tell of so many units, of which some are done: a share of the work.
+func (c *Console) Progress(unit string, of, done int, share float64) *Progress {
+	return &Progress{Console: c, unit: unit, of: of, Every: c.Verbose, first: share, began: time.Now(), said: tenths(share), counted: done}
 }
 
 // tenths returns how many whole tenths a share has, rounding aside.
 func tenths(share float64) int { return int(math.Floor(10*share + 1e-9)) }
 
-// report tells that a number of units is done, and a share of the work, from 0 to 1.
-func (p *progress) report(done int, share float64, text string) {
-	if p.columns != nil && !p.verbose {
+// Report tells that a number of units is done, and a share of the work, from 0 to 1.
+func (p *Progress) Report(done int, share float64, text string) {
+	if p.columns != nil && !p.Verbose {
 		p.draw(done, share, text)
 		return
 	}
-	if done == p.counted || !p.every && tenths(share) == p.said && done != p.of {
+	if done == p.counted || !p.Every && tenths(share) == p.said && done != p.of {
 		return
 	}
 	p.said, p.counted = tenths(share), done
@@ -144,7 +147,7 @@ func behind(text string) string {
 }
 
 // left says how long the rest will take, where anything is known of that.
-func (p *progress) left(share float64) string {
+func (p *Progress) left(share float64) string {
 	if share <= p.first {
 		return ""
 	}
@@ -175,7 +178,7 @@ const (
 )
 
 // draw writes the line with the bar over the one before.
-func (p *progress) draw(done int, share float64, text string) {
+func (p *Progress) draw(done int, share float64, text string) {
 	if now := time.Now(); done != p.of && text == p.lastText && now.Sub(p.drawnAt) < between {
 		return
 	} else {
@@ -193,11 +196,26 @@ func (p *progress) draw(done int, share float64, text string) {
 	p.drawn = width
 }
 
-// stop ends the line that is drawn, if there is one. What is reported after it begins
+// Stop ends the line that is drawn, if there is one. What is reported after it begins
 // another.
-func (p *progress) stop() {
+func (p *Progress) Stop() {
 	if p != nil && p.drawn > 0 {
 		fmt.Fprintln(p.w)
 		p.drawn = 0
 	}
+}
+
+// Steps returns what hears how many of some units are done: first of those that were
+// before.
+func (c *Console) Steps(unit string) (heard func(done, total int), stop func()) {
+	var p *Progress
+	return func(done, total int) {
+		share := float64(done) / float64(max(total, 1))
+		if p == nil {
+			p = c.Progress(unit, total, done, share)
+			return
+		}
+		p.of = total // which may grow
+		p.Report(done, share, "")
+	}, func() { p.Stop() }
 }
