@@ -234,3 +234,17 @@ func TestWaveformRoundsWithoutADevice(t *testing.T) {
 		t.Errorf("%+v", verdict)
 	}
 }
+
+// A server that is closed between two rounds, as by Ctrl-C, does not wait for devices that
+// nobody asks any more.
+func TestServerClosesBetweenRounds(t *testing.T) {
+	b := newBench(t, 2, 2)
+	b.air()
+	b.serve()
+	for i := range 2 {
+		b.device(t.Context(), i+1, nil)
+	}
+	_, err := b.step(t.Context(), 1)
+	b.must(err)
+	b.server.Close()
+}
