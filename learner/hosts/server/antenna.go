@@ -93,8 +93,7 @@ func (a *Antenna) Call(ctx context.Context, d phy.Due) error {
 	if d.Samples > wire.MaxSamples {
 		return fmt.Errorf("a frame of %d samples; over the bus allowed are %d", d.Samples, wire.MaxSamples)
 	}
-	there, gone := a.members(d.Group)
-	if there == 0 {
+	if there, _ := a.members(d.Group); there == 0 {
 		return phy.ErrNobody
 	}
 	listen, err := wire.Seal(s.cfg.Identity, a.expect(d))
@@ -115,7 +114,7 @@ func (a *Antenna) Call(ctx context.Context, d phy.Due) error {
 			a.Give(d.At, a.samples, a.clipped)
 			return nil
 		case <-again.C:
-			if _, gone = a.members(d.Group); gone > 0 {
+			if _, gone := a.members(d.Group); gone > 0 {
 				return fmt.Errorf("device %d was lost: %w", gone, phy.ErrUnsent)
 			}
 			if err := a.ask(d, listen, true); err != nil {
