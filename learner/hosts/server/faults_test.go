@@ -246,3 +246,35 @@ func TestRefusingDevice(t *testing.T) {
 		}
 	}
 }
+
+// A greeting that the bus brings twice is one.
+func TestGreetingTwice(t *testing.T) {
+	b := newBench(t, 2, 1)
+	hello := make(chan wire.Message, 10)
+	b.losing(identity.Device, 1, func(m wire.Message) bool {
+		if m.Kind == wire.Hello {
+			hello <- m
+		}
+		return false
+	})
+	b.serve()
+	b.device(t.Context(), 1, nil)
+	if err := b.server.Await(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	_, conn := b.dial(identity.Device, 1)
+	first := <-hello
+	again, err := wire.AppendJSON(wire.Greeting{Nonce: make([]byte, 16)})
+	b.must(err)
+	for _, m := range []wire.Message{first, {Kind: wire.Hello, Device: 1, Body: again}} {
+		b.must(conn.Publish(m.Run.FromDevice(1), m.Bytes()))
+	}
+	within(t, "the wait for a refusal", func() {
+		for !b.said.has("device 1 is not let in") {
+			<-time.After(5 * time.Millisecond) // between two looks
+		}
+	})
+	if n := b.said.count("device 1 is not let in"); n != 1 || b.said.has("is here already") || b.said.has("lost") {
+		t.Errorf("%d refusals: %v", n, b.said.lines)
+	}
+}

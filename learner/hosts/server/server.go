@@ -196,11 +196,11 @@ func (s *Server) greeted(d *remote, m wire.Message) {
 	if d.past[string(g.Nonce)] {
 		return // heard twice; where the welcome is lost, it is sent at the next beat or greeting
 	}
-	if d.gone != nil && s.now().Sub(d.seen) < s.cfg.Silence/2 {
+	if d.gone != nil && s.now().Sub(d.seen) < min(s.cfg.Silence, max(s.cfg.Silence/2, twoBeats)) {
 		s.refuseGreeting(d.index, m, fmt.Errorf("device %d is here already, on %s: one process at a time may be it", d.index, d.host.Host), true)
 		return
 	}
-	s.lose(d, "")
+	s.lose(d, fmt.Sprintf("it greets anew, on %s", g.Host))
 	d.nonce, d.seen = string(g.Nonce), s.now()
 	if len(d.past) >= maxPast {
 		clear(d.past)
@@ -228,6 +228,9 @@ const nonceSize = 16
 
 // maxPast bounds the greetings that are remembered of a device.
 const maxPast = 1 << 10
+
+// twoBeats is in what time a device that is there has surely been heard.
+const twoBeats = 2 * time.Second
 
 // admit says why a greeting is not one of this bench's device.
 func (s *Server) admit(index int, g wire.Greeting) error {
