@@ -291,7 +291,7 @@ func linkSecret(c *experiment.Common, id identity.Identity, run wire.RunID) keys
 func runID(dir string) (id wire.RunID, err error) {
 	path := filepath.Join(dir, runName)
 	text, err := intake.ReadFile(path, 1<<10)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(text) == 0 { // of a process that was killed as it began
 		if _, err := rand.Read(id[:]); err != nil {
 			return id, fmt.Errorf("naming the run: %w", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/hosts"
 	"ringwave/learner/hosts/identity"
+	"ringwave/learner/hosts/wire"
 )
 
 // world is a bench of many hosts in one process, each with a connection of its own over TLS.
@@ -137,5 +139,22 @@ func TestHostsAreOneProcess(t *testing.T) {
 		}) {
 			t.Errorf("%v: notes are %q", set, result.Summary.Notes)
 		}
+	}
+}
+
+// The name of a run that was not yet written when the process was killed is drawn anew; one
+// that is there is kept, and a damaged one is said so.
+func TestRunID(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "run.id")
+	must(t, os.WriteFile(path, nil, 0o644))
+	id, err := hosts.RunIDOf(dir)
+	must(t, err)
+	if again, err := hosts.RunIDOf(dir); err != nil || again != id || id == (wire.RunID{}).String() {
+		t.Errorf("%s, then %s, %v", id, again, err)
+	}
+	must(t, os.WriteFile(path, []byte(id[:9]), 0o644))
+	if _, err := hosts.RunIDOf(dir); err == nil || !strings.Contains(err.Error(), "it must have 32 hexadecimal digits") {
+		t.Errorf("%v", err)
 	}
 }

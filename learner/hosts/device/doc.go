@@ -5,7 +5,7 @@
 // rounds, and gives b, c0, c1 and D to the air. Each step is answered once: asked again,
 // the device says the same again, and what is no longer asked for is not answered. It
 // never sends its samples, losses or key, and it checks what it is told: the server's
-// signature of every message, the records by which its model moves, a key b~ or c~1 of
-// zero, and how many others take part. It knows nothing of the server's doings, of other
-// devices, or of gains.
+// signature of every message, the records by which its model moves, that b~ and c~1 hide
+// what is sent under them, that no other one is asked for in their place, and how many
+// others take part. It knows nothing of the server's doings, of other devices, or of gains.
 package device
