@@ -66,11 +66,11 @@ func (w *words) String() string {
 
 // benchOf is a bench of processes.
 type benchOf struct {
-	program, dir, url, config string
-	devices                   int
-	air                       bool // in a process of its own
-	resumed                   bool
-	running                   map[string]*process
+	program, dir, url string
+	devices           int
+	air               bool // in a process of its own
+	resumed           bool
+	running           map[string]*process
 }
 
 // start starts a process; its output is kept.
@@ -339,11 +339,8 @@ func (k *killings) check() error {
 	if err != nil {
 		return err
 	}
-	name := filepath.Join(k.dir, "run", "air.csv")
-	if k.air {
-		name = filepath.Join(k.dir, "air.csv")
-	}
-	gains, err := logOf(name, func(f []string) string { return f[0] + "," + f[1] })
+	name := map[bool]string{true: "air.csv", false: "run/air.csv"}[k.air]
+	gains, err := logOf(filepath.Join(k.dir, name), func(f []string) string { return f[0] + "," + f[1] })
 	if err != nil {
 		return err
 	}

@@ -403,6 +403,7 @@ func TestOtherSigners(t *testing.T) {
 }
 
 // All that a server has said in an earlier run, heard again in the next, does nothing.
+// Longer than most because it is one history.
 func TestYesterday(t *testing.T) {
 	h := newHostile(t, 2)
 	var mu sync.Mutex
@@ -564,6 +565,7 @@ func (p *parting) Subscribe(subject string, handle func(bus.Message)) (func(), e
 // A device that greets as another is not let in: under another's index, with another's
 // enrolment, with one of another bench, with one that was made longer, or where the
 // registry does not have it.
+// Longer than most because it is one history.
 func TestOtherDevices(t *testing.T) {
 	b := newBench(t, 3, 4)
 	other, err := identity.Create(filepath.Join(t.TempDir(), "other"), identity.Options{Devices: 3})

@@ -278,3 +278,56 @@ func TestGreetingTwice(t *testing.T) {
 		t.Errorf("%d refusals: %v", n, b.said.lines)
 	}
 }
+
+// An earlier greeting that the bus brings once more, with all that followed it, does not take
+// the place of a later one.
+func TestOldGreeting(t *testing.T) {
+	b := newBench(t, 1, 1)
+	b.silence = 300 * time.Millisecond
+	b.serve()
+	_, conn := b.dial(identity.Device, 1)
+	id, _ := b.dial(identity.Device, 1)
+	answers := make(chan wire.Message, 100)
+	_, err := conn.Subscribe(wire.AllToDevice(1), func(x bus.Message) {
+		if m, err := wire.Parse(x.Payload); err == nil && (m.Kind == wire.Welcome || m.Kind == wire.Refused) {
+			answers <- m
+		}
+	})
+	b.must(err)
+	say := func(run wire.RunID, kind wire.Kind, body any) {
+		m := wire.Message{Kind: kind, Run: run, Device: 1}
+		if raw, ok := body.([]byte); ok {
+			m.Body = raw
+		} else {
+			m.Body, err = wire.AppendJSON(body)
+			b.must(err)
+		}
+		b.must(conn.Publish(run.FromDevice(1), m.Bytes()))
+	}
+	nonce := func(i byte) []byte { return append(make([]byte, 15), i) }
+	greet := func(i byte) {
+		say(wire.RunID{}, wire.Hello, wire.Greeting{Nonce: nonce(i), Version: "v", Host: "h", Nkey: id.Nkey, NotBefore: id.NotBefore, Expires: id.Expires, Statement: id.Signature})
+	}
+	next := func(i byte) {
+		t.Helper()
+		var w wire.Run
+		m := <-answers
+		if err := wire.ParseJSON(m.Body, &w); m.Kind != wire.Welcome || err != nil || w.Nonce[15] != i {
+			t.Fatalf("%v %s, %v", m.Kind, m.Body, err)
+		}
+	}
+	greet(1)
+	next(1)
+	say(b.run, wire.Ready, wire.Readiness{Nonce: nonce(1)})
+	within(t, "the wait for its loss", func() {
+		for !b.said.has("device 1 is lost") {
+			<-time.After(5 * time.Millisecond) // between two looks
+		}
+	})
+	greet(2)
+	next(2)
+	greet(1)
+	say(b.run, wire.Ready, wire.Readiness{Nonce: nonce(1)})
+	say(b.run, wire.Beat, nonce(2))
+	next(2)
+}
