@@ -5,6 +5,7 @@
 // absent. It says who is there, keeps the records by which late devices catch up, and
 // checks at the end that each b was the one that its device had committed to. The bus may
 // lose, repeat, delay and reorder anything: what is asked for is asked for again until it is
-// answered or the deadline has passed, and an answer counts once. It never sees a
-// device's samples, losses or key, nor what one device alone sends.
+// answered or the deadline has passed, and an answer counts once. A device that refuses is
+// left alone for a deadline, so that it does not cost one round after the other. The server
+// never sees a device's samples, losses or key, nor what one device alone sends.
 package server
