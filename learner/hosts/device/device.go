@@ -179,7 +179,11 @@ func (d *Device) Run(ctx context.Context) (err error) {
 	defer beats.Wait()
 	defer cancel()
 	defer func() { err = errors.Join(err, d.leave()) }()
-	return d.follow(ctx)
+	err = d.follow(ctx)
+	if d.part != nil && ctx.Err() != nil { // else the server hears of it by silence
+		err = errors.Join(err, d.answer(wire.Message{Kind: wire.Refused, Body: []byte("it was stopped")}))
+	}
+	return err
 }
 
 // follow handles messages as they come.

@@ -370,6 +370,10 @@ func (s *Server) signal() {
 // refused notes why a device does not do what it was asked for.
 func (s *Server) refused(d *remote, m wire.Message) {
 	text := string(m.Body)
+	if m.Slot.Round == 0 && d.gone != nil {
+		s.lose(d, text)
+		return
+	}
 	if m.Slot.Round == 0 {
 		d.host.State, d.host.Why = isRefused, text
 		s.cfg.Say(fmt.Sprintf("device %d cannot take part: %s", d.index, text))
