@@ -551,7 +551,7 @@ func TestSchedules(t *testing.T) {
 	type total struct{ schedules, rounds, lost, void, sittings, behind, failed int }
 	var mu sync.Mutex
 	totals := map[string]*total{}
-	room := make(chan bool, 10) // they wait more than they compute
+	room := make(chan bool, 3*runtime.GOMAXPROCS(0)) // they wait more than they compute
 	var all sync.WaitGroup
 	for seed := range count {
 		room <- true
