@@ -154,4 +154,10 @@ func TestOneDeviceTwice(t *testing.T) {
 	for _, b := range []*begun{s, first, last} {
 		b.ends(0)
 	}
+	// What a user reads has no figure that nobody knows, and nothing of how hosts connect.
+	for _, word := range []string{"NaN", "Violation", "nkey"} {
+		if strings.Contains(s.said()+first.said(), word) {
+			t.Errorf("%q is told of:\n%s%s", word, s.said(), first.said())
+		}
+	}
 }

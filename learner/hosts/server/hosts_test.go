@@ -39,7 +39,7 @@ func TestDevicesThatDoNotFit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, 1, 1)
 			b.serve()
-			err := <-b.device(t.Context(), 1, c.change)
+			err := endOf(t, b.device(t.Context(), 1, c.change))
 			if err == nil || !strings.Contains(err.Error(), c.device) || strings.Contains(err.Error(), "\n") || !intake.IsUserError(err) {
 				t.Errorf("the device says %v, want %q", err, c.device)
 			}
@@ -66,12 +66,24 @@ func TestOtherData(t *testing.T) {
 	b.device(t.Context(), 1, data("aa", false))
 	b.says("device 1 is here")
 	ended := b.device(t.Context(), 2, data("bb", false))
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "have the digest bb, and those of device 1 aa") {
+	if err := endOf(t, ended); err == nil || !strings.Contains(err.Error(), "have the digest bb, and those of device 1 aa") {
 		t.Errorf("device 2 says %v", err)
 	}
 	b.says("device 2 cannot take part: the files of its data set have the digest bb")
 	b.device(t.Context(), 3, data("cc", true))
 	b.says("device 3 is here")
+}
+
+// endOf waits for the end of a device.
+func endOf(t *testing.T, ended chan error) error {
+	t.Helper()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(20 * time.Second):
+		t.Fatal("the device goes on")
+		return nil
+	}
 }
 
 // says waits until a host has said something.
