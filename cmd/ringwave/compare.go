@@ -50,13 +50,7 @@ A server does not know the losses of devices on other hosts, nor the gains;
 			if err := checkAccuracies(accuracies); err != nil {
 				return err
 			}
-			var merge compare.Merge
-			if len(logs) > 0 {
-				merge = func(dir string, rows []runfolder.Row) ([]runfolder.Row, error) {
-					return hosts.Merge(lab(""), dir, logs, rows)
-				}
-			}
-			c, err := compare.Read(args, accuracies, merge)
+			c, err := compare.Read(args, accuracies, hosts.Merger(lab(""), logs))
 			if err != nil {
 				return err
 			}

@@ -15,6 +15,14 @@ import (
 	"ringwave/radio/intake"
 )
 
+// Merger returns Merge from folders of logs, nil where there are none.
+func Merger(lab experiment.Lab, logs []string) func(dir string, rows []runfolder.Row) ([]runfolder.Row, error) {
+	if len(logs) == 0 {
+		return nil
+	}
+	return func(dir string, rows []runfolder.Row) ([]runfolder.Row, error) { return Merge(lab, dir, logs, rows) }
+}
+
 // Merge puts into the lines of a server's metrics.csv what it does not know: losses and
 // scalars from the logs of devices, which lie below the folders of logs as devices write
 // them, and the gains from the air's. The lines are then those that one process would have
