@@ -34,7 +34,7 @@ type Member struct {
 	index   int
 
 	pool *pool
-	ctx  context.Context // of the Scalars at hand
+	done <-chan struct{} // of the Scalars at hand: closed once they are not wanted any more
 	// along gets the losses along one direction; it is made once so that a round need
 	// not allocate it.
 	along func(w model.Worker, p int)
@@ -58,7 +58,9 @@ func NewMember(cfg Config, task MemberTask) (*Member, error) {
 		values: make([]float64, r.cfg.Packed), pool: newPool(task.Model, min(cfg.workers(), r.cfg.Packed)),
 	}
 	m.along = func(w model.Worker, p int) {
-		if m.ctx.Err() == nil {
+		select {
+		case <-m.done:
+		default:
 			m.device.along(p, w, m.Replica, m.samples)
 		}
 	}
@@ -87,9 +89,9 @@ func (m *Member) Scalars(ctx context.Context, k int) (values []float64, loss flo
 	m.draw(k)
 	d := m.device
 	d.draw(uint32(k))
-	m.ctx = ctx
+	m.done = ctx.Done()
 	m.pool.run(len(m.phi), m.along)
-	m.ctx = nil
+	m.done = nil
 	if err := ctx.Err(); err != nil {
 		return nil, 0, 0, 0, fmt.Errorf("round %d: %w", k, err)
 	}

@@ -115,8 +115,9 @@ func (c *client) subscribe(ctx context.Context, subject string, handle func(Mess
 		return nil, errors.Join(fmt.Errorf("subscribing %s as %s: %w", subject, c.id, ErrForbidden), ignoreClosed(sub.Unsubscribe()))
 	}
 	r := &receiver{client: c, sub: sub, handle: handle, chunks: newAssembler(c.options.Limits)}
-	r.until, r.stop = context.WithCancel(context.Background())
-	c.running.Go(func() { r.run(first) })
+	until, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	c.running.Go(func() { r.run(until, first) })
 	return func() {
 		r.stop()
 		if err := ignoreClosed(sub.Unsubscribe()); err != nil {
@@ -148,21 +149,20 @@ type receiver struct {
 	sub    *nats.Subscription
 	handle func(Message)
 	chunks *assembler
-	until  context.Context
 	stop   func()
 }
 
 // run takes in chunks until the subscription ends; first may be nil.
-func (r *receiver) run(first *nats.Msg) {
+func (r *receiver) run(until context.Context, first *nats.Msg) {
 	defer r.stop()
 	if first != nil {
-		r.take(first)
+		r.take(until, first)
 	}
 	for {
-		msg, err := r.sub.NextMsgWithContext(r.until)
+		msg, err := r.sub.NextMsgWithContext(until)
 		switch {
 		case err == nil:
-			r.take(msg)
+			r.take(until, msg)
 		case errors.Is(err, nats.ErrSlowConsumer):
 			r.client.told(fmt.Errorf("messages for %s were lost: they came faster than they were taken", r.sub.Subject))
 		case errors.Is(err, nats.ErrPermissionViolation):
@@ -175,12 +175,12 @@ func (r *receiver) run(first *nats.Msg) {
 	}
 }
 
-func (r *receiver) take(msg *nats.Msg) {
+func (r *receiver) take(until context.Context, msg *nats.Msg) {
 	message, err := r.chunks.take(msg.Subject, msg.Reply, msg.Data, time.Now())
 	if err != nil {
 		r.client.told(err)
 	}
-	if message != nil && r.until.Err() == nil {
+	if message != nil && until.Err() == nil {
 		r.handle(*message)
 	}
 }
