@@ -122,9 +122,9 @@ returns replays what it has missed.
 With several identities this process is several devices, each with its own key,
 journal and connection; the data set is loaded once for all.
 
-Below --state there is a folder a run and device: shares.journal, the decryption shares
-that the device has given, without which it would answer twice, and device.csv,
-its own losses and scalars.
+Below --state there is a folder a run and device: shares.journal, the
+decryption shares that the device has given, without which it would answer
+twice, and device.csv, its own losses and scalars.
 
 A run whose secrets come from its seed (encryption.randomness = "seed") protects
 nothing: a device takes part in it with --secrets-from-seed only.`,
