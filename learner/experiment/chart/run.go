@@ -80,6 +80,9 @@ func runLossFigure(rows []runfolder.Row) Figure {
 	each := series(rows, trainLoss)
 	f := lossFigure([]Series{each})
 	f.Note = "The loss is the mean over the round's batches, before the model moves." + leftOut(rows, trainLoss, "loss")
+	if len(rows) > 0 && rows[0].Present > 0 {
+		f.Note = "Devices on other hosts keep their losses to themselves: ringwave compare --logs puts in what they have written down."
+	}
 	if len(each.X) < manyRounds {
 		return f
 	}

@@ -56,6 +56,7 @@ func TestRunPlotsOfAServer(t *testing.T) {
 	dir, rows := t.TempDir(), testRun(1, 100, 1e-8)
 	for i := range rows {
 		nan := math.NaN()
+		rows[i].Present = 10
 		rows[i].TrainLoss, rows[i].TestAccuracy, rows[i].MIdeal, rows[i].Eps, rows[i].EpsStdPredicted = nan, nan, nan, nan, nan
 	}
 	paths, err := RunPlots(dir, "what ran", rows)
@@ -63,6 +64,9 @@ func TestRunPlotsOfAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantPlots(t, dir, paths, "loss", "accuracy", "decoded-noise", "message")
+	if note := runLossFigure(rows).Note; !strings.Contains(note, "keep their losses to themselves") || strings.Contains(note, "no finite") {
+		t.Errorf("the plot of losses says %q", note)
+	}
 }
 
 func TestRunPlots(t *testing.T) {
