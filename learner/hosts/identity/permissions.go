@@ -1,9 +1,6 @@
 package identity
 
-import (
-	"strconv"
-	"strings"
-)
+import "strconv"
 
 // Role is what a host is on a bench.
 type Role string
@@ -52,10 +49,4 @@ func Permissions(role Role, index int) Allowed {
 		}
 	}
 	return Allowed{}
-}
-
-// Subject returns the subject of a run with the given words behind it, as in
-// Subject("r1", "device", "3", "ready"). The bus refuses words that are none.
-func Subject(run string, words ...string) string {
-	return "rw." + run + "." + strings.Join(words, ".")
 }
