@@ -60,6 +60,7 @@ type WaveformReceiver struct {
 	retries *retries
 	unit    float64 // soft symbol of the digit 1 from a device of gain 1
 	other   otherHalf
+	sender  *sender // nil unless frames are placed here: on streams of this host, or by Cues
 
 	slot    slot.Slot
 	payload *frame.Payload
@@ -75,8 +76,6 @@ type otherHalf interface {
 	// send has the devices of a group send the frame that is due, and gives the
 	// transmitters' index at which it begins, guard time included.
 	send(ctx context.Context, g *group, e expected) (radio.SampleIndex, error)
-	// restart takes up new streams.
-	restart(ctx context.Context) error
 }
 
 // WaveformReport says how the last transmission went.
@@ -93,18 +92,24 @@ type WaveformReport struct {
 }
 
 // NewWaveformReceiver makes the receiving half of a link whose devices are elsewhere: on other
-// hosts, where cfg.Call reaches them, or nowhere, for a link that only listens.
+// hosts, where cfg.Call reaches them, or nowhere, for a link that only listens. Transmitters of
+// other hosts are written to there: here frames are paced by them, and they are asked how they
+// fare.
 func NewWaveformReceiver(cfg WaveformConfig) (*WaveformReceiver, error) {
-	if cfg.Transmitters != nil {
+	if cfg.Transmitters != nil && cfg.Call == nil {
 		return nil, fmt.Errorf("a receiver of devices elsewhere with %d transmitters of its own", len(cfg.Transmitters))
 	}
 	w, err := newWaveformReceiver(cfg)
 	if err != nil || cfg.Call == nil {
 		return w, err
 	}
-	w.streams.tx = []radio.Transmitter{} // it does not only listen
 	w.other = &elsewhere{w}
-	return w, nil
+	if cfg.Transmitters == nil {
+		w.streams.tx = []radio.Transmitter{} // it does not only listen
+		return w, nil
+	}
+	w.sender = newSender(&w.cfg, w.streams, w.time)
+	return w, w.sender.adjust(&w.cfg, w.cfg.Alignment)
 }
 
 func newWaveformReceiver(cfg WaveformConfig) (*WaveformReceiver, error) {
@@ -195,6 +200,9 @@ func (w *WaveformReceiver) Open(ctx context.Context, s slot.Slot, n int) error {
 	}
 	w.keyed = w.keyed && s.Transmission != slot.TxKey && s.Round == w.slot.Round && s.Attempt == w.slot.Attempt
 	w.slot, w.payload = s, p
+	if w.sender != nil {
+		w.sender.begun = false
+	}
 	// What is sent again is for an attempt that cannot be made anew. Where a board failed it
 	// the gains may be the same all the same, of which the patterns are the judge.
 	again := s.Again > 0 && w.epochs.void != ""
@@ -219,6 +227,9 @@ func (w *WaveformReceiver) Open(ctx context.Context, s slot.Slot, n int) error {
 // their integers. A frame that was written when ctx ends may still be sent: taking
 // carriers off is for who opened the radios.
 func (w *WaveformReceiver) Receive(ctx context.Context, rx *Reception) error {
+	if w.sender != nil {
+		w.sender.putOff()
+	}
 	if w.cfg.OnTransmission != nil {
 		if err := w.cfg.OnTransmission(ctx, w.slot, w.time.cursor); err != nil {
 			return err

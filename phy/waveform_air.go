@@ -90,13 +90,13 @@ func (a *WaveformAir) Superpose(ctx context.Context, s slot.Slot, group int, fra
 	}
 	a.sender.modulate(a.who, func(int) {})
 	window := a.sender.window(symbols)
-	at, err := a.sender.send(ctx, a.who, window, s.Transmission)
-	if err != nil {
+	c := a.sender.place(window)
+	if err := a.sender.send(ctx, a.who, c, s.Transmission); err != nil {
 		return err
 	}
 	h := Heard{Of: int(window)}
 	for ; h.At < h.Of; h.At += len(h.Samples) {
-		meta, err := a.finder.hear(ctx, at+radio.SampleIndex(h.At), min(heardPart, h.Of-h.At))
+		meta, err := a.finder.hear(ctx, c.At+radio.SampleIndex(h.At), min(heardPart, h.Of-h.At))
 		if err != nil {
 			return fmt.Errorf("receiving %v: %w", s.Transmission, err)
 		}
@@ -123,11 +123,8 @@ func (a *WaveformAir) take(group int, frames []*WaveformFrame) (symbols int, err
 			return 0, fmt.Errorf("device %d sends %w", i+1, err)
 		}
 		d := a.sender.devices[i]
-		if err := d.tune(a.sender.modem, f.Drive); err != nil {
+		if err := d.makeUp(a.sender.modem, f); err != nil {
 			return 0, fmt.Errorf("device %d: %w", i+1, err)
-		}
-		if d.correction != f.Correction {
-			d.correction, d.rest = f.Correction, nil
 		}
 		if f.Group != group {
 			continue

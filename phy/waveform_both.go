@@ -16,7 +16,6 @@ import (
 type Waveform struct {
 	*WaveformReceiver
 	framers []*framer // of the devices
-	sender  *sender
 }
 
 // NewWaveform makes a waveform link.
@@ -25,8 +24,8 @@ func NewWaveform(cfg WaveformConfig) (*Waveform, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Waveform{WaveformReceiver: r, sender: newSender(&r.cfg, r.streams, r.time)}
-	r.other = w
+	w := &Waveform{WaveformReceiver: r}
+	r.other, r.sender = w, newSender(&r.cfg, r.streams, r.time)
 	for i := range r.cfg.Devices {
 		w.framers = append(w.framers, newFramer(r.layout, r.groups.of(i).members, i, r.cfg.Modem.Preamble.Level))
 	}
@@ -38,7 +37,6 @@ func (w *Waveform) Open(ctx context.Context, s slot.Slot, n int) error {
 	if err := w.WaveformReceiver.Open(ctx, s, n); err != nil {
 		return err
 	}
-	w.sender.begun = false
 	for i, f := range w.framers {
 		f.open(w.payload)
 		w.sender.devices[i].gain = w.retries.gains[i]
@@ -67,14 +65,14 @@ func (w *Waveform) Receive(ctx context.Context, rx *Reception) error {
 			return fmt.Errorf("device %d sent no %v in round %d", i+1, w.slot.Transmission, w.slot.Round)
 		}
 	}
-	w.sender.putOff()
 	return w.WaveformReceiver.Receive(ctx, rx)
 }
 
 // send has a group's devices send: otherHalf.
 func (w *Waveform) send(ctx context.Context, g *group, e expected) (radio.SampleIndex, error) {
 	w.modulate(g, e)
-	return w.sender.send(ctx, g.indices(), w.sender.window(w.layout.start(g.patterns.Symbols())+e.payload.Symbols()), e.slot.Transmission)
+	c := w.sender.place(w.sender.window(w.layout.start(g.patterns.Symbols()) + e.payload.Symbols()))
+	return c.At, w.sender.send(ctx, g.indices(), c, e.slot.Transmission)
 }
 
 // modulate makes the samples of a group's frames, whose check weights were drawn.
@@ -101,6 +99,8 @@ type Due struct {
 	// takes with both guard times.
 	At      radio.SampleIndex
 	Samples int
+	// Cue is when devices send it on radios of their own; zero where there are none.
+	Cue Cue
 }
 
 // elsewhere is the sending half on other hosts.
@@ -108,22 +108,21 @@ type elsewhere struct{ *WaveformReceiver }
 
 // send calls for a frame: otherHalf.
 func (w *elsewhere) send(ctx context.Context, g *group, e expected) (radio.SampleIndex, error) {
-	at := w.time.cursor
-	d := Due{Slot: e.slot, Group: g.number, Repeat: int(e.header.Repeat), At: w.time.due(), Samples: w.layout.window(g.patterns.Symbols(), e.payload)}
+	at, samples := w.time.cursor, w.layout.window(g.patterns.Symbols(), e.payload)
+	d := Due{Slot: e.slot, Group: g.number, Repeat: int(e.header.Repeat), Samples: samples}
+	if w.sender != nil {
+		d.Cue = w.sender.place(radio.SampleIndex(samples))
+		at = d.Cue.At
+	}
+	d.At = at + w.time.offset
 	err := w.cfg.Call(ctx, d)
-	switch {
-	case errors.Is(err, ErrNobody):
+	if errors.Is(err, ErrNobody) {
 		g.silent = true
 		return at, nil
-	case err != nil:
-		return at, err
 	}
-	end := at + radio.SampleIndex(d.Samples)
-	w.time.cursor, w.time.sent = end, end
-	return at, nil
-}
-
-// restart is nothing that the receiver could do: otherHalf.
-func (w *elsewhere) restart(context.Context) error {
-	return fmt.Errorf("%s: streams of other hosts do not begin anew from here", w.epochs.uncounted)
+	if err == nil && w.sender == nil {
+		end := at + radio.SampleIndex(samples)
+		w.time.cursor, w.time.sent = end, end
+	}
+	return at, err
 }

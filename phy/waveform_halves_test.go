@@ -94,19 +94,12 @@ func (l *apart) Transmit(i int, x zq.Vector) error {
 	return nil
 }
 
-// Halves that share nothing give what one process gives, to the bit: in groups, in repeats,
-// at retries' gains, with all that devices make up for.
-func TestWaveformHalvesAreTheWhole(t *testing.T) {
-	m := newModulus(t, 0x3ffffffffed001)
-	const devices, n = 5, 300
+// halves are the cases in which a link's halves are compared with the whole.
+func halves(devices int) map[string]halvesCase {
 	clocks := scene{sigma: 0.3, bits: -1, noiseStd: 4e-3, impair: func(i int) channel.Impairments {
 		return channel.Impairments{DelaySamples: 0.2 * float64(i)}
 	}}
-	for name, c := range map[string]struct {
-		scene    scene
-		change   func(*WaveformConfig)
-		repeated bool // some frames are
-	}{
+	return map[string]halvesCase{
 		"blind":   {clocks, func(c *WaveformConfig) { c.Repeats = 1 }, false},
 		"groups":  {clocks, func(c *WaveformConfig) { c.Group, c.Repeats = 2, 1 }, false},
 		"repeats": {scene{sigma: 0.3, bits: -1, noiseStd: 5.5e-2}, func(c *WaveformConfig) { c.Group, c.Repeats, c.BlockSymbols = 2, 3, 1000 }, true},
@@ -122,42 +115,134 @@ func TestWaveformHalvesAreTheWhole(t *testing.T) {
 				c.Trim[i] *= 0.9
 			}
 		}, false},
-	} {
+	}
+}
+
+type halvesCase struct {
+	scene    scene
+	change   func(*WaveformConfig)
+	repeated bool // some frames are
+}
+
+// receiving is what is compared of a link.
+type receiving interface {
+	Uplink
+	PatternSymbols() int
+	Report() WaveformReport
+}
+
+// compare has both send the same.
+func (c halvesCase) compare(t *testing.T, m *zq.Modulus, devices int, whole *Waveform, halves receiving) {
+	const n = 300
+	repeated, read := 0, 0
+	rnd := rand.New(rand.NewPCG(8, 8))
+	for round := range uint32(6) {
+		for tr := range slot.Transmission(slot.Transmissions) {
+			s := slot.Slot{Round: round, Attempt: round % 2, Transmission: tr}
+			if tr == slot.TxShare && round == 3 {
+				s.Again = 1
+			}
+			x := randomPayloads(m, devices, n, rnd)
+			want := Reception{Y: m.NewVector(n), Pattern: make([]int64, whole.PatternSymbols())}
+			got := Reception{Y: m.NewVector(n), Pattern: make([]int64, halves.PatternSymbols())}
+			sendOver(t, whole, s, x, &want)
+			sendOver(t, halves, s, x, &got)
+			if got.CheckPassed != want.CheckPassed || got.Alpha != want.Alpha || got.Reason != want.Reason || !slices.Equal(got.Pattern, want.Pattern) || !equal(got.Y, want.Y) {
+				t.Fatalf("%+v: %v at %v (%s), in one process %v at %v (%s)", s, got.CheckPassed, got.Alpha, got.Reason, want.CheckPassed, want.Alpha, want.Reason)
+			}
+			if halves.Report() != whole.Report() {
+				t.Fatalf("%+v: %+v, in one process %+v", s, halves.Report(), whole.Report())
+			}
+			repeated += halves.Report().Repeated
+			if got.CheckPassed {
+				read++
+			}
+		}
+	}
+	if read < 4 || c.repeated && repeated == 0 {
+		t.Errorf("%d transmissions were read, %d frames repeated", read, repeated)
+	}
+}
+
+// Halves that share nothing give what one process gives, to the bit: in groups, in repeats,
+// at retries' gains, with all that devices make up for.
+func TestWaveformHalvesAreTheWhole(t *testing.T) {
+	m := newModulus(t, 0x3ffffffffed001)
+	const devices = 5
+	for name, c := range halves(devices) {
 		t.Run(name, func(t *testing.T) {
 			one := newAir(t, devices, c.scene)
 			whole := newWaveform(t, one, m, c.change)
 			two := newAir(t, devices, c.scene)
 			cfg := WaveformConfig{Modulus: m, Devices: devices, Base: 3, Modem: flatTop, Run: 77, Secret: whole.cfg.Secret, OnTransmission: two.set}
 			c.change(&cfg)
-			halves := newApart(t, two, cfg)
-			repeated, read := 0, 0
-			rnd := rand.New(rand.NewPCG(8, 8))
-			for round := range uint32(6) {
-				for tr := range slot.Transmission(slot.Transmissions) {
-					s := slot.Slot{Round: round, Attempt: round % 2, Transmission: tr}
-					if tr == slot.TxShare && round == 3 {
-						s.Again = 1
-					}
-					x := randomPayloads(m, devices, n, rnd)
-					want := Reception{Y: m.NewVector(n), Pattern: make([]int64, whole.PatternSymbols())}
-					got := Reception{Y: m.NewVector(n), Pattern: make([]int64, halves.PatternSymbols())}
-					sendOver(t, whole, s, x, &want)
-					sendOver(t, halves, s, x, &got)
-					if got.CheckPassed != want.CheckPassed || got.Alpha != want.Alpha || got.Reason != want.Reason || !slices.Equal(got.Pattern, want.Pattern) || !equal(got.Y, want.Y) {
-						t.Fatalf("%+v: %v at %v (%s), in one process %v at %v (%s)", s, got.CheckPassed, got.Alpha, got.Reason, want.CheckPassed, want.Alpha, want.Reason)
-					}
-					if halves.Report() != whole.Report() {
-						t.Fatalf("%+v: %+v, in one process %+v", s, halves.Report(), whole.Report())
-					}
-					repeated += halves.Report().Repeated
-					if got.CheckPassed {
-						read++
-					}
-				}
+			c.compare(t, m, devices, whole, newApart(t, two, cfg))
+		})
+	}
+}
+
+// cued is a link whose devices have radios of their own, and are told when to send.
+type cued struct {
+	*WaveformReceiver
+	senders  []*WaveformSender
+	transmit []*WaveformTransmitter
+	x        []zq.Vector
+}
+
+// call has the devices send at the cue, as their hosts do.
+func (l *cued) call(ctx context.Context, d Due) error {
+	for i, s := range l.senders {
+		if d.Repeat == 0 || s.Group() == d.Group {
+			f, err := s.Frame(d.Slot, d.Repeat, l.x[i])
+			if err != nil {
+				return err
 			}
-			if read < 4 || c.repeated && repeated == 0 {
-				t.Errorf("%d transmissions were read, %d frames repeated", read, repeated)
+			if err := l.transmit[i].Load(f); err != nil {
+				return err
 			}
+		}
+		if err := l.transmit[i].Send(ctx, d.Cue, d.Group, d.Slot.Transmission); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *cued) Transmit(i int, x zq.Vector) error {
+	l.x[i] = x
+	return nil
+}
+
+// Devices that send on radios of their own, at cues, give what one process gives.
+func TestWaveformCuesAreTheWhole(t *testing.T) {
+	m := newModulus(t, 0x3ffffffffed001)
+	const devices = 5
+	for name, c := range halves(devices) {
+		t.Run(name, func(t *testing.T) {
+			change := func(cfg *WaveformConfig) {
+				c.change(cfg)
+				cfg.CarrierTime = nil
+			}
+			one := newAir(t, devices, c.scene)
+			whole := newWaveform(t, one, m, change)
+			two := newAir(t, devices, c.scene)
+			cfg := WaveformConfig{Modulus: m, Devices: devices, Base: 3, Modem: flatTop, Run: 77, Secret: whole.cfg.Secret, OnTransmission: two.set}
+			change(&cfg)
+			l := &cued{x: make([]zq.Vector, devices)}
+			tx, rx := two.streams(t)
+			for i := range devices {
+				s, err := NewWaveformSender(cfg, i)
+				must(t, err)
+				d, err := NewWaveformTransmitter(WaveformTransmitterConfig{Modem: cfg.Modem, Base: cfg.Base})
+				must(t, err)
+				must(t, d.Begin(tx[i]))
+				l.senders, l.transmit = append(l.senders, s), append(l.transmit, d)
+			}
+			cfg.Transmitters, cfg.Receiver, cfg.Call = tx, rx, l.call
+			var err error
+			l.WaveformReceiver, err = NewWaveformReceiver(cfg)
+			must(t, err)
+			c.compare(t, m, devices, whole, l)
 		})
 	}
 }

@@ -205,8 +205,9 @@ func TestFrameThroughParts(t *testing.T) {
 		s.devices[0].symbols = own.symbols
 	})
 	window, guard := l.window(g.patterns.Symbols(), p), l.guard()
-	at, err := s.send(t.Context(), g.indices(), s.window(len(own.symbols)), slot.TxKey)
-	must(t, err)
+	c := s.place(s.window(len(own.symbols)))
+	must(t, s.send(t.Context(), g.indices(), c, slot.TxKey))
+	at := c.At
 	if at != start {
 		t.Errorf("sent at %d: due at %d", at, start)
 	}

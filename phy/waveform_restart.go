@@ -21,7 +21,7 @@ func (w *WaveformReceiver) recount(ctx context.Context) error {
 	case w.epochs.uncounted == "":
 		return nil
 	case w.cfg.Restart != nil:
-		return w.other.restart(ctx)
+		return w.restart(ctx)
 	case len(w.streams.tx) == 1:
 		// The receiver's index is all that can differ.
 		w.epochs.uncounted = ""
@@ -60,7 +60,7 @@ var ErrAgain = errors.New("the streams must begin anew")
 const restartTries = 4
 
 // restart takes up new streams, and others while those are of no use.
-func (w *Waveform) restart(ctx context.Context) error {
+func (w *WaveformReceiver) restart(ctx context.Context) error {
 	for try := 1; ; try++ {
 		err := w.beginAnew(ctx)
 		if try == restartTries || !errors.Is(err, ErrAgain) && !errors.Is(err, radio.ErrStarved) {
@@ -70,7 +70,7 @@ func (w *Waveform) restart(ctx context.Context) error {
 }
 
 // beginAnew takes up new streams.
-func (w *Waveform) beginAnew(ctx context.Context) error {
+func (w *WaveformReceiver) beginAnew(ctx context.Context) error {
 	tx, rx, err := w.cfg.Restart(ctx)
 	if err != nil {
 		return fmt.Errorf("beginning anew, as %s: %w", w.epochs.uncounted, err)
@@ -92,7 +92,7 @@ func (w *Waveform) beginAnew(ctx context.Context) error {
 }
 
 // remeasure has devices make up for what new streams ask for.
-func (w *Waveform) remeasure(ctx context.Context) error {
+func (w *WaveformReceiver) remeasure(ctx context.Context) error {
 	if w.cfg.Remeasure == nil {
 		return nil
 	}

@@ -103,6 +103,14 @@ func (d *emitter) tune(c modem.Config, drive modem.Drive) (err error) {
 	return err
 }
 
+// makeUp has the device make up for what a frame of it says.
+func (d *emitter) makeUp(c modem.Config, f *WaveformFrame) error {
+	if d.correction != f.Correction {
+		d.correction, d.rest = f.Correction, nil
+	}
+	return d.tune(c, f.Drive)
+}
+
 // begin takes up new streams, in which nothing was sent.
 func (s *sender) begin() {
 	for _, d := range s.devices {
@@ -124,14 +132,14 @@ func (s *sender) modulate(who []int, finish func(i int)) {
 		s.putOff()
 		s.time.cursor = max(s.time.cursor, before+s.lead+s.preparing+s.preparing/4)
 	}
-	place := s.place()
+	made := s.instant()
 	s.each(who, func(i int, d *emitter) {
 		finish(i)
 		if d.correction.Clock == 0 {
 			d.modulate(s.modem.SamplesPerSymbol)
 			return
 		}
-		d.drift(s.modem.SamplesPerSymbol, place)
+		d.drift(s.modem.SamplesPerSymbol, made)
 	})
 	s.preparing = s.earliest() - before
 }
@@ -150,8 +158,8 @@ func (s *sender) drifts() bool {
 	return slices.ContainsFunc(s.devices, func(d *emitter) bool { return d.correction.Clock != 0 })
 }
 
-// place is what samples are made for that are to be sent at the cursor.
-func (s *sender) place() drifted {
+// instant is what samples are made for that are to be sent at the cursor.
+func (s *sender) instant() drifted {
 	if s.begun {
 		return drifted{s.time.cursor + s.guard - s.began, s.time.gained}
 	}
@@ -201,19 +209,25 @@ func (d *emitter) weaken() {
 	}
 }
 
-// send puts the frames of some devices, of a transmission, which take window samples with their guard times,
-// behind all that was sent, and gives the transmitters' index at which they begin, guard time
-// included. All others are silent.
-func (s *sender) send(ctx context.Context, who []int, window radio.SampleIndex, what slot.Transmission) (radio.SampleIndex, error) {
+// Cue is when a frame of a transmission is sent, by the transmitters' index, guard times
+// included: all that devices must agree on besides.
+type Cue struct {
+	// At is where it begins, and Silent until when nobody sends anything else.
+	At, Silent radio.SampleIndex
+	// Elapsed is how long ago the transmission began, with which sample clocks do, and Gained
+	// by how many samples the receiver's had gained by then.
+	Elapsed radio.SampleIndex
+	Gained  float64
+}
+
+// made is what samples of a clock that runs apart are made for.
+func (c Cue) made() drifted { return drifted{c.Elapsed, c.Gained} }
+
+// place places a frame that takes window samples with its guard times behind all that was
+// sent.
+func (s *sender) place(window radio.SampleIndex) Cue {
 	s.putOff()
-	at, guard := s.time.cursor, s.guard
-	if place := s.place(); s.drifts() {
-		s.each(who, func(_ int, d *emitter) { // unless that was foreseen
-			if d.correction.Clock != 0 && d.made != place {
-				d.drift(s.modem.SamplesPerSymbol, place)
-			}
-		})
-	}
+	at, made := s.time.cursor, s.instant()
 	if !s.begun {
 		s.time.pass(at)
 		s.began, s.begun = at, true
@@ -225,22 +239,35 @@ func (s *sender) send(ctx context.Context, who []int, window radio.SampleIndex, 
 	// A receiver that loses samples towards the end of this frame need not wait for
 	// the next one, whose own guard time may be promised too: that part of it, at least, in
 	// which no clock has a frame begin.
-	silent := max(next, end+guard/2)
+	silent := max(next, end+s.guard/2)
 	if !s.drifts() {
-		silent = max(next, end+guard)
+		silent = max(next, end+s.guard)
+	}
+	s.time.cursor, s.time.sent = next, end
+	return Cue{At: at, Silent: silent, Elapsed: made.elapsed, Gained: made.gained}
+}
+
+// send puts the frames of some devices, of a transmission, on the air at a cue. All others
+// are silent.
+func (s *sender) send(ctx context.Context, who []int, c Cue, what slot.Transmission) error {
+	if s.drifts() {
+		s.each(who, func(_ int, d *emitter) { // unless that was foreseen
+			if d.correction.Clock != 0 && d.made != c.made() {
+				d.drift(s.modem.SamplesPerSymbol, c.made())
+			}
+		})
 	}
 	for i := range s.streams.tx {
 		if slices.Contains(who, i) {
-			if err := s.put(ctx, i, at, guard); err != nil {
-				return 0, fmt.Errorf("device %d sends %v: %w", i+1, what, err)
+			if err := s.put(ctx, i, c.At, s.guard); err != nil {
+				return fmt.Errorf("device %d sends %v: %w", i+1, what, err)
 			}
 		}
-		if err := s.beSilent(ctx, i, at, silent); err != nil {
-			return 0, fmt.Errorf("device %d idles: %w", i+1, err)
+		if err := s.beSilent(ctx, i, c.At, c.Silent); err != nil {
+			return fmt.Errorf("device %d idles: %w", i+1, err)
 		}
 	}
-	s.time.cursor, s.time.sent = next, end
-	return at, nil
+	return nil
 }
 
 // put writes a device's frame, which begins a guard time behind index at, corrected.
