@@ -186,11 +186,28 @@ type WaveformFrame struct {
 	Group, Repeat int
 	// Symbols are all of the frame, preamble first.
 	Symbols []int8
-	// Gain is what the device weakens its samples by, Drive and Correction what it makes
-	// up for.
-	Gain       float32
+	// Gain is what the device weakens its samples by.
+	Gain float32
+	MakeUp
+}
+
+// MakeUp is how a device sends that makes up for its link and for its own transmitter.
+type MakeUp struct {
 	Drive      modem.Drive
 	Correction modem.Correction
+}
+
+// MakeUps returns what each device makes up for, by the configuration's Alignment.
+func (cfg WaveformConfig) MakeUps() []MakeUp {
+	cfg.setDefaults()
+	all := make([]MakeUp, cfg.Devices)
+	for i := range all {
+		all[i].Drive, _ = cfg.drive(cfg.Alignment, i)
+		if cfg.Correction != nil {
+			all[i].Correction = cfg.Correction[i]
+		}
+	}
+	return all
 }
 
 // WaveformSender is the sending half of a waveform link: one device's end. It knows the
@@ -213,26 +230,39 @@ func NewWaveformSender(cfg WaveformConfig, i int) (*WaveformSender, error) {
 	if i < 0 || i >= cfg.Devices {
 		return nil, fmt.Errorf("device %d of a link of %d devices", i+1, cfg.Devices)
 	}
-	drive, _ := cfg.drive(cfg.Alignment, i)
-	m, err := modem.NewModulator(cfg.Modem, drive)
+	s := &WaveformSender{cfg: cfg, retries: newRetries(&cfg), frame: WaveformFrame{Group: i / cfg.Group}}
+	own := cfg.MakeUps()[i]
+	m, err := modem.NewModulator(cfg.Modem, own.Drive)
 	if err != nil {
 		return nil, err
 	}
-	s := &WaveformSender{cfg: cfg, retries: newRetries(&cfg), frame: WaveformFrame{Group: i / cfg.Group, Drive: drive}}
-	if cfg.Correction != nil {
-		s.frame.Correction = cfg.Correction[i]
-	}
-	own := cfg.membersOf(s.frame.Group)
-	largest := own.patterns.Symbols()
+	s.frame.MakeUp = own
+	group := cfg.membersOf(s.frame.Group)
+	largest := group.patterns.Symbols()
 	if s.frame.Group > 0 {
 		largest = cfg.membersOf(0).patterns.Symbols()
 	}
-	s.framer = newFramer(newLayout(&cfg, codec, largest, m), own, i, cfg.Modem.Preamble.Level)
+	s.framer = newFramer(newLayout(&cfg, codec, largest, m), group, i, cfg.Modem.Preamble.Level)
 	return s, nil
 }
 
 // Group returns the device's time slot.
 func (s *WaveformSender) Group() int { return s.frame.Group }
+
+// Align has the device make up for what was measured, from its next frame on.
+func (s *WaveformSender) Align(m MakeUp) error {
+	if peak := s.cfg.Modem.Preamble.Level; m.Drive.Peak != peak {
+		return fmt.Errorf("a drive for symbols up to %v: allowed are those up to %v", m.Drive.Peak, peak)
+	}
+	if _, err := modem.NewModulator(s.cfg.Modem, m.Drive); err != nil {
+		return err
+	}
+	if err := m.Correction.Validate(); err != nil {
+		return err
+	}
+	s.frame.MakeUp = m
+	return nil
+}
 
 // Repeats returns how often a frame is sent again at most.
 func (s *WaveformSender) Repeats() int { return s.cfg.Repeats }

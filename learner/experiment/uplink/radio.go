@@ -15,18 +15,73 @@ import (
 // ErrClosed is the cause with which the radios of a run that has ended are switched off.
 var ErrClosed = errors.New("the run has ended")
 
+// Elsewhere is the devices of a link over radios that are on other hosts, each with its own.
+type Elsewhere interface {
+	// Align tells each device what it makes up for, before it sends.
+	Align(ctx context.Context, all []phy.MakeUp) error
+	// Call has devices send over the transmitters of an array: phy.WaveformConfig.Call.
+	Call(ctx context.Context, a *array.Array, d phy.Due) error
+	// Await waits until all are there, and reports whether the array must be opened anew, as
+	// a device was begun anew since.
+	Await(ctx context.Context, a *array.Array) (anew bool, err error)
+	// Open opens the array anew.
+	Open(ctx context.Context) (*array.Array, error)
+}
+
 // Connect takes up the radios of an array, in place of the bench in memory, and measures
 // phases and delays anew where the calibration in use asks for that. They may stand still
 // for patience, besides what they are put off and searched for. It refuses an array other
 // than the calibrated one before anything is sent. The link closes the array once it has
 // taken it up; after an error that is left to the caller.
-func (l *Waveform) Connect(ctx context.Context, c config.Config, a *array.Array, patience time.Duration) (err error) {
-	cfg := l.receiving
+func (l *Waveform) Connect(ctx context.Context, c config.Config, a *array.Array, patience time.Duration) error {
+	cfg, err := l.connect(ctx, c, a, patience)
+	if err != nil {
+		return err
+	}
+	w, err := phy.NewWaveform(cfg)
+	if err != nil {
+		return err
+	}
+	err = l.Bench.Close()
+	l.Waveform, l.paced = w, nil
+	l.over(w, w.WaveformReceiver, a)
+	return err
+}
+
+// Connect takes up the radios of an array as a Waveform's Connect does. Its transmitters are
+// those of devices elsewhere.
+func (l *Receiving) Connect(ctx context.Context, c config.Config, a *array.Array, patience time.Duration) error {
+	l.Radios = a // which Restart may open anew
+	cfg, err := l.connect(ctx, c, a, patience)
+	if err != nil {
+		return err
+	}
+	cfg.Call = func(ctx context.Context, d phy.Due) error { return l.Elsewhere.Call(ctx, l.Radios, d) }
+	w, err := phy.NewWaveformReceiver(cfg)
+	if err != nil {
+		return err
+	}
+	l.over(w, w, l.Radios)
+	return nil
+}
+
+// over goes on over radios, through the whole that a link is half of.
+func (l *Receiving) over(through phy.Receiver, link *phy.WaveformReceiver, a *array.Array) {
+	l.through, l.Link, l.Radios, l.putOff = through, link, a, true
+	l.describeFrames()
+}
+
+// connect starts the streams of an array, and returns the link's configuration over them.
+func (l *Receiving) connect(ctx context.Context, c config.Config, a *array.Array, patience time.Duration) (cfg phy.WaveformConfig, err error) {
+	cfg = l.receiving
 	rate := radio.Hertz(c.Link.SampleRateHz)
 	cfg.Lead = radio.SampleCount(c.Radio.LeadSeconds * float64(rate))
 	cfg.Reach = radio.SampleCount(c.Radio.SearchSeconds * float64(rate))
 	cfg.Patience = patience + rate.Duration(cfg.Lead+2*cfg.Reach)
-	start := func(ctx context.Context) ([]radio.Transmitter, radio.Receiver, error) {
+	start := func(ctx context.Context) (_ []radio.Transmitter, _ radio.Receiver, err error) {
+		if a, err = l.again(ctx, a); err != nil {
+			return nil, nil, err
+		}
 		if err := a.Start(ctx); err != nil {
 			return nil, nil, err
 		}
@@ -38,28 +93,35 @@ func (l *Waveform) Connect(ctx context.Context, c config.Config, a *array.Array,
 	}
 	// A file of another bench is refused before anything is sent.
 	if err := l.matchRadios(c, a); err != nil {
-		return err
+		return cfg, err
 	}
 	if cfg.Transmitters, cfg.Receiver, err = start(ctx); err != nil {
-		return err
+		return cfg, err
 	}
 	cfg.Restart, cfg.Flush = start, a.Flush()
-	if err := l.alignRadios(ctx, c, a, &cfg, patience); err != nil {
-		return err
+	return cfg, l.alignRadios(ctx, c, &cfg, func() *array.Array { return a }, patience)
+}
+
+// again returns the array whose streams are to begin anew: another one where devices on other
+// hosts were begun anew.
+func (l *Receiving) again(ctx context.Context, a *array.Array) (*array.Array, error) {
+	if l.Elsewhere == nil {
+		return a, nil
 	}
-	w, err := phy.NewWaveform(cfg)
-	if err != nil {
-		return err
+	anew, err := l.Elsewhere.Await(ctx, a)
+	if err != nil || !anew {
+		return a, err
 	}
-	err = l.Bench.Close()
-	l.Waveform, l.Radios, l.paced, l.putOff = w, a, nil, true
-	l.through, l.Link = w, w.WaveformReceiver
-	l.describeFrames()
-	return err
+	_ = a.Close() // of which a part is gone
+	if a, err = l.Elsewhere.Open(ctx); err != nil {
+		return nil, err
+	}
+	l.Radios = a
+	return a, nil
 }
 
 // matchRadios compares these radios with those of the calibration that the run goes by.
-func (l *Waveform) matchRadios(c config.Config, a *array.Array) error {
+func (l *Receiving) matchRadios(c config.Config, a *array.Array) error {
 	if l.known == nil || l.known.File == nil {
 		return nil
 	}
@@ -70,28 +132,30 @@ func (l *Waveform) matchRadios(c config.Config, a *array.Array) error {
 
 // alignRadios has devices make up for what a calibration says of these radios, and for
 // what is found anew of it where phases do not last.
-func (l *Waveform) alignRadios(ctx context.Context, c config.Config, a *array.Array, cfg *phy.WaveformConfig, patience time.Duration) (err error) {
+func (l *Receiving) alignRadios(ctx context.Context, c config.Config, cfg *phy.WaveformConfig, a func() *array.Array, patience time.Duration) (err error) {
 	stats := l.known
-	if stats == nil || stats.File == nil {
-		return nil
+	switch {
+	case stats == nil || stats.File == nil:
+		return l.align(ctx, cfg)
+	case !stats.Quick:
+		if cfg.Alignment, err = stats.alignment(c); err != nil {
+			return err
+		}
+		return l.align(ctx, cfg)
 	}
-	l.level = cfg.Level
-	if !stats.Quick {
-		cfg.Alignment, err = stats.alignment(c)
-		l.Trims = cfg.Trim
-		return err
-	}
+	own := *cfg
 	cfg.Remeasure = func(ctx context.Context) (phy.Alignment, radio.SampleIndex, error) {
-		start, err := stats.remeasure(ctx, c, a, l.Transmitters, l.receiver, patience)
+		start, err := stats.remeasure(ctx, c, a(), l.Transmitters, l.receiver, patience)
 		if err != nil {
 			return phy.Alignment{}, 0, err
 		}
 		if err := stats.checkCarriers(c, l.seconds); err != nil {
 			return phy.Alignment{}, 0, err
 		}
-		found, err := stats.alignment(c)
-		l.Trims = found.Trim
-		return found, start, err
+		if own.Alignment, err = stats.alignment(c); err != nil {
+			return phy.Alignment{}, 0, err
+		}
+		return own.Alignment, start, l.align(ctx, &own)
 	}
 	for try := 1; ; try++ {
 		cfg.Alignment, cfg.Start, err = cfg.Remeasure(ctx)
@@ -102,4 +166,12 @@ func (l *Waveform) alignRadios(ctx context.Context, c config.Config, a *array.Ar
 			return err
 		}
 	}
+}
+
+// align tells devices on other hosts what they make up for.
+func (l *Receiving) align(ctx context.Context, cfg *phy.WaveformConfig) error {
+	if l.Elsewhere == nil {
+		return nil
+	}
+	return l.Elsewhere.Align(ctx, cfg.MakeUps())
 }

@@ -19,6 +19,7 @@ import (
 	"ringwave/phy/modem"
 	"ringwave/phy/slot"
 	"ringwave/radio"
+	"ringwave/radio/array"
 	"ringwave/radio/intake"
 )
 
@@ -33,6 +34,8 @@ type Receiving struct {
 	phases    []float64 // static, of the bench in memory
 	Group     int
 	Regime    bench.Regime
+	Radios    *array.Array // nil before Connect
+	Elsewhere Elsewhere    // nil unless the radios of devices are on other hosts
 	// OnReception, if not nil, hears of what was received. It is for benches whose gains are
 	// set.
 	OnReception func(s slot.Slot, rx *phy.Reception)
@@ -80,6 +83,9 @@ type Hosted struct {
 // for, and no streams.
 func (h Hosted) Link() (phy.WaveformConfig, error) {
 	cfg := ReceiveConfig(h.Config, h.Secret, h.Channel, h.Stats, h.Context)
+	if h.Config.OverRadios() {
+		return cfg, nil // devices hear what they make up for once it was measured
+	}
 	delays, phases := setup.Positions(h.Config, h.Seed)
 	err := compensate(&cfg, h.Config, h.Stats, h.Channel, delays, phases)
 	return cfg, err
@@ -322,10 +328,14 @@ func (l *Receiving) read(dst []float64) {
 	}
 }
 
-// Close drops the recording of a round that is not over.
+// Close drops the recording of a round that is not over, and closes the radios, if there are
+// any.
 func (l *Receiving) Close() error {
 	if l.recorder != nil {
 		l.recorder.Abort()
 	}
-	return nil
+	if l.Radios == nil {
+		return nil
+	}
+	return l.Radios.Close()
 }

@@ -19,7 +19,6 @@ import (
 	"ringwave/phy/modem"
 	"ringwave/phy/slot"
 	"ringwave/radio"
-	"ringwave/radio/array"
 	"ringwave/radio/intake"
 	"ringwave/radio/loopback"
 )
@@ -29,7 +28,6 @@ import (
 type Waveform struct {
 	*phy.Waveform
 	Receiving
-	Radios *array.Array // nil for the bench in memory
 	// OnAir, if not nil, hears of each transmission over radios, and the transmitters'
 	// index at which it begins at the earliest, before it is sent. It is for benches whose
 	// gains are set.
@@ -254,9 +252,6 @@ func (l *Waveform) OverheadBits() int { return l.bits }
 // are any, and the bench in memory: Link.
 func (l *Waveform) Close() error {
 	errs := []error{l.Receiving.Close()}
-	if l.Radios != nil {
-		errs = append(errs, l.Radios.Close())
-	}
 	if l.Simulated != nil {
 		errs = append(errs, l.Bench.Close())
 	}

@@ -44,21 +44,30 @@ func ParseDue(b []byte) (Due, error) {
 // and how its transmitter sends them.
 func AppendWaveformFrame(b []byte, f phy.WaveformFrame) []byte {
 	b = Due{f.Group, f.Repeat}.append(b)
-	for _, x := range numbersOf(f) {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
-	}
-	b = binary.LittleEndian.AppendUint64(b, uint64(f.Correction.Since))
+	b = AppendMakeUp(appendNumber(b, float64(f.Gain)), f.MakeUp)
 	for _, s := range f.Symbols {
 		b = append(b, byte(s))
 	}
 	return b
 }
 
-// numbersOf returns gain, drive and correction, one number behind the other.
-func numbersOf(f phy.WaveformFrame) []float64 {
-	d, c := f.Drive, f.Correction
+func appendNumber(b []byte, x float64) []byte {
+	return binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+}
+
+// AppendMakeUp appends what a device makes up for.
+func AppendMakeUp(b []byte, m phy.MakeUp) []byte {
+	for _, x := range numbersOf(m) {
+		b = appendNumber(b, x)
+	}
+	return binary.LittleEndian.AppendUint64(b, uint64(m.Correction.Since))
+}
+
+// numbersOf returns drive and correction, one number behind the other.
+func numbersOf(m phy.MakeUp) []float64 {
+	d, c := m.Drive, m.Correction
 	x := []float64{
-		float64(f.Gain), float64(d.Peak), float64(d.Amplitude), float64(d.Phase), float64(d.Advance),
+		float64(d.Peak), float64(d.Amplitude), float64(d.Phase), float64(d.Advance),
 		float64(c.Offset), real(c.Image), imag(c.Image), real(c.Leakage), imag(c.Leakage), c.Clock,
 	}
 	for _, e := range c.Echoes {
@@ -68,7 +77,57 @@ func numbersOf(f phy.WaveformFrame) []float64 {
 }
 
 // numbers is how many numbersOf returns.
-const numbers = 11 + 3*modem.MaxEchoes
+const numbers = 10 + 3*modem.MaxEchoes
+
+// takeNumbers reads finite numbers into x, and returns what is behind them.
+func takeNumbers(b []byte, x []float64) ([]byte, error) {
+	if len(b) < 8*len(x) {
+		return nil, fmt.Errorf("%w: %d bytes where %d numbers should be", ErrMessage, len(b), len(x))
+	}
+	for i := range x {
+		if x[i] = math.Float64frombits(binary.LittleEndian.Uint64(b)); math.IsNaN(x[i]) || math.IsInf(x[i], 0) {
+			return nil, fmt.Errorf("%w: a device sends by the number %v: it must be finite", ErrMessage, x[i])
+		}
+		b = b[8:]
+	}
+	return b, nil
+}
+
+// ParseMakeUp reads what a device makes up for, which is all of b. What its numbers may be,
+// who sends by them says (phy.WaveformSender).
+func ParseMakeUp(b []byte) (phy.MakeUp, error) {
+	m, rest, err := takeMakeUp(b)
+	if err == nil && len(rest) > 0 {
+		err = fmt.Errorf("%w: %d bytes behind what a device makes up for", ErrMessage, len(rest))
+	}
+	return m, err
+}
+
+func takeMakeUp(b []byte) (m phy.MakeUp, rest []byte, err error) {
+	var x [numbers]float64
+	if rest, err = takeNumbers(b, x[:]); err != nil {
+		return m, nil, err
+	}
+	if len(rest) < 8 {
+		return m, nil, fmt.Errorf("%w: %d bytes where an index should be", ErrMessage, len(rest))
+	}
+	peak := float32(x[0])
+	if float64(peak) != x[0] {
+		return m, nil, fmt.Errorf("%w: a device sends symbols up to %v: it must be a number of 32 bits", ErrMessage, x[0])
+	}
+	m = phy.MakeUp{
+		Drive: modem.Drive{Peak: peak, Amplitude: modem.Amplitude(x[1]), Phase: modem.Radians(x[2]), Advance: modem.Samples(x[3])},
+		Correction: modem.Correction{
+			Offset: modem.CyclesPerSample(x[4]), Image: complex(x[5], x[6]), Leakage: complex(x[7], x[8]), Clock: x[9],
+			Since: int64(binary.LittleEndian.Uint64(rest)),
+		},
+	}
+	for i := range m.Correction.Echoes {
+		e := x[10+3*i:]
+		m.Correction.Echoes[i] = modem.Echo{Delay: modem.Samples(e[0]), Gain: complex(e[1], e[2])}
+	}
+	return m, rest[8:], nil
+}
 
 // ParseWaveformFrame reads a frame that is all of b. What its numbers may be, who sends it on
 // says (phy.WaveformAir).
@@ -77,33 +136,20 @@ func ParseWaveformFrame(b []byte) (f phy.WaveformFrame, err error) {
 	if err != nil {
 		return f, err
 	}
-	if n := len(b) - 8*(numbers+1); n < 1 || n > phy.MaxFrameSymbols {
+	if n := len(b) - 8*(numbers+2); n < 1 || n > phy.MaxFrameSymbols {
 		return f, fmt.Errorf("%w: a frame of %d symbols; allowed are 1 to %d", ErrMessage, n, phy.MaxFrameSymbols)
 	}
-	var x [numbers]float64
-	for i := range x {
-		if x[i] = math.Float64frombits(binary.LittleEndian.Uint64(b)); math.IsNaN(x[i]) || math.IsInf(x[i], 0) {
-			return f, fmt.Errorf("%w: a device sends by the number %v: it must be finite", ErrMessage, x[i])
-		}
-		b = b[8:]
+	var gain [1]float64
+	if b, err = takeNumbers(b, gain[:]); err != nil {
+		return f, err
 	}
-	gain, peak := float32(x[0]), float32(x[1])
-	if float64(gain) != x[0] || float64(peak) != x[1] {
-		return f, fmt.Errorf("%w: a device sends symbols up to %v at the gain %v: both must be numbers of 32 bits", ErrMessage, x[1], x[0])
+	f = phy.WaveformFrame{Group: d.Group, Repeat: d.Repeat, Gain: float32(gain[0])}
+	if float64(f.Gain) != gain[0] {
+		return f, fmt.Errorf("%w: a device sends at the gain %v: it must be a number of 32 bits", ErrMessage, gain[0])
 	}
-	f = phy.WaveformFrame{
-		Group: d.Group, Repeat: d.Repeat, Gain: gain,
-		Drive: modem.Drive{Peak: peak, Amplitude: modem.Amplitude(x[2]), Phase: modem.Radians(x[3]), Advance: modem.Samples(x[4])},
-		Correction: modem.Correction{
-			Offset: modem.CyclesPerSample(x[5]), Image: complex(x[6], x[7]), Leakage: complex(x[8], x[9]), Clock: x[10],
-			Since: int64(binary.LittleEndian.Uint64(b)),
-		},
+	if f.MakeUp, b, err = takeMakeUp(b); err != nil {
+		return f, err
 	}
-	for i := range f.Correction.Echoes {
-		e := x[11+3*i:]
-		f.Correction.Echoes[i] = modem.Echo{Delay: modem.Samples(e[0]), Gain: complex(e[1], e[2])}
-	}
-	b = b[8:]
 	f.Symbols = make([]int8, len(b))
 	for i, s := range b {
 		f.Symbols[i] = int8(s)

@@ -14,8 +14,10 @@ import (
 func waveFrame() phy.WaveformFrame {
 	f := phy.WaveformFrame{
 		Group: 3, Repeat: 2, Symbols: []int8{1, -1, 0, 2, -2, 127, -127}, Gain: 0.75,
-		Drive:      modem.Drive{Peak: 2, Amplitude: 0.5, Phase: -1.25, Advance: 0.375},
-		Correction: modem.Correction{Offset: 1e-6, Since: -1 << 40, Image: complex(0.01, -0.02), Leakage: complex(-0.03, 0.04), Clock: 2e-6},
+		MakeUp: phy.MakeUp{
+			Drive:      modem.Drive{Peak: 2, Amplitude: 0.5, Phase: -1.25, Advance: 0.375},
+			Correction: modem.Correction{Offset: 1e-6, Since: -1 << 40, Image: complex(0.01, -0.02), Leakage: complex(-0.03, 0.04), Clock: 2e-6},
+		},
 	}
 	f.Correction.Echoes[5] = modem.Echo{Delay: 7.5, Gain: complex(0.1, 0.2)}
 	return f
@@ -37,6 +39,20 @@ func TestWaveformFrameComesBack(t *testing.T) {
 	want.Drive.Amplitude = modem.Amplitude(math.NaN())
 	if _, err := wire.ParseWaveformFrame(wire.AppendWaveformFrame(nil, want)); err == nil {
 		t.Error("an amplitude that is no number is one")
+	}
+}
+
+// So does what a device makes up for, alone and whole.
+func TestMakeUpComesBack(t *testing.T) {
+	want := waveFrame().MakeUp
+	b := wire.AppendMakeUp(nil, want)
+	if got, err := wire.ParseMakeUp(b); err != nil || got != want {
+		t.Errorf("%+v, %v; it was %+v", got, err, want)
+	}
+	for _, bad := range [][]byte{nil, b[:8], b[:len(b)-1], append(b, 0)} {
+		if _, err := wire.ParseMakeUp(bad); err == nil {
+			t.Errorf("%d bytes of %d are what a device makes up for", len(bad), len(b))
+		}
 	}
 }
 
