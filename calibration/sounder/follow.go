@@ -130,12 +130,16 @@ func (f *follower) fit() {
 // late returns how late a burst of device i is that is due at the transmitters' index at;
 // ok is false where clocks are not followed, or the device is not.
 func (f *follower) late(i int, at radio.SampleIndex) (late float64, ok bool) {
-	t := &f.trails[i]
-	if !f.apart || len(t.spots) == 0 {
+	if !f.apart || len(f.trails[i].spots) == 0 {
 		return 0, false
 	}
-	m := t.middle()
-	return m.late + f.slope*(float64(at)-m.at), true
+	return f.line(i, at), true
+}
+
+// line returns what the spots of device i say of its lateness at the transmitters' index at.
+func (f *follower) line(i int, at radio.SampleIndex) float64 {
+	m := f.trails[i].middle()
+	return m.late + f.slope*(float64(at)-m.at)
 }
 
 // shift returns by how many samples what is heard has moved since the session began.

@@ -126,6 +126,11 @@ func (s *Sounder) read(ctx context.Context, dst []complex64, until radio.SampleI
 	if err := s.checkSenders(ctx, len(dst)); err != nil {
 		return 0, radio.Meta{}, err
 	}
+	return s.take(ctx, dst, until)
+}
+
+// take is read that leaves the transmitters alone, as while they are written to.
+func (s *Sounder) take(ctx context.Context, dst []complex64, until radio.SampleIndex) (int, radio.Meta, error) {
 	waiting, release := s.patient(ctx)
 	defer release()
 	n, meta, err := radio.ReadFullUntil(waiting, s.cfg.Receiver, dst, until)
@@ -347,7 +352,11 @@ func (s *Sounder) trace(ctx context.Context, at radio.SampleIndex) error {
 			return &NotHeardError{-1, s.cfg.Devices, errors.New("samples were lost")}
 		}
 	}
-	shift, ok := s.repeats(buf[:n])
+	starts := make([]int, s.cfg.Devices)
+	for i := range starts {
+		starts[i] = int(s.cfg.slotStart(0, i)) + s.nominal()
+	}
+	shift, ok := s.repeats(buf[:n], starts, int(s.cfg.lookSpan()))
 	if !ok {
 		return &NotHeardError{-1, s.cfg.Devices, fmt.Errorf("the receiver's index may differ by more than %d samples, or nothing is received", margin)}
 	}
@@ -357,11 +366,12 @@ func (s *Sounder) trace(ctx context.Context, at radio.SampleIndex) error {
 	return nil
 }
 
-// repeats returns by how much the look in buf is shifted.
-func (s *Sounder) repeats(buf []complex64) (shift int, ok bool) {
+// repeats returns by how much bursts in buf are shifted that lie at starts in what is span
+// samples long.
+func (s *Sounder) repeats(buf []complex64, starts []int, span int) (shift int, ok bool) {
 	period, length := s.cfg.Sounding.Period(), s.cfg.Sounding.Burst()
 	inner := length - period
-	shifts := len(buf) - int(s.cfg.lookSpan()) + 1
+	shifts := len(buf) - span + 1
 	if shifts < 1 {
 		return 0, false
 	}
@@ -372,8 +382,7 @@ func (s *Sounder) repeats(buf []complex64) (shift int, ok bool) {
 		products[k+1] = products[k] + cmplx.Conj(x)*y
 		energy[k+1] = energy[k] + (real(x)*real(x)+imag(x)*imag(x)+real(y)*real(y)+imag(y)*imag(y))/2
 	}
-	for i := range s.cfg.Devices {
-		first := int(s.cfg.slotStart(0, i)) + s.nominal()
+	for _, first := range starts {
 		for k := range shifts {
 			a, b := first+k, first+k+inner
 			score[k] += cmplx.Abs(products[b] - products[a])

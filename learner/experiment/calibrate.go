@@ -315,7 +315,7 @@ func (k *Calibration) measure(ctx context.Context, progress func(done, total int
 	}
 	var unheard *sounder.NotHeardError
 	if errors.As(err, &unheard) && !errors.Is(err, radio.ErrGuard) {
-		return intake.UserError(k.bench.explain(unheard, k.Config.Calibration))
+		return intake.UserError(setup.Unheard(unheard, k.Config.Calibration, k.bench.radios != nil))
 	}
 	return errors.Join(err, k.table.Sync())
 }

@@ -255,19 +255,6 @@ func (b *soundedBench) close() error {
 	return errors.Join(errs...)
 }
 
-// explain says what may be the matter with a device that is not heard.
-func (b *soundedBench) explain(e *sounder.NotHeardError, k config.Calibration) error {
-	if e.Device < 0 {
-		return e
-	}
-	reason := ""
-	if b.radios != nil {
-		reason = "the board may be off or not connected, "
-	}
-	return fmt.Errorf("%w: %sits carrier may be off by more than calibration.offset_search_hz, %v, or turn too fast, its delay be more than calibration.delay_search_samples, %d, or its signal be too weak for what calibration.length_chips, %d, times calibration.repetitions, %d, average",
-		e, reason, k.OffsetSearchHz, k.DelaySearchSamples, k.Length, k.Repetitions)
-}
-
 // recordedBench opens the recordings of an earlier calibration.
 func recordedBench(ctx context.Context, c config.Config, root keystream.Seed, path string) (*soundedBench, error) {
 	cfg, err := setup.SoundingConfig(c)

@@ -35,6 +35,8 @@ const (
 	NoTrigger
 	// LockStep: an emulated bench, whose time begins when all stream.
 	LockStep
+	// SoundedStart: each starts when it starts, and Config.Locate finds out when that was.
+	SoundedStart
 )
 
 // Config describes an Array.
@@ -49,6 +51,10 @@ type Config struct {
 
 	Clock   Clock
 	Trigger Trigger
+	// Locate is for SoundedStart, and called at the end of each Start: it says of each
+	// running transmitter what must be added to its own index to get the one that all have
+	// in common.
+	Locate func(ctx context.Context, transmitters []radio.Transmitter, receiver radio.Receiver) ([]radio.SampleIndex, error)
 }
 
 // ErrIncoherent: the devices cannot be a coherent array; the text says why.
@@ -70,7 +76,10 @@ type member struct {
 	tx    radio.Transmitter // nil for the receiver
 	rx    radio.Receiver    // nil for a transmitter
 	armed bool              // waits for the trigger
-	epoch radio.Epoch       // once all ran
+	// common is tx by the index that all have in common, which is ahead of its own by offset.
+	common radio.Transmitter
+	offset radio.SampleIndex
+	epoch  radio.Epoch // once all ran
 }
 
 // stream returns the open stream, nil if there is none.
@@ -159,12 +168,22 @@ func (a *Array) Infos() []radio.Info {
 	return all
 }
 
-// Transmitters returns the running streams, in the order of the URIs; it is for after
-// Start, and so is Receiver.
+// Transmitters returns the running streams, in the order of the URIs, by the index that
+// they have in common; it is for after Start, and so are Offsets and Receiver.
 func (a *Array) Transmitters() []radio.Transmitter {
 	var all []radio.Transmitter
 	for _, m := range a.transmitters() {
-		all = append(all, m.tx)
+		all = append(all, m.common)
+	}
+	return all
+}
+
+// Offsets returns by how much the common index is ahead of each transmitter's own: 0 but
+// for those that Config.Locate has found.
+func (a *Array) Offsets() []radio.SampleIndex {
+	var all []radio.SampleIndex
+	for _, m := range a.transmitters() {
+		all = append(all, m.offset)
 	}
 	return all
 }
@@ -278,7 +297,7 @@ func (a *Array) hearOn() (end func()) {
 // end ends a member's stream.
 func (m *member) end() error {
 	err := m.stream().Close()
-	m.tx, m.rx, m.armed, m.epoch = nil, nil, false, 0
+	m.tx, m.rx, m.armed, m.epoch, m.common, m.offset = nil, nil, false, 0, nil, 0
 	if err != nil {
 		err = fmt.Errorf("closing the stream of %s, %s: %w", m.role, m.uri, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -176,6 +177,14 @@ func TestIncoherent(t *testing.T) {
 		{name: "a board without 10 MHz", want: "transmitter 2, hackrf:" + serial(1), bench: func(c *virtual.Config) { c.Boards[1].Reference = false }},
 		{name: "own clocks", want: "2 transmitters have no common clock", config: func(c *array.Config) { c.Clock = array.InternalClock }},
 		{name: "no trigger", want: "2 transmitters have no trigger", config: func(c *array.Config) { c.Trigger = array.NoTrigger }},
+		{name: "nobody to locate", want: "2 transmitters start at different times, and there is nothing that locates them by soundings", config: func(c *array.Config) { c.Trigger = array.SoundedStart }},
+		{name: "nothing to locate by", want: "transmitter 1, hackrf:" + serial(0) + params + "&feed=strict, is not fed while nothing is written", start: true,
+			config: func(c *array.Config) {
+				c.Trigger, c.Locate = array.SoundedStart, func(context.Context, []radio.Transmitter, radio.Receiver) ([]radio.SampleIndex, error) {
+					return nil, errors.New("asked all the same")
+				}
+				c.Transmitters[0] += "&feed=strict"
+			}},
 		{name: "no wire", want: "transmitter 2, hackrf:" + serial(1) + params + ", was never triggered", start: true,
 			bench: func(c *virtual.Config) { c.Triggers = c.Triggers[1:] }},
 		{name: "no wire to the receiver", want: "was never triggered", start: true,
@@ -189,6 +198,65 @@ func TestIncoherent(t *testing.T) {
 			r.refused(t, c.want, c.start)
 		})
 	}
+}
+
+// Transmitters that begin when they begin have the index that they are located by, and all
+// that they are told and tell is by it; at each start they are located anew.
+func TestSounded(t *testing.T) {
+	r := newRig(t, 3, func(c *virtual.Config) { c.Triggers = nil })
+	var found []radio.SampleIndex
+	r.cfg.Trigger = array.SoundedStart
+	r.cfg.Locate = func(ctx context.Context, tx []radio.Transmitter, rx radio.Receiver) ([]radio.SampleIndex, error) {
+		found = nil
+		for _, at := range impulses(t, ctx, tx, rx) {
+			found = append(found, at[1]-at[0])
+		}
+		return found, nil
+	}
+	a := r.open(t)
+	for again := range 2 {
+		ok(t, a.Start(t.Context()))
+		if got := a.Offsets(); !slices.Equal(got, found) || len(got) != 2 {
+			t.Errorf("start %d: offsets %d, found were %d", again, got, found)
+		}
+		for i, at := range impulses(t, t.Context(), a.Transmitters(), a.Receiver()) {
+			if at[0] != at[1] {
+				t.Errorf("start %d: transmitter %d sent at %d what came at %d", again, i+1, at[0], at[1])
+			}
+		}
+	}
+	tx := a.Transmitters()[1]
+	_, err := tx.Write(t.Context(), make([]complex64, 5), radio.TxMeta{Timed: true, Start: found[1] + 1, BurstEnd: true})
+	ok(t, err)
+	for e := (radio.Event{}); e.Kind != radio.Late; {
+		e, err = tx.Event(t.Context())
+		if ok(t, err); e.Kind == radio.Late && (e.Index != found[1]+1 || e.Count != 5) {
+			t.Errorf("%+v; expected is index %d", e, found[1]+1)
+		}
+	}
+	ok(t, a.Coherent(t.Context()))
+}
+
+// impulses has each transmitter send one, one after the other, and returns the indices at
+// which each was sent and heard.
+func impulses(t testing.TB, ctx context.Context, all []radio.Transmitter, rx radio.Receiver) (sent [][2]radio.SampleIndex) {
+	t.Helper()
+	dst := make([]complex64, 1<<14)
+	for _, tx := range all {
+		at := tx.(radio.Pacer).Earliest() + radio.SampleIndex(rate)/5
+		_, err := tx.Write(ctx, []complex64{complex(0.5, 0)}, radio.TxMeta{Timed: true, Start: at, BurstEnd: true})
+		ok(t, err)
+		heard := radio.SampleIndex(-1)
+		for heard < 0 {
+			n, meta, err := rx.Read(ctx, dst)
+			ok(t, err)
+			if k := slices.IndexFunc(dst[:n], func(x complex64) bool { return x != 0 }); k >= 0 {
+				heard = meta.Index(k)
+			}
+		}
+		sent = append(sent, [2]radio.SampleIndex{at, heard})
+	}
+	return sent
 }
 
 // One transmitter needs no trigger, and a clock of its own will do.

@@ -19,6 +19,11 @@
 // the first gives when it starts, and so does the receiver if it can. Transmitters
 // then share an index. A receiver that cannot wait counts from when it happened to
 // start: its index differs by a constant, which is to be found with the first frame.
+// With SoundedStart no wire is needed: each transmitter starts when it does, as those of
+// several hosts must, and Config.Locate finds out at each Start what each counts from, as
+// by soundings that the receiver hears (calibration/sounder). The transmitters that are
+// given then have the index in common that it found, to within a sample. They must go on by
+// themselves (radio.Pacer).
 // Without a trigger several transmitters are refused, unless all of them count on one
 // clock (radio.TimeControl, as in memory) or stand on a bench in lock-step. So several
 // Plutos, whose driver knows no trigger, are refused but on such a bench, and so is a

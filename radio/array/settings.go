@@ -156,6 +156,10 @@ func (a *Array) checkTriggers() error {
 				return incoherent("%s, %s, has no trigger input: of several transmitters, all but the first need one", m.role, m.uri)
 			}
 		}
+	case SoundedStart:
+		if a.cfg.Locate == nil {
+			return incoherent("%d transmitters start at different times, and there is nothing that locates them by soundings", len(a.cfg.Transmitters))
+		}
 	}
 	return nil
 }

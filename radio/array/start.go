@@ -53,6 +53,9 @@ func (a *Array) start(ctx context.Context) error {
 			return fmt.Errorf("opening the stream of %s, %s: %w", m.role, m.uri, err)
 		}
 	}
+	if err := a.checkPaced(); err != nil {
+		return err
+	}
 	// The receiver first, so that it misses nothing; then who waits for the edge.
 	order := append([]*member{a.receiver()}, a.transmitters()[1:]...)
 	for _, m := range order {
@@ -72,6 +75,9 @@ func (a *Array) start(ctx context.Context) error {
 		if err := m.triggered(ctx); err != nil {
 			return err
 		}
+	}
+	if err := a.locate(ctx); err != nil {
+		return err
 	}
 	for _, m := range a.members {
 		m.epoch = m.stream().Epoch()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"ringwave/calibration/sounder"
 	"ringwave/learner/experiment/config"
 	"ringwave/radio"
 	"ringwave/radio/array"
@@ -40,15 +41,50 @@ func PermitOf(c config.Config) (radio.TransmitPermit, error) {
 }
 
 // arrayConfig returns the array of a configuration.
-func arrayConfig(c config.Config) array.Config {
+func arrayConfig(c config.Config) (array.Config, error) {
 	r := c.Radio
-	return array.Config{
+	cfg := array.Config{
 		Transmitters: r.Transmitters, Receiver: r.Receiver,
 		Rate: radio.Hertz(c.Link.SampleRateHz), Frequency: radio.Hertz(r.FrequencyHz),
 		TransmitGains: decibels(r.TransmitGainsDB), ReceiveGains: decibels(r.ReceiveGainsDB),
 		Clock:   map[string]array.Clock{"external": array.ExternalClock, "shared": array.SharedClock, "internal": array.InternalClock}[r.Clock],
-		Trigger: map[string]array.Trigger{"wired": array.WiredTrigger, "none": array.NoTrigger, "lock-step": array.LockStep}[r.Trigger],
+		Trigger: map[string]array.Trigger{"wired": array.WiredTrigger, "none": array.NoTrigger, "lock-step": array.LockStep, "sounded": array.SoundedStart}[r.Trigger],
 	}
+	if cfg.Trigger != array.SoundedStart {
+		return cfg, nil
+	}
+	var err error
+	cfg.Locate, err = locate(c)
+	return cfg, err
+}
+
+// locateReach is how much later than it was due a device may be heard whose index is not
+// known, besides radio.search_seconds: its host may be another one, which is far and busy.
+const locateReach = time.Second
+
+// locate returns what brings transmitters that began at different times to one index, by
+// soundings of the calibration.
+func locate(c config.Config) (func(context.Context, []radio.Transmitter, radio.Receiver) ([]radio.SampleIndex, error), error) {
+	c.Calibration.Blocks, c.Calibration.Looks, c.Calibration.Sessions = 1, 1, 1
+	c.Calibration.RoundSeconds, c.Calibration.BlockSeconds = 0, 0
+	cfg, err := SoundingConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	rate := radio.Hertz(c.Link.SampleRateHz)
+	cfg.Lead = radio.SampleCount(c.Radio.LeadSeconds * float64(rate))
+	cfg.Reach = radio.SampleCount((locateReach.Seconds() + c.Radio.SearchSeconds) * float64(rate))
+	cfg.Patience = SoundingPatience(&cfg, c, RadioPatience)
+	return func(ctx context.Context, tx []radio.Transmitter, rx radio.Receiver) ([]radio.SampleIndex, error) {
+		sounded := cfg
+		sounded.Transmitters, sounded.Receiver = tx, rx
+		offsets, err := sounder.Locate(ctx, sounded)
+		var unheard *sounder.NotHeardError
+		if errors.As(err, &unheard) {
+			return nil, intake.UserError(Unheard(unheard, c.Calibration, true))
+		}
+		return offsets, err
+	}, nil
 }
 
 // RadioLevel returns the received amplitude that counts as gain 1, full scale being 1.
@@ -95,7 +131,11 @@ func (r Radios) Open(ctx context.Context, c config.Config) (a *array.Array, guar
 	if err != nil {
 		return nil, nil, err
 	}
-	a, err = array.Open(ctx, devices, arrayConfig(c))
+	cfg, err := arrayConfig(c)
+	if err != nil {
+		return nil, guarded, err
+	}
+	a, err = array.Open(ctx, devices, cfg)
 	return a, guarded, intake.UserError(err)
 }
 

@@ -53,6 +53,20 @@ func SoundingPatience(cfg *sounder.Config, c config.Config, patience time.Durati
 	return patience + radio.Hertz(c.Link.SampleRateHz).Duration(cfg.BlockSamples()+cfg.Lead+2*cfg.Reach)
 }
 
+// Unheard says what may be the matter with a device that is not heard, over radios or in
+// memory.
+func Unheard(e *sounder.NotHeardError, k config.Calibration, radios bool) error {
+	if e.Device < 0 {
+		return e
+	}
+	reason := ""
+	if radios {
+		reason = "the board may be off or not connected, "
+	}
+	return fmt.Errorf("%w: %sits carrier may be off by more than calibration.offset_search_hz, %v, or turn too fast, its delay be more than calibration.delay_search_samples, %d, or its signal be too weak for what calibration.length_chips, %d, times calibration.repetitions, %d, average",
+		e, reason, k.OffsetSearchHz, k.DelaySearchSamples, k.Length, k.Repetitions)
+}
+
 // SimulatedBench returns what a calibration of the bench in memory must match: its identity
 // covers all that soundings depend on but chance.
 func SimulatedBench(c config.Config, root keystream.Seed) calibration.Want {

@@ -1,0 +1,273 @@
+package sounder_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/cmplx"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"ringwave/calibration/sounder"
+	"ringwave/calibration/sounding"
+	"ringwave/radio"
+	"ringwave/radio/array"
+	"ringwave/radio/hackrf"
+	"ringwave/radio/loopback"
+	"ringwave/radio/virtual"
+)
+
+// airRate is the sample rate of emulated boards.
+const airRate radio.Hertz = 2e6
+
+// air is emulated boards without trigger wires, the last of which hears all others. Their
+// time waits for who reads.
+type air struct {
+	array *array.Array
+	cfg   sounder.Config
+	wrap  func(tx []radio.Transmitter) // changes what is located; nil does nothing
+}
+
+// newAir makes boards whose streams begin one after the other.
+func newAir(t testing.TB, transmitters int, change func(*virtual.Config)) *air {
+	t.Helper()
+	a := &air{}
+	// A Zadoff-Chu sequence of this length cannot be searched for over so many offsets.
+	s, err := sounding.New(sounding.Config{Kind: sounding.MSequence, Length: 127, SamplesPerChip: 2, Repetitions: 2})
+	ok(t, err)
+	a.cfg = sounder.Config{
+		Sounding: s, Devices: transmitters, Blocks: 1, Looks: 1, Guard: 96, Amplitude: 0.5,
+		Search: sounding.Search{Delay: 80, Offset: 10e3 / 2e6}, Lead: 100_000, Reach: 500_000,
+	}
+	cfg := virtual.Config{Ears: []virtual.Ear{{Board: transmitters, Noise: &hiss{std: 0.02, rnd: rand.New(rand.NewPCG(1, 2))}}}}
+	open := array.Config{Rate: airRate, Frequency: 433.92e6, Clock: array.SharedClock, Trigger: array.SoundedStart}
+	var plugged []virtual.Board
+	for i := range transmitters + 1 {
+		serial := fmt.Sprintf("%032x", 0xc0+i)
+		b, err := virtual.NewHackRF(virtual.HackRFConfig{Serial: serial, Reference: &virtual.Gains{}})
+		ok(t, err)
+		plugged = append(plugged, b)
+		cfg.Boards = append(cfg.Boards, virtual.Place{Radio: b})
+		uri := "hackrf:" + serial + "?transfer=16384&lna=0&vga=0&hold=on&deadline_ms=0"
+		if i == transmitters {
+			open.Receiver = uri
+			break
+		}
+		open.Transmitters = append(open.Transmitters, uri)
+		cfg.Links = append(cfg.Links, virtual.Link{From: i, To: transmitters, Gain: complex64(cmplx.Rect(0.4, float64(i)))})
+	}
+	cfg.Phase = func(board int, turn uint64) loopback.Radians {
+		return loopback.Radians(2 * math.Pi * rand.New(rand.NewPCG(uint64(board), turn)).Float64())
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	bench, err := virtual.NewBench(cfg)
+	ok(t, err)
+	t.Cleanup(func() { ok(t, bench.Close()) })
+	permit, err := radio.NewTransmitPermit(radio.Span[radio.Hertz]{Min: 430e6, Max: 440e6}, airRate, 20)
+	ok(t, err)
+	session, end := context.WithCancel(context.Background())
+	t.Cleanup(end)
+	devices, err := radio.NewRegistry(map[string]radio.Opener{"hackrf": hackrf.NewOpener(session, virtual.NewHost(plugged...), permit, virtual.NewGuard())})
+	ok(t, err)
+	open.Locate = a.locate
+	a.array, err = array.Open(t.Context(), devices, open)
+	ok(t, err)
+	t.Cleanup(func() {
+		end() // time stands still: what was written cannot be sent any more
+		ok(t, a.array.Close())
+	})
+	return a
+}
+
+func (a *air) locate(ctx context.Context, tx []radio.Transmitter, rx radio.Receiver) ([]radio.SampleIndex, error) {
+	if a.wrap != nil {
+		a.wrap(tx)
+	}
+	// However close they may have begun, their indices are apart.
+	for i := range tx {
+		var err error
+		if tx[i], err = radio.Shift(tx[i], radio.SampleIndex(-12_345*i)); err != nil {
+			return nil, err
+		}
+	}
+	a.cfg.Transmitters, a.cfg.Receiver = tx, rx
+	offsets, err := sounder.Locate(ctx, a.cfg)
+	for i := range offsets {
+		offsets[i] += radio.SampleIndex(-12_345 * i)
+	}
+	return offsets, err
+}
+
+// hiss is white noise.
+type hiss struct {
+	std float64
+	rnd *rand.Rand
+}
+
+func (h *hiss) Add(dst []complex64, _ int64) {
+	for k := range dst {
+		dst[k] += complex(float32(h.std*h.rnd.NormFloat64()), float32(h.std*h.rnd.NormFloat64()))
+	}
+}
+
+// beat is how far apart devices send marks in arrivals.
+const beat = 1000
+
+// arrivals has all devices send a mark, one a beat behind another by the common index, and
+// returns by how much later than there each is heard.
+func (a *air) arrivals(t *testing.T) (late []float64) {
+	t.Helper()
+	mark, err := sounding.New(sounding.Config{Kind: sounding.MSequence, Length: 63, Repetitions: 2})
+	ok(t, err)
+	at := radio.SampleIndex(0)
+	all := a.array.Transmitters()
+	for _, tx := range all {
+		at = max(at, tx.(radio.Pacer).Earliest()+radio.SampleIndex(airRate)/5)
+	}
+	for i, tx := range all {
+		_, err := tx.Write(t.Context(), mark.Samples(0.5), radio.TxMeta{Timed: true, Start: at + radio.SampleIndex(i*beat), BurstEnd: true})
+		ok(t, err)
+	}
+	heard, dst := make([]complex64, beat*(len(all)+1)), make([]complex64, 1<<14)
+	for done := false; !done; {
+		n, meta, err := a.array.Receiver().Read(t.Context(), dst)
+		ok(t, err)
+		for k, x := range dst[:n] {
+			if i := meta.Index(k) - at + beat/2; i >= 0 && int(i) < len(heard) {
+				heard[i] = x
+			}
+		}
+		done = meta.Index(n-1) > at+radio.SampleIndex(len(heard))
+	}
+	for i := range all {
+		m, err := mark.Acquire([][]complex64{heard[i*beat : (i+1)*beat]}, beat/2, sounding.Search{Delay: 100, Offset: a.cfg.Search.Offset})
+		if err != nil {
+			t.Fatalf("the mark of device %d: %v", i+1, err)
+		}
+		late = append(late, float64(m.Delay))
+	}
+	return late
+}
+
+// Boards that begin when they begin are brought to one index, of which the receiver's
+// differs by what its clock runs apart, and so they are when they begin anew.
+func TestLocate(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		devices int
+		change  func(*virtual.Config)
+		apart   float64 // samples between devices
+		late    float64 // samples, all together
+	}{
+		{"one", 1, nil, 0, 0.2},
+		{"three", 3, nil, 0.2, 0.2},
+		{"a receiver 20 ppm off", 3, func(c *virtual.Config) { c.Boards[3].SamplePPM, c.Boards[3].OffsetPPM = 20, 20 }, 0.3, 60},
+		{"a receiver 50 ppm off the other way", 5, func(c *virtual.Config) { c.Boards[5].SamplePPM = -50 }, 0.5, 150},
+		{"other ways", 3, func(c *virtual.Config) { c.Links[0].Delay, c.Links[2].Delay = 700, 5 }, 0.2, 0.2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAir(t, c.devices, c.change)
+			for range 2 {
+				ok(t, a.array.Start(t.Context()))
+				ok(t, a.array.Coherent(t.Context()))
+				least, most := math.Inf(1), math.Inf(-1)
+				for _, late := range a.arrivals(t) {
+					least, most = min(least, late), max(most, late)
+				}
+				t.Logf("offsets %d, marks late by %.3f to %.3f samples", a.array.Offsets(), least, most)
+				if most-least > c.apart || most > c.late || least < -c.late {
+					t.Errorf("marks are late by %.3f to %.3f samples", least, most)
+				}
+			}
+		})
+	}
+}
+
+// fed is what these tests take boards for.
+type fed interface {
+	radio.Transmitter
+	radio.Pacer
+	radio.Idler
+	radio.LossChecker
+}
+
+// tardy is late with some of its first writes, a number of them.
+type tardy struct {
+	fed
+	times int
+}
+
+func (d *tardy) Write(ctx context.Context, src []complex64, meta radio.TxMeta) (int, error) {
+	if d.times--; d.times >= 0 {
+		meta.Start = 1
+	}
+	return d.fed.Write(ctx, src, meta)
+}
+
+// A device that is late once is looked for again, wherever it was.
+func TestLocateLate(t *testing.T) {
+	for _, times := range []int{1, 2, 3} {
+		a := newAir(t, 3, nil)
+		a.wrap = func(tx []radio.Transmitter) { tx[1] = &tardy{tx[1].(fed), times} }
+		ok(t, a.array.Start(t.Context()))
+		for i, late := range a.arrivals(t) {
+			if math.Abs(late) > 0.2 {
+				t.Errorf("%d late writes: device %d is late by %.3f samples", times, i+1, late)
+			}
+		}
+	}
+}
+
+// The close look may be where a device is late.
+func TestLocateLateInTheCloseLook(t *testing.T) {
+	a := newAir(t, 3, nil)
+	a.wrap = func(tx []radio.Transmitter) { tx[1] = &strayed{fed: tx[1].(fed), at: 2} }
+	ok(t, a.array.Start(t.Context()))
+	for i, late := range a.arrivals(t) {
+		if math.Abs(late) > 0.2 {
+			t.Errorf("device %d is late by %.3f samples", i+1, late)
+		}
+	}
+}
+
+// strayed sends from one write on at another index than it was told, as after a loss of
+// samples that the board does not tell of.
+type strayed struct {
+	fed
+	at, writes int
+}
+
+func (d *strayed) Write(ctx context.Context, src []complex64, meta radio.TxMeta) (int, error) {
+	if d.writes++; d.writes > d.at && d.writes <= d.at+2 {
+		meta.Start += 3000
+	}
+	return d.fed.Write(ctx, src, meta)
+}
+
+// A device that is not heard, or late whenever it is tried, is named with the reason.
+func TestLocateFails(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*virtual.Config)
+		wrap   func(tx []radio.Transmitter)
+		want   string
+	}{
+		{"silent", func(c *virtual.Config) { c.Links[1].Gain = 0 }, nil, "no sounding of device 2 was found in 2 bursts: in "},
+		{"always late", nil, func(tx []radio.Transmitter) { tx[2] = &tardy{tx[2].(fed), 1000} }, "no sounding of device 3 was found in 2 bursts: device 3 was late"},
+		{"not fed", nil, func(tx []radio.Transmitter) { tx[0] = struct{ radio.Transmitter }{tx[0]} }, "a transmitter that does not go on by itself"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAir(t, 3, c.change)
+			a.wrap = c.wrap
+			err := a.array.Start(t.Context())
+			var unheard *sounder.NotHeardError
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") || errors.As(err, &unheard) != strings.Contains(c.want, "no sounding") {
+				t.Error(err)
+			}
+		})
+	}
+}
