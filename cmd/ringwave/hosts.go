@@ -44,7 +44,9 @@ that come late or again replay. The channel is simulated here unless
 
 A round takes at least devices.minimum devices, by default all; the server waits
 for them, and goes on without a device that does not answer within --deadline.
-Ctrl-C finishes the round; --resume goes on. Exit statuses are those of run.`,
+Of servers with one identity, as of a copied folder, the one that leads goes on
+and others are refused. Ctrl-C finishes the round; --resume goes on. Exit
+statuses are those of run.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if resume != "" {
 				return exactly(0, "no CONFIG beside --resume")(cmd, args)
@@ -90,7 +92,7 @@ func serve(cmd *cobra.Command, o hosts.BenchOptions, flags *configFlags, run fun
 	o.Say, l.resume = l.say, "ringwave serve --bench "+quoted(o.Folder)+" --resume"
 	bench, err := hosts.NewBench(cmd.Context(), o)
 	if err != nil {
-		return err
+		return interrupted(err)
 	}
 	defer func() { err = errors.Join(err, bench.Close()) }()
 	l.say("Bus: " + bench.URL())
@@ -126,6 +128,10 @@ Below --state there is a folder a run and device: shares.journal, the
 decryption shares that the device has given, without which it would answer
 twice, and device.csv, its own losses and scalars.
 
+A server says every second that it is there. After --silence without a word the
+device lets go of its key and waits for the server to come back, as one that is
+begun anew; after --patience it ends with status 1, unless it is to --stay.
+
 A run whose secrets come from its seed (encryption.randomness = "seed") protects
 nothing: a device takes part in it with --secrets-from-seed only.`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -157,7 +163,9 @@ nothing: a device takes part in it with --secrets-from-seed only.`,
 	f.StringArrayVar(&o.Set, "set", nil, "override a key of [task] for this device, as task.key=value (may be given several times)")
 	f.StringVar(&o.State, "state", "device-state", "folder of what the device must remember")
 	f.BoolVar(&o.SeedSecrets, "secrets-from-seed", false, "allow runs whose secrets come from their seed and protect nothing")
-	f.BoolVar(&o.Stay, "stay", false, "wait for the next run when one has ended")
+	f.BoolVar(&o.Stay, "stay", false, "wait for the next run when one has ended, and for a server without end")
+	f.DurationVar(&o.Silence, "silence", time.Minute, "how long the server may say nothing before the device waits for another; 0 for without end")
+	f.DurationVar(&o.Patience, "patience", 10*time.Minute, "how long the device waits for a server; 0 for without end")
 	return cmd
 }
 

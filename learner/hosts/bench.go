@@ -37,8 +37,8 @@ type BenchOptions struct {
 	Listen, URL string
 	// Air has the channel be simulated in this process.
 	Air bool
-	// Version is that of the program.
-	Version string
+	// Version is that of the program, and Host names the machine; "" for its own name.
+	Version, Host string
 	// Deadline is how long a step may take a device, Silence how long it may say nothing;
 	// 0 for the package server's.
 	Deadline, Silence time.Duration
@@ -55,6 +55,7 @@ type Bench struct {
 	id     identity.Identity
 	nats   *bus.Server
 	conn   bus.Conn
+	herald *server.Herald
 
 	sky     *simulated
 	server  *server.Server
@@ -102,6 +103,9 @@ func NewBench(ctx context.Context, o BenchOptions) (b *Bench, err error) {
 		}
 	}
 	if b.conn, err = b.dial(ctx, b.id); err != nil {
+		return b, err
+	}
+	if err := b.alone(ctx); err != nil {
 		return b, err
 	}
 	if !o.Air {
@@ -173,6 +177,9 @@ func (b *Bench) Close() error {
 			errs = append(errs, b.sky.conn.Close())
 		}
 	}
+	if b.herald != nil {
+		b.herald.Close()
+	}
 	if b.conn != nil {
 		errs = append(errs, b.conn.Close())
 	}
@@ -186,7 +193,7 @@ func (b *Bench) Close() error {
 	if b.lock != nil {
 		errs = append(errs, b.lock.Close())
 	}
-	b.lock, b.server, b.sky, b.conn, b.nats, b.records = nil, nil, nil, nil, nil, nil
+	b.lock, b.server, b.sky, b.herald, b.conn, b.nats, b.records = nil, nil, nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -217,7 +224,7 @@ func (b *Bench) Open(f experiment.FleetRun) ([]round.Participant, phy.Receiver, 
 	if b.server, err = server.New(server.Config{
 		Identity: b.id, Bus: b.conn, Admit: b.admit, Run: run, Name: f.Config.Experiment.Name,
 		Welcome: wire.Run{Version: b.o.Version, Config: encoded, Calibration: f.Calibration, Dataset: f.Dataset, Devices: f.Config.Devices.Count},
-		Rounds:  f.Config.Optimizer.Rounds, Context: f.Context, Deadline: b.o.Deadline, Silence: b.o.Silence, Say: b.o.Say, Records: records,
+		Rounds:  f.Config.Optimizer.Rounds, Context: f.Context, Deadline: b.o.Deadline, Silence: b.o.Silence, Say: b.o.Say, Records: records, Herald: b.herald,
 	}); err != nil {
 		return nil, nil, err
 	}

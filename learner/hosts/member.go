@@ -46,8 +46,11 @@ type DeviceOptions struct {
 	// knows.
 	SeedSecrets bool
 	// Stay has the device wait for the next run behind one's end.
-	Stay    bool
-	Version string
+	Stay bool
+	// Silence is after what time without a word of its server the device greets anew, and
+	// Patience after what time it ends; 0 for never.
+	Silence, Patience time.Duration
+	Version           string
 	// Say hears what a user should know, Round of each round that the device has computed
 	// its losses for, with their mean.
 	Say   func(text string)
@@ -64,6 +67,9 @@ type DeviceOptions struct {
 func RunDevice(ctx context.Context, o DeviceOptions) (err error) {
 	if o.crowd == nil {
 		o.crowd, o.connecting, o.until = &crowd{devices: 1}, make(chan struct{}, 1), time.Now().Add(dialPatience)
+	}
+	if err := o.checkTimes(); err != nil {
+		return err
 	}
 	id, err := identity.Load(o.Identity)
 	if err != nil {
@@ -89,7 +95,7 @@ func RunDevice(ctx context.Context, o DeviceOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	d, err := device.New(device.Config{
-		Identity: id, Bus: conn, Version: o.Version, Say: o.Say, Stay: o.Stay,
+		Identity: id, Bus: conn, Version: o.Version, Say: o.Say, Stay: o.Stay, Silence: o.Silence, Patience: o.Patience,
 		Join: func(run wire.RunID, w wire.Run) (*device.Part, error) { return o.join(id, run, w) },
 	})
 	if err != nil {

@@ -67,6 +67,10 @@ type Config struct {
 	Join func(run wire.RunID, w wire.Run) (*Part, error)
 	// Beat is how often the device says that it is there; 0 for once a second.
 	Beat time.Duration
+	// Silence is after what time without a word of its run's server the device greets anew,
+	// and Patience after what time without a word of any it ends; 0 for never. One that
+	// stays does not end.
+	Silence, Patience time.Duration
 	// MaxOffset is by how much the server's clock may differ; 0 for a minute.
 	MaxOffset time.Duration
 	// Now is the host's clock; nil for time.Now.
@@ -90,7 +94,10 @@ type Device struct {
 	beat      atomic.Pointer[[]byte]
 	welcomed  []byte    // the nonce of the greeting that the part comes of
 	heard     time.Time // when the run's server last said something
-	refused   string    // the last refusal that was told
+	word      time.Time // when any did
+	quiet     int       // for how many beats it has been too long
+	leaders   leaders
+	refused   string // the last refusal that was told
 	lastAsked time.Time
 
 	key *xmkckks.AggregatedKey
@@ -188,6 +195,7 @@ func (d *Device) Run(ctx context.Context) (err error) {
 
 // follow handles messages as they come.
 func (d *Device) follow(ctx context.Context) error {
+	d.word = d.now()
 	if err := d.greet(); err != nil {
 		return err
 	}
@@ -210,6 +218,7 @@ func (d *Device) follow(ctx context.Context) error {
 				d.tell("ignored a message: " + err.Error())
 				continue
 			}
+			d.word = d.now()
 			if err := d.handle(ctx, m); errors.Is(err, ErrEnded) && !d.cfg.Stay {
 				return nil
 			} else if err != nil && !errors.Is(err, ErrEnded) {
@@ -227,8 +236,11 @@ func (d *Device) alive(nonce []byte) {
 	d.beat.Store(&beat)
 }
 
-// tick greets while the device has no part, and leaves where nobody says that it may go.
+// tick judges silence, greets while the device has no part, and leaves where nobody says that it may go.
 func (d *Device) tick() error {
+	if err := d.listen(); err != nil {
+		return err
+	}
 	if d.part == nil {
 		return d.greet()
 	}

@@ -44,6 +44,8 @@ func (d *Device) handle(ctx context.Context, m wire.Message) error {
 		return d.history(ctx, m)
 	case wire.End:
 		return d.end(m)
+	case wire.Pulse:
+		d.pulse(m)
 	}
 	return nil
 }
@@ -101,6 +103,7 @@ func (d *Device) join(m wire.Message) error {
 	}
 	d.run, d.part, d.prepared, d.scored, d.opened = m.Run, part, false, 0, map[uint32][]byte{}
 	d.at, d.share, d.commitment, d.answered = slot.Slot{}, nil, nil, make([]answer, slot.Transmissions)
+	d.ended, d.leaders = time.Time{}, leaders{}
 	d.key, d.c1 = part.Context.NewAggregatedKey(), part.Context.NewAggregatedC1()
 	d.in = part.Context.Modulus().NewVector(part.Context.Params.N)
 	d.heard = d.now()

@@ -23,14 +23,15 @@ type Allowed struct{ Publish, Subscribe []string }
 // Permissions returns what the host with a role may do; index is that of a device. This
 // is the only such table: the server in the program and the configuration of one outside
 // it are both made from it. The server does not hear what devices send to the air, as on
-// a real bench it hears their superposition only.
+// a real bench it hears their superposition only; of what servers say it hears whether
+// there is another.
 func Permissions(role Role, index int) Allowed {
 	own := strconv.Itoa(index)
 	switch role {
 	case Server:
 		return Allowed{
 			Publish:   []string{"rw.*.server.>", ObserverInbox + ".>"},
-			Subscribe: []string{"rw.*.device.>", "rw.*.super.>", "rw.*.ask.>"},
+			Subscribe: []string{"rw.*.device.>", "rw.*.super.>", "rw.*.ask.>", "rw.*.server.all.pulse"},
 		}
 	case Device:
 		return Allowed{

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,10 @@ type Config struct {
 	// Deadline is how long a step may take a device before it counts as absent; 0 for 20 s.
 	// Silence is how long a device may say nothing at all; 0 for 5 s.
 	Deadline, Silence time.Duration
+	// Herald says that the server is there; nil for one of its own.
+	Herald *Herald
+	// Now is the host's clock; nil for time.Now.
+	Now func() time.Time
 	// Say hears what a user should know; nil for nobody.
 	Say func(text string)
 }
@@ -107,7 +112,10 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Say == nil {
 		cfg.Say = func(string) {}
 	}
-	s := &Server{cfg: cfg, now: time.Now, changed: make(chan struct{}), audit: newAudit(), left: map[int]wire.Digest{}, records: cfg.Records}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	s := &Server{cfg: cfg, now: cfg.Now, changed: make(chan struct{}), audit: newAudit(), left: map[int]wire.Digest{}, records: cfg.Records}
 	if n := len(s.records); n > 0 {
 		s.next = s.records[n-1]
 	}
@@ -115,21 +123,42 @@ func New(cfg Config) (*Server, error) {
 		s.devices = append(s.devices, &remote{server: s, index: i + 1, past: map[string]bool{}, host: wire.Host{Index: i + 1, State: neverSeen}})
 	}
 	s.present, s.visits = make([]bool, len(s.devices)), make([]int, len(s.devices))
-	stop, err := cfg.Bus.Subscribe(wire.AllFromDevices, s.hear)
-	if err != nil {
-		return nil, fmt.Errorf("listening to devices: %w", err)
+	if err := s.listen(); err != nil {
+		return nil, err
 	}
-	s.stops = append(s.stops, stop)
-	if stop, err = cfg.Bus.Subscribe(wire.AllAsks, s.asked); err != nil {
-		s.stops[0]()
-		return nil, fmt.Errorf("listening to observers: %w", err)
-	}
-	s.stops = append(s.stops, stop)
 	ctx, cancel := context.WithCancel(context.Background())
 	s.done = cancel
 	s.ended.Go(func() { s.watch(ctx) })
 	s.tellAll(wire.Message{Kind: wire.Greet})
 	return s, nil
+}
+
+// listen listens to devices and observers, and has the herald speak for the run.
+func (s *Server) listen() (err error) {
+	defer func() {
+		if err != nil {
+			for _, stop := range s.stops {
+				stop()
+			}
+		}
+	}()
+	if s.cfg.Herald == nil {
+		if s.cfg.Herald, err = NewHerald(HeraldConfig{Identity: s.cfg.Identity, Bus: s.cfg.Bus, Now: s.cfg.Now, Say: s.cfg.Say}); err != nil {
+			return err
+		}
+		s.stops = append(s.stops, s.cfg.Herald.Close)
+	}
+	stop, err := s.cfg.Bus.Subscribe(wire.AllFromDevices, s.hear)
+	if err != nil {
+		return fmt.Errorf("listening to devices: %w", err)
+	}
+	s.stops = append(s.stops, stop)
+	if stop, err = s.cfg.Bus.Subscribe(wire.AllAsks, s.asked); err != nil {
+		return fmt.Errorf("listening to observers: %w", err)
+	}
+	s.stops = append(s.stops, stop)
+	s.cfg.Herald.Lead(s.cfg.Run, s.cfg.Name)
+	return nil
 }
 
 // Close stops listening.
@@ -470,7 +499,8 @@ func (s *Server) watch(ctx context.Context) {
 }
 
 // Await waits until so many devices are present. It ends with an error where a device's
-// model differs from the server's, or ctx has ended.
+// model differs from the server's, where another server goes before this one, or ctx has
+// ended.
 func (s *Server) Await(ctx context.Context, n int) error {
 	tick := time.NewTicker(s.cfg.Silence)
 	defer tick.Stop()
@@ -483,8 +513,8 @@ func (s *Server) Await(ctx context.Context, n int) error {
 			}
 		}
 		s.mu.Unlock()
-		if differs != nil {
-			return differs
+		if err := cmp.Or(differs, s.cfg.Herald.Yielded()); err != nil {
+			return err
 		}
 		if there >= n {
 			return nil
@@ -493,6 +523,7 @@ func (s *Server) Await(ctx context.Context, n int) error {
 		case <-ctx.Done():
 			return fmt.Errorf("%d of %d devices are here, and %d are needed: %w", there, len(s.devices), n, context.Cause(ctx))
 		case <-changed:
+		case <-s.cfg.Herald.yields:
 		case <-tick.C:
 			s.callOthers()
 		}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,6 +52,21 @@ type bench struct {
 	between           func(role identity.Role, index int, c bus.Conn) bus.Conn
 	url               func(role identity.Role, index int) string
 	admit             func(index int, nkey string) error
+	herald            *server.Herald // nil for the server's own
+	beats             atomic.Int64   // of devices
+}
+
+// beating counts a device's beats.
+type beating struct {
+	bus.Conn
+	count *atomic.Int64
+}
+
+func (c beating) Publish(subject string, payload []byte) error {
+	if m, err := wire.Parse(payload); err == nil && m.Kind == wire.Beat {
+		c.count.Add(1)
+	}
+	return c.Conn.Publish(subject, payload)
 }
 
 // log keeps what hosts say.
@@ -194,7 +210,7 @@ func (b *bench) serve() {
 	var err error
 	b.server, err = server.New(server.Config{
 		Identity: id, Bus: conn, Run: b.run, Name: "test", Rounds: b.rounds, Context: b.ctx,
-		Welcome: wire.Run{Version: "v", Devices: b.n}, Say: b.said.say, Deadline: b.deadline, Silence: b.silence, Records: b.records, Admit: b.admit,
+		Welcome: wire.Run{Version: "v", Devices: b.n}, Say: b.said.say, Deadline: b.deadline, Silence: b.silence, Records: b.records, Admit: b.admit, Herald: b.herald,
 	})
 	b.must(err)
 	b.t.Cleanup(b.server.Close)
@@ -232,7 +248,7 @@ func (b *bench) cipher(i int, g xmkckks.Guard) *xmkckks.Device {
 func (b *bench) device(ctx context.Context, i int, change func(*device.Config, *device.Part)) (ended chan error) {
 	b.t.Helper()
 	id, conn := b.dial(identity.Device, i)
-	cfg := device.Config{Identity: id, Bus: conn, Version: "v", Beat: 100 * time.Millisecond, Say: b.said.say}
+	cfg := device.Config{Identity: id, Bus: beating{conn, &b.beats}, Version: "v", Beat: 100 * time.Millisecond, Say: b.said.say}
 	cfg.Join = func(wire.RunID, wire.Run) (*device.Part, error) {
 		f, err := phy.NewRingFramer(b.ctx.Modulus(), b.n, [slot.Transmissions]float64{}, b.root.Derive("link"))
 		if err != nil {

@@ -33,12 +33,13 @@ const (
 	Greet                         // server: say hello, for it does not know this device
 	Differs                       // device: its model is another than the server's
 	Listen                        // server to the air: which frame of a transmission is due (Due)
+	Pulse                         // server: it is still here (Presence)
 	kinds
 )
 
 var kindNames = [kinds]string{
 	"", "hello", "welcome", "refusal", "ready", "beat", "prepare", "prepared", "send", "sent", "frame",
-	"superposition", "again", "behind", "history", "end", "opened", "call for greetings", "difference", "call for a frame",
+	"superposition", "again", "behind", "history", "end", "opened", "call for greetings", "difference", "call for a frame", "pulse",
 }
 
 // String names the kind.

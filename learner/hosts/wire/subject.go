@@ -7,6 +7,9 @@ import "strconv"
 // ToAll is where the server speaks to all devices and the air.
 func (r RunID) ToAll() string { return "rw." + r.String() + ".server.all.step" }
 
+// Pulses is where the server says to all that it is there, and may hear itself.
+func (r RunID) Pulses() string { return "rw." + r.String() + ".server.all.pulse" }
+
 // ToDevice is where it speaks to one.
 func (r RunID) ToDevice(i int) string {
 	return "rw." + r.String() + ".server." + strconv.Itoa(i) + ".step"
@@ -34,6 +37,7 @@ const (
 	AllToAir       = "rw.*.server.air.>"
 	AllFromAir     = "rw.*.super.>"
 	AllAsks        = "rw.*.ask.>"
+	AllPulses      = "rw.*.server.all.pulse"
 )
 
 // Asking is where observers ask who is there, of whatever run.

@@ -1,0 +1,40 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"ringwave/learner/hosts/server"
+	"ringwave/radio/intake"
+)
+
+// leastSilence is the least time that a server may be given, which says every second that it
+// is there.
+const leastSilence = 3 * time.Second
+
+// checkTimes refuses times in which no server could be heard.
+func (o DeviceOptions) checkTimes() error {
+	for _, x := range []struct {
+		flag string
+		time time.Duration
+	}{{"--silence", o.Silence}, {"--patience", o.Patience}} {
+		if x.time != 0 && x.time < leastSilence {
+			return intake.UserError(fmt.Errorf("%s is %v; allowed is %v or more, or 0 for without end", x.flag, x.time, leastSilence))
+		}
+	}
+	return nil
+}
+
+// alone has the bench say that its server is there, and refuses to begin where there is one
+// already. The bus in this program has had nobody on it before.
+func (b *Bench) alone(ctx context.Context) (err error) {
+	b.herald, err = server.NewHerald(server.HeraldConfig{Identity: b.id, Bus: b.conn, Host: b.o.Host, Say: b.o.Say})
+	if err != nil || b.nats != nil {
+		return err
+	}
+	return b.herald.Alone(ctx, othersAnswer)
+}
+
+// othersAnswer is in what time a server that is there has answered another.
+const othersAnswer = 1500 * time.Millisecond
