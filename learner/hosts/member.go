@@ -93,7 +93,11 @@ func RunDevice(ctx context.Context, o DeviceOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
+	defer func() {
+		if closing := conn.Close(); err == nil {
+			err = closing // which of a bus that is gone says nothing new
+		}
+	}()
 	d, err := device.New(device.Config{
 		Identity: id, Bus: conn, Version: o.Version, Say: o.Say, Stay: o.Stay, Silence: o.Silence, Patience: o.Patience,
 		Join: func(run wire.RunID, w wire.Run) (*device.Part, error) { return o.join(id, run, w) },

@@ -174,6 +174,7 @@ func (h *Herald) Alone(ctx context.Context, wait time.Duration) error {
 		return ctx.Err()
 	case <-timer.C:
 	case <-h.yields:
+		h.pulse() // for the other's user to know of
 	}
 	return h.Yielded()
 }

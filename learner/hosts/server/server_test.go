@@ -54,17 +54,22 @@ type bench struct {
 	admit             func(index int, nkey string) error
 	herald            *server.Herald // nil for the server's own
 	beats             atomic.Int64   // of devices
+	hellos            [8]atomic.Int64
 }
 
-// beating counts a device's beats.
+// beating counts a device's beats and greetings.
 type beating struct {
 	bus.Conn
-	count *atomic.Int64
+	b *bench
 }
 
 func (c beating) Publish(subject string, payload []byte) error {
-	if m, err := wire.Parse(payload); err == nil && m.Kind == wire.Beat {
-		c.count.Add(1)
+	switch m, err := wire.Parse(payload); {
+	case err != nil:
+	case m.Kind == wire.Beat:
+		c.b.beats.Add(1)
+	case m.Kind == wire.Hello:
+		c.b.hellos[m.Device].Add(1)
 	}
 	return c.Conn.Publish(subject, payload)
 }
@@ -248,7 +253,7 @@ func (b *bench) cipher(i int, g xmkckks.Guard) *xmkckks.Device {
 func (b *bench) device(ctx context.Context, i int, change func(*device.Config, *device.Part)) (ended chan error) {
 	b.t.Helper()
 	id, conn := b.dial(identity.Device, i)
-	cfg := device.Config{Identity: id, Bus: beating{conn, &b.beats}, Version: "v", Beat: 100 * time.Millisecond, Say: b.said.say}
+	cfg := device.Config{Identity: id, Bus: beating{conn, b}, Version: "v", Beat: 100 * time.Millisecond, Say: b.said.say}
 	cfg.Join = func(wire.RunID, wire.Run) (*device.Part, error) {
 		f, err := phy.NewRingFramer(b.ctx.Modulus(), b.n, [slot.Transmissions]float64{}, b.root.Derive("link"))
 		if err != nil {

@@ -105,7 +105,10 @@ func TestServerIsHeard(t *testing.T) {
 	}
 	_, err = b.step(t.Context(), 1)
 	b.must(err)
-	for range 5 {
+	// Who is not let in hears the server, too, and waits for longer than for one that is not there.
+	twin := b.device(t.Context(), 1, b.patient(&c, &joins, false))
+	b.says("the server asks to wait: device 1 is here already")
+	for range 6 {
 		c.forward(2 * time.Minute)
 		beats := b.beats.Load()
 		b.wait("ten beats", func() bool { return b.beats.Load() > beats+10 })
@@ -113,7 +116,12 @@ func TestServerIsHeard(t *testing.T) {
 	_, err = b.step(t.Context(), 2)
 	b.must(err)
 	if b.said.has("nothing was heard") || joins.Load() != 2 {
-		t.Errorf("%d parts; %q", joins.Load(), b.said.lines)
+		t.Errorf("%d parts, want 2; %.2000q", joins.Load(), b.said.lines)
+	}
+	select {
+	case err := <-twin:
+		t.Errorf("a device that the server asks to wait has ended: %v", err)
+	default:
 	}
 }
 
@@ -127,6 +135,7 @@ func TestNoServer(t *testing.T) {
 	stays, leave := context.WithCancel(t.Context())
 	defer leave()
 	staying := b.device(stays, 2, b.patient(&c, &joins, true))
+	b.wait("greetings", func() bool { return b.hellos[1].Load() > 0 && b.hellos[2].Load() > 0 })
 	c.forward(11 * time.Minute)
 	err := endOf(t, ended)
 	if !errors.Is(err, device.ErrSilent) || intake.IsUserError(err) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "nothing was heard for 11m0s; begin device 1 again once ringwave serve is there") {
