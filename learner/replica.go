@@ -145,18 +145,30 @@ const digestChunk = 512
 // Digest returns the SHA-256 of the round and the bits of theta: 8 bytes each, the round
 // first, big-endian. Two replicas have the same digest if they are after the same round
 // with the same theta, to the bit.
-func (r *Replica) Digest() [sha256.Size]byte {
+func (r *Replica) Digest() (digest [sha256.Size]byte) {
 	r.sum.Reset()
-	r.bytes = binary.BigEndian.AppendUint64(r.bytes[:0], uint64(r.round))
-	for values := range slices.Chunk(r.theta, digestChunk) {
+	digest, r.bytes = digestOf(r.sum, r.bytes, r.round, r.theta)
+	return digest
+}
+
+// DigestOf returns the Digest of a replica that is after a round with this theta.
+func DigestOf(round int, theta []float64) [sha256.Size]byte {
+	digest, _ := digestOf(sha256.New(), nil, round, theta)
+	return digest
+}
+
+// digestOf hashes a model. It returns its buffer.
+func digestOf(sum hash.Hash, b []byte, round int, theta []float64) (digest [sha256.Size]byte, buffer []byte) {
+	b = binary.BigEndian.AppendUint64(b[:0], uint64(round))
+	for values := range slices.Chunk(theta, digestChunk) {
 		for _, x := range values {
-			r.bytes = binary.BigEndian.AppendUint64(r.bytes, math.Float64bits(x))
+			b = binary.BigEndian.AppendUint64(b, math.Float64bits(x))
 		}
-		r.sum.Write(r.bytes)
-		r.bytes = r.bytes[:0]
+		sum.Write(b)
+		b = b[:0]
 	}
-	r.bytes = r.sum.Sum(r.bytes)
-	return [sha256.Size]byte(r.bytes)
+	b = sum.Sum(b)
+	return [sha256.Size]byte(b), b
 }
 
 // State returns Round, and a copy of theta.

@@ -119,7 +119,8 @@ func newDeviceCommand() *cobra.Command {
 file. The samples are this device's part of the run's data set, or with --own
 all of the files that --set names; neither they nor the losses leave this
 process. Its key is drawn anew each time it begins. A device that comes late or
-returns replays what it has missed.
+returns replays what it has missed, or where that are more than --replay-rounds
+takes the model from a checkpoint, whose digest the server's signed record has.
 
 With several identities this process is several devices, each with its own key,
 journal and connection; the data set is loaded once for all.
@@ -164,6 +165,7 @@ nothing: a device takes part in it with --secrets-from-seed only.`,
 	f.StringVar(&o.State, "state", "device-state", "folder of what the device must remember")
 	f.BoolVar(&o.SeedSecrets, "secrets-from-seed", false, "allow runs whose secrets come from their seed and protect nothing")
 	f.BoolVar(&o.Stay, "stay", false, "wait for the next run when one has ended, and for a server without end")
+	f.IntVar(&o.ReplayRounds, "replay-rounds", 10_000, "how many rounds the device replays; where it lacks more it takes a checkpoint of the model; 0 for all")
 	f.DurationVar(&o.Silence, "silence", time.Minute, "how long the server may say nothing before the device waits for another; 0 for without end")
 	f.DurationVar(&o.Patience, "patience", 10*time.Minute, "how long the device waits for a server; 0 for without end")
 	return cmd

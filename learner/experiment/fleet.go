@@ -51,6 +51,9 @@ type FleetRun struct {
 	Dataset string
 	// Rounds is how many have lines in metrics.csv.
 	Rounds int
+	// State returns the model: the round that it is after, and a copy of theta. It may be
+	// called where Keep is.
+	State func() (round int, theta []float64)
 }
 
 // Common is what all hosts of a run compute alike from its configuration.
@@ -174,7 +177,10 @@ func (s *Experiment) openEngine(rounds int) error {
 		return err
 	}
 	ctx, design := common.Context, common.Design
-	run := FleetRun{Common: common, Dir: s.folder.Path(), Dataset: s.Task.Name, Rounds: rounds}
+	run := FleetRun{Common: common, Dir: s.folder.Path(), Dataset: s.Task.Name, Rounds: rounds, State: func() (int, []float64) {
+		state := s.Trainer.State()
+		return state.Round, state.Theta
+	}}
 	if s.known != nil && s.known.File != nil {
 		run.Calibration = s.known.File.Text()
 	}

@@ -61,6 +61,7 @@ type Bench struct {
 	server  *server.Server
 	records *os.File
 	known   int // records in the file
+	thetas  thetas
 }
 
 // simulated is the air in this process.
@@ -228,6 +229,9 @@ func (b *Bench) Open(f experiment.FleetRun) ([]round.Participant, phy.Receiver, 
 	}); err != nil {
 		return nil, nil, err
 	}
+	if err := b.openThetas(f, run); err != nil {
+		return nil, nil, err
+	}
 	rx, err := b.receiver(f.Common, linkSecret(f.Common, b.id, run))
 	if err != nil {
 		return nil, nil, err
@@ -364,7 +368,7 @@ func (b *Bench) Keep(k int, m []float64, before [32]byte) error {
 	if _, err := b.records.Write(sealed); err != nil {
 		return intake.PathError(err)
 	}
-	return nil
+	return b.kept(k, sealed)
 }
 
 // Sync brings the records to disk: experiment.Fleet.

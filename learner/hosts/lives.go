@@ -13,8 +13,8 @@ import (
 // is there.
 const leastSilence = 3 * time.Second
 
-// checkTimes refuses times in which no server could be heard.
-func (o DeviceOptions) checkTimes() error {
+// checkLives refuses times in which no server could be heard, and rounds that are none.
+func (o DeviceOptions) checkLives() error {
 	for _, x := range []struct {
 		flag string
 		time time.Duration
@@ -22,6 +22,9 @@ func (o DeviceOptions) checkTimes() error {
 		if x.time != 0 && x.time < leastSilence {
 			return intake.UserError(fmt.Errorf("%s is %v; allowed is %v or more, or 0 for without end", x.flag, x.time, leastSilence))
 		}
+	}
+	if o.ReplayRounds < 0 {
+		return intake.UserError(fmt.Errorf("--replay-rounds is %d; allowed is 1 or more, or 0 to replay all", o.ReplayRounds))
 	}
 	return nil
 }

@@ -94,3 +94,63 @@ func TestServersOfACopiedBench(t *testing.T) {
 	says(t, b.running["server"], "it gives way to this one")
 	b.reaches(t, b.lines()+3)
 }
+
+// A device that lacks many rounds takes theta from the checkpoint that the server has sent, also
+// one of a server that was begun anew; where that file is damaged it replays.
+func TestCheckpointByCommand(t *testing.T) {
+	b, err := newBenchOf(program(t), t.TempDir(), 3, 1_000_000, false, "devices.minimum=2", "optimizer.checkpoint_every_rounds=1000")
+	must(t, err)
+	defer b.kill()
+	if status, out := b.status(t, "device", "bench/device-001.identity", "--replay-rounds", "-1"); status != 2 || !strings.Contains(out, "--replay-rounds is -1; allowed is 1 or more, or 0 to replay all") {
+		t.Errorf("status %d, %s", status, out)
+	}
+	for _, h := range []string{"server", "1", "2"} {
+		must(t, b.begin(h))
+	}
+	b.reaches(t, 110)
+	late := func() {
+		t.Helper()
+		must(t, b.start("3", "device", "bench/device-003.identity", "--state", "state-3", "--replay-rounds", "20"))
+		says(t, b.running["3"], "caught up to round")
+	}
+	again := func(h string) {
+		t.Helper()
+		must(t, b.running[h].Process.Kill())
+		<-b.running[h].ended
+		if h != "3" {
+			must(t, b.begin(h))
+		}
+	}
+	late()
+	if out := b.running["3"].out.String(); !strings.Contains(out, "took theta after round ") {
+		t.Errorf("no checkpoint was taken:\n%s", out)
+	}
+	done := b.lines()
+	b.reaches(t, done+3) // with three devices, whose models agree
+
+	again("3")
+	again("server")
+	for _, h := range []string{"1", "2"} {
+		again(h) // with nothing but the run's folder there is
+	}
+	late()
+	if out := b.running["3"].out.String(); !strings.Contains(out, "took theta after round ") {
+		t.Errorf("no checkpoint of before was taken:\n%s", out)
+	}
+	done = b.lines()
+	b.reaches(t, done+3)
+
+	again("3")
+	must(t, b.running["server"].Process.Kill())
+	<-b.running["server"].ended
+	path := filepath.Join(b.dir, "run", "theta.bin")
+	body, err := os.ReadFile(path)
+	must(t, err)
+	body[len(body)-2] ^= 1
+	must(t, os.WriteFile(path, body, 0o644))
+	must(t, b.begin("server"))
+	says(t, b.running["server"], "run/theta.bin is not used, and devices replay in its place: theta is not that of the record of round ")
+	late()
+	done = b.lines()
+	b.reaches(t, done+3)
+}

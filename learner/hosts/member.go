@@ -47,6 +47,9 @@ type DeviceOptions struct {
 	SeedSecrets bool
 	// Stay has the device wait for the next run behind one's end.
 	Stay bool
+	// ReplayRounds is how many rounds the device replays at most where it may take a
+	// checkpoint of theta; 0 for all.
+	ReplayRounds int
 	// Silence is after what time without a word of its server the device greets anew, and
 	// Patience after what time it ends; 0 for never.
 	Silence, Patience time.Duration
@@ -68,7 +71,7 @@ func RunDevice(ctx context.Context, o DeviceOptions) (err error) {
 	if o.crowd == nil {
 		o.crowd, o.connecting, o.until = &crowd{devices: 1}, make(chan struct{}, 1), time.Now().Add(dialPatience)
 	}
-	if err := o.checkTimes(); err != nil {
+	if err := o.checkLives(); err != nil {
 		return err
 	}
 	id, err := identity.Load(o.Identity)
@@ -99,7 +102,7 @@ func RunDevice(ctx context.Context, o DeviceOptions) (err error) {
 		}
 	}()
 	d, err := device.New(device.Config{
-		Identity: id, Bus: conn, Version: o.Version, Say: o.Say, Stay: o.Stay, Silence: o.Silence, Patience: o.Patience,
+		Identity: id, Bus: conn, Version: o.Version, Say: o.Say, Stay: o.Stay, Silence: o.Silence, Patience: o.Patience, ReplayRounds: o.ReplayRounds,
 		Join: func(run wire.RunID, w wire.Run) (*device.Part, error) { return o.join(id, run, w) },
 	})
 	if err != nil {

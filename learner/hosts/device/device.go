@@ -25,6 +25,8 @@ type Member interface {
 	Scalars(ctx context.Context, k int) (values []float64, loss float64, clipped, overflowed int, err error)
 	Apply(k int, m []float64) error
 	Skip(k int) error
+	// Restore puts it where another was.
+	Restore(round int, theta []float64) error
 	Digest() [32]byte
 }
 
@@ -71,6 +73,9 @@ type Config struct {
 	// and Patience after what time without a word of any it ends; 0 for never. One that
 	// stays does not end.
 	Silence, Patience time.Duration
+	// ReplayRounds is how many rounds it replays at most where it may take a checkpoint of
+	// theta; 0 for all.
+	ReplayRounds int
 	// MaxOffset is by how much the server's clock may differ; 0 for a minute.
 	MaxOffset time.Duration
 	// Now is the host's clock; nil for time.Now.
@@ -117,6 +122,7 @@ type Device struct {
 	opened   map[uint32][]byte // b of epochs that are over
 
 	replayed, fetched int // rounds, and bytes of their records, since it lacked any
+	catching          catching
 
 	commitment []byte // to b of the epoch below; nil before
 	committed  uint32

@@ -42,6 +42,8 @@ func (d *Device) handle(ctx context.Context, m wire.Message) error {
 		return d.send(m)
 	case wire.History:
 		return d.history(ctx, m)
+	case wire.Checkpoint:
+		return d.checkpoint(ctx, m)
 	case wire.End:
 		return d.end(m)
 	case wire.Pulse:
@@ -103,7 +105,7 @@ func (d *Device) join(m wire.Message) error {
 	}
 	d.run, d.part, d.prepared, d.scored, d.opened = m.Run, part, false, 0, map[uint32][]byte{}
 	d.at, d.share, d.commitment, d.answered = slot.Slot{}, nil, nil, make([]answer, slot.Transmissions)
-	d.ended, d.leaders = time.Time{}, leaders{}
+	d.ended, d.leaders, d.catching = time.Time{}, leaders{}, catching{}
 	d.key, d.c1 = part.Context.NewAggregatedKey(), part.Context.NewAggregatedC1()
 	d.in = part.Context.Modulus().NewVector(part.Context.Params.N)
 	d.heard = d.now()
@@ -133,7 +135,7 @@ func (d *Device) prepare(ctx context.Context, m wire.Message) error {
 	}
 	if d.part.Member.Round() != k-1 {
 		d.pending = &m
-		return d.askHistory()
+		return d.askFor(k - 1)
 	}
 	d.pending = nil
 	d.caughtUp()
@@ -396,16 +398,6 @@ func (d *Device) take(b []byte, v verifier) error {
 	return nil
 }
 
-// askHistory asks for the records that the model lacks, not too often.
-func (d *Device) askHistory() error {
-	if now := d.now(); now.Sub(d.lastAsked) < d.cfg.Beat/4 {
-		return nil
-	} else {
-		d.lastAsked = now
-	}
-	return d.answer(wire.Message{Kind: wire.Behind, Slot: slot.Slot{Round: uint32(d.part.Member.Round() + 1)}})
-}
-
 // history replays records, and goes on with what waited for them.
 func (d *Device) history(ctx context.Context, m wire.Message) error {
 	before := d.part.Member.Round()
@@ -413,9 +405,14 @@ func (d *Device) history(ctx context.Context, m wire.Message) error {
 		return err
 	}
 	if after := d.part.Member.Round(); after > before {
-		d.lastAsked = time.Time{}
+		d.lastAsked, d.catching.asks = time.Time{}, 0
 		d.replayed, d.fetched = d.replayed+after-before, d.fetched+len(m.Body)
 	}
+	return d.goOn(ctx)
+}
+
+// goOn goes on with what has waited for the model.
+func (d *Device) goOn(ctx context.Context) error {
 	if d.pending == nil {
 		return nil
 	}
@@ -429,10 +426,14 @@ func (d *Device) history(ctx context.Context, m wire.Message) error {
 
 // caughtUp tells what it took to have the model of the others.
 func (d *Device) caughtUp() {
-	if d.replayed > 0 {
-		d.cfg.Say(fmt.Sprintf("caught up to round %d: replayed %d rounds from %d bytes of records", d.part.Member.Round(), d.replayed, d.fetched))
+	from := ""
+	if d.catching.from > 0 {
+		from = fmt.Sprintf("took theta after round %d from %d bytes, and ", d.catching.from, d.catching.bytes)
 	}
-	d.replayed, d.fetched = 0, 0
+	if d.replayed > 0 || from != "" {
+		d.cfg.Say(fmt.Sprintf("caught up to round %d: %sreplayed %d rounds from %d bytes of records", d.part.Member.Round(), from, d.replayed, d.fetched))
+	}
+	d.replayed, d.fetched, d.catching = 0, 0, catching{}
 }
 
 // end applies the last record and opens the keys, as often as the server says so; then the
@@ -449,7 +450,7 @@ func (d *Device) end(m wire.Message) error {
 	}
 	if d.part.Member.Round() < int(m.Slot.Round) {
 		d.pending = &m
-		return d.askHistory()
+		return d.askFor(int(m.Slot.Round))
 	}
 	d.caughtUp()
 	c := d.part.Cipher

@@ -68,6 +68,7 @@ type Server struct {
 	audit   audit
 	left    map[int]wire.Digest // digests of the model of those who have heard of the end
 	radio   ear                 // nil before there is one
+	theta   checkpoint          // the last that devices may have
 }
 
 // remote is one device. What it has is guarded by its server's mu, but for the constants.
@@ -82,7 +83,7 @@ type remote struct {
 	gone   chan struct{}   // closed when it is lost; nil while it is not present
 	rests  time.Time       // until when a device that refused is not asked again
 
-	history int // bytes of records that it was sent
+	history int // bytes of records and checkpoints that it was sent
 }
 
 // asking is a step that devices are asked for.
@@ -309,7 +310,9 @@ func (s *Server) heard(d *remote, m wire.Message) {
 	case wire.Refused:
 		s.refused(d, m)
 	case wire.Behind:
-		s.sendHistory(d, int(m.Slot.Round))
+		if m.Slot.Again == 0 || !s.sendCheckpoint(d, int(m.Slot.Round)) {
+			s.sendHistory(d, int(m.Slot.Round))
+		}
 	case wire.Differs:
 		s.differs = errors.New(string(m.Body))
 		s.signal()

@@ -151,6 +151,14 @@ func (m *member) Skip(k int) error {
 	return nil
 }
 
+func (m *member) Restore(round int, theta []float64) error {
+	if len(theta) != 1 {
+		return fmt.Errorf("theta of %d values", len(theta))
+	}
+	m.round, m.theta = round, theta[0]
+	return nil
+}
+
 func (m *member) Digest() [32]byte {
 	return sha256.Sum256(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(m.round)), math.Float64bits(m.theta)))
 }

@@ -69,7 +69,7 @@ type Host struct {
 	Samples int           `json:"samples"`
 	Radio   string        `json:"radio,omitempty"`
 	Rounds  int           `json:"rounds"`
-	History int           `json:"history_bytes"` // of records that it was sent, for it had missed them
+	History int           `json:"history_bytes"` // of records and checkpoints that it was sent, for it had missed rounds
 }
 
 // Attendance is what an observer is told.

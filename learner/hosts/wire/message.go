@@ -26,7 +26,7 @@ const (
 	Frame                         // device to the air: what it sends
 	Superposition                 // air: what arrives
 	Again                         // server to the air: the superposition once more
-	Behind                        // device: it lacks records from this round on
+	Behind                        // device: it lacks records from this round on; Again where a Checkpoint will do
 	History                       // server: records, to one device
 	End                           // server: the run is over; with the record of the last round
 	Opened                        // device: its b of an epoch that is over
@@ -34,12 +34,13 @@ const (
 	Differs                       // device: its model is another than the server's
 	Listen                        // server to the air: which frame of a transmission is due (Due)
 	Pulse                         // server: it is still here (Presence)
+	Checkpoint                    // server: theta before a round, with its record, to one device
 	kinds
 )
 
 var kindNames = [kinds]string{
 	"", "hello", "welcome", "refusal", "ready", "beat", "prepare", "prepared", "send", "sent", "frame",
-	"superposition", "again", "behind", "history", "end", "opened", "call for greetings", "difference", "call for a frame", "pulse",
+	"superposition", "again", "behind", "history", "end", "opened", "call for greetings", "difference", "call for a frame", "pulse", "checkpoint",
 }
 
 // String names the kind.

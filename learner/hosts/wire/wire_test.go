@@ -251,9 +251,11 @@ func FuzzDecoders(f *testing.F) {
 	record, _ := SealRecord(server, RunID{9}, Record{Round: 1, M: []float64{1}})
 	rx := phy.Reception{Y: randomVector(m, 4, rnd), Pattern: []int64{3, -5, 0}, Alpha: 256}
 	frame := AppendRingFrame(nil, phy.RingFrame{Payload: randomVector(m, 2, rnd), Checks: randomVector(m, 1, rnd), Pattern: []int8{1, -1}})
-	for _, b := range [][]byte{sample().Bytes(), sealed, record, frame, AppendReception(nil, &rx, randomVector(m, 2, rnd)), Request{Present: []bool{true, false}}.Bytes()} {
+	for _, b := range [][]byte{sample().Bytes(), sealed, record, frame, AppendReception(nil, &rx, randomVector(m, 2, rnd)), Request{Present: []bool{true, false}}.Bytes(), AppendCheckpoint(nil, record, []float64{1, 2})} {
 		f.Add(b)
 	}
+	presence, _ := AppendJSON(Presence{Nonce: make([]byte, PresenceNonce), Host: "a"})
+	f.Add(presence)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if x, err := Parse(b); err == nil && !bytes.Equal(append(x.Bytes(), x.Signature...), b) {
 			t.Errorf("%x is read as %+v", b, x)
@@ -272,6 +274,12 @@ func FuzzDecoders(f *testing.F) {
 		}
 		_ = ParseReception(b, m, &phy.Reception{Y: m.NewVector(4), Pattern: make([]int64, 3)}, m.NewVector(2))
 		_ = ParseVector(b, m, m.NewVector(2))
+		if t9, err := OpenCheckpoint(b, RunID{9}, server.verify); err == nil && !bytes.Equal(AppendCheckpoint(nil, record, t9.Values), b) {
+			t.Errorf("%x is read as %+v", b, t9)
+		}
+		if p, err := ParsePresence(b); err == nil && len(p.Nonce) != PresenceNonce {
+			t.Errorf("%x is read as %+v", b, p)
+		}
 		var w Run
 		_ = ParseJSON(b, &w)
 	})
