@@ -119,6 +119,7 @@ var table = map[string]string{
 	"learner/hosts/air":                 "learner/hosts/bus learner/hosts/identity learner/hosts/wire phy",
 	"learner/hosts/device":              "crypto/xmkckks learner/hosts/bus learner/hosts/identity learner/hosts/wire phy",
 	"learner/hosts/server":              "crypto/round crypto/xmkckks learner/hosts/bus learner/hosts/identity learner/hosts/wire phy radio",
+	"learner/hosts/remote":              "radio radio/life",
 	"learner/hosts/wire":                "phy phy/modem radio",
 	"learner/hosts/hoststest":           "crypto/xmkckks",
 	"learner/hosts/identity":            "crypto/lockfile learner/experiment/runfolder",
