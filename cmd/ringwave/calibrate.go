@@ -12,6 +12,8 @@ import (
 	"ringwave/cmd/internal/console"
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/hosts"
+	"ringwave/radio/boards"
 	"ringwave/radio/intake"
 )
 
@@ -20,6 +22,7 @@ type calibrateFlags struct {
 	configFlags
 	out, resume, recording string
 	noAdvice               bool
+	bench                  hosts.BenchOptions
 }
 
 func newCalibrateCommand() *cobra.Command {
@@ -28,6 +31,7 @@ func newCalibrateCommand() *cobra.Command {
 		Use: "calibrate CONFIG",
 		Example: `  ringwave calibrate hw-configs/waveform-aligned.toml --out cal
   ringwave calibrate --resume cal
+  ringwave calibrate hw-configs/hosts-hackrf.toml --bench bench --out cal
   ringwave calibrate hw-configs/waveform-aligned.toml --recording cal`,
 		Short: "Measure mean and second moment of every link, and what the bench can carry",
 		Long: `Let each device in turn send soundings, as [calibration] says, and measure its
@@ -43,7 +47,9 @@ the gain's density, plots, and with link.record a recording.
 
 The bench is the one of the config: radios where [radio] names some, else the
 simulated one. --recording measures a recording of an earlier calibration
-instead: its folder, or one of its files.
+instead: its folder, or one of its files. With --bench devices are on other
+hosts (ringwave device), as with serve: their radios sound, and nothing else of
+them is asked for.
 
 Ctrl-C stops after a block; calibrate --resume DIR goes on. Exit status: 0 also
 where an assumption is violated, which the output names; 2 if a device is not
@@ -55,36 +61,62 @@ heard.`,
 			return exactly(1, "one CONFIG file")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			k, err := flags.begin(cmd, args)
-			if err != nil {
-				return err
-			}
-			return runCalibration(cmd, k, &flags)
+			return flags.calibrate(cmd, args)
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&flags.out, "out", "", "the calibration's folder, new or empty (default calibrations/<utc>-<name>)")
 	cmd.Flags().StringVar(&flags.resume, "resume", "", "go on with the calibration in this folder")
+	benchFlags(cmd, &flags.bench, "")
 	cmd.Flags().StringVar(&flags.recording, "recording", "", "measure a recorded calibration: its folder, or one .sigmf-meta file")
 	cmd.Flags().BoolVar(&flags.noAdvice, "no-advice", false, "do not compute what the bench can carry, which takes the most time")
 	return cmd
 }
 
+// calibrate makes a calibration, over the radios of other hosts if there is a bench of them.
+func (f *calibrateFlags) calibrate(cmd *cobra.Command, args []string) (err error) {
+	local := lab("")
+	if f.bench.Folder == "" {
+		k, err := f.begin(cmd, args, local)
+		if err != nil {
+			return err
+		}
+		return runCalibration(cmd, k, f)
+	}
+	c := console.New(cmd)
+	f.bench.Version, f.bench.Say = hostVersion(), func(text string) { c.Say("%s", text) }
+	bench, err := hosts.NewBench(cmd.Context(), f.bench)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bench.Close()) }()
+	c.Say("Bus: %s", bench.URL())
+	local.Radios.Drivers = []boards.Driver{bench.Driver()}
+	k, err := f.begin(cmd, args, local)
+	if err != nil {
+		return err
+	}
+	if err := bench.Calibrate(cmd.Context(), k.Config); err != nil {
+		return interrupted(err)
+	}
+	return runCalibration(cmd, k, f)
+}
+
 // begin makes the calibration, or takes up the one to be resumed.
-func (f *calibrateFlags) begin(cmd *cobra.Command, args []string) (*experiment.Calibration, error) {
+func (f *calibrateFlags) begin(cmd *cobra.Command, args []string, local experiment.Lab) (*experiment.Calibration, error) {
 	if f.resume != "" {
 		for _, name := range []string{"set", "seed", "out", "recording"} {
 			if cmd.Flags().Changed(name) {
 				return nil, intake.UserError(fmt.Errorf("--%s cannot go with --resume: a calibration goes on as it began", name))
 			}
 		}
-		return lab("").ResumeCalibration(f.resume)
+		return local.ResumeCalibration(f.resume)
 	}
 	c, err := f.load(cmd, args[0])
 	if err != nil {
 		return nil, err
 	}
-	return lab("").NewCalibration(c, f.recording)
+	return local.NewCalibration(c, f.recording)
 }
 
 // runCalibration measures, writes and prints.

@@ -16,6 +16,7 @@ import (
 	"ringwave/learner/experiment"
 	"ringwave/learner/hosts"
 	"ringwave/learner/hosts/wire"
+	"ringwave/radio/boards"
 	"ringwave/radio/intake"
 )
 
@@ -75,15 +76,21 @@ statuses are those of run.`,
 	}
 	flags.add(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.Folder, "bench", "bench", "the folder of the bench, which ringwave enroll has made")
-	f.StringVar(&o.Listen, "listen", "", "where the bus listens, as host:port (default the port of the bench's URL)")
-	f.StringVar(&o.URL, "join", "", "a nats-server in place of the bus of this program")
+	benchFlags(cmd, &o, "bench")
 	f.BoolVar(&o.Air, "air", true, "simulate the channel here")
 	f.DurationVar(&o.Deadline, "deadline", 20*time.Second, "how long a step may take a device before the round goes on without it")
 	f.DurationVar(&o.Silence, "silence", 5*time.Second, "how long a device may say nothing before it counts as lost")
 	f.StringVar(&out, "out", "", "the run's folder, new or empty (default runs/<utc>-<name>)")
 	f.StringVar(&resume, "resume", "", "go on with the run in this folder")
 	return cmd
+}
+
+// benchFlags are those by which a command leads a bench.
+func benchFlags(cmd *cobra.Command, o *hosts.BenchOptions, folder string) {
+	f := cmd.Flags()
+	f.StringVar(&o.Folder, "bench", folder, "the folder of the bench of other hosts, which ringwave enroll has made")
+	f.StringVar(&o.Listen, "listen", "", "where the bus listens, as host:port (default the port of the bench's URL)")
+	f.StringVar(&o.URL, "join", "", "a nats-server in place of the bus of this program")
 }
 
 // serve runs an experiment over a bench.
@@ -97,7 +104,7 @@ func serve(cmd *cobra.Command, o hosts.BenchOptions, flags *configFlags, run fun
 	defer func() { err = errors.Join(err, bench.Close()) }()
 	l.say("Bus: " + bench.URL())
 	local := lab(flags.data)
-	local.Fleet = bench
+	local.Fleet, local.Radios.Drivers = bench, []boards.Driver{bench.Driver()}
 	result, err := run(cmd.Context(), local, l.observer())
 	if errors.Is(err, experiment.ErrInterrupted) && l.progress == nil {
 		return err
@@ -113,7 +120,9 @@ func newDeviceCommand() *cobra.Command {
 		Example: `  ringwave device device-001.identity --data /data
   ringwave device bench/device-*.identity --data /data
   ringwave device device-002.identity --join tls://10.0.0.5:4222 --stay
-  ringwave device device-003.identity --own --set task.train_images=mine`,
+  ringwave device device-003.identity --own --set task.train_images=mine
+  ringwave device device-004.identity --stay --radio hackrf: --set radio.transmit=true \
+    --set radio.band_hz=[432e6,436e6] --set radio.most_gain_db=0`,
 		Short: "Be a device of a bench of many hosts",
 		Long: `Take part in the run of a server (ringwave serve) as the device of an identity
 file. The samples are this device's part of the run's data set, or with --own
@@ -134,7 +143,11 @@ device lets go of its key and waits for the server to come back, as one that is
 begun anew; after --patience it ends with status 1, unless it is to --stay.
 
 A run whose secrets come from its seed (encryption.randomness = "seed") protects
-nothing: a device takes part in it with --secrets-from-seed only.`,
+nothing: a device takes part in it with --secrets-from-seed only.
+
+Over radios (radio.transmitters of host:1, host:2, ...) this host's is the one
+that --radio names, and it sends what --set radio.transmit=true, radio.band_hz
+and radio.most_gain_db allow on this host, in runs and in calibrations.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return exactly(1, "one IDENTITY file or several")(cmd, args)
@@ -161,7 +174,8 @@ nothing: a device takes part in it with --secrets-from-seed only.`,
 	f.StringVar(&o.URL, "join", "", "where the bus is (default the URL of the identity)")
 	f.StringVar(&data, "data", "", "folder of data sets; then RINGWAVE_DATA and the user's cache are searched")
 	f.BoolVar(&o.Own, "own", false, "all training samples of the files are this device's")
-	f.StringArrayVar(&o.Set, "set", nil, "override a key of [task] for this device, as task.key=value (may be given several times)")
+	f.StringArrayVar(&o.Set, "set", nil, "override a key of [task], or what may be sent, for this device, as section.key=value (may be given several times)")
+	f.StringVar(&o.Radio, "radio", "", "URI of this host's radio, for runs over radios")
 	f.StringVar(&o.State, "state", "device-state", "folder of what the device must remember")
 	f.BoolVar(&o.SeedSecrets, "secrets-from-seed", false, "allow runs whose secrets come from their seed and protect nothing")
 	f.BoolVar(&o.Stay, "stay", false, "wait for the next run when one has ended, and for a server without end")

@@ -127,13 +127,31 @@ func (s *Experiment) checkFleet() error {
 	switch {
 	case !c.System().Encrypts || c.System().Unchecked || c.System().Gradients:
 		return intake.UserError(fmt.Errorf("experiment.aggregator = %q: must be a system of this program that encrypts and checks, for devices on other hosts", c.Experiment.Aggregator))
-	case c.OverRadios() || !c.OverWaveform() && c.Link.Kind != setup.KindRing:
+	case !c.OverWaveform() && c.Link.Kind != setup.KindRing:
 		return intake.UserError(fmt.Errorf("link.kind = %q: must be %q or %q for devices on other hosts", c.Link.Kind, setup.KindRing, setup.KindWaveform))
 	case c.OverWaveform() && c.Link.RealTime:
 		return intake.UserError(errors.New("link.real_time = true: must be false for devices on other hosts, which take the time they take"))
+	case c.OverRadios():
+		return CheckHosts(c)
 	}
 	return nil
 }
+
+// CheckHosts says which radios of a configuration are not those of devices on other hosts.
+func CheckHosts(c Config) error {
+	for i, uri := range c.Radio.Transmitters {
+		if want := fmt.Sprintf("%s:%d", HostScheme, i+1); uri != want {
+			return intake.UserError(fmt.Errorf("radio.transmitters has %q in the place of device %d: must be %q for devices on other hosts, each of which names its own (ringwave device --radio)", uri, i+1, want))
+		}
+	}
+	if m := c.Devices.Minimum; m != 0 && m != c.Devices.Count {
+		return intake.UserError(fmt.Errorf("devices.minimum = %d: must be 0, for all, where devices on other hosts have radios of their own, whose streams begin together", m))
+	}
+	return nil
+}
+
+// HostScheme is that of the URIs of radios on other hosts: host:1 is that of device 1.
+const HostScheme = "host"
 
 // openFleet makes the aggregator of devices on other hosts and the trainer around it, behind
 // a checkpoint or in a new folder. No round is sent twice: of one that was broken off,

@@ -9,6 +9,7 @@ import (
 
 	"ringwave/learner/experiment/setup"
 	"ringwave/radio"
+	"ringwave/radio/array"
 	"ringwave/radio/intake"
 )
 
@@ -28,6 +29,9 @@ func (s *Experiment) stoodStill(err error) error {
 // connect opens the radios of an experiment that goes over some, once. They live until
 // ctx ends, training fails or the experiment is closed.
 func (s *Experiment) connect(ctx context.Context) error {
+	if s.fleet != nil {
+		return s.connectFleet(ctx)
+	}
 	if !s.Config.OverRadios() || s.protocol == nil || s.protocol.waveform == nil || s.protocol.waveform.Radios != nil {
 		return nil
 	}
@@ -41,15 +45,40 @@ func (s *Experiment) connect(ctx context.Context) error {
 	if err := link.Connect(ctx, s.Config, a, cmp.Or(s.patience, setup.RadioPatience)); err != nil {
 		return intake.UserError(errors.Join(err, a.Close()))
 	}
-	if s.log != nil {
-		for i, info := range a.Infos() {
-			s.log.Info("radio", "index", i, "uri", info.URI, "model", info.Model, "serial", info.Serial, "firmware", info.Firmware)
-		}
-		if permit, err := setup.PermitOf(s.Config); err == nil {
-			s.log.Info("radios may send", "permit", permit.String())
-		}
-	}
+	s.logRadios(a)
 	return nil
+}
+
+// connectFleet opens the receiver, and the radios of devices on other hosts, once these are
+// there. They live as those of connect.
+func (s *Experiment) connectFleet(ctx context.Context) error {
+	link := s.fleet.waveform
+	if link == nil || link.Elsewhere == nil || link.Radios != nil {
+		return nil
+	}
+	ctx, s.carriersOff = context.WithCancelCause(ctx)
+	open := func() (a *array.Array, err error) {
+		a, s.guarded, err = s.lab.Radios.Open(ctx, s.Config)
+		return a, err
+	}
+	if err := link.Connect(ctx, s.Config, open, cmp.Or(s.patience, setup.RadioPatience)); err != nil {
+		return intake.UserError(err) // a caller closes the experiment
+	}
+	s.logRadios(link.Radios)
+	return nil
+}
+
+// logRadios writes down which radios there are.
+func (s *Experiment) logRadios(a *array.Array) {
+	if s.log == nil {
+		return
+	}
+	for i, info := range a.Infos() {
+		s.log.Info("radio", "index", i, "uri", info.URI, "model", info.Model, "serial", info.Serial, "firmware", info.Firmware)
+	}
+	if permit, err := setup.PermitOf(s.Config); err == nil {
+		s.log.Info("radios may send", "permit", permit.String())
+	}
 }
 
 // radioNotes are the sentences that radios ask for, each once.
@@ -62,10 +91,11 @@ func (s *Experiment) radioNotes() []string {
 		return nil // connect says so
 	}
 	notes := []string{fmt.Sprintf("over radios: %d transmitters at %v; allowed are %v", s.Config.Devices.Count, radio.Hertz(s.Config.Radio.FrequencyHz), permit)}
-	if s.protocol == nil || s.protocol.waveform == nil || s.protocol.waveform.Radios == nil {
+	link := s.waveform()
+	if link == nil || link.Radios == nil {
 		return append(notes, "the radios were not opened: this was computed with the simulated channel of [channel]")
 	}
-	for _, info := range s.protocol.waveform.Radios.Infos() {
+	for _, info := range link.Radios.Infos() {
 		for _, n := range info.Notes {
 			if n = info.Driver + ": " + n; !slices.Contains(notes, n) {
 				notes = append(notes, n)

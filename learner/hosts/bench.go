@@ -62,6 +62,7 @@ type Bench struct {
 	records *os.File
 	known   int // records in the file
 	thetas  thetas
+	sounds  bool // the server is that of a calibration
 }
 
 // simulated is the air in this process.
@@ -165,6 +166,9 @@ func (b *Bench) URL() string {
 func (b *Bench) Close() error {
 	var errs []error
 	if b.server != nil {
+		if b.sounds {
+			b.dismiss()
+		}
 		b.server.Close()
 	}
 	if b.sky != nil {
@@ -198,6 +202,14 @@ func (b *Bench) Close() error {
 	return errors.Join(errs...)
 }
 
+// dismiss tells devices that a calibration is over, which they may not hear.
+func (b *Bench) dismiss() {
+	b.server.Dismiss()
+	ctx, cancel := context.WithTimeout(context.Background(), askPatience)
+	defer cancel()
+	_ = b.conn.Flush(ctx) // else they learn it from the next run
+}
+
 // The files of a run's folder that are the bench's.
 const (
 	runName     = "run.id"
@@ -208,7 +220,7 @@ const (
 // Open begins the run of a folder, or a sitting at it: experiment.Fleet.
 func (b *Bench) Open(f experiment.FleetRun) ([]round.Participant, phy.Receiver, error) {
 	if n := b.folder.Registry.Devices(); f.Config.Devices.Count > n {
-		return nil, nil, intake.UserError(fmt.Errorf("devices.count = %d: must be at most %d, the devices that are enrolled in %s; enrol more with --add", f.Config.Devices.Count, n, b.o.Folder))
+		return nil, nil, b.tooMany(f.Config, n)
 	}
 	run, err := runID(f.Dir)
 	if err != nil {
@@ -236,7 +248,7 @@ func (b *Bench) Open(f experiment.FleetRun) ([]round.Participant, phy.Receiver, 
 	if err != nil {
 		return nil, nil, err
 	}
-	if b.sky != nil {
+	if b.sky != nil && !f.Config.OverRadios() {
 		if b.sky.log, err = openGains(filepath.Join(f.Dir, gainsName), f.Common); err != nil {
 			return nil, nil, err
 		}
@@ -247,10 +259,18 @@ func (b *Bench) Open(f experiment.FleetRun) ([]round.Participant, phy.Receiver, 
 	return b.server.Participants(), rx, nil
 }
 
+// tooMany says that more devices are asked for than are enrolled.
+func (b *Bench) tooMany(c experiment.Config, enrolled int) error {
+	return intake.UserError(fmt.Errorf("devices.count = %d: must be at most %d, the devices that are enrolled in %s; enrol more with --add", c.Devices.Count, enrolled, b.o.Folder))
+}
+
 // receiver makes the receiving half of the run's link.
 func (b *Bench) receiver(c *experiment.Common, secret keystream.Seed) (phy.Receiver, error) {
 	if !c.Config.OverWaveform() {
 		return b.server.NewRingReceiver(c.Design.Link.NoiseStd, secret)
+	}
+	if c.Config.OverRadios() {
+		return b.overRadios(c.Waveform(secret))
 	}
 	antenna, err := b.server.NewAntenna(setup.GroupSize(c.Config))
 	if err != nil {

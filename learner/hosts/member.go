@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,8 +38,11 @@ type DeviceOptions struct {
 	// Own says that all of the data are this device's; otherwise it has its part of a data
 	// set that all have, by the run's partition.
 	Own bool
-	// Set overrides keys of the run's [task], as section.key=value: where own data are.
+	// Set overrides keys of the run's [task], as section.key=value: where own data are; and
+	// what this host's radio may send.
 	Set []string
+	// Radio is the URI of this host's radio; "" for none.
+	Radio string
 	// State is the folder of what the device must remember: a folder below it a run and
 	// device.
 	State string
@@ -103,7 +107,7 @@ func RunDevice(ctx context.Context, o DeviceOptions) (err error) {
 	}()
 	d, err := device.New(device.Config{
 		Identity: id, Bus: conn, Version: o.Version, Say: o.Say, Stay: o.Stay, Silence: o.Silence, Patience: o.Patience, ReplayRounds: o.ReplayRounds,
-		Join: func(run wire.RunID, w wire.Run) (*device.Part, error) { return o.join(id, run, w) },
+		Join: func(run wire.RunID, w wire.Run) (*device.Part, error) { return o.join(ctx, id, run, w) },
 	})
 	if err != nil {
 		return err
@@ -116,7 +120,14 @@ func RunDevice(ctx context.Context, o DeviceOptions) (err error) {
 }
 
 // join makes the device's part in a run.
-func (o DeviceOptions) join(id identity.Identity, run wire.RunID, w wire.Run) (part *device.Part, err error) {
+func (o DeviceOptions) join(ctx context.Context, id identity.Identity, run wire.RunID, w wire.Run) (part *device.Part, err error) {
+	if w.Sounds {
+		c, err := o.config(w)
+		if err != nil {
+			return nil, err
+		}
+		return o.soundings(ctx, id, c)
+	}
 	dir := filepath.Join(o.State, run.String(), deviceDir(id.Index))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, intake.PathError(fmt.Errorf("making the folder of the run: %w", err))
@@ -150,15 +161,13 @@ func (o DeviceOptions) join(id identity.Identity, run wire.RunID, w wire.Run) (p
 	if err != nil {
 		return nil, err
 	}
-	framer, err := framerOf(common, id.Index-1, linkSecret(common, id, run))
-	if err != nil {
-		return nil, err
-	}
 	part = &device.Part{
 		Context: common.Context, Cipher: m.cipher, Member: learner, Rounds: m.rounds, Epoch: m.epoch, Minimum: c.Devices.Minimum,
-		Framer:    framer,
 		Readiness: wire.Readiness{Devices: c.Devices.Count, Data: digestOf(shard.Files, shard.Name), Own: o.Own, Samples: shard.Train.Len()},
 		Note:      m.note, Close: m.Close,
+	}
+	if err := o.frames(ctx, part, m, linkSecret(common, id, run)); err != nil {
+		return nil, err
 	}
 	if part.Minimum == 0 {
 		part.Minimum = c.Devices.Count
@@ -168,42 +177,55 @@ func (o DeviceOptions) join(id identity.Identity, run wire.RunID, w wire.Run) (p
 	return part, nil
 }
 
-// framerOf makes the sending half of the run's link, of device i from 0.
-func framerOf(c *experiment.Common, i int, secret keystream.Seed) (device.Framer, error) {
-	m := c.Context.Modulus()
+// frames makes the sending half of the run's link.
+func (o DeviceOptions) frames(ctx context.Context, part *device.Part, m *member, secret keystream.Seed) error {
+	c, i, modulus := m.common, m.id.Index-1, m.common.Context.Modulus()
 	if !c.Config.OverWaveform() {
-		f, err := phy.NewRingFramer(m, c.Config.Devices.Count, c.Design.Link.NoiseStd, secret)
+		f, err := phy.NewRingFramer(modulus, c.Config.Devices.Count, c.Design.Link.NoiseStd, secret)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return device.NewRing(f, m, i), nil
+		part.Framer = device.NewRing(f, modulus, i)
+		return nil
 	}
 	link, err := c.Waveform(secret).Link()
 	if err != nil {
-		return nil, err
+		return err
+	}
+	if c.Config.OverRadios() {
+		station, host, err := o.station(ctx, c, link, i)
+		if err != nil {
+			return err
+		}
+		part.Framer, part.Radio, part.Readiness.Radio, m.radio = station, host, o.Radio, host
+		return nil
 	}
 	s, err := phy.NewWaveformSender(link, i)
-	return device.Waveform{WaveformSender: s}, err
+	part.Framer = device.Waveform{WaveformSender: s}
+	return err
 }
 
 // config reads the run's configuration. What it says of this device's data is the device's.
 func (o DeviceOptions) config(w wire.Run) (c experiment.Config, err error) {
 	for _, set := range o.Set {
-		if key, _, _ := strings.Cut(set, "="); !strings.HasPrefix(strings.TrimSpace(key), "task.") {
-			return c, intake.UserError(fmt.Errorf("--set %s: allowed are keys of [task], which say where this device's data are: all else is the run's", intake.Sentence(set)))
+		if key := keyOf(set); !strings.HasPrefix(key, "task.") && !slices.Contains(local(), key) {
+			return c, intake.UserError(fmt.Errorf("--set %s: allowed are keys of [task], which say where this device's data are, and %s: all else is the run's", intake.Sentence(set), strings.Join(local(), ", ")))
 		}
 	}
 	if c, err = o.Lab.Parse("the run's configuration", w.Config, o.Set); err != nil {
 		return c, err
+	}
+	if c.Devices.Count != w.Devices {
+		return c, fmt.Errorf("the server speaks of %d devices, and its configuration of %d", w.Devices, c.Devices.Count)
+	}
+	if w.Sounds { // which have no secrets
+		return c, nil
 	}
 	if c.Encryption.Randomness != "system" && !o.SeedSecrets {
 		return c, intake.UserError(fmt.Errorf("the run derives all secrets from its seed (encryption.randomness = %q), which protects nothing: allow it with --secrets-from-seed, or have the server run with \"system\"", c.Encryption.Randomness))
 	}
 	if c.Encryption.Randomness == "system" && c.Devices.Count < 2 {
 		return c, intake.UserError(errors.New("devices.count = 1: the server would see this device's own values; allowed are 2 or more, in whose sum each is hidden"))
-	}
-	if c.Devices.Count != w.Devices {
-		return c, fmt.Errorf("the server speaks of %d devices, and its configuration of %d", w.Devices, c.Devices.Count)
 	}
 	return c, nil
 }
@@ -233,6 +255,7 @@ type member struct {
 	base    uint32 // the key epoch of the first round, of keys from the system
 	first   int    // that round; 0 before
 	log     *runfolder.Lines
+	radio   io.Closer // nil for none
 }
 
 // The device's own log.
@@ -310,6 +333,9 @@ func (m *member) note(k int, loss float64, values []float64, clipped int) error 
 // Close lets go of all.
 func (m *member) Close() error {
 	var errs []error
+	if m.radio != nil { // what is on the air goes off first
+		errs = append(errs, m.radio.Close())
+	}
 	if m.cipher != nil {
 		m.cipher.Close()
 	}

@@ -127,7 +127,7 @@ func (r Radios) Open(ctx context.Context, c config.Config) (a *array.Array, guar
 	if err != nil {
 		return nil, nil, intake.UserError(err)
 	}
-	devices, guarded, err := r.registry(ctx, c, permit)
+	devices, guarded, err := r.registry(ctx, permit, c.Radio.Transmitters...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -139,15 +139,26 @@ func (r Radios) Open(ctx context.Context, c config.Config) (a *array.Array, guar
 	return a, guarded, intake.UserError(err)
 }
 
-// registry makes what opens the devices, under a guard if they need one.
-func (r Radios) registry(ctx context.Context, c config.Config, permit radio.TransmitPermit) (devices *radio.Registry, guarded func() error, err error) {
+// OpenOne opens one radio, to send as far as permitted. It lives until ctx ends, or it is
+// closed.
+func (r Radios) OpenOne(ctx context.Context, permit radio.TransmitPermit, uri string) (d radio.Device, guarded func() error, err error) {
+	devices, guarded, err := r.registry(ctx, permit, uri)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err = devices.Open(ctx, uri)
+	return d, guarded, intake.UserError(err)
+}
+
+// registry makes what opens the devices, under a guard if the transmitters need one.
+func (r Radios) registry(ctx context.Context, permit radio.TransmitPermit, transmitters ...string) (devices *radio.Registry, guarded func() error, err error) {
 	guarded = func() error { return nil }
 	if r.Registry != nil {
 		devices, err = r.Registry(ctx, permit)
 		return devices, guarded, err
 	}
 	cfg := boards.Config{Permit: permit, Drivers: r.Drivers}
-	if r.needsGuard(c, permit) && r.Guard != nil {
+	if r.needsGuard(permit, transmitters) && r.Guard != nil {
 		g, err := r.Guard(ctx)
 		if err != nil {
 			return nil, nil, err
@@ -162,6 +173,6 @@ func (r Radios) registry(ctx context.Context, c config.Config, permit radio.Tran
 
 // needsGuard reports whether something may be sent, by a board that another process must
 // be able to switch off.
-func (r Radios) needsGuard(c config.Config, permit radio.TransmitPermit) bool {
-	return permit.Allowed() && slices.ContainsFunc(c.Radio.Transmitters, boards.Config{Drivers: r.Drivers}.Guarded)
+func (r Radios) needsGuard(permit radio.TransmitPermit, transmitters []string) bool {
+	return permit.Allowed() && slices.ContainsFunc(transmitters, boards.Config{Drivers: r.Drivers}.Guarded)
 }

@@ -17,15 +17,14 @@ var ErrClosed = errors.New("the run has ended")
 
 // Elsewhere is the devices of a link over radios that are on other hosts, each with its own.
 type Elsewhere interface {
-	// Align tells each device what it makes up for, before it sends.
-	Align(ctx context.Context, all []phy.MakeUp) error
-	// Call has devices send over the transmitters of an array: phy.WaveformConfig.Call.
+	// Align tells each device, whose transmitters are those of an array, what it makes up
+	// for, before it sends.
+	Align(ctx context.Context, a *array.Array, all []phy.MakeUp) error
+	// Call has devices send: phy.WaveformConfig.Call.
 	Call(ctx context.Context, a *array.Array, d phy.Due) error
-	// Await waits until all are there, and reports whether the array must be opened anew, as
-	// a device was begun anew since.
-	Await(ctx context.Context, a *array.Array) (anew bool, err error)
-	// Open opens the array anew.
-	Open(ctx context.Context) (*array.Array, error)
+	// Await waits until all are there, and reports whether one of them was begun anew since
+	// it was asked last.
+	Await(ctx context.Context) (anew bool, err error)
 }
 
 // Connect takes up the radios of an array, in place of the bench in memory, and measures
@@ -48,11 +47,17 @@ func (l *Waveform) Connect(ctx context.Context, c config.Config, a *array.Array,
 	return err
 }
 
-// Connect takes up the radios of an array as a Waveform's Connect does. Its transmitters are
-// those of devices elsewhere.
-func (l *Receiving) Connect(ctx context.Context, c config.Config, a *array.Array, patience time.Duration) error {
-	l.Radios = a // which Restart may open anew
-	cfg, err := l.connect(ctx, c, a, patience)
+// Connect waits for devices elsewhere and takes up the radios that open opens, theirs and the
+// receiver, as a Waveform's Connect does. It opens them anew where a device was begun anew.
+func (l *Receiving) Connect(ctx context.Context, c config.Config, open func() (*array.Array, error), patience time.Duration) (err error) {
+	if _, err := l.Elsewhere.Await(ctx); err != nil {
+		return err
+	}
+	if l.Radios, err = open(); err != nil {
+		return err
+	}
+	l.open = open
+	cfg, err := l.connect(ctx, c, l.Radios, patience)
 	if err != nil {
 		return err
 	}
@@ -108,12 +113,12 @@ func (l *Receiving) again(ctx context.Context, a *array.Array) (*array.Array, er
 	if l.Elsewhere == nil {
 		return a, nil
 	}
-	anew, err := l.Elsewhere.Await(ctx, a)
+	anew, err := l.Elsewhere.Await(ctx)
 	if err != nil || !anew {
 		return a, err
 	}
-	_ = a.Close() // of which a part is gone
-	if a, err = l.Elsewhere.Open(ctx); err != nil {
+	_ = a.Close() // a part of it is gone
+	if a, err = l.open(); err != nil {
 		return nil, err
 	}
 	l.Radios = a
@@ -173,5 +178,5 @@ func (l *Receiving) align(ctx context.Context, cfg *phy.WaveformConfig) error {
 	if l.Elsewhere == nil {
 		return nil
 	}
-	return l.Elsewhere.Align(ctx, cfg.MakeUps())
+	return l.Elsewhere.Align(ctx, l.Radios, cfg.MakeUps())
 }

@@ -36,6 +36,7 @@ type Receiving struct {
 	Regime    bench.Regime
 	Radios    *array.Array // nil before Connect
 	Elsewhere Elsewhere    // nil unless the radios of devices are on other hosts
+	open      func() (*array.Array, error)
 	// OnReception, if not nil, hears of what was received. It is for benches whose gains are
 	// set.
 	OnReception func(s slot.Slot, rx *phy.Reception)

@@ -40,12 +40,22 @@ type Framer interface {
 	Repeats() int
 }
 
-// Part is what a device is in a run.
+// Radio is a device's own transmitter, as the server asks it: remote.Host.
+type Radio interface {
+	// Handle does what a request asks for, and returns the answer; nil for none. Several may
+	// be handled at once.
+	Handle(ctx context.Context, request []byte) (answer []byte)
+}
+
+// Part is what a device is in a run, or in a calibration, which has a Radio and a Readiness
+// alone.
 type Part struct {
 	Context *xmkckks.Context
 	Cipher  *xmkckks.Device
 	Member  Member
 	Framer  Framer
+	// Radio, if not nil, is what the Framer's frames go over, in place of the bus.
+	Radio Radio
 	// Rounds is the run's K.
 	Rounds int
 	// Epoch returns the key epoch of a round.
@@ -91,6 +101,8 @@ type Device struct {
 	cfg   Config
 	index int // from 1
 	inbox chan []byte
+	asked chan []byte // requests to the radio
+	tuned atomic.Pointer[tuned]
 	now   func() time.Time
 
 	greeting  wire.Greeting
@@ -162,7 +174,7 @@ func New(cfg Config) (*Device, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Device{cfg: cfg, index: cfg.Identity.Index, inbox: make(chan []byte, inboxSize), now: cfg.Now}, nil
+	return &Device{cfg: cfg, index: cfg.Identity.Index, inbox: make(chan []byte, inboxSize), asked: make(chan []byte, inboxSize), now: cfg.Now}, nil
 }
 
 // inboxSize is how many messages wait for the device; more are lost, as the bus may lose
@@ -175,8 +187,12 @@ func (d *Device) Run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	receive := func(m bus.Message) {
+		to := d.inbox
+		if wire.IsRadio(m.Payload) { // which does not wait for what the device computes
+			to = d.asked
+		}
 		select {
-		case d.inbox <- m.Payload:
+		case to <- m.Payload:
 		default:
 		}
 	}
@@ -189,6 +205,7 @@ func (d *Device) Run(ctx context.Context) (err error) {
 	}
 	var beats sync.WaitGroup
 	beats.Go(func() { d.beats(ctx) })
+	beats.Go(func() { d.sound(ctx) })
 	defer beats.Wait()
 	defer cancel()
 	defer func() { err = errors.Join(err, d.leave()) }()
@@ -325,7 +342,9 @@ func (d *Device) say(m wire.Message) error {
 
 // answer sends a message of the run.
 func (d *Device) answer(m wire.Message) error {
-	m.Run, m.Epoch = d.run, d.part.Cipher.Epoch()
+	if m.Run = d.run; d.part.Cipher != nil {
+		m.Epoch = d.part.Cipher.Epoch()
+	}
 	return d.say(m)
 }
 
@@ -343,12 +362,15 @@ func (d *Device) decline(run wire.RunID, why error) error {
 // leave lets go of the part in a run.
 func (d *Device) leave() error {
 	d.beat.Store(nil)
+	d.tuned.Store(nil)
 	if d.part == nil {
 		return nil
 	}
 	part := d.part
 	d.part, d.pending = nil, nil
-	part.Cipher.Close()
+	if part.Cipher != nil {
+		part.Cipher.Close()
+	}
 	if part.Close == nil {
 		return nil
 	}

@@ -35,6 +35,9 @@ func (d *Device) handle(ctx context.Context, m wire.Message) error {
 		return nil // of a run that is not, or no longer, this device's
 	}
 	d.heard = d.now()
+	if d.part.Member == nil {
+		return d.sounded(m)
+	}
 	switch m.Kind {
 	case wire.Prepare:
 		return d.prepare(ctx, m)
@@ -106,8 +109,13 @@ func (d *Device) join(m wire.Message) error {
 	d.run, d.part, d.prepared, d.scored, d.opened = m.Run, part, false, 0, map[uint32][]byte{}
 	d.at, d.share, d.commitment, d.answered = slot.Slot{}, nil, nil, make([]answer, slot.Transmissions)
 	d.ended, d.leaders, d.catching = time.Time{}, leaders{}, catching{}
-	d.key, d.c1 = part.Context.NewAggregatedKey(), part.Context.NewAggregatedC1()
-	d.in = part.Context.Modulus().NewVector(part.Context.Params.N)
+	if part.Context != nil {
+		d.key, d.c1 = part.Context.NewAggregatedKey(), part.Context.NewAggregatedC1()
+		d.in = part.Context.Modulus().NewVector(part.Context.Params.N)
+	}
+	if part.Radio != nil {
+		d.tuned.Store(&tuned{m.Run, part.Radio})
+	}
 	d.heard = d.now()
 	d.alive(w.Nonce)
 	return d.ready()
@@ -116,7 +124,9 @@ func (d *Device) join(m wire.Message) error {
 // ready tells that all is made.
 func (d *Device) ready() error {
 	r := d.part.Readiness
-	r.Nonce, r.Rounds = d.welcomed, d.part.Member.Round()
+	if r.Nonce = d.welcomed; d.part.Member != nil {
+		r.Rounds = d.part.Member.Round()
+	}
 	body, err := wire.AppendJSON(r)
 	if err != nil {
 		return err
@@ -254,8 +264,12 @@ func (d *Device) repeat(s slot.Slot, r wire.Request) ([]byte, error) {
 	return f.Frame(s, r.Due.Repeat, x)
 }
 
-// transmit gives a frame to the air, and tells the server.
+// transmit gives a frame to the air, and tells the server. One of a radio is ready for the
+// server's cue.
 func (d *Device) transmit(a answer) error {
+	if d.part.Radio != nil {
+		return d.answer(wire.Message{Kind: wire.Sent, Slot: a.slot})
+	}
 	frame := wire.Message{Kind: wire.Frame, Run: d.run, Device: uint32(d.index), Epoch: d.part.Cipher.Epoch(), Slot: a.slot, Body: a.frame}
 	if err := d.cfg.Bus.Publish(d.run.OnAir(d.index), frame.Bytes()); err != nil {
 		d.tell("the bus does not take frames: " + err.Error())

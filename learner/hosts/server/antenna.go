@@ -10,7 +10,6 @@ import (
 	"ringwave/learner/hosts/bus"
 	"ringwave/learner/hosts/wire"
 	"ringwave/phy"
-	"ringwave/phy/zq"
 	"ringwave/radio"
 )
 
@@ -18,10 +17,7 @@ import (
 // from: it calls for the frame that is due, and gives what arrives to the receiver's stream.
 type Antenna struct {
 	phy.Feed
-	// Gains writes H_i of the devices in the last b.
-	Gains  func(h []float64) bool
-	server *Server
-	group  int // devices a time slot
+	wave
 
 	mu      sync.Mutex
 	due     wire.Message // the call; its body names the frame
@@ -34,7 +30,7 @@ type Antenna struct {
 
 // NewAntenna returns the antenna of a server, of so many devices a time slot.
 func (s *Server) NewAntenna(group int) (*Antenna, error) {
-	a := &Antenna{server: s, group: group}
+	a := &Antenna{wave: wave{server: s, group: group}}
 	stop, err := s.cfg.Bus.Subscribe(wire.AllFromAir, a.hear)
 	if err != nil {
 		return nil, fmt.Errorf("listening to the air: %w", err)
@@ -130,25 +126,6 @@ func (a *Antenna) Call(ctx context.Context, d phy.Due) error {
 	}
 }
 
-// members counts the devices of a group that take part in the attempt, and names one of them
-// that was lost since, 0 if there is none.
-func (a *Antenna) members(group int) (there, gone int) {
-	s := a.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	first := min(group*a.group, len(s.devices))
-	for i := first; i < min(first+a.group, len(s.devices)); i++ {
-		if !s.present[i] {
-			continue
-		}
-		there++
-		if s.devices[i].gone == nil {
-			gone = i + 1
-		}
-	}
-	return there, gone
-}
-
 // ask asks devices for a repeat, and the air for what arrives; of what may be lost on the bus,
 // again for the first frame, too.
 func (a *Antenna) ask(d phy.Due, listen []byte, again bool) error {
@@ -156,12 +133,9 @@ func (a *Antenna) ask(d phy.Due, listen []byte, again bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if d.Repeat > 0 {
-		r := wire.Request{Due: wire.Due{Group: d.Group, Repeat: d.Repeat}, Present: s.present}
-		b, err := wire.Seal(s.cfg.Identity, wire.Message{Kind: wire.Send, Run: s.cfg.Run, Slot: d.Slot, Body: r.Bytes()})
-		if err != nil {
+		if err := a.askRepeat(d); err != nil {
 			return err
 		}
-		_ = s.cfg.Bus.Publish(s.cfg.Run.ToAll(), b) // and again
 	} else if q := s.asking; again && q != nil && q.slot == d.Slot {
 		if err := s.publish(q); err != nil {
 			return err
@@ -169,22 +143,4 @@ func (a *Antenna) ask(d phy.Due, listen []byte, again bool) error {
 	}
 	_ = s.cfg.Bus.Publish(s.cfg.Run.ToAir(), listen)
 	return nil
-}
-
-// gains returns H_i of the devices in the last b.
-func (a *Antenna) gains(*audit) []int64 {
-	n := len(a.server.devices)
-	h, out := make([]float64, n), make([]int64, n)
-	if a.Gains == nil || !a.Gains(h) {
-		return out
-	}
-	for i, x := range h {
-		out[i] = roundInt(x)
-	}
-	return out
-}
-
-// near reports whether coefficients are the same: what is read of a waveform is exact.
-func (a *Antenna) near(x, y zq.Vector) bool {
-	return slices.EqualFunc(x, y, slices.Equal[[]uint64])
 }

@@ -83,7 +83,8 @@ type remote struct {
 	gone   chan struct{}   // closed when it is lost; nil while it is not present
 	rests  time.Time       // until when a device that refused is not asked again
 
-	history int // bytes of records and checkpoints that it was sent
+	history int                    // bytes of records and checkpoints that it was sent
+	calls   map[uint64]chan []byte // requests to its radio that wait, by their names
 }
 
 // asking is a step that devices are asked for.
@@ -121,7 +122,7 @@ func New(cfg Config) (*Server, error) {
 		s.next = s.records[n-1]
 	}
 	for i := range cfg.Welcome.Devices {
-		s.devices = append(s.devices, &remote{server: s, index: i + 1, past: map[string]bool{}, host: wire.Host{Index: i + 1, State: neverSeen}})
+		s.devices = append(s.devices, &remote{server: s, index: i + 1, past: map[string]bool{}, calls: map[uint64]chan []byte{}, host: wire.Host{Index: i + 1, State: neverSeen}})
 	}
 	s.present, s.visits = make([]bool, len(s.devices)), make([]int, len(s.devices))
 	if err := s.listen(); err != nil {
@@ -318,6 +319,8 @@ func (s *Server) heard(d *remote, m wire.Message) {
 		s.signal()
 	case wire.Opened:
 		s.openedKey(d, m)
+	case wire.Radioed:
+		s.radioed(d, m)
 	}
 }
 

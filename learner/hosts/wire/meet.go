@@ -38,6 +38,9 @@ type Run struct {
 	Devices int
 	// Rounds have been recorded so far.
 	Rounds int
+	// Sounds says that this is no run: the bench is calibrated, for which devices have their
+	// radios play soundings, and need neither data nor keys.
+	Sounds bool
 }
 
 // Readiness is the body of Ready.

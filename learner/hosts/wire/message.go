@@ -35,12 +35,15 @@ const (
 	Listen                        // server to the air: which frame of a transmission is due (Due)
 	Pulse                         // server: it is still here (Presence)
 	Checkpoint                    // server: theta before a round, with its record, to one device
+	Radio                         // server: a request to a device's radio (package remote)
+	Radioed                       // device: the answer of its radio
 	kinds
 )
 
 var kindNames = [kinds]string{
 	"", "hello", "welcome", "refusal", "ready", "beat", "prepare", "prepared", "send", "sent", "frame",
 	"superposition", "again", "behind", "history", "end", "opened", "call for greetings", "difference", "call for a frame", "pulse", "checkpoint",
+	"request to a radio", "answer of a radio",
 }
 
 // String names the kind.
@@ -80,6 +83,9 @@ const (
 
 // ErrMessage says that bytes are no message.
 var ErrMessage = errors.New("not a message of Ringwave's hosts")
+
+// IsRadio reports whether bytes say of themselves that they are a request to a radio.
+func IsRadio(b []byte) bool { return len(b) > len(magic) && Kind(b[len(magic)]) == Radio }
 
 // Bytes returns the message without its signature, which is what is signed.
 func (m Message) Bytes() []byte {
