@@ -110,20 +110,28 @@ func join(looks []look, span, at, se float64) (offset, stdErr float64, ok bool) 
 			best = k
 		}
 	}
-	top := likelihood[best]
-	if !(top >= leastCoherent*total) {
+	if !(likelihood[best] >= leastCoherent*total) {
 		return 0, 0, false
 	}
+	offset = peak(segments, at+float64(best-most)*step, step)
+	top := coherent(segments, offset)
 	lobe := int(math.Ceil(0.5 / span / step))
 	noise := max(2*(1-top/total), 1e-12) * total / float64(len(looks))
 	for k, v := range likelihood {
-		if max(k-best, best-k) > lobe && top-v < clearly*noise {
+		if max(k-best, best-k) <= lobe || v < leastNear*top {
+			continue
+		}
+		// Between two steps it may be as likely, as another count of turns is with looks that
+		// are evenly spaced.
+		if v = coherent(segments, peak(segments, at+float64(k-most)*step, step)); top-v < clearly*noise {
 			return 0, 0, false
 		}
 	}
-	offset = peak(segments, at+float64(best-most)*step, step)
 	return offset, errorOf(segments, offset), true
 }
+
+// leastNear is the least share of a maximum that its nearest step has.
+const leastNear = 0.8
 
 // segmentsOf cuts looks where they would span more than span.
 func segmentsOf(looks []look, span float64) (out [][]look) {
