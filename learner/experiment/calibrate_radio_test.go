@@ -79,6 +79,32 @@ func memoryAir(t testing.TB, devices int) *airBench {
 // With phases each carrier has a phase of its own after each start, as real boards have.
 func boardsAir(t testing.TB, devices, first int, phases bool) *airBench {
 	t.Helper()
+	b := benchedAir(t, devices, first, phases, "feed=strict", func(cfg *virtual.Config) {
+		for i := range devices + 1 {
+			cfg.Await = append(cfg.Await, i)
+		}
+	})
+	b.set = append(b.set, "radio.trigger=lock-step")
+	b.setGain = func(i int, at radio.SampleIndex, gain complex64) error { return b.bench.SetGain(i, devices, at, gain) }
+	return b
+}
+
+// soundedAir is boardsAir whose streams begin when they begin, as those of several hosts, and
+// go on by themselves. Gains stay as they are. The receiver's clock is off by so many ppm.
+func soundedAir(t testing.TB, devices, first int, ppm float64) *airBench {
+	t.Helper()
+	// A small ring: time stands still soon after reads do, so that nothing is late.
+	b := benchedAir(t, devices, first, true, "ring=4", func(cfg *virtual.Config) {
+		cfg.Boards[devices].SamplePPM, cfg.Boards[devices].Reference = ppm, false
+	})
+	b.set = append(b.set, "radio.clock=shared", "radio.trigger=sounded", "radio.search_seconds=0.01")
+	b.setGain = func(int, radio.SampleIndex, complex64) error { return nil }
+	return b
+}
+
+// benchedAir is emulated HackRFs fed in a way, on a bench that is changed.
+func benchedAir(t testing.TB, devices, first int, phases bool, feed string, change func(*virtual.Config)) *airBench {
+	t.Helper()
 	b := &airBench{devices: devices, noise: newSlotNoise(t, airNoise)}
 	cfg := virtual.Config{Ears: []virtual.Ear{{Board: devices, Noise: b.noise}}}
 	if phases {
@@ -96,21 +122,20 @@ func boardsAir(t testing.TB, devices, first int, phases bool) *airBench {
 		}
 		b.boards, boards = append(b.boards, h), append(boards, h)
 		cfg.Boards = append(cfg.Boards, virtual.Place{Radio: h, Reference: true})
-		cfg.Await = append(cfg.Await, i)
 		if i < devices {
 			cfg.Links = append(cfg.Links, virtual.Link{From: i, To: devices, Gain: airLevel})
 		}
-		uris = append(uris, fmt.Sprintf("%q", "hackrf:"+serial+"?hold=on&deadline_ms=0&limit_ms=0&feed=strict&transfer=16384&window=8388608"))
+		uris = append(uris, fmt.Sprintf("%q", "hackrf:"+serial+"?hold=on&deadline_ms=0&limit_ms=0&transfer=16384&window=8388608&"+feed))
 	}
+	change(&cfg)
 	var err error
 	if b.bench, err = virtual.NewBench(cfg); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.bench.Close() })
 	b.host = plugBoards(t, boards)
-	b.set = []string{"radio.transmitters=[" + strings.Join(uris[:devices], ", ") + "]", "radio.receiver=" + strings.Trim(uris[devices], `"`), "radio.trigger=lock-step"}
+	b.set = []string{"radio.transmitters=[" + strings.Join(uris[:devices], ", ") + "]", "radio.receiver=" + strings.Trim(uris[devices], `"`)}
 	b.registry = registryOn(b.host)
-	b.setGain = func(i int, at radio.SampleIndex, gain complex64) error { return b.bench.SetGain(i, devices, at, gain) }
 	return b
 }
 
@@ -468,6 +493,50 @@ func TestRunByACalibrationOverRadios(t *testing.T) {
 				t.Logf("N = %d, %s: %d of %d rounds read, %d at once", devices, regime, read, rounds, atOnce)
 			})
 		}
+	}
+}
+
+// Boards without trigger wires that begin at different times, with new phases each time, are
+// brought to one index by soundings, calibrated, and read in a run by the calibration, though
+// the receiver's clock runs apart from theirs and all begin anew in between.
+func TestSoundedStart(t *testing.T) {
+	const devices, rounds = 3, 4
+	dir := filepath.Join(t.TempDir(), "c")
+	set := []string{"channel.std=0.02", "calibration.sessions=2", "calibration.blocks=32"}
+	f := soundedAir(t, devices, 0x0c0a, 20).calibrated(t, dir, set...)
+	for _, d := range f.Devices {
+		if math.Abs(d.Mu.Value-airLevel) > 0.02 || d.Missed > 0 || len(d.PhasePerSessionRad) != 2 || math.Abs(d.DelaySamples.Value) > 1 {
+			t.Errorf("device %d: mu = %v, a delay of %v, %d missed, phases %v", d.Index, d.Mu, d.DelaySamples, d.Missed, d.PhasePerSessionRad)
+		}
+	}
+	b := soundedAir(t, devices, 0x0c0a, 20)
+	r := b.run(t, rounds, filepath.Join(dir, runfolder.CalibrationName), "link.regime=mean-aligned")
+	begun, before := r.link.Radios.Offsets(), r.link.Transmitters[0]
+	begin, lost := r.link.OnAir, false
+	r.link.OnAir = func(s slot.Slot, at radio.SampleIndex) error {
+		if s.Round == 2 && s.Transmission == slot.TxC1 && !lost {
+			lost = true
+			if err := b.boards[0].Lose(at-begun[0]+3000, 500); err != nil {
+				return err
+			}
+		}
+		return begin(s, at)
+	}
+	read := 0
+	for range rounds {
+		if r.step(t); !r.records[len(r.records)-1].Skipped {
+			read++
+		}
+	}
+	if read < rounds {
+		t.Errorf("%d of %d rounds were read", read, rounds)
+	}
+	again := r.link.Radios.Offsets()
+	if slices.Contains(begun, 0) || slices.Contains(again, 0) || slices.Equal(begun, again) {
+		t.Errorf("transmitters were located at %d, and anew at %d", begun, again)
+	}
+	if !lost || r.link.Transmitters[0] == before {
+		t.Error("the streams were not opened anew")
 	}
 }
 
