@@ -7,8 +7,10 @@ import (
 	"math"
 	"math/cmplx"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ringwave/calibration/sounder"
 	"ringwave/calibration/sounding"
@@ -25,9 +27,13 @@ const airRate radio.Hertz = 2e6
 // air is emulated boards without trigger wires, the last of which hears all others. Their
 // time waits for who reads.
 type air struct {
-	array *array.Array
-	cfg   sounder.Config
-	wrap  func(tx []radio.Transmitter) // changes what is located; nil does nothing
+	array  *array.Array
+	boards []*virtual.HackRF
+	bench  *virtual.Bench
+	cfg    sounder.Config
+	// wrap changes what is located, and hears what hears it; nil does nothing.
+	wrap  func(tx []radio.Transmitter)
+	hears func(rx radio.Receiver) radio.Receiver
 }
 
 // newAir makes boards whose streams begin one after the other.
@@ -48,9 +54,9 @@ func newAir(t testing.TB, transmitters int, change func(*virtual.Config)) *air {
 		serial := fmt.Sprintf("%032x", 0xc0+i)
 		b, err := virtual.NewHackRF(virtual.HackRFConfig{Serial: serial, Reference: &virtual.Gains{}})
 		ok(t, err)
-		plugged = append(plugged, b)
+		a.boards, plugged = append(a.boards, b), append(plugged, b)
 		cfg.Boards = append(cfg.Boards, virtual.Place{Radio: b})
-		uri := "hackrf:" + serial + "?transfer=16384&lna=0&vga=0&hold=on&deadline_ms=0"
+		uri := "hackrf:" + serial + "?transfer=16384&lna=0&vga=0&hold=on&deadline_ms=0&ring=4"
 		if i == transmitters {
 			open.Receiver = uri
 			break
@@ -64,9 +70,9 @@ func newAir(t testing.TB, transmitters int, change func(*virtual.Config)) *air {
 	if change != nil {
 		change(&cfg)
 	}
-	bench, err := virtual.NewBench(cfg)
+	a.bench, err = virtual.NewBench(cfg)
 	ok(t, err)
-	t.Cleanup(func() { ok(t, bench.Close()) })
+	t.Cleanup(func() { ok(t, a.bench.Close()) })
 	permit, err := radio.NewTransmitPermit(radio.Span[radio.Hertz]{Min: 430e6, Max: 440e6}, airRate, 20)
 	ok(t, err)
 	session, end := context.WithCancel(context.Background())
@@ -86,6 +92,9 @@ func newAir(t testing.TB, transmitters int, change func(*virtual.Config)) *air {
 func (a *air) locate(ctx context.Context, tx []radio.Transmitter, rx radio.Receiver) ([]radio.SampleIndex, error) {
 	if a.wrap != nil {
 		a.wrap(tx)
+	}
+	if a.hears != nil {
+		rx = a.hears(rx)
 	}
 	// However close they may have begun, their indices are apart.
 	for i := range tx {
@@ -222,10 +231,61 @@ func TestLocateLate(t *testing.T) {
 	}
 }
 
-// The close look may be where a device is late.
-func TestLocateLateInTheCloseLook(t *testing.T) {
+// A device that is not where it was found, in the close look, is looked for again; and bursts
+// that come when it is looked for again are not taken for others.
+func TestLocateStrayed(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		from   int // the write
+		by     radio.SampleIndex
+		writes int // in all
+	}{
+		{"in the close look", 2, 3000, 8},
+		{"after it was given up", 0, 600_000, 6},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAir(t, 3, nil)
+			d := &strayed{from: c.from, by: c.by}
+			a.wrap = func(tx []radio.Transmitter) {
+				d.fed = tx[1].(fed)
+				tx[1] = d
+			}
+			ok(t, a.array.Start(t.Context()))
+			if d.writes != c.writes {
+				t.Errorf("%d bursts were sent; expected are %d", d.writes, c.writes)
+			}
+			for i, late := range a.arrivals(t) {
+				if math.Abs(late) > 0.2 {
+					t.Errorf("device %d is late by %.3f samples", i+1, late)
+				}
+			}
+		})
+	}
+}
+
+// strayed sends two bursts from one on at another index than it was told, as after a loss of
+// samples that the board does not tell of.
+type strayed struct {
+	fed
+	from   int
+	by     radio.SampleIndex
+	writes int
+}
+
+func (d *strayed) Write(ctx context.Context, src []complex64, meta radio.TxMeta) (int, error) {
+	if d.writes++; d.writes > d.from && d.writes <= d.from+2 {
+		meta.Start += d.by
+	}
+	return d.fed.Write(ctx, src, meta)
+}
+
+// A receiver that loses samples, and not how many, hears all devices anew: those that were
+// found before are no longer where they were.
+func TestLocateAfterALoss(t *testing.T) {
 	a := newAir(t, 3, nil)
-	a.wrap = func(tx []radio.Transmitter) { tx[1] = &strayed{fed: tx[1].(fed), at: 2} }
+	a.wrap = func(tx []radio.Transmitter) {
+		tx[1] = &startling{fed: tx[1].(fed), once: func() { ok(t, a.boards[3].Lose(radio.SampleIndex(a.bench.Index())+1000, 500)) }}
+	}
 	ok(t, a.array.Start(t.Context()))
 	for i, late := range a.arrivals(t) {
 		if math.Abs(late) > 0.2 {
@@ -234,18 +294,63 @@ func TestLocateLateInTheCloseLook(t *testing.T) {
 	}
 }
 
-// strayed sends from one write on at another index than it was told, as after a loss of
-// samples that the board does not tell of.
-type strayed struct {
+// startling does something before its first write.
+type startling struct {
 	fed
-	at, writes int
+	once func()
 }
 
-func (d *strayed) Write(ctx context.Context, src []complex64, meta radio.TxMeta) (int, error) {
-	if d.writes++; d.writes > d.at && d.writes <= d.at+2 {
-		meta.Start += 3000
+func (d *startling) Write(ctx context.Context, src []complex64, meta radio.TxMeta) (int, error) {
+	if d.once != nil {
+		d.once()
+		d.once = nil
 	}
 	return d.fed.Write(ctx, src, meta)
+}
+
+// Radios that stand still end the search, and what ends a stream is told as it is.
+func TestLocateEnds(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		rx   func(radio.Receiver) radio.Receiver
+		want error
+	}{
+		{"a receiver that stands still", func(r radio.Receiver) radio.Receiver { return still{r} }, sounder.ErrStalled},
+		{"a machine that is too slow", func(r radio.Receiver) radio.Receiver { return starved{r} }, radio.ErrStarved},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAir(t, 2, nil)
+			a.cfg.Patience, a.hears = 50*time.Millisecond, c.rx
+			if err := a.array.Start(t.Context()); !errors.Is(err, c.want) || strings.Contains(err.Error(), "\n") {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// starved ends as its host is too slow.
+type starved struct{ radio.Receiver }
+
+func (starved) Read(context.Context, []complex64) (int, radio.Meta, error) {
+	return 0, radio.Meta{}, radio.ErrStarved
+}
+
+// Delays are rounded so that what is left differs least: two on either side of a half are
+// rounded alike, whichever way all are.
+func TestTogether(t *testing.T) {
+	for _, c := range []struct {
+		late []float64
+		want []radio.SampleIndex
+	}{
+		{[]float64{0}, []radio.SampleIndex{0}},
+		{[]float64{3.2, -7.1, 0.05}, []radio.SampleIndex{3, -7, 0}},
+		{[]float64{0.49, 0.51, 4.5, -0.48}, []radio.SampleIndex{1, 1, 5, 0}},
+		{[]float64{0.97, 0.03, 1.9}, []radio.SampleIndex{1, 0, 2}},
+	} {
+		if got := sounder.Together(c.late); !slices.Equal(got, c.want) {
+			t.Errorf("%v became %d; expected is %d", c.late, got, c.want)
+		}
+	}
 }
 
 // A device that is not heard, or late whenever it is tried, is named with the reason.

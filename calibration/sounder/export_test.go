@@ -1,0 +1,4 @@
+package sounder
+
+// Together rounds delays alike.
+var Together = together
