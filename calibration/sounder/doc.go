@@ -12,6 +12,9 @@
 // and carrier offset; every burst is then fitted at these, which is linear in the
 // samples, so that a gain near 0 is not overestimated.
 //
+// Locate finds transmitters that began at different times, so that they can be given an
+// index in common before a session begins.
+//
 // The package knows nothing of what the gains are for, of statistics over blocks, or
 // of files.
 package sounder

@@ -204,6 +204,23 @@ func TestIncoherent(t *testing.T) {
 // that they are told and tell is by it; at each start they are located anew.
 func TestSounded(t *testing.T) {
 	r := newRig(t, 3, func(c *virtual.Config) { c.Triggers = nil })
+	a := r.sounded(t)
+	ahead := a.Offsets()[1]
+	tx := a.Transmitters()[1]
+	_, err := tx.Write(t.Context(), make([]complex64, 5), radio.TxMeta{Timed: true, Start: ahead + 1, BurstEnd: true})
+	ok(t, err)
+	for e := (radio.Event{}); e.Kind != radio.Late; {
+		e, err = tx.Event(t.Context())
+		if ok(t, err); e.Kind == radio.Late && (e.Index != ahead+1 || e.Count != 5) {
+			t.Errorf("%+v; expected is index %d", e, ahead+1)
+		}
+	}
+	ok(t, a.Coherent(t.Context()))
+}
+
+// sounded starts an array twice whose transmitters are located by impulses, and tries it.
+func (r *rig) sounded(t *testing.T) *array.Array {
+	t.Helper()
 	var found []radio.SampleIndex
 	r.cfg.Trigger = array.SoundedStart
 	r.cfg.Locate = func(ctx context.Context, tx []radio.Transmitter, rx radio.Receiver) ([]radio.SampleIndex, error) {
@@ -225,16 +242,7 @@ func TestSounded(t *testing.T) {
 			}
 		}
 	}
-	tx := a.Transmitters()[1]
-	_, err := tx.Write(t.Context(), make([]complex64, 5), radio.TxMeta{Timed: true, Start: found[1] + 1, BurstEnd: true})
-	ok(t, err)
-	for e := (radio.Event{}); e.Kind != radio.Late; {
-		e, err = tx.Event(t.Context())
-		if ok(t, err); e.Kind == radio.Late && (e.Index != found[1]+1 || e.Count != 5) {
-			t.Errorf("%+v; expected is index %d", e, found[1]+1)
-		}
-	}
-	ok(t, a.Coherent(t.Context()))
+	return a
 }
 
 // impulses has each transmitter send one, one after the other, and returns the indices at

@@ -23,10 +23,9 @@
 // several hosts must, and Config.Locate finds out at each Start what each counts from, as
 // by soundings that the receiver hears (calibration/sounder). The transmitters that are
 // given then have the index in common that it found, to within a sample. They must go on by
-// themselves (radio.Pacer).
+// themselves (radio.Pacer). This is for several Plutos, too, whose driver knows no trigger.
 // Without a trigger several transmitters are refused, unless all of them count on one
-// clock (radio.TimeControl, as in memory) or stand on a bench in lock-step. So several
-// Plutos, whose driver knows no trigger, are refused but on such a bench, and so is a
+// clock (radio.TimeControl, as in memory) or stand on a bench in lock-step; and so is a
 // reference clock of which a device does not tell.
 //
 // Phases remain random, and are new after each Start (phy/README.md, section 6).

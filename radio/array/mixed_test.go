@@ -123,6 +123,15 @@ func TestPlutos(t *testing.T) {
 	}
 }
 
+// Plutos that go on by themselves are located as any other board is.
+func TestPlutosSounded(t *testing.T) {
+	r := plutos(t, 3)
+	for i, uri := range r.cfg.Transmitters {
+		r.cfg.Transmitters[i] = strings.TrimSuffix(uri, "&feed=strict")
+	}
+	r.sounded(t)
+}
+
 // Outside such a bench several Plutos have no common start, and are refused with the
 // reason.
 func TestPlutosIncoherent(t *testing.T) {
