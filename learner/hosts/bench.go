@@ -56,6 +56,8 @@ type Bench struct {
 	nats   *bus.Server
 	conn   bus.Conn
 	herald *server.Herald
+	live   context.Context // ends where the bus no longer admits the server, or its air
+	end    context.CancelCauseFunc
 
 	sky     *simulated
 	server  *server.Server
@@ -77,6 +79,7 @@ type simulated struct {
 // until Close.
 func NewBench(ctx context.Context, o BenchOptions) (b *Bench, err error) {
 	b = &Bench{o: o}
+	b.live, b.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	if o.Deadline < 0 || o.Silence < 0 || o.Deadline > 0 && o.Deadline < leastPatience || o.Silence > 0 && o.Silence < leastPatience {
 		return b, intake.UserError(fmt.Errorf("--deadline is %v and --silence %v: allowed is %v or more for each", o.Deadline, o.Silence, leastPatience))
 	}
@@ -148,6 +151,7 @@ func (b *Bench) dial(ctx context.Context, id identity.Identity) (bus.Conn, error
 		Waiting: func(err error) { b.o.Say(err.Error()) }, Lost: func(err error) { b.o.Say(err.Error()) },
 		Connected: func() { b.o.Say(fmt.Sprintf("%s is connected to the bus again", id)) },
 		Trouble:   func(err error) { b.o.Say(err.Error()) },
+		Ended:     b.end,
 	})
 }
 
@@ -165,6 +169,7 @@ func (b *Bench) URL() string {
 // Close lets go of all that the bench holds.
 func (b *Bench) Close() error {
 	var errs []error
+	b.end(nil)
 	if b.server != nil {
 		if b.sounds {
 			b.dismiss()
@@ -221,6 +226,9 @@ const (
 func (b *Bench) Open(f experiment.FleetRun) ([]round.Participant, phy.Receiver, error) {
 	if n := b.folder.Registry.Devices(); f.Config.Devices.Count > n {
 		return nil, nil, b.tooMany(f.Config, n)
+	}
+	if err := b.valid(f.Config.Devices.Count, f.Config.Devices.Minimum, time.Now()); err != nil {
+		return nil, nil, err
 	}
 	run, err := runID(f.Dir)
 	if err != nil {
@@ -373,7 +381,15 @@ func (b *Bench) verify(purpose string, message, signature []byte) error {
 }
 
 // Await waits for devices: experiment.Fleet.
-func (b *Bench) Await(ctx context.Context, n int) error { return b.server.Await(ctx, n) }
+func (b *Bench) Await(ctx context.Context, n int) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(b.live, func() { cancel(context.Cause(b.live)) })()
+	if err := context.Cause(b.live); err != nil {
+		return err
+	}
+	return b.server.Await(ctx, n)
+}
 
 // Keep keeps the record of a round: experiment.Fleet.
 func (b *Bench) Keep(k int, m []float64, before [32]byte) error {

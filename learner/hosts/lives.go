@@ -3,6 +3,7 @@ package hosts
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"ringwave/learner/hosts/server"
@@ -41,3 +42,27 @@ func (b *Bench) alone(ctx context.Context) (err error) {
 
 // othersAnswer is in what time a server that is there has answered another.
 const othersAnswer = 1500 * time.Millisecond
+
+// valid tells of the run's devices that have no valid identity, and refuses to begin where too
+// few have one.
+func (b *Bench) valid(devices, minimum int, now time.Time) error {
+	if minimum == 0 {
+		minimum = devices
+	}
+	why := b.folder.Registry.Unready(devices, now)
+	if len(why) == 0 {
+		return nil
+	}
+	told := strings.Join(why[:min(len(why), toldUnready)], "; ")
+	if more := len(why) - toldUnready; more > 0 {
+		told += fmt.Sprintf("; and so on of %d more", more)
+	}
+	if left := devices - len(why); left < minimum {
+		return intake.UserError(fmt.Errorf("%d of %d devices may connect, and a round takes %d (devices.minimum): %s", left, devices, minimum, told))
+	}
+	b.o.Say(fmt.Sprintf("%d of %d devices may not connect: %s", len(why), devices, told))
+	return nil
+}
+
+// toldUnready is of how many devices it is said why they may not connect.
+const toldUnready = 3

@@ -36,7 +36,9 @@ func RunAir(ctx context.Context, lab experiment.Lab, c experiment.Config, o AirO
 	if err != nil {
 		return err
 	}
-	id, conn, err := dialAs(ctx, identity.Air, o.Identity, o.URL, o.Say)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	id, conn, err := dialAs(ctx, identity.Air, o.Identity, o.URL, o.Say, cancel)
 	if err != nil {
 		return err
 	}
@@ -53,11 +55,12 @@ func RunAir(ctx context.Context, lab experiment.Lab, c experiment.Config, o AirO
 	defer a.Close()
 	o.Say(fmt.Sprintf("the air of %s, %d devices", c.Experiment.Name, c.Devices.Count))
 	<-ctx.Done()
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
-// dialAs connects a host to the bus, which must have a role.
-func dialAs(ctx context.Context, role identity.Role, path, url string, say func(string)) (identity.Identity, bus.Conn, error) {
+// dialAs connects a host to the bus, which must have a role. Ended hears why the bus no longer
+// admits it.
+func dialAs(ctx context.Context, role identity.Role, path, url string, say func(string), ended func(error)) (identity.Identity, bus.Conn, error) {
 	id, err := identity.Load(path)
 	if err != nil {
 		return id, nil, err
@@ -69,6 +72,7 @@ func dialAs(ctx context.Context, role identity.Role, path, url string, say func(
 		Patience: dialPatience,
 		Waiting:  func(err error) { say(err.Error()) }, Lost: func(err error) { say(err.Error()) },
 		Connected: func() { say("connected to the bus again") }, Trouble: func(err error) { say(err.Error()) },
+		Ended: ended,
 	})
 	return id, conn, err
 }
@@ -158,7 +162,7 @@ type ObserverOptions struct{ Identity, URL string }
 
 // Ask asks the server of a bench who is there.
 func Ask(ctx context.Context, o ObserverOptions) (a wire.Attendance, err error) {
-	_, conn, err := dialAs(ctx, identity.Observer, o.Identity, o.URL, func(string) {})
+	_, conn, err := dialAs(ctx, identity.Observer, o.Identity, o.URL, func(string) {}, func(error) {})
 	if err != nil {
 		return a, err
 	}

@@ -25,6 +25,7 @@ type client struct {
 	first   [8]byte
 	count   atomic.Uint64 // of messages
 	running sync.WaitGroup
+	expiry  *time.Timer // of the identity
 	told    func(error) // of troubles
 }
 
@@ -245,6 +246,9 @@ func (c *client) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	err := c.Flush(ctx)
+	if c.expiry != nil {
+		c.expiry.Stop()
+	}
 	c.nc.Close()
 	c.running.Wait()
 	if errors.Is(err, ErrClosed) {

@@ -73,7 +73,7 @@ func Dial(ctx context.Context, id identity.Identity, url string, o Options) (Con
 	if err := identity.CheckURL(url); err != nil {
 		return nil, intake.UserError(fmt.Errorf("%s: the URL of the bus is %w", id.Path, err))
 	}
-	d := dialer{id: id, url: url, options: o, until: time.Now().Add(o.Patience)}
+	d := &dialer{id: id, url: url, options: o, until: time.Now().Add(o.Patience)}
 	for tried := 1; ; tried++ {
 		c, err := d.try(ctx)
 		if err == nil {
@@ -114,6 +114,7 @@ type dialer struct {
 	url     string
 	options Options
 	until   time.Time
+	over    sync.Once // its Ended
 }
 
 // hopeful reports whether a later attempt may succeed: nobody answers.
@@ -183,9 +184,13 @@ func (d *dialer) natsOptions() []nats.Option {
 func (d *dialer) callbacks() []nats.Option {
 	var mu sync.Mutex
 	said := "" // why the connection does not come back
-	lost := func(_ *nats.Conn, err error) {
+	lost := func(nc *nats.Conn, err error) {
 		if err == nil {
 			return // it was closed here
+		}
+		if d.expired() {
+			d.expire(nc)
+			return
 		}
 		mu.Lock()
 		text := d.sentence(err).Error()
@@ -213,10 +218,22 @@ func (d *dialer) callbacks() []nats.Option {
 		}),
 		nats.ClosedHandler(func(nc *nats.Conn) {
 			if err := nc.LastError(); refusal(err) {
-				d.options.Ended(d.sentence(err))
+				d.over.Do(func() { d.options.Ended(d.sentence(err)) })
 			}
 		}),
 	}
+}
+
+// expired reports whether the identity holds no longer.
+func (d *dialer) expired() bool { return !time.Now().Before(d.id.Expires) }
+
+// expire ends a connection that is lost and cannot come back, for the identity has expired: the
+// certificate of the bus has, too, where they were made together, so that it cannot say so.
+func (d *dialer) expire(nc *nats.Conn) {
+	d.over.Do(func() {
+		d.options.Ended(d.sentence(nats.ErrAuthExpired))
+		go nc.Close() // which waits for the callback that this may be called by
+	})
 }
 
 // refusal reports whether the bus does not admit the host.
@@ -243,6 +260,11 @@ func (d *dialer) check(ctx context.Context, nc *nats.Conn) (Conn, error) {
 		nc.Close()
 		return nil, err
 	}
+	c.expiry = time.AfterFunc(time.Until(d.id.Expires), func() {
+		if nc.IsReconnecting() { // else its loss is told
+			d.expire(nc)
+		}
+	})
 	return c, nil
 }
 
@@ -265,6 +287,8 @@ func (d *dialer) sentence(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("connecting to the bus %s: %w", d.where(), err)
+	case refusal(err) && d.expired():
+		why = fmt.Sprintf("the identity of %s expired at %s: enrol it again", d.id, d.id.Expires.UTC().Format(time.RFC3339))
 	case refusal(err):
 		why = fmt.Sprintf("the bus does not admit %s: it was revoked, has expired, or is of another bench; look at enrolment.toml of the bus, and enrol it again", d.id)
 	case errors.As(err, &unknown):

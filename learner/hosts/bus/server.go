@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
 
 	"ringwave/learner/hosts/identity"
 	"ringwave/radio/intake"
@@ -126,7 +127,27 @@ func (s *Server) natsOptions(now time.Time) (*server.Options, error) {
 			Publish: &server.SubjectPermission{Allow: p.Publish}, Subscribe: &server.SubjectPermission{Allow: p.Subscribe},
 		}})
 	}
+	if len(o.Nkeys) == 0 { // to NATS nobody who may is everybody may
+		nobody, err := nobody()
+		if err != nil {
+			return nil, err
+		}
+		o.Nkeys = append(o.Nkeys, nobody)
+	}
 	return o, nil
+}
+
+// nobody returns a user whose seed nobody has.
+func nobody() (*server.NkeyUser, error) {
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		return nil, fmt.Errorf("making an nkey: %w", err)
+	}
+	defer pair.Wipe()
+	public, err := pair.PublicKey()
+	return &server.NkeyUser{Nkey: public, Permissions: &server.Permissions{
+		Publish: &server.SubjectPermission{Deny: []string{">"}}, Subscribe: &server.SubjectPermission{Deny: []string{">"}},
+	}}, err
 }
 
 // Reload reads the registry again: who was added may connect, and who was revoked or has

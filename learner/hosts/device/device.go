@@ -114,6 +114,7 @@ type Device struct {
 	word      time.Time // when any did
 	quiet     int       // for how many beats it has been too long
 	leaders   leaders
+	warned    bool   // of its identity's end, in this run
 	refused   string // the last refusal that was told
 	lastAsked time.Time
 

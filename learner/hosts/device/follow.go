@@ -108,7 +108,7 @@ func (d *Device) join(m wire.Message) error {
 	}
 	d.run, d.part, d.prepared, d.scored, d.opened = m.Run, part, false, 0, map[uint32][]byte{}
 	d.at, d.share, d.commitment, d.answered = slot.Slot{}, nil, nil, make([]answer, slot.Transmissions)
-	d.ended, d.leaders, d.catching = time.Time{}, leaders{}, catching{}
+	d.ended, d.leaders, d.warned, d.catching = time.Time{}, leaders{}, false, catching{}
 	if part.Context != nil {
 		d.key, d.c1 = part.Context.NewAggregatedKey(), part.Context.NewAggregatedC1()
 		d.in = part.Context.Modulus().NewVector(part.Context.Params.N)

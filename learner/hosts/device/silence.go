@@ -50,6 +50,11 @@ func (d *Device) pulse(m wire.Message) {
 		return
 	}
 	d.leaders.hear(p, d.tell)
+	if expires := d.cfg.Identity.Expires; !d.warned && expires.Before(p.Ends) {
+		d.warned = true
+		d.cfg.Say(fmt.Sprintf("the identity of device %d (%s) expires at %s, and the run is likely to go on until %s: the bus does not admit it from then on",
+			d.index, d.cfg.Identity.Path, expires.UTC().Format(time.RFC3339), p.Ends.UTC().Format(time.RFC3339)))
+	}
 }
 
 // leaders are the processes that have led the run, of which one at a time should be there.

@@ -48,6 +48,8 @@ type Options struct {
 	URL     string        // DefaultURL where it is empty
 	Hosts   []string      // names and addresses of the bus; this host's where there is none
 	Valid   time.Duration // DefaultValid where it is 0
+	// Now is the clock that identities are enrolled by; nil for time.Now.
+	Now func() time.Time
 }
 
 // Folder is what enrolled a bench. The server's host needs it to run the bus: of secrets
@@ -55,6 +57,7 @@ type Options struct {
 type Folder struct {
 	Dir      string
 	Registry Registry
+	now      func() time.Time
 }
 
 // Create enrols a bench in a new folder, which appears with all of its files or not at
@@ -71,7 +74,7 @@ func Create(dir string, o Options) (*Folder, error) {
 		return nil, intake.PathError(fmt.Errorf("making the folder %s: %w", dir, bare(err)))
 	}
 	defer os.RemoveAll(temp) // of which nothing is left when it has been renamed
-	f := &Folder{Dir: temp}
+	f := &Folder{Dir: temp, now: o.Now}
 	if err := f.fill(o); err != nil {
 		return nil, fmt.Errorf("enrolling in the folder %s: %w", dir, err)
 	}
@@ -89,6 +92,9 @@ func (o *Options) complete() error {
 	}
 	if o.Valid == 0 {
 		o.Valid = DefaultValid
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	if len(o.Hosts) == 0 {
 		o.Hosts = []string{"localhost", "127.0.0.1", "::1"}
@@ -118,7 +124,7 @@ func (o *Options) complete() error {
 
 // fill writes all files of a new bench.
 func (f *Folder) fill(o Options) error {
-	now := time.Now().UTC().Truncate(time.Second)
+	now := o.Now().UTC().Truncate(time.Second)
 	enrol, bench, err := newKey(nkeys.CreateAccount)
 	if err != nil {
 		return err
@@ -189,7 +195,7 @@ func (f *Folder) write(now time.Time) error {
 
 // Open reads the registry of a folder.
 func Open(dir string) (*Folder, error) {
-	f := &Folder{Dir: dir}
+	f := &Folder{Dir: dir, now: time.Now}
 	var err error
 	f.Registry, err = readRegistry(f.file(registryName))
 	if err != nil {
@@ -238,7 +244,7 @@ func (f *Folder) change(do func(now time.Time) error) error {
 		return err
 	}
 	f.Registry = latest.Registry
-	now := time.Now().UTC().Truncate(time.Second)
+	now := f.now().UTC().Truncate(time.Second)
 	if err := do(now); err != nil {
 		return err
 	}

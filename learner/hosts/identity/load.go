@@ -85,7 +85,7 @@ func parse(text string, now time.Time) (id Identity, err error) {
 	if id.Role == Server && id.Server != id.Nkey {
 		return id, fmt.Errorf("server is %q, and the key of seed is %q; allowed is the same for the server", id.Server, id.Nkey)
 	}
-	if err := id.Statement.holds(now); err != nil {
+	if err := id.Statement.holds(now, "this host's clock"); err != nil {
 		return id, fmt.Errorf("not_before and expires: %w", err)
 	}
 	return id, checkCA(id.CA, now)

@@ -32,11 +32,24 @@ type Enrolled struct {
 // Admitted returns the hosts that may connect at a time.
 func (r Registry) Admitted(now time.Time) (list []Enrolled) {
 	for _, h := range r.Hosts {
-		if h.Revoked.IsZero() && h.holds(now) == nil {
+		if h.Revoked.IsZero() && h.holds(now, "") == nil {
 			list = append(list, h)
 		}
 	}
 	return list
+}
+
+// Unready says of the devices 1 to count that may not connect at a time why: one that was
+// revoked, has expired or is not valid yet.
+func (r Registry) Unready(count int, now time.Time) (why []string) {
+	for _, h := range r.Hosts[others:min(others+count, len(r.Hosts))] {
+		if !h.Revoked.IsZero() {
+			why = append(why, fmt.Sprintf("the identity of %s was revoked at %s", h, stamp(h.Revoked)))
+		} else if err := h.holds(now, "this host's clock"); err != nil {
+			why = append(why, err.Error())
+		}
+	}
+	return why
 }
 
 // Devices returns how many were enrolled, revoked ones included.

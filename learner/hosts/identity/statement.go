@@ -32,7 +32,7 @@ func (s Statement) Check(bench string, now time.Time) error {
 	if err := s.genuine(); err != nil {
 		return err
 	}
-	return s.holds(now)
+	return s.holds(now, "the server's clock")
 }
 
 // genuine says why it is not what its bench has signed.
@@ -43,16 +43,16 @@ func (s Statement) genuine() error {
 	return nil
 }
 
-// holds says why it does not hold at a time.
-func (s Statement) holds(now time.Time) error {
+// holds says why it does not hold at the time of a clock.
+func (s Statement) holds(now time.Time, whose string) error {
 	clock := now.UTC().Format(time.RFC3339)
 	if now.Before(s.NotBefore) {
-		return fmt.Errorf("the enrolment of %s is valid from %s, and this host's clock says %s, %v before: set the clock, or that of the host that enrolled it, and enrol again",
-			s, s.NotBefore.UTC().Format(time.RFC3339), clock, s.NotBefore.Sub(now).Round(time.Minute))
+		return fmt.Errorf("the enrolment of %s is valid from %s, and %s says %s, %v before: set the clock, or that of the host that enrolled it, and enrol again",
+			s, s.NotBefore.UTC().Format(time.RFC3339), whose, clock, s.NotBefore.Sub(now).Round(time.Minute))
 	}
 	if !now.Before(s.Expires) {
-		return fmt.Errorf("the enrolment of %s expired at %s, and this host's clock says %s: enrol again, or set the clock",
-			s, s.Expires.UTC().Format(time.RFC3339), clock)
+		return fmt.Errorf("the enrolment of %s expired at %s, and %s says %s: enrol again, or set the clock",
+			s, s.Expires.UTC().Format(time.RFC3339), whose, clock)
 	}
 	return nil
 }

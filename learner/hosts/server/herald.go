@@ -193,3 +193,10 @@ func (h *Herald) Yielded() error {
 	defer h.mu.Unlock()
 	return h.yielded
 }
+
+// Ends has it say when the run is likely to end.
+func (h *Herald) Ends(at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.own.Ends = at
+}

@@ -54,8 +54,8 @@ func TestOneServerAtATime(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), want) || !intake.IsUserError(err) {
 		t.Errorf("the second says %v, want %s", err, want)
 	}
-	b.wait("the first's word", func() bool { return first.has("is on beta: it gives way to this one") })
 	second.Close()
+	b.wait("the first's word", func() bool { return first.has("is on beta: it gives way to this one") })
 	third, _ := b.process("gamma", morning.Add(time.Hour), nil)
 	third.Lead(wire.RunID{7}, "other") // without having asked
 	if text := b.yields(third); !strings.Contains(text, "on alpha") {

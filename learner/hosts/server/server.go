@@ -69,6 +69,8 @@ type Server struct {
 	left    map[int]wire.Digest // digests of the model of those who have heard of the end
 	radio   ear                 // nil before there is one
 	theta   checkpoint          // the last that devices may have
+	tempo   pace
+	warned  bool // of its own identity's end
 }
 
 // remote is one device. What it has is guarded by its server's mu, but for the constants.
@@ -83,6 +85,8 @@ type remote struct {
 	gone   chan struct{}   // closed when it is lost; nil while it is not present
 	rests  time.Time       // until when a device that refused is not asked again
 
+	expires time.Time              // its identity
+	warned  bool                   // of that
 	history int                    // bytes of records and checkpoints that it was sent
 	calls   map[uint64]chan []byte // requests to its radio that wait, by their names
 }
@@ -238,6 +242,7 @@ func (s *Server) greeted(d *remote, m wire.Message) {
 	}
 	d.past[d.nonce] = true
 	d.visit++
+	d.expires, d.warned = g.Expires, false
 	d.host = wire.Host{Index: d.index, Nkey: g.Nkey, Host: g.Host, Version: g.Version, State: greeted, Offset: g.Clock.Sub(d.seen)}
 	s.welcome(d)
 }
@@ -497,7 +502,7 @@ func (s *Server) watch(ctx context.Context) {
 		s.mu.Lock()
 		for _, d := range s.devices {
 			if silent := s.now().Sub(d.seen); d.gone != nil && silent > s.cfg.Silence {
-				s.lose(d, fmt.Sprintf("nothing was heard for %v", silent.Round(100*time.Millisecond)))
+				s.lose(d, s.silent(d, silent))
 			}
 		}
 		s.mu.Unlock()

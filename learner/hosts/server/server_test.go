@@ -52,8 +52,9 @@ type bench struct {
 	between           func(role identity.Role, index int, c bus.Conn) bus.Conn
 	url               func(role identity.Role, index int) string
 	admit             func(index int, nkey string) error
-	herald            *server.Herald // nil for the server's own
-	beats             atomic.Int64   // of devices
+	herald            *server.Herald   // nil for the server's own
+	now               func() time.Time // of the server
+	beats             atomic.Int64     // of devices
 	hellos            [8]atomic.Int64
 }
 
@@ -223,7 +224,7 @@ func (b *bench) serve() {
 	var err error
 	b.server, err = server.New(server.Config{
 		Identity: id, Bus: conn, Run: b.run, Name: "test", Rounds: b.rounds, Context: b.ctx,
-		Welcome: wire.Run{Version: "v", Devices: b.n}, Say: b.said.say, Deadline: b.deadline, Silence: b.silence, Records: b.records, Admit: b.admit, Herald: b.herald,
+		Welcome: wire.Run{Version: "v", Devices: b.n}, Say: b.said.say, Deadline: b.deadline, Silence: b.silence, Records: b.records, Admit: b.admit, Herald: b.herald, Now: b.now,
 	})
 	b.must(err)
 	b.t.Cleanup(b.server.Close)

@@ -225,5 +225,6 @@ func (s *Server) Keep(r wire.Record) (sealed []byte, err error) {
 		return nil, err
 	}
 	s.records, s.next = append(s.records, sealed), sealed
+	s.foresee()
 	return sealed, nil
 }

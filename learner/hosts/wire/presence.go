@@ -23,6 +23,8 @@ type Presence struct {
 	// Other is the nonce of another process with the server's identity that this one has
 	// heard: a pulse with one's own nonce was sent by who lives. Empty for none.
 	Other []byte
+	// Ends is when the run is likely to end; zero where that is not known.
+	Ends time.Time `json:",omitzero"`
 }
 
 // Before reports whether of two processes with one identity p is the one that goes on: the
