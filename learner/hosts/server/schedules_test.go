@@ -162,6 +162,8 @@ type play struct {
 	stop    context.CancelCauseFunc // of the sitting
 	closeA  func()                  // the air
 
+	waves *waves // of a waveform link; nil for the ring link
+
 	lost, void, sittings, behind int
 }
 
@@ -297,8 +299,33 @@ func newPlay(w *world, s schedule) *play {
 }
 
 func (p *play) beginAir() {
-	a := p.air()
-	p.closeA = a.Close
+	if p.waves != nil {
+		p.closeA = p.waves.sky()
+		return
+	}
+	p.closeA = p.air().Close
+}
+
+// lead begins a server.
+func (p *play) lead() {
+	if p.waves != nil {
+		p.waves.lead()
+		return
+	}
+	p.serve()
+}
+
+// framer returns what makes frames of device i from 1.
+func (p *play) framer(i int) (device.Framer, error) {
+	if p.waves != nil {
+		return p.waves.framer(i)
+	}
+	m := p.bench.ctx.Modulus()
+	f, err := phy.NewRingFramer(m, p.n, [slot.Transmissions]float64{}, p.root.Derive("link"))
+	if err != nil {
+		return nil, err
+	}
+	return device.NewRing(f, m, i-1), nil
 }
 
 // begin begins a device that has nothing but its journal.
@@ -348,15 +375,14 @@ func (p *play) join(i int, x *being) (*device.Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := p.bench.ctx.Modulus()
-	f, err := phy.NewRingFramer(m, p.n, [slot.Transmissions]float64{}, p.root.Derive("link"))
+	f, err := p.framer(i)
 	if err != nil {
 		return nil, err
 	}
 	first := 0
 	return &device.Part{
 		Context: p.bench.ctx, Cipher: cipher, Member: x.member, Rounds: p.rounds, Minimum: p.minimum, Readiness: wire.Readiness{Devices: p.n},
-		Framer: device.NewRing(f, m, i-1), Close: j.Close,
+		Framer: f, Close: j.Close,
 		Epoch: func(k int) uint32 {
 			if first == 0 {
 				first = k
@@ -418,7 +444,7 @@ func (p *play) sit(broken *bool) error {
 	p.mu.Lock()
 	p.stop = cancel
 	p.mu.Unlock()
-	p.serve()
+	p.lead()
 	if *broken {
 		before := p.model.Digest()
 		p.must(p.model.Skip(p.model.round + 1))
@@ -548,19 +574,43 @@ func TestSchedules(t *testing.T) {
 	if os.Getenv("RINGWAVE_LONG") != "" {
 		count = 170
 	}
+	room := 3 * runtime.GOMAXPROCS(0) // they wait more than they compute
+	playAll(t, count, room, func(w *world, s schedule) *play { return newPlay(w, s) }, newSchedule)
+}
+
+// TestSchedulesOverWaveform does the same over a waveform link, whose air simulates what a
+// receiver hears.
+func TestSchedulesOverWaveform(t *testing.T) {
+	count := 1
+	if os.Getenv("RINGWAVE_LONG") != "" {
+		count = 15
+	}
+	playAll(t, count, runtime.GOMAXPROCS(0), func(w *world, s schedule) *play {
+		p := newPlay(w, s)
+		p.waves = &waves{bench: p.bench, noise: 1e-3}
+		return p
+	}, func(seed uint64) schedule {
+		s := newSchedule(4 - seed%5 + seed/5*5) // all kinds of faults at once come first
+		s.rounds = 6
+		return s
+	})
+}
+
+// playAll plays so many schedules, as many at once as there is room for.
+func playAll(t *testing.T, count, atOnce int, begin func(*world, schedule) *play, draw func(seed uint64) schedule) {
 	type total struct{ schedules, rounds, lost, void, sittings, behind, failed int }
 	var mu sync.Mutex
 	totals := map[string]*total{}
-	room := make(chan bool, 3*runtime.GOMAXPROCS(0)) // they wait more than they compute
+	room := make(chan bool, atOnce)
 	var all sync.WaitGroup
 	for seed := range count {
 		room <- true
 		all.Go(func() {
 			defer func() { <-room }()
-			s := newSchedule(uint64(seed))
+			s := draw(uint64(seed))
 			var p *play
 			failures := inWorld(t, 4*time.Minute, func(w *world) {
-				p = newPlay(w, s)
+				p = begin(w, s)
 				p.play()
 			})
 			mu.Lock()

@@ -220,6 +220,15 @@ func (b *bench) dial(role identity.Role, index int) (identity.Identity, bus.Conn
 // serve begins a server with an engine over its devices.
 func (b *bench) serve() {
 	b.t.Helper()
+	b.begin()
+	rx, err := b.server.NewRingReceiver([slot.Transmissions]float64{}, b.root.Derive("link"))
+	b.must(err)
+	b.drive(rx)
+}
+
+// begin begins a server.
+func (b *bench) begin() {
+	b.t.Helper()
 	id, conn := b.dial(identity.Server, 0)
 	var err error
 	b.server, err = server.New(server.Config{
@@ -228,8 +237,12 @@ func (b *bench) serve() {
 	})
 	b.must(err)
 	b.t.Cleanup(b.server.Close)
-	rx, err := b.server.NewRingReceiver([slot.Transmissions]float64{}, b.root.Derive("link"))
-	b.must(err)
+}
+
+// drive makes the engine over the server's devices and a receiver.
+func (b *bench) drive(rx phy.Receiver) {
+	b.t.Helper()
+	var err error
 	b.engine, err = round.New(round.Config{
 		Context: b.ctx, Participants: b.server.Participants(), Server: b.ctx.NewServer(b.design), Receiver: rx,
 		Attempts: 4, Workers: b.n, Minimum: b.minimum,

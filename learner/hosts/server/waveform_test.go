@@ -10,8 +10,6 @@ import (
 	"ringwave/learner/hosts/air"
 	"ringwave/learner/hosts/device"
 	"ringwave/learner/hosts/identity"
-	"ringwave/learner/hosts/server"
-	"ringwave/learner/hosts/wire"
 	"ringwave/phy"
 	simulated "ringwave/phy/bench"
 	"ringwave/phy/channel"
@@ -51,8 +49,8 @@ func (w *waves) simulate() (b *simulated.Bench, meet func(context.Context, slot.
 	}
 }
 
-// sky begins the air.
-func (w *waves) sky() {
+// sky begins the air, and returns what ends it.
+func (w *waves) sky() (end func()) {
 	w.t.Helper()
 	b, meet := w.simulate()
 	tx, rx, err := b.Streams()
@@ -63,19 +61,13 @@ func (w *waves) sky() {
 	a, err := air.NewWaveform(air.Config{Identity: id, Bus: conn, Devices: w.n, Say: w.said.say}, bench)
 	w.must(err)
 	w.t.Cleanup(a.Close)
+	return a.Close
 }
 
 // lead begins a server with an engine over its devices.
 func (w *waves) lead() {
 	w.t.Helper()
-	id, conn := w.dial(identity.Server, 0)
-	var err error
-	w.server, err = server.New(server.Config{
-		Identity: id, Bus: conn, Run: w.run, Name: "test", Rounds: w.rounds, Context: w.ctx,
-		Welcome: wire.Run{Version: "v", Devices: w.n}, Say: w.said.say, Deadline: 10 * time.Second, Silence: 2 * time.Second,
-	})
-	w.must(err)
-	w.t.Cleanup(w.server.Close)
+	w.begin()
 	antenna, err := w.server.NewAntenna(2)
 	w.must(err)
 	cfg := w.config()
@@ -83,12 +75,7 @@ func (w *waves) lead() {
 	w.link, err = phy.NewWaveformReceiver(cfg)
 	w.must(err)
 	antenna.Gains = w.link.Gains
-	w.engine, err = round.New(round.Config{
-		Context: w.ctx, Participants: w.server.Participants(), Server: w.ctx.NewServer(w.design), Receiver: counting{w.link, &w.repeated},
-		Attempts: 4, Workers: w.n, Minimum: w.minimum,
-	})
-	w.must(err)
-	w.t.Cleanup(w.engine.Close)
+	w.drive(counting{w.link, &w.repeated})
 }
 
 // counting counts the frames that are repeated.
@@ -121,10 +108,16 @@ func (w *waves) join(ctx context.Context, i int) chan error {
 		if p == nil {
 			return
 		}
-		s, err := phy.NewWaveformSender(w.config(), i-1)
+		framer, err := w.framer(i)
 		w.must(err)
-		p.Framer = device.Waveform{WaveformSender: s}
+		p.Framer = framer
 	})
+}
+
+// framer returns that of device i from 1.
+func (w *waves) framer(i int) (device.Framer, error) {
+	s, err := phy.NewWaveformSender(w.config(), i-1)
+	return device.Waveform{WaveformSender: s}, err
 }
 
 // Devices in their own worlds give the M of one process over a waveform link too, to the bit,
@@ -132,6 +125,7 @@ func (w *waves) join(ctx context.Context, i int) chan error {
 func TestWaveformRoundsAreThoseOfOneProcess(t *testing.T) {
 	const n, rounds = 3, 5
 	w := &waves{bench: newBench(t, n, rounds), noise: 0.09}
+	w.deadline = 10 * time.Second
 	w.sky()
 	w.lead()
 	var ends []chan error
@@ -203,7 +197,7 @@ func TestWaveformRoundsAreThoseOfOneProcess(t *testing.T) {
 func TestWaveformRoundsWithoutADevice(t *testing.T) {
 	const n, rounds = 3, 4
 	w := &waves{bench: newBench(t, n, rounds), noise: 1e-3}
-	w.minimum = 2
+	w.minimum, w.deadline = 2, 10*time.Second
 	w.sky()
 	w.lead()
 	leave, gone := context.WithCancel(t.Context())
