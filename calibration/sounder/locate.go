@@ -233,6 +233,7 @@ func (l *locator) lookClosely(ctx context.Context) ([]radio.SampleIndex, error) 
 	at, offsets := l.foresee()
 	bursts := make([][]radio.SampleIndex, s.cfg.Devices)
 	for i := range bursts {
+		s.events(i, s.cfg.Transmitters[i]) // of a look in which another was late, too
 		for t := range s.cfg.Looks {
 			bursts[i] = append(bursts[i], at-offsets[i]+s.cfg.slotStart(t, i)+radio.SampleIndex(s.cfg.Guard))
 		}

@@ -263,6 +263,22 @@ func TestLocateStrayed(t *testing.T) {
 	}
 }
 
+// Devices that are late together in the close look are not called late in the next one.
+func TestLocateLateTogether(t *testing.T) {
+	a := newAir(t, 3, nil)
+	late := []*strayed{{from: 2, by: -10_000_000}, {from: 2, by: -10_000_000}}
+	a.wrap = func(tx []radio.Transmitter) {
+		for i, d := range late {
+			d.fed = tx[i+1].(fed)
+			tx[i+1] = d
+		}
+	}
+	ok(t, a.array.Start(t.Context()))
+	if late[0].writes != 8 || late[1].writes != 6 {
+		t.Errorf("%d and %d bursts were sent; expected are 8 and 6", late[0].writes, late[1].writes)
+	}
+}
+
 // strayed sends two bursts from one on at another index than it was told, as after a loss of
 // samples that the board does not tell of.
 type strayed struct {
