@@ -14,8 +14,11 @@ import (
 )
 
 const (
-	// locateTries is how often a device is looked for.
-	locateTries = 4
+	// locateTries is how often a device is looked for that is not heard, and troubledTries
+	// one that says why.
+	locateTries, troubledTries = 4, 8
+	// longestLead is how often Lead is doubled at most.
+	longestLead = 3
 	// leastPlace is the least Guard and Search.Delay of a close look.
 	leastPlace = 32
 	// pairEvery is the least time from a device's first burst to its second: 50 ppm are 3
@@ -28,8 +31,8 @@ const (
 	writing = 100 * time.Millisecond
 )
 
-// errLostCount: what was found of a receiver's index holds no more.
-var errLostCount = errors.New("the receiver lost samples, and not how many is known")
+// lostCount: what was found of a receiver's index holds no more.
+const lostCount trouble = "the receiver lost samples, and not how many is known"
 
 // Locate finds what transmitters that began at different times must add to their own
 // indices to have one in common, which is the receiver's up to what its clock has run apart
@@ -50,7 +53,7 @@ func Locate(ctx context.Context, cfg Config) ([]radio.SampleIndex, error) {
 	for {
 		offsets, err := l.locate(ctx)
 		var unheard *NotHeardError
-		if err == nil || !errors.As(err, &unheard) || !l.again(unheard.Device) {
+		if err == nil || !errors.As(err, &unheard) || !l.again(unheard) {
 			return offsets, err
 		}
 	}
@@ -95,23 +98,33 @@ func (l *locator) listenAnew() {
 	l.s.adrift, l.s.haveEpochs, l.s.rxEpoch = false, true, l.s.cfg.Receiver.Epoch()
 }
 
-// again forgets a device, or all, and reports whether there is another try.
-func (l *locator) again(device int) bool {
+// trouble is what a device or the receiver says that kept it from being heard.
+type trouble string
+
+// Error returns it.
+func (t trouble) Error() string { return string(t) }
+
+// again forgets the device that was not heard, or all, and reports whether there is another
+// try.
+func (l *locator) again(e *NotHeardError) bool {
 	for i := range l.found {
-		if i == device || device < 0 {
+		if i == e.Device || e.Device < 0 {
 			l.tries[i]++
 			l.found[i], l.pairs.trails[i] = false, trail{}
 		}
 	}
-	if device < 0 {
+	if e.Device < 0 {
 		l.listenAnew()
+	}
+	if _, told := e.Err.(trouble); told {
+		return slices.Max(l.tries) < troubledTries
 	}
 	return slices.Max(l.tries) < locateTries
 }
 
 // lead is how far ahead of its board device i is written to.
 func (l *locator) lead(i int) radio.SampleCount {
-	return max(l.s.cfg.Lead, leastLead) << l.tries[i]
+	return max(l.s.cfg.Lead, leastLead) << min(l.tries[i], longestLead)
 }
 
 func (l *locator) locate(ctx context.Context) ([]radio.SampleIndex, error) {
@@ -185,7 +198,7 @@ func (l *locator) listen(ctx context.Context, i int, at radio.SampleIndex, w *se
 			return nil, err
 		}
 		if reason := s.events(i, s.cfg.Transmitters[i]); reason != "" {
-			return nil, &NotHeardError{i, 2, errors.New(reason)}
+			return nil, &NotHeardError{i, 2, trouble(reason)}
 		}
 		// Both clocks must have gone by: of what is heard, a part may be from before. One
 		// that stands still is not waited for.
@@ -204,7 +217,7 @@ func (l *locator) checkDevice(ctx context.Context, i int) error {
 		return fmt.Errorf("asking device %d for its losses: %w", i+1, err)
 	}
 	if reason := l.s.events(i, tx); reason != "" {
-		return &NotHeardError{i, 2, errors.New(reason)}
+		return &NotHeardError{i, 2, trouble(reason)}
 	}
 	return nil
 }
@@ -217,7 +230,7 @@ func (l *locator) checkReceiver(ctx context.Context) error {
 		return fmt.Errorf("asking the receiver for its losses: %w", err)
 	}
 	if l.s.adrift || l.s.cfg.Receiver.Epoch() != l.s.rxEpoch {
-		return &NotHeardError{-1, 2, errLostCount}
+		return &NotHeardError{-1, 2, lostCount}
 	}
 	return nil
 }
@@ -455,7 +468,7 @@ func (e *ear) more(ctx context.Context, idle bool) (radio.SampleCount, error) {
 		return 0, err
 	}
 	if e.s.adrift {
-		return 0, &NotHeardError{-1, 2, errLostCount}
+		return 0, &NotHeardError{-1, 2, lostCount}
 	}
 	from := -1 // where what is unbroken begins
 	if kept == 0 || meta.First != e.first+radio.SampleIndex(kept) {

@@ -30,7 +30,7 @@ func (s *Sounder) play(ctx context.Context, k, looks int) (radio.SampleIndex, er
 		at, _, err := s.cfg.BlockAt(k)
 		return at, err
 	}
-	s.putOff()
+	s.putOff(k)
 	at := s.cursor
 	if err := s.announce(ctx, k, looks, at); err != nil {
 		return 0, err
@@ -89,13 +89,19 @@ func (s *Sounder) idle(ctx context.Context, until radio.SampleIndex) error {
 	return nil
 }
 
-// putOff moves the cursor to where a block can be sent: late enough for boards that
+// unevenly is by how much of Lead blocks are put off at most that come as fast as they can:
+// evenly spaced ones could not tell how often a carrier has turned in between.
+const unevenly = 0.5
+
+// putOff moves the cursor to where block k can be sent: late enough for boards that
 // go on by themselves, and, where it must be looked for, clear of the last one.
-func (s *Sounder) putOff() {
+func (s *Sounder) putOff(k int) {
 	s.cursor = max(s.cursor, s.sent+2*s.margin())
+	_, part := math.Modf(float64(k) * math.Phi)
+	more := radio.SampleIndex(unevenly * part * float64(s.cfg.Lead))
 	for _, tx := range s.cfg.Transmitters {
 		if p, ok := tx.(radio.Pacer); ok {
-			s.cursor = max(s.cursor, p.Earliest()+radio.SampleIndex(s.cfg.Lead))
+			s.cursor = max(s.cursor, p.Earliest()+radio.SampleIndex(s.cfg.Lead)+more)
 		}
 	}
 }
