@@ -262,52 +262,91 @@ func TestRTLIncoherent(t *testing.T) {
 	}
 }
 
-// stuck is a transmitter of a medium that never starts.
-type stuck struct {
+// odd is a transmitter of a medium whose streams start in a way of their own.
+type odd struct {
 	radio.Device
 	radio.RateControl
 	radio.FrequencyControl
+	start func(ctx context.Context, tx radio.Transmitter) error
 }
 
-func (s stuck) OpenTransmitter(ctx context.Context) (radio.Transmitter, error) {
-	tx, err := s.Device.(radio.TransmitOpener).OpenTransmitter(ctx)
-	return stuckStream{tx}, err
+func (o odd) OpenTransmitter(ctx context.Context) (radio.Transmitter, error) {
+	tx, err := o.Device.(radio.TransmitOpener).OpenTransmitter(ctx)
+	return oddStream{tx, o.start}, err
 }
 
-type stuckStream struct{ radio.Transmitter }
-
-func (stuckStream) Start(ctx context.Context) error {
-	<-ctx.Done()
-	return nil // as of a stream that starts without being full
+type oddStream struct {
+	radio.Transmitter
+	start func(ctx context.Context, tx radio.Transmitter) error
 }
 
-type stuckOpener struct{ radio.Opener }
+func (s oddStream) Start(ctx context.Context) error { return s.start(ctx, s.Transmitter) }
 
-func (o stuckOpener) Open(ctx context.Context, u radio.URI) (radio.Device, error) {
+type oddOpener struct {
+	radio.Opener
+	start func(ctx context.Context, tx radio.Transmitter) error
+}
+
+func (o oddOpener) Open(ctx context.Context, u radio.URI) (radio.Device, error) {
 	d, err := o.Opener.Open(ctx, u)
 	if err != nil || !u.Params.Has("tx") {
 		return d, err
 	}
-	return stuck{d, d.(radio.RateControl), d.(radio.FrequencyControl)}, nil
+	return odd{d, d.(radio.RateControl), d.(radio.FrequencyControl), o.start}, nil
 }
 
-// A stream that does not start ends the start, and says which.
-func TestNeverStarts(t *testing.T) {
+// oddArray opens an array over a medium, whose transmitter starts in a way of its own.
+func oddArray(t *testing.T, start func(ctx context.Context, tx radio.Transmitter) error) *array.Array {
+	t.Helper()
 	m, err := loopback.New(loopback.Config{Name: "m", Rate: rate, Devices: make([]loopback.Device, 1)})
 	ok(t, err)
-	defer m.Close()
+	t.Cleanup(func() { m.Close() })
 	o, err := loopback.NewOpener(m)
 	ok(t, err)
-	devices, err := radio.NewRegistry(map[string]radio.Opener{"loopback": stuckOpener{o}})
+	devices, err := radio.NewRegistry(map[string]radio.Opener{"loopback": oddOpener{o, start}})
 	ok(t, err)
 	a, err := array.Open(t.Context(), devices, array.Config{
 		Transmitters: []string{"loopback:m?tx=0"}, Receiver: "loopback:m", Rate: rate, Frequency: carrier, Clock: array.SharedClock, Trigger: array.NoTrigger,
 	})
 	ok(t, err)
+	t.Cleanup(func() { ok(t, a.Close()) })
+	return a
+}
+
+// Streams start again where one has starved before all ran; not without end, and not for
+// other reasons.
+func TestStarvesInStart(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		fails  int // the first so many starts
+		starts int
+	}{
+		{radio.ErrStarved, 2, 3},
+		{radio.ErrStarved, 9, 3},
+		{radio.ErrBusy, 1, 1},
+	} {
+		starts := 0
+		a := oddArray(t, func(ctx context.Context, tx radio.Transmitter) error {
+			if starts++; starts <= c.fails {
+				return c.err
+			}
+			return tx.Start(ctx)
+		})
+		if err := a.Start(t.Context()); starts != c.starts || c.fails < c.starts && err != nil || c.fails >= c.starts && !errors.Is(err, c.err) {
+			t.Errorf("%d times %v: %d starts, %v", c.fails, c.err, starts, err)
+		}
+	}
+}
+
+// A stream that does not start ends the start, and says which.
+func TestNeverStarts(t *testing.T) {
+	a := oddArray(t, func(ctx context.Context, _ radio.Transmitter) error {
+		<-ctx.Done()
+		return nil // as of a stream that starts without being full
+	})
 	a.SetStarting(100 * time.Millisecond)
-	err = a.Start(t.Context())
+	err := a.Start(t.Context())
 	if !errors.Is(err, array.ErrIncoherent) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "transmitter 1, loopback:m?tx=0, did not start within 100ms") {
 		t.Error(err)
 	}
-	ok(t, a.Close())
 }

@@ -23,9 +23,13 @@ const (
 	edge     = 2 * time.Second
 )
 
+// startTries is how often streams are started of which one has starved meanwhile.
+const startTries = 3
+
 // Start opens and starts all streams, those of an earlier Start being closed first.
 // The first transmitter starts last. It fails with ErrIncoherent where a trigger
-// does not come or a device was retuned; then all streams are closed.
+// does not come or a device was retuned; then all streams are closed. Where a stream starves
+// before all run it starts all of them again, a few times.
 func (a *Array) Start(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -35,10 +39,16 @@ func (a *Array) Start(ctx context.Context) error {
 	if err := a.stop(); err != nil {
 		return err
 	}
-	if err := a.start(ctx); err != nil {
-		return errors.Join(err, a.stop())
+	for try := 1; ; try++ {
+		err := a.start(ctx)
+		if err == nil {
+			return nil
+		}
+		err = errors.Join(err, a.stop())
+		if try == startTries || !errors.Is(err, radio.ErrStarved) || ctx.Err() != nil {
+			return err
+		}
 	}
-	return nil
 }
 
 func (a *Array) start(ctx context.Context) error {
