@@ -26,10 +26,14 @@ import (
 // Driver opens the radios of the bench's devices on their own hosts: host:1 is that of device 1.
 func (b *Bench) Driver() boards.Driver {
 	return boards.Driver{Scheme: experiment.HostScheme, Opener: remote.NewOpener(func(index int) (remote.Caller, error) {
-		if n := b.folder.Registry.Devices(); b.server == nil || index < 1 || index > n {
-			return nil, fmt.Errorf("there is no device %d: %d are enrolled in %s", index, n, b.o.Folder)
+		var visits []int
+		if b.server != nil {
+			visits = b.server.Visits()
 		}
-		return &line{b.server, index, b.server.Visits()[index-1]}, nil
+		if index < 1 || index > len(visits) {
+			return nil, fmt.Errorf("there is no device %d: devices.count is %d", index, len(visits))
+		}
+		return &line{b.server, index, visits[index-1]}, nil
 	})}
 }
 

@@ -222,11 +222,18 @@ func (h *Host) expire() {
 	}
 	why := fmt.Sprintf("nothing was asked of the radio for %v, so that its stream was closed", h.cfg.Silence)
 	h.cfg.Say(why)
-	h.stream.why = fmt.Errorf("%w: %s", radio.ErrClosed, why)
+	h.stream.why = silenced{fmt.Errorf("%w: %s", radio.ErrClosed, why)}
 	if err := h.end(); err != nil {
 		h.cfg.Say(fmt.Sprintf("closing the radio's stream: %v", err))
 	}
 }
+
+// silenced says that a stream was closed as nobody asked for anything. Another can begin, as
+// where one has starved.
+type silenced struct{ error }
+
+func (e silenced) Unwrap() error        { return e.error }
+func (e silenced) Is(target error) bool { return target == radio.ErrStarved }
 
 // refusal returns the answer to a request that was not begun.
 func refusal(id uint64, err error) []byte {
