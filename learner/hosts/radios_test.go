@@ -60,10 +60,11 @@ func newRadioWorld(t *testing.T, devices int, set ...string) *radioWorld {
 	for i := range devices {
 		names = append(names, fmt.Sprintf("%q", fmt.Sprintf("host:%d", i+1)))
 	}
-	set = append([]string{"task.dataset=strokes", "task.strokes_train=600", "task.strokes_test=200", "optimizer.rounds=6",
+	set = append([]string{"task.dataset=strokes", "task.strokes_train=600", "task.strokes_test=200", "optimizer.rounds=4",
 		fmt.Sprintf("devices.count=%d", devices), "channel.mean_per_device=[]", "channel.mean=1",
 		"radio.transmitters=[" + strings.Join(names, ", ") + "]", "radio.receiver=hackrf:" + serialOf(devices),
-		"calibration.blocks=24", "calibration.quick_blocks=12", "calibration.looks=2", "calibration.round_seconds=0.05",
+		"calibration.blocks=20", "calibration.quick_blocks=4", "calibration.looks=2", "calibration.round_seconds=0.05",
+		"radio.lead_seconds=0.2", 
 		"encryption.attempts_per_round=8"}, set...)
 	w.config, err = experiment.Load("../../hw-configs/hosts-radios.toml", set...)
 	must(t, err)
@@ -92,7 +93,7 @@ func (w *radioWorld) device(ctx context.Context, i int, url string) {
 		err := hosts.RunDevice(ctx, hosts.DeviceOptions{
 			Identity: filepath.Join(w.folder, fmt.Sprintf("device-%03d.identity", i)), URL: url,
 			State: w.state, Version: "v", Say: w.say, Stay: true, Lab: experiment.Lab{Radios: w.radios(nil)},
-			Radio: "hackrf:" + serialOf(i-1), Set: []string{"radio.transmit=true", "radio.band_hz=[432e6, 436e6]", "radio.most_gain_db=0"},
+			Radio: "hackrf:" + serialOf(i-1) + "?limit_ms=0", Set: []string{"radio.transmit=true", "radio.band_hz=[432e6, 436e6]", "radio.most_gain_db=0"},
 		})
 		if err != nil && ctx.Err() == nil {
 			w.t.Errorf("device %d: %v", i, err)
@@ -121,7 +122,7 @@ func (w *radioWorld) calibrate(b *hosts.Bench, lab experiment.Lab) {
 	r, err := k.Run(t.Context(), dir, experiment.CalibrationObserver{NoAdvice: true})
 	must(t, err)
 	must(t, b.Close())
-	if r.Blocks != 24 {
+	if r.Blocks != 20 {
 		t.Errorf("%d blocks", r.Blocks)
 	}
 	w.config.Calibration.File = filepath.Join(dir, "calibration.toml")

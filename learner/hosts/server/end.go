@@ -45,6 +45,9 @@ func (s *Server) End(ctx context.Context, digest wire.Digest) (Verdict, error) {
 		}
 	}
 	end.Slot.Again, end.Body = 1, nil // they may go
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
 	s.tellAll(end)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -172,6 +172,9 @@ func (s *Server) Visits() []int {
 
 // Dismiss tells devices that a calibration is over.
 func (s *Server) Dismiss() {
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
 	end := wire.Message{Kind: wire.End}
 	end.Slot.Again = 1
 	s.tellAll(end)

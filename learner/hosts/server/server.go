@@ -68,6 +68,7 @@ type Server struct {
 	audit   audit
 	left    map[int]wire.Digest // digests of the model of those who have heard of the end
 	radio   ear                 // nil before there is one
+	over    bool                // the run is
 	theta   checkpoint          // the last that devices may have
 	tempo   pace
 	warned  bool // of its own identity's end
@@ -223,6 +224,9 @@ func (s *Server) greeted(d *remote, m wire.Message) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.over {
+		return // who stays greets the next run's server
+	}
 	if err := s.admit(d.index, g); err != nil {
 		d.host.State, d.host.Why = isRefused, err.Error()
 		s.refuseGreeting(d.index, m, err, false)
