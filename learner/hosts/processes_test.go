@@ -71,11 +71,16 @@ type benchOf struct {
 	air               bool // in a process of its own
 	resumed           bool
 	running           map[string]*process
+	enter, flags      []string // what a device's command is begun with, and its flags; nil for none
 }
 
 // start starts a process; its output is kept.
 func (b *benchOf) start(name string, args ...string) error {
-	p := &process{Cmd: exec.Command(b.program, args...), ended: make(chan bool)}
+	whole := append([]string{b.program}, args...)
+	if args[0] == "device" {
+		whole = append(append(slices.Clone(b.enter), whole...), b.flags...)
+	}
+	p := &process{Cmd: exec.Command(whole[0], whole[1:]...), ended: make(chan bool)}
 	p.Dir, p.Stdout, p.Stderr = b.dir, &p.out, &p.out
 	if err := p.Start(); err != nil {
 		return err

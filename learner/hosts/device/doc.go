@@ -7,5 +7,6 @@
 // never sends its samples, losses or key, and it checks what it is told: the server's
 // signature of every message, the records by which its model moves, that b~ and c~1 hide
 // what is sent under them, that no other one is asked for in their place, and how many
-// others take part. It knows nothing of the server's doings, of other devices, or of gains.
+// others take part. A device that hears nothing of its server lets go of its part and greets
+// until there is one. It knows nothing of the server's doings, of other devices, or of gains.
 package device

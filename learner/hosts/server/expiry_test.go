@@ -24,26 +24,27 @@ func TestIdentityExpiresInARun(t *testing.T) {
 	expires := b.folder.Registry.Expires
 	b.air()
 	b.serve()
-	var joins []chan error
 	for i := 1; i <= 2; i++ {
-		joins = append(joins, b.device(t.Context(), i, func(cfg *device.Config, _ *device.Part) {
+		b.device(t.Context(), i, func(cfg *device.Config, _ *device.Part) {
 			if cfg != nil {
 				cfg.MaxOffset = 2 * identity.DefaultValid
 				if i == 2 {
 					cfg.Identity.Expires = cfg.Identity.Expires.Add(100 * 365 * 24 * time.Hour) // of what it says itself
 				}
 			}
-		}))
+		})
 	}
-	for k := 1; k <= 11; k++ {
+	for k := 1; k <= 10; k++ {
+		if k == 3 {
+			c.forward(300 * 24 * time.Hour) // of which nobody can say yet whether it is usual
+		}
 		_, err := b.step(t.Context(), k)
 		b.must(err)
 	}
 	if b.said.has("expire") {
-		t.Errorf("it warns of a year from now: %q", b.said.lines)
+		t.Errorf("it warns before the pace is known: %q", b.said.lines)
 	}
-	c.forward(300 * 24 * time.Hour) // 27 days a round
-	_, err := b.step(t.Context(), 12)
+	_, err := b.step(t.Context(), 11) // 30 days a round
 	b.must(err)
 	stamp := expires.UTC().Format(time.RFC3339)
 	b.says("the server's own identity expires at " + stamp + ", and the run is likely to go on until ")
@@ -61,9 +62,6 @@ func TestIdentityExpiresInARun(t *testing.T) {
 		t.Errorf("the device says %v, want %s", err, want)
 	}
 	b.says("device 1 is not let in: the enrolment of device 1 expired at " + stamp)
-	if h := b.server.Census().Hosts[0]; h.State != "refused" || !strings.Contains(h.Why, "expired at") {
-		t.Errorf("it is %q: %s", h.State, h.Why)
-	}
 }
 
 // The bus cuts off whose identity expires, with a sentence that says so, and the server knows why
