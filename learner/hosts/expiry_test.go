@@ -26,6 +26,7 @@ func (b *benchOf) enrolAt(t *testing.T, ahead, valid time.Duration) *identity.Fo
 // Each command says of an identity that has expired, or is not yet valid, what it is and what to
 // do, in one sentence and with status 2.
 func TestIdentitiesOutOfTimeByCommand(t *testing.T) {
+	t.Parallel() // they wait more than they compute
 	b, err := newBenchOf(program(t), t.TempDir(), 2, 10, false)
 	must(t, err)
 	for _, c := range []struct {
@@ -77,10 +78,11 @@ func TestIdentitiesOutOfTimeByCommand(t *testing.T) {
 // A bench that expires in the middle of a run: each host ends with one sentence and status 2, and
 // nobody waits for another.
 func TestBenchExpiresInARun(t *testing.T) {
+	t.Parallel() // they wait more than they compute
 	b, err := newBenchOf(program(t), t.TempDir(), 2, 1_000_000, true)
 	must(t, err)
 	defer b.kill()
-	f := b.enrolAt(t, -time.Hour+8*time.Second, time.Hour)
+	f := b.enrolAt(t, -time.Hour+15*time.Second, time.Hour)
 	for _, h := range b.hosts() {
 		must(t, b.begin(h))
 	}

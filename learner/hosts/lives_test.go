@@ -39,6 +39,7 @@ func (b *benchOf) reaches(t *testing.T, rounds int) {
 // A server that was killed and does not come back is told by its devices: one waits for its
 // patience and ends with status 1, one that stays is taken up when the server is back.
 func TestServerKilledForGood(t *testing.T) {
+	t.Parallel() // they wait more than they compute
 	b, err := newBenchOf(program(t), t.TempDir(), 2, 1_000_000, false, "devices.minimum=2")
 	must(t, err)
 	defer b.kill()
@@ -65,6 +66,7 @@ func TestServerKilledForGood(t *testing.T) {
 // A server of a copy of the bench's folder, and of its run, is refused by the name of the first's
 // host and run, and the first goes on.
 func TestServersOfACopiedBench(t *testing.T) {
+	t.Parallel() // they wait more than they compute
 	dir := t.TempDir()
 	b, err := newBenchOf(program(t), dir, 2, 1_000_000, false)
 	must(t, err)
@@ -98,6 +100,7 @@ func TestServersOfACopiedBench(t *testing.T) {
 // A device that lacks many rounds takes theta from the checkpoint that the server has sent, also
 // one of a server that was begun anew; where that file is damaged it replays.
 func TestCheckpointByCommand(t *testing.T) {
+	t.Parallel() // they wait more than they compute
 	b, err := newBenchOf(program(t), t.TempDir(), 3, 1_000_000, false, "devices.minimum=2", "optimizer.checkpoint_every_rounds=1000")
 	must(t, err)
 	defer b.kill()

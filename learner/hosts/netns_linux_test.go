@@ -95,6 +95,7 @@ func cable(t *testing.T) (enter []string, plug func(in bool)) {
 // shorter than it takes a device to be lost, for longer than its deadline, and for longer than
 // devices wait before they let go of their keys. No packet tells anybody.
 func TestPartedNetworks(t *testing.T) {
+	t.Parallel()
 	path, inside := inNamespaces(t)
 	if !inside {
 		return

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringwave/learner/hosts/wire"
+	"ringwave/radio/intake"
 )
 
 // ErrSilent says that no server is there.
@@ -74,7 +75,7 @@ func (l *leaders) hear(p wire.Presence, tell func(string)) {
 		}
 		l.before = p
 		if l.back++; l.back == surely {
-			tell(fmt.Sprintf("two servers lead this run at once, on %s and on %s: one of them should end; they may be copies of one bench", l.before.Host, l.last.Host))
+			tell(fmt.Sprintf("two servers lead this run at once, on %s and on %s: one of them should end; they may be copies of one bench", intake.Sentence(l.before.Host), intake.Sentence(l.last.Host)))
 		}
 	default:
 		l.before, l.last, l.back = l.last, p, 0

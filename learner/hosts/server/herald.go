@@ -145,11 +145,11 @@ func (h *Herald) meet(run wire.RunID, p wire.Presence) (answer bool) {
 	case h.yielded != nil:
 	case p.Before(h.own):
 		h.yielded = intake.UserError(fmt.Errorf("another ringwave serve has the identity of this bench's server: on %s, %s; allowed is one at a time, also of copies of the bench's folder: end the other, or wait for its end",
-			p.Host, doing(run, p)))
+			intake.Sentence(p.Host), doing(run, p)))
 		close(h.yields)
 	case !bytes.Equal(h.told, p.Nonce):
 		h.told = p.Nonce
-		h.cfg.Say(fmt.Sprintf("another ringwave serve with the identity of this bench's server is on %s: it gives way to this one", p.Host))
+		h.cfg.Say(fmt.Sprintf("another ringwave serve with the identity of this bench's server is on %s: it gives way to this one", intake.Sentence(p.Host)))
 	}
 	return false
 }
