@@ -19,6 +19,9 @@ const thetaName = "theta.bin"
 // checkpointEvery is of how many rounds theta is kept once.
 const checkpointEvery = 100
 
+// mostTheta bounds a checkpoint: the bus carries it in a message with what else that has.
+const mostTheta = wire.MaxBody - 1<<12
+
 // thetas keeps theta of every so many rounds. It can be told from another only by the record of
 // the next round, which has its digest: until then it waits.
 type thetas struct {
@@ -33,7 +36,7 @@ type thetas struct {
 // do without: they replay.
 func (b *Bench) openThetas(f experiment.FleetRun, run wire.RunID) error {
 	b.thetas = thetas{path: filepath.Join(f.Dir, thetaName), state: f.State}
-	body, err := intake.ReadFile(b.thetas.path, wire.MaxBody)
+	body, err := intake.ReadFile(b.thetas.path, mostTheta)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -67,7 +70,7 @@ func (b *Bench) kept(k int, sealed []byte) error {
 	if k%checkpointEvery != 0 {
 		return nil
 	}
-	if round, theta := t.state(); round == k && wire.CheckpointSize(sealed, len(theta)) <= wire.MaxBody {
+	if round, theta := t.state(); round == k && wire.CheckpointSize(sealed, len(theta)) <= mostTheta {
 		t.round, t.theta = round, theta
 	}
 	return nil

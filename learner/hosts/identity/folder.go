@@ -261,10 +261,13 @@ func (f *Folder) Add(devices int, valid time.Duration) error {
 		}
 		until := f.Registry.Expires
 		left := until.Sub(now)
+		if left < leastValid {
+			return failf("the bench %s expires at %s, and this host's clock says %s; allowed is one that is valid for %v or longer: enrol a new one", f.Dir, stamp(until), stamp(now), leastValid)
+		}
 		if valid != 0 {
 			until = now.Add(valid)
 		}
-		if valid != 0 && (valid < leastValid || valid > left) || left < leastValid {
+		if valid != 0 && (valid < leastValid || valid > left) {
 			return failf("--valid is %v; allowed is %v to the %v that the bench is still valid: enrol a new one for more", valid, leastValid, left)
 		}
 		server, err := Load(f.IdentityPath(Server, 0))
