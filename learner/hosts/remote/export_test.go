@@ -22,3 +22,27 @@ func (h *Host) Kept() int { return len(h.bursts.all) }
 
 // KeptBursts is what a host keeps at most.
 const KeptBursts = keptBursts
+
+// Look asks once how a stream does, as is done every so often.
+func Look(tx radio.Transmitter) {
+	t := tx.(interface{ self() *Transmitter }).self()
+	if t.d.tryTake() {
+		t.look()
+		t.d.give()
+	}
+}
+
+func (t *Transmitter) self() *Transmitter { return t }
+
+// Streams returns a stream that has these capabilities and no others.
+func Streams(paces, idles, checks, counts bool) radio.Transmitter {
+	return new(Transmitter).capable(&status{Paces: paces, Idles: idles, Checks: checks, Counts: counts})
+}
+
+// Devices returns a device that has these capabilities and no others.
+func Devices(clocked, triggered, timed bool) radio.Device {
+	return (&Device{settings: settings{Clocked: clocked, Triggered: triggered, Timed: timed}}).capable()
+}
+
+// Forget lets go of all bursts.
+func (h *Host) Forget() { h.bursts = kept{} }

@@ -101,14 +101,14 @@ func (h *Host) admit(ctx context.Context, r *request) (working context.Context, 
 		switch {
 		case h.closed:
 			return nil, nil
+		case r.Op != opOpen && r.Session != h.session:
+			return nil, refusal(r.id, fmt.Errorf("%w: another has taken over the radio, or its host has begun anew", radio.ErrClosed))
 		case r.id == h.last:
 			h.heard = h.cfg.Now()
 			return nil, h.answer
 		case r.id < h.last:
 			h.late(r)
 			return nil, nil
-		case r.Op != opOpen && r.Session != h.session:
-			return nil, refusal(r.id, fmt.Errorf("%w: another has taken over the radio, or its host has begun anew", radio.ErrClosed))
 		}
 		if h.doing == nil {
 			h.last, h.answer, h.heard = r.id, nil, h.cfg.Now()
@@ -184,9 +184,10 @@ func (h *Host) shut() error {
 	return err
 }
 
-// end closes the stream, which can still be asked for its events.
+// end closes the stream, unless that was done, and what came of it told. It can still be
+// asked for its events.
 func (h *Host) end() error {
-	if h.stream == nil {
+	if h.stream == nil || h.stream.ended() {
 		return nil
 	}
 	return h.stream.close()
