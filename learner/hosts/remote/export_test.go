@@ -46,3 +46,17 @@ func Devices(clocked, triggered, timed bool) radio.Device {
 
 // Forget lets go of all bursts.
 func (h *Host) Forget() { h.bursts = kept{} }
+
+// InSession returns a request with its session changed, as far as it is one.
+func InSession(b []byte, session uint64) []byte {
+	r, err := parseRequest(b)
+	if err != nil {
+		return b
+	}
+	r.Session = session
+	out, err := encode(asks, r.id, r, r.payload)
+	if err != nil {
+		return b
+	}
+	return out
+}

@@ -97,11 +97,14 @@ func (t *Transmitter) look() {
 	t.missed = err
 }
 
+// maxMore is how often a host is asked at once for more events: it is to hold no more.
+const maxMore = 4 * maxHeld / maxEvents
+
 // ask asks for something, with the turn taken, and for the events that one answer has no
 // room for.
 func (t *Transmitter) ask(ctx context.Context, r *request) (*answer, error) {
 	a, err := t.d.ask(ctx, t, r, r.payload)
-	for before := t.seen(); t.more(); before = t.seen() {
+	for k, before := 0, t.seen(); k < maxMore && t.more(); k, before = k+1, t.seen() {
 		next, failed := t.d.ask(ctx, t, &request{Op: opStatus}, nil)
 		if next == nil {
 			return a, errors.Join(err, failed)
@@ -243,12 +246,16 @@ func (t *Transmitter) Write(ctx context.Context, src []complex64, meta radio.TxM
 	}
 	sum := digest(src)
 	for {
-		a, err := t.write(ctx, src, sum, n, meta)
+		began, wait := time.Now(), patience(ctx, writing)
+		a, err := t.write(ctx, src, burst{Digest: sum[:], Samples: len(src), From: n, End: meta.BurstEnd}, meta, wait)
 		if a != nil {
 			n = min(n+a.Taken, len(src))
 		}
 		if err != nil || !a.Again {
 			return n, err
+		}
+		if time.Since(began) < wait/2 { // it would be asked without end
+			return n, fmt.Errorf("%w: host %d says after %v that for %v there was no room", errMessage, t.d.index, time.Since(began), wait)
 		}
 		if end, ok := ctx.Deadline(); ok && time.Until(end) < writing/100 {
 			<-ctx.Done()
@@ -259,18 +266,18 @@ func (t *Transmitter) Write(ctx context.Context, src []complex64, meta radio.TxM
 	}
 }
 
-// write asks for the burst to be taken from a sample on, in whole if the host has not got it.
-func (t *Transmitter) write(ctx context.Context, src []complex64, sum [sha256.Size]byte, from int, meta radio.TxMeta) (*answer, error) {
-	r := &request{Op: opWrite, Burst: &burst{Digest: sum[:], Samples: len(src), From: from, End: meta.BurstEnd}}
-	if meta.Timed && from == 0 { // what is left follows
-		r.Burst.Timed, r.Index = true, meta.Start
+// write asks for a burst to be taken, which goes with it if the host has not got it.
+func (t *Transmitter) write(ctx context.Context, src []complex64, x burst, meta radio.TxMeta, wait time.Duration) (*answer, error) {
+	r := &request{Op: opWrite, Burst: &x, Wait: wait}
+	if meta.Timed && x.From == 0 { // what is left follows
+		x.Timed, r.Index = true, meta.Start
 	}
+	sum := [sha256.Size]byte(x.Digest)
 	_, there := t.bursts.find(sum)
 	for {
-		if r.Burst.Whole = !there; !there {
+		if x.Whole = !there; !there {
 			r.payload = appendSamples(make([]byte, 0, len(src)*sampleBytes), src)
 		}
-		r.Wait = patience(ctx, writing)
 		a, err := t.call(ctx, r)
 		if err != nil {
 			return a, err
