@@ -21,7 +21,6 @@ func kinds() map[string]error {
 		"no guard":      radio.ErrNoGuard,
 		"guard":         radio.ErrGuard,
 		"deadline":      context.DeadlineExceeded,
-		"cancelled":     context.Canceled,
 	}
 }
 

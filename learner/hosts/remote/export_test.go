@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"encoding/binary"
 	"time"
 
 	"ringwave/radio"
@@ -59,4 +60,19 @@ func InSession(b []byte, session uint64) []byte {
 		return b
 	}
 	return out
+}
+
+// Answer returns the answer to a request whose JSON is text.
+func Answer(asked []byte, text string) []byte {
+	id, _ := ID(asked)
+	return message(answers, id, text, nil)
+}
+
+// Request returns a request whose JSON is text.
+func Request(id uint64, text string, payload []byte) []byte { return message(asks, id, text, payload) }
+
+func message(what byte, id uint64, text string, payload []byte) []byte {
+	b := binary.LittleEndian.AppendUint64(append([]byte(magic), version, what), id)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(text)))
+	return append(append(b, text...), payload...)
 }

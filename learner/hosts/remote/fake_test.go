@@ -16,11 +16,14 @@ type fake struct {
 	state    radio.State
 	earliest radio.SampleIndex
 	written  [][]complex64
+	metas    []radio.TxMeta
 	asked    int // for losses
 	closed   int
 	opened   int
 	queue    *radio.EventQueue
 	fails    error // of writing
+	room     int   // for how many samples there is at a time; 0 for any number
+	writes   func()
 }
 
 // fakeStream is kept apart, as both a device and a stream have Close.
@@ -82,14 +85,26 @@ func (s fakeStream) Close() error {
 	return nil
 }
 
-func (s fakeStream) Write(_ context.Context, src []complex64, _ radio.TxMeta) (int, error) {
+func (s fakeStream) Write(ctx context.Context, src []complex64, meta radio.TxMeta) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.metas = append(s.metas, meta)
+	if s.writes != nil {
+		s.writes()
+	}
 	if s.fails != nil {
 		return 0, s.fails
 	}
-	s.written = append(s.written, slices.Clone(src))
-	return len(src), nil
+	n := len(src)
+	if s.room > 0 {
+		n = min(n, s.room)
+	}
+	s.written = append(s.written, slices.Clone(src[:n]))
+	if n < len(src) {
+		<-ctx.Done()
+		return n, ctx.Err()
+	}
+	return n, nil
 }
 
 func (s fakeStream) Event(ctx context.Context) (radio.Event, error) { return s.queue.Next(ctx) }

@@ -352,12 +352,18 @@ func samples(b []byte) ([]complex64, error) {
 	for k := range x {
 		re := math.Float32frombits(binary.LittleEndian.Uint32(b[k*sampleBytes:]))
 		im := math.Float32frombits(binary.LittleEndian.Uint32(b[k*sampleBytes+4:]))
-		if d := re - re + (im - im); d != 0 { // of infinities, too, that is NaN
+		if !finite(re) || !finite(im) {
 			return nil, fmt.Errorf("sample %d of a burst is %v; allowed are finite numbers", k, complex(re, im))
 		}
 		x[k] = complex(re, im)
 	}
 	return x, nil
+}
+
+// finite reports whether x is neither infinite nor NaN.
+func finite(x float32) bool {
+	const exponent = 0xff << 23
+	return math.Float32bits(x)&exponent != exponent
 }
 
 // digest returns the SHA-256 of samples as they travel.

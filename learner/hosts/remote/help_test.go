@@ -43,16 +43,15 @@ type direct struct {
 
 	mu    sync.Mutex
 	gone  bool
-	bytes int // of all requests
-	calls int
+	mute  bool // answers are lost
+	bytes int  // of all requests
 }
 
 // Call implements remote.Caller.
 func (c *direct) Call(ctx context.Context, b []byte) ([]byte, error) {
 	c.mu.Lock()
 	c.bytes += len(b)
-	c.calls++
-	gone := c.gone
+	gone, mute := c.gone, c.mute
 	c.mu.Unlock()
 	if gone {
 		return nil, errGone
@@ -61,7 +60,7 @@ func (c *direct) Call(ctx context.Context, b []byte) ([]byte, error) {
 	go func() { answered <- c.host.Handle(context.WithoutCancel(ctx), b) }()
 	select {
 	case a := <-answered:
-		if a == nil {
+		if a == nil || mute {
 			return nil, errors.New("there is no answer")
 		}
 		return a, nil

@@ -11,6 +11,9 @@ import (
 // errPatience: the time that a request had is over.
 var errPatience = fmt.Errorf("the request's time is over: %w", context.DeadlineExceeded)
 
+// errEnds: the host is closed, or a newer request has come.
+var errEnds = fmt.Errorf("%w: its host has ended what was under way", radio.ErrClosed)
+
 // do does what a request asks for and returns the answer.
 func (h *Host) do(ctx context.Context, r *request) []byte {
 	began := h.cfg.Now()
@@ -22,6 +25,9 @@ func (h *Host) do(ctx context.Context, r *request) []byte {
 	defer cancel()
 	var a answer
 	if err := h.perform(ctx, r, &a); err != nil {
+		if context.Cause(ctx) == context.Canceled { // nobody at the proxy has cancelled it
+			err = errEnds
+		}
 		a.fails(err)
 	}
 	a.Took = min(max(0, h.cfg.Now().Sub(began)), 2*longest)

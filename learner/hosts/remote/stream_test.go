@@ -1,9 +1,11 @@
 package remote_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -47,9 +49,112 @@ func TestEarliest(t *testing.T) {
 	want(1100)
 	remote.Look(tx)
 	want(5000)
+	// What the host waited for is not added.
+	f.set(func() { f.writes = func() { f.earliest = 6000; now.Add(10 * time.Second) } })
+	_, err = tx.Write(limited(t), noise(1, 10), radio.TxMeta{})
+	ok(t, err)
+	want(6000)
 	ok(t, d.Close())
 	now.Add(time.Hour)
-	want(5000)
+	want(6000)
+}
+
+// A burst for which there is no room at once is taken as there is, and what is left follows.
+func TestTakenInParts(t *testing.T) {
+	f := newFake()
+	f.room = 4
+	tx := running(t, opened(t, &direct{host: hostOf(t, f, nil)}))
+	ctx, cancel := context.WithTimeout(context.Background(), 400*time.Millisecond)
+	defer cancel()
+	n, err := tx.Write(ctx, noise(1, 6), radio.TxMeta{Timed: true, Start: 9, BurstEnd: true})
+	ok(t, err)
+	want := []radio.TxMeta{{Timed: true, Start: 9, BurstEnd: true}, {BurstEnd: true}}
+	if n != 6 || len(f.written) != 2 || !reflect.DeepEqual(f.metas, want) {
+		t.Fatalf("%d samples in %d parts, %+v", n, len(f.written), f.metas)
+	}
+	same(t, append(f.written[0], f.written[1]...), noise(1, 6))
+	// What is not taken in time is told with what is.
+	ctx, cancel = context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	f.room = 1
+	n, err = tx.Write(ctx, noise(2, 60), radio.TxMeta{})
+	if !errors.Is(err, context.DeadlineExceeded) || n == 0 || n != len(f.written)-2 {
+		t.Errorf("%d samples of %d written: %v", n, len(f.written)-2, err)
+	}
+}
+
+// Events whose answer was lost come with the next, once.
+func TestLostAnswer(t *testing.T) {
+	f := newFake()
+	c := &direct{host: hostOf(t, f, nil)}
+	tx := running(t, opened(t, c))
+	for k := range 3 {
+		f.queue.Push(radio.Event{Kind: radio.Late, Index: radio.SampleIndex(k)})
+	}
+	remote.Look(tx)
+	f.queue.Push(radio.Event{Kind: radio.Late, Index: 3})
+	c.mute = true
+	if _, err := tx.Write(limited(t), noise(1, 10), radio.TxMeta{}); err == nil {
+		t.Error("there was no answer")
+	}
+	c.mute = false
+	f.queue.Push(radio.Event{Kind: radio.Late, Index: 4})
+	remote.Look(tx)
+	remote.Look(tx)
+	all := events(tx)
+	for k, e := range all {
+		if e.Index != radio.SampleIndex(k) {
+			t.Errorf("event %d is %+v", k, e)
+		}
+	}
+	if len(all) != 5 {
+		t.Errorf("%d events; expected are 5", len(all))
+	}
+}
+
+// A host that is closed closes the stream, ends what waits, and answers nothing.
+func TestHostCloses(t *testing.T) {
+	radiotest.Leaks(t)
+	f := newFake()
+	f.room = 1
+	h := hostOf(t, f, nil)
+	c := &taped{direct: direct{host: h}}
+	tx := running(t, opened(t, c))
+	done := make(chan error)
+	waits := make(chan struct{})
+	f.writes = func() { close(waits) }
+	go func() {
+		_, err := tx.Write(context.Background(), noise(1, 10), radio.TxMeta{})
+		done <- err
+	}()
+	<-waits
+	ok(t, h.Close())
+	if err := <-done; !errors.Is(err, radio.ErrClosed) {
+		t.Error(err)
+	}
+	if f.closed != 1 {
+		t.Errorf("closed %d times", f.closed)
+	}
+	if a := h.Handle(limited(t), c.asked[0]); a != nil {
+		t.Errorf("answer %q", a)
+	}
+	ok(t, h.Close())
+}
+
+// Samples that are not what their digest says are not sent.
+func TestOtherDigest(t *testing.T) {
+	f := newFake()
+	h := hostOf(t, f, nil)
+	c := &taped{direct: direct{host: h}}
+	tx := running(t, opened(t, c))
+	_, err := tx.Write(limited(t), noise(1, 10), radio.TxMeta{})
+	ok(t, err)
+	b := bytes.Clone(c.asked[len(c.asked)-1])
+	b[6]++ // the ID
+	b[len(b)-8] ^= 1
+	if a := h.Handle(limited(t), b); !bytes.Contains(a, []byte("another digest")) || len(f.written) != 1 {
+		t.Errorf("answer %q, %d bursts", a, len(f.written))
+	}
 }
 
 // All events come, in order and once, however many there are at a time.
