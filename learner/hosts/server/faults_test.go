@@ -279,12 +279,10 @@ func TestGreetingTwice(t *testing.T) {
 	}
 }
 
-// An earlier greeting that the bus brings once more, with all that followed it, does not take
-// the place of a later one.
-func TestOldGreeting(t *testing.T) {
-	b := newBench(t, 1, 1)
-	b.silence = 300 * time.Millisecond
-	b.serve()
+// talk has a test speak as device 1: say sends a message, greet a greeting with nonce i, and next
+// wants the welcome to that.
+func (b *bench) talk(t *testing.T) (say func(run wire.RunID, kind wire.Kind, body any), greet, next func(i byte), nonce func(i byte) []byte) {
+	t.Helper()
 	_, conn := b.dial(identity.Device, 1)
 	id, _ := b.dial(identity.Device, 1)
 	answers := make(chan wire.Message, 100)
@@ -294,7 +292,7 @@ func TestOldGreeting(t *testing.T) {
 		}
 	})
 	b.must(err)
-	say := func(run wire.RunID, kind wire.Kind, body any) {
+	say = func(run wire.RunID, kind wire.Kind, body any) {
 		m := wire.Message{Kind: kind, Run: run, Device: 1}
 		if raw, ok := body.([]byte); ok {
 			m.Body = raw
@@ -304,11 +302,11 @@ func TestOldGreeting(t *testing.T) {
 		}
 		b.must(conn.Publish(run.FromDevice(1), m.Bytes()))
 	}
-	nonce := func(i byte) []byte { return append(make([]byte, 15), i) }
-	greet := func(i byte) {
+	nonce = func(i byte) []byte { return append(make([]byte, 15), i) }
+	greet = func(i byte) {
 		say(wire.RunID{}, wire.Hello, wire.Greeting{Nonce: nonce(i), Version: "v", Host: "h", Nkey: id.Nkey, NotBefore: id.NotBefore, Expires: id.Expires, Statement: id.Signature})
 	}
-	next := func(i byte) {
+	next = func(i byte) {
 		t.Helper()
 		var w wire.Run
 		m := <-answers
@@ -316,6 +314,16 @@ func TestOldGreeting(t *testing.T) {
 			t.Fatalf("%v %s, %v", m.Kind, m.Body, err)
 		}
 	}
+	return say, greet, next, nonce
+}
+
+// An earlier greeting that the bus brings once more, with all that followed it, does not take
+// the place of a later one.
+func TestOldGreeting(t *testing.T) {
+	b := newBench(t, 1, 1)
+	b.silence = 300 * time.Millisecond
+	b.serve()
+	say, greet, next, nonce := b.talk(t)
 	greet(1)
 	next(1)
 	say(b.run, wire.Ready, wire.Readiness{Nonce: nonce(1)})
@@ -330,4 +338,18 @@ func TestOldGreeting(t *testing.T) {
 	say(b.run, wire.Ready, wire.Readiness{Nonce: nonce(1)})
 	say(b.run, wire.Beat, nonce(2))
 	next(2)
+}
+
+// A greeting behind the end of a run is not answered: who stays greets the next run's server.
+func TestGreetingAfterTheEnd(t *testing.T) {
+	b := newBench(t, 1, 1)
+	b.serve()
+	say, greet, next, nonce := b.talk(t)
+	greet(1)
+	next(1)
+	_, err := b.server.End(t.Context(), b.model.Digest())
+	b.must(err)
+	greet(2)
+	say(b.run, wire.Beat, nonce(1)) // for which the first is welcomed again, as it has not answered
+	next(1)
 }
