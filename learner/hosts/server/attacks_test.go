@@ -436,6 +436,7 @@ func TestYesterday(t *testing.T) {
 	h.server.Close()
 	a.Close()
 
+	h.wait("all of yesterday's frames", func() bool { return len(h.air[1]) >= 3*4 && len(h.air[2]) >= 3*4 })
 	h.run, h.rounds, h.guard = today, 9, newGuard()
 	for _, c := range []map[int]chan wire.Message{h.from, h.air} {
 		for _, from := range c {
