@@ -33,6 +33,16 @@ func Look(tx radio.Transmitter) {
 	}
 }
 
+// Watched reports whether a stream is still asked how it does.
+func Watched(tx radio.Transmitter) bool {
+	select {
+	case <-tx.(interface{ self() *Transmitter }).self().watched:
+		return false
+	default:
+		return true
+	}
+}
+
 func (t *Transmitter) self() *Transmitter { return t }
 
 // Streams returns a stream that has these capabilities and no others.

@@ -18,6 +18,7 @@ type fake struct {
 	written  [][]complex64
 	metas    []radio.TxMeta
 	asked    int // for losses
+	filling  int
 	closed   int
 	opened   int
 	queue    *radio.EventQueue
@@ -112,6 +113,10 @@ func (s fakeStream) Event(ctx context.Context) (radio.Event, error) { return s.q
 func (s fakeStream) Earliest() radio.SampleIndex {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.filling > 0 { // it takes samples while it waits for its trigger
+		s.filling--
+		s.earliest += 10
+	}
 	return s.earliest
 }
 

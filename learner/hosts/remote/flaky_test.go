@@ -240,6 +240,14 @@ func TestBurstsTravelOnce(t *testing.T) {
 			t.Errorf("a burst that is there is %d bytes", n)
 		}
 	}
+	for k := range uint64(remote.KeptBursts - 1) {
+		write(20+k, 100)
+	}
+	write(1, 4096) // it is now the last one used
+	write(30, 100)
+	if n := write(1, 4096); n > 1000 {
+		t.Errorf("a burst that was just used is %d bytes", n)
+	}
 	for k := range uint64(remote.KeptBursts) { // the first goes, as it was used last longest ago
 		write(10+k, 100)
 	}

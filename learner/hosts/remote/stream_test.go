@@ -157,6 +157,22 @@ func TestOtherDigest(t *testing.T) {
 	}
 }
 
+// A stream that waits for its trigger is full when Start returns.
+func TestStartFills(t *testing.T) {
+	f := newFake()
+	tx, err := opened(t, &direct{host: hostOf(t, f, nil)}).(radio.TransmitOpener).OpenTransmitter(limited(t))
+	ok(t, err)
+	f.set(func() { f.state, f.filling = radio.Armed, 7 })
+	ok(t, tx.Start(limited(t)))
+	if at := tx.(radio.Pacer).Earliest(); at != 70 || tx.State() != radio.Armed {
+		t.Errorf("%v at %d; expected is 70", tx.State(), at)
+	}
+	ok(t, tx.Close())
+	if remote.Watched(tx) {
+		t.Error("a stream that is closed is still asked how it does")
+	}
+}
+
 // All events come, in order and once, however many there are at a time.
 func TestManyEvents(t *testing.T) {
 	f := newFake()
