@@ -10,17 +10,19 @@ import (
 	"sync"
 	"testing"
 
+	"ringwave/learner"
 	"ringwave/learner/experiment"
 	"ringwave/learner/hosts"
 	"ringwave/learner/hosts/identity"
 	"ringwave/radio"
 	"ringwave/radio/hackrf"
+	"ringwave/radio/intake"
 	"ringwave/radio/loopback"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
 )
 
-// lab is hosts with radios on an emulated bench in real time, whose boards start when they do
+// radioWorld is hosts with radios on an emulated bench in real time, whose boards start when they do
 // and have new phases each time.
 type radioWorld struct {
 	*world
@@ -64,7 +66,7 @@ func newRadioWorld(t *testing.T, devices int, set ...string) *radioWorld {
 		fmt.Sprintf("devices.count=%d", devices), "channel.mean_per_device=[]", "channel.mean=1",
 		"radio.transmitters=[" + strings.Join(names, ", ") + "]", "radio.receiver=hackrf:" + serialOf(devices),
 		"calibration.blocks=20", "calibration.quick_blocks=4", "calibration.looks=2", "calibration.round_seconds=0.05",
-		"radio.lead_seconds=0.2", 
+		"radio.lead_seconds=0.2",
 		"encryption.attempts_per_round=8"}, set...)
 	w.config, err = experiment.Load("../../hw-configs/hosts-radios.toml", set...)
 	must(t, err)
@@ -87,18 +89,26 @@ func (w *radioWorld) radios(more map[string]radio.Opener) experiment.Radios {
 	}}
 }
 
-// device begins device i, from 1, until ctx ends.
-func (w *radioWorld) device(ctx context.Context, i int, url string) {
+// options are those of device i, from 1.
+func (w *radioWorld) options(i int, url string) hosts.DeviceOptions {
+	return hosts.DeviceOptions{
+		Identity: filepath.Join(w.folder, fmt.Sprintf("device-%03d.identity", i)), URL: url,
+		State: w.state, Version: "v", Say: w.say, Stay: true, Lab: experiment.Lab{Radios: w.radios(nil)},
+		Radio: "hackrf:" + serialOf(i-1) + "?limit_ms=0", Set: []string{"radio.transmit=true", "radio.band_hz=[432e6, 436e6]", "radio.most_gain_db=0"},
+	}
+}
+
+// device begins device i, from 1, until ctx ends; done is closed then.
+func (w *radioWorld) device(ctx context.Context, i int, url string) (done chan struct{}) {
+	done = make(chan struct{})
 	w.hosts.Go(func() {
-		err := hosts.RunDevice(ctx, hosts.DeviceOptions{
-			Identity: filepath.Join(w.folder, fmt.Sprintf("device-%03d.identity", i)), URL: url,
-			State: w.state, Version: "v", Say: w.say, Stay: true, Lab: experiment.Lab{Radios: w.radios(nil)},
-			Radio: "hackrf:" + serialOf(i-1) + "?limit_ms=0", Set: []string{"radio.transmit=true", "radio.band_hz=[432e6, 436e6]", "radio.most_gain_db=0"},
-		})
+		defer close(done)
+		err := hosts.RunDevice(ctx, w.options(i, url))
 		if err != nil && ctx.Err() == nil {
 			w.t.Errorf("device %d: %v", i, err)
 		}
 	})
+	return done
 }
 
 // bench begins a server's end, with the port of an earlier one if there was one.
@@ -129,21 +139,31 @@ func (w *radioWorld) calibrate(b *hosts.Bench, lab experiment.Lab) {
 }
 
 // Devices that send over radios of their own, which start when they start, are calibrated by
-// soundings, and carry encrypted rounds.
+// soundings, and carry encrypted rounds: also behind one that was begun anew, for which all
+// streams begin again, with other starts and phases.
 func TestRadiosOnOtherHosts(t *testing.T) {
-	const devices = 3
+	if testing.Short() {
+		t.Skip("a bench in real time")
+	}
+	const devices = 2
 	w := newRadioWorld(t, devices)
 	b, lab := w.bench("localhost:0")
 	url := b.URL()
-	for i := range devices {
-		w.device(w.ctx, i+1, url)
-	}
+	leaving, leave := context.WithCancel(w.ctx)
+	left := w.device(leaving, 1, url)
+	w.device(w.ctx, 2, url)
 	w.calibrate(b, lab)
 	b, lab = w.bench(strings.TrimPrefix(url, "tls://"))
 	e, err := lab.New(w.config)
 	must(t, err)
 	dir := filepath.Join(t.TempDir(), "run")
-	result, err := e.Run(t.Context(), dir, experiment.Observer{})
+	result, err := e.Run(t.Context(), dir, experiment.Observer{Round: func(r learner.Record) {
+		if r.Round == 2 {
+			leave()
+			<-left
+			w.device(w.ctx, 1, url)
+		}
+	}})
 	must(t, err)
 	must(t, b.Close())
 	for k, row := range readRows(t, dir, w.config.Optimizer.Rounds) {
@@ -158,5 +178,64 @@ func TestRadiosOnOtherHosts(t *testing.T) {
 		if m := h.Settings().Mode; m != virtual.ModeOff {
 			t.Errorf("board %d is still on: %v", i, m)
 		}
+	}
+}
+
+// What a host's user has not allowed is not sent, and the sentence says what to allow, where it
+// can be mended.
+func TestRadiosNotAllowed(t *testing.T) {
+	for want, change := range map[string]func(o *hosts.DeviceOptions){
+		"name this host's with --radio":                            func(o *hosts.DeviceOptions) { o.Radio = "" },
+		"of which there is no radio.transmit":                      func(o *hosts.DeviceOptions) { o.Set = nil },
+		"of which there is no radio.most_gain_db":                  func(o *hosts.DeviceOptions) { o.Set = o.Set[:2] },
+		"--set radio.transmit = false: must be true":               func(o *hosts.DeviceOptions) { o.Set[0] = "radio.transmit=false" },
+		"--set radio.frequency_hz=1e9: allowed are keys of [task]": func(o *hosts.DeviceOptions) { o.Set = append(o.Set, "radio.frequency_hz=1e9") },
+	} {
+		w := newRadioWorld(t, 1, "encryption.randomness=seed", "radio.secrets_from_seed=true")
+		b, _ := w.bench("localhost:0")
+		o := w.options(1, b.URL())
+		change(&o)
+		ctx, cancel := context.WithCancel(w.ctx)
+		told := make(chan error, 1)
+		go func() {
+			told <- hosts.RunDevice(ctx, o)
+			cancel()
+		}()
+		if err := b.Calibrate(ctx, w.config); err == nil {
+			t.Errorf("%s: the bench was calibrated", want)
+		}
+		if err := <-told; err == nil || !intake.IsUserError(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; it should say %q", err, want)
+		}
+		must(t, b.Close())
+		if m := w.boards[0].Settings().Mode; m != virtual.ModeOff {
+			t.Errorf("%s: the board is on", want)
+		}
+	}
+}
+
+// A gain beyond what the host's user has allowed ends the calibration with that host's
+// sentence.
+func TestRadiosBeyondThePermit(t *testing.T) {
+	for want, set := range map[string]string{
+		"the transmit gains add up to 0 dB; allowed is at most -30 dB": "radio.most_gain_db=-30",
+	} {
+		w := newRadioWorld(t, 1)
+		b, lab := w.bench("localhost:0")
+		o := w.options(1, b.URL())
+		o.Set[2] = set
+		w.hosts.Go(func() {
+			if err := hosts.RunDevice(w.ctx, o); err != nil && w.ctx.Err() == nil {
+				t.Errorf("%s: %v", set, err)
+			}
+		})
+		k, err := lab.NewCalibration(w.config, "")
+		must(t, err)
+		must(t, b.Calibrate(t.Context(), k.Config))
+		_, err = k.Run(t.Context(), filepath.Join(t.TempDir(), "cal"), experiment.CalibrationObserver{NoAdvice: true})
+		if err == nil || !intake.IsUserError(err) || !strings.Contains(err.Error(), "host:1") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", set, err)
+		}
+		must(t, b.Close())
 	}
 }
