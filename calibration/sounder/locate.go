@@ -68,6 +68,9 @@ type locator struct {
 	// found, and pairs is where its bursts were by that.
 	ahead []radio.SampleIndex
 	pairs *follower
+	// written is the device's own index behind the last burst that it was given, before
+	// which it takes no other.
+	written []radio.SampleIndex
 }
 
 func newLocator(cfg Config) (*locator, error) {
@@ -88,7 +91,7 @@ func newLocator(cfg Config) (*locator, error) {
 		return nil, err
 	}
 	n := cfg.Devices
-	l := &locator{s: s, tries: make([]int, n), found: make([]bool, n), ahead: make([]radio.SampleIndex, n), pairs: newFollower(n)}
+	l := &locator{s: s, tries: make([]int, n), found: make([]bool, n), ahead: make([]radio.SampleIndex, n), pairs: newFollower(n), written: make([]radio.SampleIndex, n)}
 	l.listenAnew()
 	return l, nil
 }
@@ -127,6 +130,12 @@ func (l *locator) lead(i int) radio.SampleCount {
 	return max(l.s.cfg.Lead, leastLead) << min(l.tries[i], longestLead)
 }
 
+// free returns the device's own index at which it can be given a burst.
+func (l *locator) free(i int) radio.SampleIndex {
+	earliest := l.s.cfg.Transmitters[i].(radio.Pacer).Earliest()
+	return max(l.written[i], earliest+radio.SampleIndex(l.lead(i)))
+}
+
 func (l *locator) locate(ctx context.Context) ([]radio.SampleIndex, error) {
 	for i, found := range l.found {
 		if found {
@@ -143,16 +152,16 @@ func (l *locator) locate(ctx context.Context) ([]radio.SampleIndex, error) {
 }
 
 // pairEvery returns the time from the first burst of device i to its second. It tells tries
-// apart: bursts of an earlier one may come yet.
+// apart, as bursts of an earlier one may come yet, and is longer than what is searched at a time.
 func (l *locator) pairEvery(i int) radio.SampleCount {
-	return pairEvery + radio.SampleCount(4*l.tries[i])*l.s.cfg.slot()
+	return pairEvery + radio.SampleCount(4+4*l.tries[i])*l.s.cfg.slot()
 }
 
 // search finds device i, wherever it is.
 func (l *locator) search(ctx context.Context, i int) error {
 	s, tx := l.s, l.s.cfg.Transmitters[i]
 	s.events(i, tx) // of what was before
-	at := tx.(radio.Pacer).Earliest() + radio.SampleIndex(l.lead(i))
+	at := l.free(i)
 	bursts := make([][]radio.SampleIndex, s.cfg.Devices)
 	bursts[i] = []radio.SampleIndex{at, at + radio.SampleIndex(l.pairEvery(i))}
 	w := l.send(ctx, bursts)
@@ -276,15 +285,15 @@ func (l *locator) lookClosely(ctx context.Context) ([]radio.SampleIndex, error) 
 // offsets will be then.
 func (l *locator) foresee() (at radio.SampleIndex, offsets []radio.SampleIndex) {
 	at = l.s.next
-	for i, tx := range l.s.cfg.Transmitters {
-		at = max(at, tx.(radio.Pacer).Earliest()+l.ahead[i]+radio.SampleIndex(l.lead(i)))
+	for i := range l.ahead {
+		at = max(at, l.free(i)+l.ahead[i])
 	}
 	for i := range l.ahead {
 		offsets = append(offsets, l.ahead[i]+radio.SampleIndex(math.Round(l.pairs.line(i, at))))
 	}
 	// None may be asked for what it has sent.
-	for i, tx := range l.s.cfg.Transmitters {
-		at = max(at, tx.(radio.Pacer).Earliest()+offsets[i]+radio.SampleIndex(l.lead(i)))
+	for i, by := range offsets {
+		at = max(at, l.free(i)+by)
 	}
 	return at, offsets
 }
@@ -381,6 +390,10 @@ func (l *locator) send(ctx context.Context, bursts [][]radio.SampleIndex) *sendi
 	errs := make([]error, len(bursts))
 	var all sync.WaitGroup
 	for i, starts := range bursts {
+		if len(starts) == 0 {
+			continue
+		}
+		l.written[i] = starts[len(starts)-1] + radio.SampleIndex(l.s.cfg.Sounding.Burst())
 		all.Add(1)
 		go func() {
 			defer all.Done()
@@ -484,10 +497,11 @@ func (e *ear) more(ctx context.Context, idle bool) (radio.SampleCount, error) {
 }
 
 // pair looks for two bursts that are so many samples apart; nil if there are none. What was
-// searched for the first is dropped.
+// searched for the first is dropped. It is searched with a burst more on either side: of one
+// that is seen in part, what is like it lies a period beside.
 func (e *ear) pair(every int) (*[2]spotted, error) {
-	slot := int(e.s.cfg.slot())
-	if len(e.buf) < skipped+every+2*slot {
+	slot, beside := int(e.s.cfg.slot()), e.s.cfg.Sounding.Burst()
+	if len(e.buf) < skipped+2*beside+every+slot {
 		return nil, nil
 	}
 	defer func() {
@@ -495,8 +509,8 @@ func (e *ear) pair(every int) (*[2]spotted, error) {
 		e.buf = e.buf[:copy(e.buf, e.buf[skipped:])]
 	}()
 	// What repeats with the sounding's period, whatever its carrier.
-	at, ok := e.s.repeats(e.buf[:skipped+slot-1], []int{e.s.nominal()}, slot)
-	if !ok {
+	at, ok := e.s.repeats(e.buf[:skipped+2*beside+slot-1], []int{e.s.nominal()}, slot)
+	if !ok || at < beside || at >= beside+skipped {
 		return nil, nil
 	}
 	first, err := e.look(at, e.s.cfg.Search)

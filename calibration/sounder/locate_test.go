@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/cmplx"
 	"math/rand/v2"
@@ -349,6 +350,41 @@ type starved struct{ radio.Receiver }
 
 func (starved) Read(context.Context, []complex64) (int, radio.Meta, error) {
 	return 0, radio.Meta{}, radio.ErrStarved
+}
+
+// tape is a receiver that plays samples.
+type tape struct {
+	radio.Receiver
+	x   []complex64
+	pos int
+}
+
+func (p *tape) Read(_ context.Context, dst []complex64) (int, radio.Meta, error) {
+	n := copy(dst, p.x[p.pos:])
+	p.pos += n
+	if n == 0 {
+		return 0, radio.Meta{}, io.EOF
+	}
+	return n, radio.Meta{First: radio.SampleIndex(p.pos - n)}, nil
+}
+
+// A burst is found where it is, and not a period of the sounding beside, wherever it lies
+// among what is searched at a time.
+func TestFindPair(t *testing.T) {
+	cfg := newAir(t, 1, nil).cfg
+	const every = 20_000
+	burst := cfg.Sounding.Samples(0.5)
+	noise := hiss{std: 0.02, rnd: rand.New(rand.NewPCG(3, 4))}
+	for at := 14_000; at < 34_000; at += 197 {
+		x := make([]complex64, 1<<17)
+		copy(x[at:], burst)
+		copy(x[at+every:], burst)
+		noise.Add(x, 0)
+		cfg.Transmitters, cfg.Receiver = make([]radio.Transmitter, 1), &tape{x: x}
+		if got, err := sounder.FindPair(t.Context(), cfg, every); err != nil || math.Abs(got-float64(at)) > 1 {
+			t.Errorf("the burst at %d was found at %.2f: %v", at, got, err)
+		}
+	}
 }
 
 // Delays are rounded so that what is left differs least: two on either side of a half are
