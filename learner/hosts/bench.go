@@ -26,6 +26,7 @@ import (
 	"ringwave/learner/hosts/wire"
 	"ringwave/phy"
 	"ringwave/radio/intake"
+	"ringwave/radio/life"
 )
 
 // BenchOptions are what a Bench is made of.
@@ -56,8 +57,7 @@ type Bench struct {
 	nats   *bus.Server
 	conn   bus.Conn
 	herald *server.Herald
-	live   context.Context // ends where the bus no longer admits the server, or its air
-	end    context.CancelCauseFunc
+	live   life.Life // ends where the bus no longer admits the server, or its air
 
 	sky     *simulated
 	server  *server.Server
@@ -79,7 +79,6 @@ type simulated struct {
 // until Close.
 func NewBench(ctx context.Context, o BenchOptions) (b *Bench, err error) {
 	b = &Bench{o: o}
-	b.live, b.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	if o.Deadline < 0 || o.Silence < 0 || o.Deadline > 0 && o.Deadline < leastPatience || o.Silence > 0 && o.Silence < leastPatience {
 		return b, intake.UserError(fmt.Errorf("--deadline is %v and --silence %v: allowed is %v or more for each", o.Deadline, o.Silence, leastPatience))
 	}
@@ -151,7 +150,7 @@ func (b *Bench) dial(ctx context.Context, id identity.Identity) (bus.Conn, error
 		Waiting: func(err error) { b.o.Say(err.Error()) }, Lost: func(err error) { b.o.Say(err.Error()) },
 		Connected: func() { b.o.Say(fmt.Sprintf("%s is connected to the bus again", id)) },
 		Trouble:   func(err error) { b.o.Say(err.Error()) },
-		Ended:     b.end,
+		Ended:     b.live.End,
 	})
 }
 
@@ -169,7 +168,7 @@ func (b *Bench) URL() string {
 // Close lets go of all that the bench holds.
 func (b *Bench) Close() error {
 	var errs []error
-	b.end(nil)
+	b.live.End(nil)
 	if b.server != nil {
 		if b.sounds {
 			b.dismiss()
@@ -382,12 +381,11 @@ func (b *Bench) verify(purpose string, message, signature []byte) error {
 
 // Await waits for devices: experiment.Fleet.
 func (b *Bench) Await(ctx context.Context, n int) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(b.live, func() { cancel(context.Cause(b.live)) })()
-	if err := context.Cause(b.live); err != nil {
+	if err := b.live.Err(); err != nil {
 		return err
 	}
+	ctx, release := b.live.Join(ctx)
+	defer release()
 	return b.server.Await(ctx, n)
 }
 
