@@ -68,8 +68,8 @@ type locator struct {
 	// found, and pairs is where its bursts were by that.
 	ahead []radio.SampleIndex
 	pairs *follower
-	// written is the device's own index behind the last burst that it was given, before
-	// which it takes no other.
+	// written is the device's own index so far behind the last burst that it was given that
+	// another is not searched for together with that; before it, it would be late.
 	written []radio.SampleIndex
 }
 
@@ -393,7 +393,7 @@ func (l *locator) send(ctx context.Context, bursts [][]radio.SampleIndex) *sendi
 		if len(starts) == 0 {
 			continue
 		}
-		l.written[i] = starts[len(starts)-1] + radio.SampleIndex(l.s.cfg.Sounding.Burst())
+		l.written[i] = starts[len(starts)-1] + skipped + radio.SampleIndex(4*l.s.cfg.slot())
 		all.Add(1)
 		go func() {
 			defer all.Done()

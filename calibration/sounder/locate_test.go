@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -309,6 +310,45 @@ func TestLocateAfterALoss(t *testing.T) {
 			t.Errorf("device %d is late by %.3f samples", i+1, late)
 		}
 	}
+}
+
+// A device that is in trouble for some time is given its bursts behind those that it has: it
+// would call others late.
+func TestLocateInTrouble(t *testing.T) {
+	a := newAir(t, 2, nil)
+	a.wrap = func(tx []radio.Transmitter) { tx[0] = &troubled{fed: tx[0].(fed), times: 6} }
+	ok(t, a.array.Start(t.Context()))
+	for i, late := range a.arrivals(t) {
+		if math.Abs(late) > 0.2 {
+			t.Errorf("device %d is late by %.3f samples", i+1, late)
+		}
+	}
+}
+
+// troubled tells of an underrun behind each of its first pairs of writes, a number of them.
+type troubled struct {
+	fed
+	mu            sync.Mutex
+	times, writes int
+}
+
+func (d *troubled) Write(ctx context.Context, src []complex64, meta radio.TxMeta) (int, error) {
+	n, err := d.fed.Write(ctx, src, meta)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.writes++
+	return n, err
+}
+
+func (d *troubled) Event(ctx context.Context) (radio.Event, error) {
+	d.mu.Lock()
+	if d.times > 0 && d.writes == 2 {
+		d.times, d.writes = d.times-1, 0
+		d.mu.Unlock()
+		return radio.Event{Kind: radio.Underrun}, nil
+	}
+	d.mu.Unlock()
+	return d.fed.Event(ctx)
 }
 
 // startling does something before its first write.
