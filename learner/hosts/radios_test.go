@@ -68,7 +68,7 @@ func newRadioWorld(t *testing.T, devices int, set ...string) *radioWorld {
 		"calibration.blocks=20", "calibration.quick_blocks=4", "calibration.looks=2", "calibration.round_seconds=0.05",
 		"radio.lead_seconds=0.2",
 		"encryption.attempts_per_round=8"}, set...)
-	w.config, err = experiment.Load("../../hw-configs/hosts-radios.toml", set...)
+	w.config, err = experiment.Load("../../hw-configs/virtual-bench-hosts.toml", set...)
 	must(t, err)
 	w.ctx, w.end = context.WithCancel(t.Context())
 	t.Cleanup(func() {
