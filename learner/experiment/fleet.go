@@ -140,7 +140,7 @@ func (s *Experiment) checkFleet() error {
 // CheckHosts says which radios of a configuration are not those of devices on other hosts.
 func CheckHosts(c Config) error {
 	for i, uri := range c.Radio.Transmitters {
-		if want := fmt.Sprintf("%s:%d", HostScheme, i+1); uri != want {
+		if want := fmt.Sprintf("%s:%d", setup.HostScheme, i+1); uri != want {
 			return intake.UserError(fmt.Errorf("radio.transmitters has %q in the place of device %d: must be %q for devices on other hosts, each of which names its own (ringwave device --radio)", uri, i+1, want))
 		}
 	}
@@ -149,9 +149,6 @@ func CheckHosts(c Config) error {
 	}
 	return nil
 }
-
-// HostScheme is that of the URIs of radios on other hosts: host:1 is that of device 1.
-const HostScheme = "host"
 
 // openFleet makes the aggregator of devices on other hosts and the trainer around it, behind
 // a checkpoint or in a new folder. No round is sent twice: of one that was broken off,

@@ -67,6 +67,9 @@ func (o DeviceOptions) checkCrowd(identities []string) error {
 	if o.Own && len(identities) > 1 {
 		return intake.UserError(errors.New("--own is given with several identities: the data of a device's own go with one"))
 	}
+	if o.Radio != "" && len(identities) > 1 {
+		return intake.UserError(errors.New("--radio is given with several identities: each device has a radio of its own"))
+	}
 	for i, path := range identities {
 		if slices.Contains(identities[:i], path) {
 			return intake.UserError(fmt.Errorf("%s is given twice: one process at a time may be a device", path))

@@ -25,7 +25,7 @@ import (
 
 // Driver opens the radios of the bench's devices on their own hosts: host:1 is that of device 1.
 func (b *Bench) Driver() boards.Driver {
-	return boards.Driver{Scheme: experiment.HostScheme, Opener: remote.NewOpener(func(index int) (remote.Caller, error) {
+	return boards.Driver{Scheme: setup.HostScheme, Opener: remote.NewOpener(func(index int) (remote.Caller, error) {
 		var visits []int
 		if b.server != nil {
 			visits = b.server.Visits()

@@ -12,6 +12,7 @@ import (
 
 	"ringwave/learner"
 	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/setup"
 	"ringwave/learner/hosts"
 	"ringwave/learner/hosts/identity"
 	"ringwave/radio"
@@ -118,7 +119,7 @@ func (w *radioWorld) bench(listen string) (*hosts.Bench, experiment.Lab) {
 	b, err := hosts.NewBench(t.Context(), hosts.BenchOptions{Folder: w.folder, Listen: listen, Air: true, Version: "v", Say: w.say})
 	must(t, err)
 	t.Cleanup(func() { b.Close() })
-	return b, experiment.Lab{Fleet: b, Radios: w.radios(map[string]radio.Opener{experiment.HostScheme: b.Driver().Opener})}
+	return b, experiment.Lab{Fleet: b, Radios: w.radios(map[string]radio.Opener{setup.HostScheme: b.Driver().Opener})}
 }
 
 // calibrate calibrates the bench over its devices, and has the config go by that.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"ringwave/calibration/sounder"
@@ -119,10 +120,27 @@ type Radios struct {
 	Registry Registry
 }
 
+// HostScheme is that of the URIs of radios on other hosts: host:1 is that of device 1.
+const HostScheme = "host"
+
+// checkHosts says what to do about radios of other hosts that nothing here reaches.
+func (r Radios) checkHosts(c config.Config) error {
+	reached := slices.ContainsFunc(r.Drivers, func(d boards.Driver) bool { return d.Scheme == HostScheme })
+	for i, uri := range c.Radio.Transmitters {
+		if strings.HasPrefix(uri, HostScheme+":") && !reached && r.Registry == nil {
+			return fmt.Errorf("radio.transmitters has %q for device %d, which is on a host of its own: run with ringwave serve, calibrate with --bench, or name radios of this host", uri, i+1)
+		}
+	}
+	return nil
+}
+
 // Open opens the radios of a configuration, to send as far as the user permits. guarded
 // returns why their guard is lost, once it is; any of the radios may fail by that first.
 // The radios live until ctx ends, or the array is closed.
 func (r Radios) Open(ctx context.Context, c config.Config) (a *array.Array, guarded func() error, err error) {
+	if err := r.checkHosts(c); err != nil {
+		return nil, nil, intake.UserError(err)
+	}
 	permit, err := PermitOf(c)
 	if err != nil {
 		return nil, nil, intake.UserError(err)
