@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
-	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,9 +12,7 @@ import (
 	"ringwave/cmd/internal/console"
 	"ringwave/learner/experiment"
 	"ringwave/learner/hosts"
-	"ringwave/learner/hosts/wire"
 	"ringwave/radio/boards"
-	"ringwave/radio/intake"
 )
 
 // hostVersion is what all hosts of a bench must have alike.
@@ -156,17 +151,17 @@ and radio.most_gain_db allow on this host, in runs and in calibrations.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Lab, o.Version = lab(data), hostVersion()
-			s := &speaker{console: console.New(cmd)}
-			o.Say = s.say
+			s := console.NewSpeaker(console.New(cmd))
+			o.Say = s.Say
 			o.Round = func(k, rounds int, loss float64) {
 				text := fmt.Sprintf("own loss %.4g", loss)
 				if len(args) > 1 {
 					text = fmt.Sprintf("as %d devices", len(args))
 				}
-				s.round(k, rounds, text)
+				s.Round(k, rounds, text)
 			}
 			err := hosts.RunDevices(cmd.Context(), o, args)
-			s.stop()
+			s.Stop()
 			return interrupted(err)
 		},
 	}
@@ -183,40 +178,6 @@ and radio.most_gain_db allow on this host, in runs and in calibrations.`,
 	f.DurationVar(&o.Silence, "silence", time.Minute, "how long the server may say nothing before the device waits for another; 0 for without end")
 	f.DurationVar(&o.Patience, "patience", 10*time.Minute, "how long the device waits for a server; 0 for without end")
 	return cmd
-}
-
-// speaker is a console that several goroutines speak at, with a progress.
-type speaker struct {
-	mu       sync.Mutex
-	console  *console.Console
-	progress *console.Progress // nil before the first round
-	last     int
-}
-
-func (s *speaker) say(text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.progress.Stop()
-	s.console.Say("%s", text)
-}
-
-// round tells of a round, once.
-func (s *speaker) round(k, rounds int, text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.progress == nil {
-		s.progress = s.console.Progress("round", rounds, k-1, float64(k-1)/float64(rounds))
-	}
-	if k > s.last {
-		s.last = k
-		s.progress.Report(k, float64(k)/float64(rounds), text)
-	}
-}
-
-func (s *speaker) stop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.progress.Stop()
 }
 
 // interrupted returns ErrInterrupted where a context was.
@@ -278,7 +239,7 @@ of a message's arrival: the way on the network included.`,
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), a)
 			}
-			return printHosts(cmd, a)
+			return a.WriteText(cmd.OutOrStdout())
 		},
 	}
 	f := cmd.Flags()
@@ -286,22 +247,4 @@ of a message's arrival: the way on the network included.`,
 	f.StringVar(&o.URL, "join", "", "where the bus is (default the URL of the identity)")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
-}
-
-// printHosts prints a line a host.
-func printHosts(cmd *cobra.Command, a wire.Attendance) error {
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: round %d of %d, run %s\n", a.Name, a.Round, a.Rounds, a.Run)
-	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "DEVICE\tSTATE\tHOST\tLAST SEEN\tCLOCK\tDATA\tSAMPLES\tRADIO\tVERSION")
-	for _, h := range a.Hosts {
-		seen, state := "never", h.State
-		if !h.Seen.IsZero() {
-			seen = fmt.Sprintf("%.1f s ago", math.Max(0, a.Clock.Sub(h.Seen).Seconds()))
-		}
-		if h.Why != "" {
-			state += ": " + intake.Sentence(h.Why)
-		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%+.1f ms\t%s\t%d\t%s\t%s\n", h.Index, state, h.Host, seen, h.Offset.Seconds()*1e3, h.Data, h.Samples, h.Radio, h.Version)
-	}
-	return w.Flush()
 }

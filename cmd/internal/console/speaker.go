@@ -1,0 +1,42 @@
+package console
+
+import "sync"
+
+// Speaker is a console that several goroutines speak at, with a progress of rounds.
+type Speaker struct {
+	mu       sync.Mutex
+	console  *Console
+	progress *Progress // nil before the first round
+	last     int
+}
+
+// NewSpeaker returns a speaker at a console.
+func NewSpeaker(c *Console) *Speaker { return &Speaker{console: c} }
+
+// Say says something beside the progress.
+func (s *Speaker) Say(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.progress.Stop()
+	s.console.Say("%s", text)
+}
+
+// Round tells of a round, once.
+func (s *Speaker) Round(k, rounds int, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.progress == nil {
+		s.progress = s.console.Progress("round", rounds, k-1, float64(k-1)/float64(rounds))
+	}
+	if k > s.last {
+		s.last = k
+		s.progress.Report(k, float64(k)/float64(rounds), text)
+	}
+}
+
+// Stop ends the progress.
+func (s *Speaker) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.progress.Stop()
+}
