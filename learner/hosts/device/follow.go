@@ -85,7 +85,8 @@ func (d *Device) join(m wire.Message) error {
 		d.tell("ignored a welcome: " + err.Error())
 		return nil
 	}
-	if m.Device != uint32(d.index) || !bytes.Equal(w.Nonce, d.greeting.Nonce) {
+	again := d.part != nil && m.Run == d.run && bytes.Equal(w.Nonce, d.welcomed) // for its answer was lost
+	if m.Device != uint32(d.index) || !again && !bytes.Equal(w.Nonce, d.greeting.Nonce) {
 		return nil // another device's, or of another day
 	}
 	if offset := w.Clock.Sub(d.now()); offset.Abs() > d.cfg.MaxOffset {
