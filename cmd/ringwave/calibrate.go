@@ -31,7 +31,7 @@ func newCalibrateCommand() *cobra.Command {
 		Use: "calibrate CONFIG",
 		Example: `  ringwave calibrate hw-configs/waveform-aligned.toml --out cal
   ringwave calibrate --resume cal
-  ringwave calibrate hw-configs/virtual-bench-hosts.toml --bench bench --out cal
+  ringwave calibrate hw-configs/virtual-bench-hosts.toml --bench bench
   ringwave calibrate hw-configs/waveform-aligned.toml --recording cal`,
 		Short: "Measure mean and second moment of every link, and what the bench can carry",
 		Long: `Let each device in turn send soundings, as [calibration] says, and measure its

@@ -116,8 +116,7 @@ func newDeviceCommand() *cobra.Command {
   ringwave device bench/device-*.identity --data /data
   ringwave device device-002.identity --join tls://10.0.0.5:4222 --stay
   ringwave device device-003.identity --own --set task.train_images=mine
-  ringwave device device-004.identity --stay --radio hackrf: --set radio.transmit=true \
-    --set radio.band_hz=[432e6,436e6] --set radio.most_gain_db=0`,
+  ringwave device device-004.identity --radio hackrf: --set radio.transmit=true`,
 		Short: "Be a device of a bench of many hosts",
 		Long: `Take part in the run of a server (ringwave serve) as the device of an identity
 file. The samples are this device's part of the run's data set, or with --own
@@ -142,7 +141,7 @@ nothing: a device takes part in it with --secrets-from-seed only.
 
 Over radios (radio.transmitters of host:1, host:2, ...) this host's is the one
 that --radio names, and it sends what --set radio.transmit=true, radio.band_hz
-and radio.most_gain_db allow on this host, in runs and in calibrations.`,
+and radio.most_gain_db, all three, allow on this host, in runs and calibrations.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return exactly(1, "one IDENTITY file or several")(cmd, args)
