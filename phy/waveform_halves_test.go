@@ -136,7 +136,11 @@ func (c halvesCase) compare(t *testing.T, m *zq.Modulus, devices int, whole *Wav
 	const n = 300
 	repeated, read := 0, 0
 	rnd := rand.New(rand.NewPCG(8, 8))
-	for round := range uint32(6) {
+	rounds := uint32(6)
+	if testing.Short() {
+		rounds = 2
+	}
+	for round := range rounds {
 		for tr := range slot.Transmission(slot.Transmissions) {
 			s := slot.Slot{Round: round, Attempt: round % 2, Transmission: tr}
 			if tr == slot.TxShare && round == 3 {
@@ -159,7 +163,7 @@ func (c halvesCase) compare(t *testing.T, m *zq.Modulus, devices int, whole *Wav
 			}
 		}
 	}
-	if read < 4 || c.repeated && repeated == 0 {
+	if read < 4 || c.repeated && repeated == 0 && !testing.Short() {
 		t.Errorf("%d transmissions were read, %d frames repeated", read, repeated)
 	}
 }
@@ -245,6 +249,61 @@ func TestWaveformCuesAreTheWhole(t *testing.T) {
 			c.compare(t, m, devices, whole, l)
 		})
 	}
+}
+
+// A cue beyond what a frame's guard times and a stream have room for is refused before anything
+// is made or sent.
+func TestWaveformCuesRefused(t *testing.T) {
+	m := newModulus(t, 0x3ffffffffed001)
+	a := newAir(t, 1, scene{bits: -1, noiseStd: 1e-3})
+	tx, _ := a.streams(t)
+	cfg := WaveformConfig{Modulus: m, Devices: 1, Base: 3, Modem: flatTop, Alignment: Alignment{Correction: []modem.Correction{{Clock: 1e-5}}}}
+	s, err := NewWaveformSender(cfg, 0)
+	must(t, err)
+	f, err := s.Frame(slot.Slot{Round: 1}, 0, m.NewVector(10))
+	must(t, err)
+	d, err := NewWaveformTransmitter(WaveformTransmitterConfig{Modem: cfg.Modem, Base: cfg.Base})
+	must(t, err)
+	written := &blocksOf{Transmitter: tx[0]}
+	must(t, d.Begin(written))
+	must(t, d.Load(f))
+	window := radio.SampleIndex(8*len(f.Symbols)) + 1000
+	for name, c := range map[string]Cue{
+		"gained without end":     {Silent: window, Gained: 1e300},
+		"gained less than ever":  {Silent: window, Gained: -1e300},
+		"gained too much":        {Silent: window, Gained: 1e4},
+		"long ago":               {Silent: window, Elapsed: 1 << 40},
+		"before it began":        {Silent: window, Elapsed: -1},
+		"before the stream":      {At: -1, Silent: window},
+		"where no stream gets":   {At: 1 << 60, Silent: 1<<60 + window},
+		"less than the frame":    {Silent: window / 2},
+		"backwards":              {At: 2 * window, Silent: window},
+		"silence for too long":   {Silent: MaxSilence + 1},
+		"silence that runs over": {At: 1 << 62, Silent: -1 << 62},
+	} {
+		if err := d.Send(t.Context(), c, 0, slot.TxKey); err == nil || written.blocks > 0 {
+			t.Errorf("%s: %v, %d blocks are written", name, err, written.blocks)
+		}
+	}
+	must(t, d.Send(t.Context(), Cue{Silent: window}, 0, slot.TxKey))
+	if written.blocks == 0 {
+		t.Error("nothing is sent")
+	}
+}
+
+// blocksOf counts those that are written.
+type blocksOf struct {
+	radio.Transmitter
+	blocks int
+}
+
+func (c *blocksOf) Write(ctx context.Context, src []complex64, meta radio.TxMeta) (int, error) {
+	c.blocks++
+	return c.Transmitter.Write(ctx, src, meta)
+}
+
+func (c *blocksOf) Idle(ctx context.Context, until radio.SampleIndex) error {
+	return c.Transmitter.(radio.Idler).Idle(ctx, until)
 }
 
 func equal(a, b zq.Vector) bool {

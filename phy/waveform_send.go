@@ -187,7 +187,7 @@ func (d *emitter) drift(sps int, place drifted) {
 	n := (len(d.symbols) + int(d.modulator.Tail())) * sps
 	// Sample m of the device is sent when the receiver's clock shows m/(1 + clock).
 	step := 1 / (1 + d.correction.Clock)
-	ahead := float64(place.elapsed)*(step-1) + place.gained // what sample 0 shows
+	ahead := d.ahead(place)
 	begin := int(math.Floor(-ahead))
 	end := int(math.Ceil((float64(n) - ahead) / step))
 	if cap(d.samples) < end-begin {
@@ -197,6 +197,14 @@ func (d *emitter) drift(sps int, place drifted) {
 	d.modulator.ModulateDrifting(d.samples, d.symbols, ahead+float64(begin)*step, step)
 	d.weaken()
 	d.made, d.earlier = place, radio.SampleIndex(-begin)
+}
+
+// ahead returns what sample 0 of a device's frame shows on the receiver's clock.
+func (d *emitter) ahead(place drifted) float64 {
+	if d.correction.Clock == 0 {
+		return 0
+	}
+	return float64(place.elapsed)*(1/(1+d.correction.Clock)-1) + place.gained
 }
 
 // weaken gives samples the attempt's gain.
@@ -314,13 +322,22 @@ func (s *sender) rest(ctx context.Context, i int, at, until radio.SampleIndex) e
 	if value == 0 || first >= until {
 		return nil
 	}
-	n := int(until - first)
-	for len(d.rest) < n {
+	for len(d.rest) < restBlock {
 		d.rest = append(d.rest, value)
 	}
 	d.written = until
-	return s.streams.write(ctx, i, d.rest[:n], radio.TxMeta{Timed: true, Start: first, BurstEnd: true})
+	for first < until {
+		n := min(restBlock, until-first)
+		if err := s.streams.write(ctx, i, d.rest[:n], radio.TxMeta{Timed: true, Start: first, BurstEnd: true}); err != nil {
+			return err
+		}
+		first += n
+	}
+	return nil
 }
+
+// restBlock is how many samples of what makes up for a leak are written at a time.
+const restBlock = 1 << 14
 
 // putOff moves the cursor to where a frame can be sent: late enough for boards that
 // go on by themselves, and, where it must be searched for, far enough behind the

@@ -3,6 +3,7 @@ package phy
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"ringwave/phy/modem"
@@ -70,6 +71,9 @@ func (t *WaveformTransmitter) Load(f WaveformFrame) error {
 	return nil
 }
 
+// maxIndex bounds the indices of cues: a stream does not get there.
+const maxIndex = 1 << 52
+
 // MaxSilence bounds how many samples a cue has a device be silent for.
 const MaxSilence = 1 << 28
 
@@ -81,6 +85,12 @@ func (t *WaveformTransmitter) Send(ctx context.Context, c Cue, group int, what s
 	}
 	if n := c.Silent - c.At; n < 2*s.guard || n > MaxSilence {
 		return fmt.Errorf("a frame that takes %d samples: allowed are %d to %d", n, 2*s.guard, MaxSilence)
+	}
+	if c.At < 0 || c.At > maxIndex || c.Elapsed < 0 || c.Elapsed > maxIndex {
+		return fmt.Errorf("a frame at index %d, %d samples behind its transmission's first: allowed are 0 to %d", c.At, c.Elapsed, int64(maxIndex))
+	}
+	if ahead := s.devices[0].ahead(c.made()); !(math.Abs(ahead) <= float64(s.guard)/2) {
+		return fmt.Errorf("the sample clock is %.3g samples ahead at a frame: its guard time leaves room for %d", ahead, s.guard/2)
 	}
 	var who []int
 	if t.loaded && group == t.group {

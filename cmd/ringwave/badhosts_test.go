@@ -57,6 +57,7 @@ func TestBadHostCommands(t *testing.T) {
 		{"one radio of several", d1 + " " + e.identity("device-002") + " --radio hackrf:", "--radio is given with several identities"},
 		{"radios of hosts in one process", "run " + repoPath(t, "hw-configs/virtual-bench-hosts.toml") + " --set task.dataset=strokes", `radio.transmitters has "host:1" for device 1, which is on a host of its own: run with ringwave serve`},
 		{"a calibration of hosts without them", "calibrate " + repoPath(t, "hw-configs/virtual-bench-hosts.toml"), "calibrate with --bench"},
+		{"a recording of a bench", "calibrate " + repoPath(t, "hw-configs/virtual-bench-hosts.toml") + " --bench " + e.dir + " --recording x", "--bench cannot go with --recording"},
 		{"radios of one host for a bench", "serve " + repoPath(t, "hw-configs/virtual-bench.toml") + " --bench " + e.dir + " --set task.dataset=strokes", `radio.transmitters has "hackrf:72696e6700000000" in the place of device 1: must be "host:1"`},
 		{"a minimum of devices with radios", "serve " + repoPath(t, "hw-configs/virtual-bench-hosts.toml") + " --bench " + e.dir + " --set task.dataset=strokes --set devices.minimum=2", "devices.minimum = 2: must be 0, for all"},
 		{"no URL", d1 + " --join nonsense", `the URL of the bus is "nonsense"; allowed is tls://host:port`},

@@ -83,11 +83,14 @@ func (f *calibrateFlags) calibrate(cmd *cobra.Command, args []string) (err error
 		}
 		return runCalibration(cmd, k, f)
 	}
+	if f.recording != "" {
+		return intake.UserError(errors.New("--bench cannot go with --recording: a recording needs no radios"))
+	}
 	c := console.New(cmd)
 	f.bench.Version, f.bench.Say = hostVersion(), func(text string) { c.Say("%s", text) }
 	bench, err := hosts.NewBench(cmd.Context(), f.bench)
 	if err != nil {
-		return err
+		return interrupted(err)
 	}
 	defer func() { err = errors.Join(err, bench.Close()) }()
 	c.Say("Bus: %s", bench.URL())

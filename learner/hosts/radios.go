@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/setup"
@@ -25,7 +26,7 @@ import (
 
 // Driver opens the radios of the bench's devices on their own hosts: host:1 is that of device 1.
 func (b *Bench) Driver() boards.Driver {
-	return boards.Driver{Scheme: setup.HostScheme, Opener: remote.NewOpener(func(index int) (remote.Caller, error) {
+	return boards.Driver{Scheme: setup.HostScheme, Opener: ending{remote.NewOpener(func(index int) (remote.Caller, error) {
 		var visits []int
 		if b.server != nil {
 			visits = b.server.Visits()
@@ -34,7 +35,20 @@ func (b *Bench) Driver() boards.Driver {
 			return nil, fmt.Errorf("there is no device %d: devices.count is %d", index, len(visits))
 		}
 		return &line{b.server, index, visits[index-1]}, nil
-	})}
+	})}}
+}
+
+// ending opens radios that are closed once the context ends that they were opened in, as boards
+// of this host go off.
+type ending struct{ radio.Opener }
+
+// Open implements radio.Opener.
+func (o ending) Open(ctx context.Context, u radio.URI) (radio.Device, error) {
+	d, err := o.Opener.Open(ctx, u)
+	if err == nil {
+		context.AfterFunc(ctx, func() { _ = d.Close() }) // a later Close says what went wrong
+	}
+	return d, err
 }
 
 // line is the way to the radio of a device, as long as that is not begun anew: remote.Caller.
@@ -71,6 +85,9 @@ func (b *Bench) Calibrate(ctx context.Context, c experiment.Config) (err error) 
 	if n := b.folder.Registry.Devices(); c.Devices.Count > n {
 		return b.tooMany(c, n)
 	}
+	if err := b.valid(c.Devices.Count, 0, time.Now()); err != nil {
+		return err
+	}
 	encoded, err := c.Encode()
 	if err != nil {
 		return err
@@ -87,13 +104,13 @@ func (b *Bench) Calibrate(ctx context.Context, c experiment.Config) (err error) 
 		return err
 	}
 	b.sounds = true
-	return b.server.Await(ctx, c.Devices.Count)
+	return b.Await(ctx, c.Devices.Count)
 }
 
 // airwaves is the devices of a run that have radios of their own: uplink.Elsewhere.
 type airwaves struct {
 	*server.Radios
-	server *server.Server
+	bench  *Bench
 	visits []int
 }
 
@@ -128,11 +145,10 @@ func doOver(a *array.Array) server.Do {
 
 // Await implements uplink.Elsewhere.
 func (w *airwaves) Await(ctx context.Context) (anew bool, err error) {
-	now := w.server.Visits()
-	if err := w.server.Await(ctx, len(now)); err != nil {
+	if err := w.bench.Await(ctx, len(w.bench.server.Visits())); err != nil {
 		return false, err
 	}
-	now = w.server.Visits()
+	now := w.bench.server.Visits()
 	anew = w.visits != nil && !slices.Equal(now, w.visits)
 	w.visits = now
 	return anew, nil
@@ -148,7 +164,7 @@ func (b *Bench) overRadios(h uplink.Hosted) (phy.Receiver, error) {
 	if err != nil {
 		return nil, err
 	}
-	rx.Elsewhere = &airwaves{Radios: radios, server: b.server}
+	rx.Elsewhere = &airwaves{Radios: radios, bench: b}
 	radios.Gains = func(g []float64) bool { return rx.Link.Gains(g) }
 	return rx, nil
 }

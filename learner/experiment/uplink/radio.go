@@ -47,6 +47,10 @@ func (l *Waveform) Connect(ctx context.Context, c config.Config, a *array.Array,
 	return err
 }
 
+// connectTries is how often a run begins over radios of other hosts of which one is lost as it
+// does.
+const connectTries = 4
+
 // Connect waits for devices elsewhere and takes up the radios that open opens, theirs and the
 // receiver, as a Waveform's Connect does. It opens them anew where a device was begun anew.
 func (l *Receiving) Connect(ctx context.Context, c config.Config, open func() (*array.Array, error), patience time.Duration) (err error) {
@@ -58,6 +62,10 @@ func (l *Receiving) Connect(ctx context.Context, c config.Config, open func() (*
 	}
 	l.open = open
 	cfg, err := l.connect(ctx, c, l.Radios, patience)
+	for try := 1; try < connectTries && errors.Is(err, radio.ErrStarved); try++ {
+		l.stale = true // a device was lost, or a board has starved
+		cfg, err = l.connect(ctx, c, l.Radios, patience)
+	}
 	if err != nil {
 		return err
 	}
@@ -83,10 +91,12 @@ func (l *Receiving) connect(ctx context.Context, c config.Config, a *array.Array
 	cfg.Lead = radio.SampleCount(c.Radio.LeadSeconds * float64(rate))
 	cfg.Reach = radio.SampleCount(c.Radio.SearchSeconds * float64(rate))
 	cfg.Patience = patience + rate.Duration(cfg.Lead+2*cfg.Reach)
-	start := func(ctx context.Context) (_ []radio.Transmitter, _ radio.Receiver, err error) {
-		if a, err = l.again(ctx, a); err != nil {
+	start := func(ctx context.Context) ([]radio.Transmitter, radio.Receiver, error) {
+		next, err := l.again(ctx, a)
+		if err != nil {
 			return nil, nil, err
 		}
+		a = next
 		if err := a.Start(ctx); err != nil {
 			return nil, nil, err
 		}
@@ -114,15 +124,17 @@ func (l *Receiving) again(ctx context.Context, a *array.Array) (*array.Array, er
 		return a, nil
 	}
 	anew, err := l.Elsewhere.Await(ctx)
-	if err != nil || !anew {
+	l.stale = l.stale || anew // until another is open
+	if err != nil || !l.stale {
 		return a, err
 	}
 	_ = a.Close() // a part of it is gone
-	if a, err = l.open(); err != nil {
+	next, err := l.open()
+	if err != nil {
 		return nil, err
 	}
-	l.Radios = a
-	return a, nil
+	l.Radios, l.stale = next, false
+	return next, nil
 }
 
 // matchRadios compares these radios with those of the calibration that the run goes by.

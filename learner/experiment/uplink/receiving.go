@@ -37,6 +37,7 @@ type Receiving struct {
 	Radios    *array.Array // nil before Connect
 	Elsewhere Elsewhere    // nil unless the radios of devices are on other hosts
 	open      func() (*array.Array, error)
+	stale     bool // Radios is to be opened anew
 	// OnReception, if not nil, hears of what was received. It is for benches whose gains are
 	// set.
 	OnReception func(s slot.Slot, rx *phy.Reception)

@@ -218,6 +218,40 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// last is a caller that keeps the last request.
+type last struct {
+	remote.Caller
+	request []byte
+}
+
+func (c *last) Call(ctx context.Context, request []byte) ([]byte, error) {
+	c.request = request
+	return c.Caller.Call(ctx, request)
+}
+
+// A request that is repeated shows that somebody is there, but not for ever: a bus may repeat
+// what somebody has said who is gone.
+func TestSilenceUnderRepetitions(t *testing.T) {
+	now := newClock()
+	f := newFake()
+	h := hostOf(t, f, func(c *remote.HostConfig) { c.Now = now.Now })
+	c := &last{Caller: &direct{host: h}}
+	tx := running(t, opened(t, c))
+	_, err := tx.Write(limited(t), noise(1, 10), radio.TxMeta{})
+	ok(t, err)
+	seconds := 0
+	for ; f.closed == 0 && seconds < 1000; seconds += 5 {
+		now.Add(5 * time.Second)
+		if h.Handle(t.Context(), c.request) == nil {
+			t.Fatal("a request that was done has no answer")
+		}
+		h.Expire()
+	}
+	if seconds < 60 || seconds > 200 {
+		t.Errorf("the stream is closed after %d s of repetitions", seconds)
+	}
+}
+
 // A burst travels once, as long as its host keeps it, and again when it does not.
 func TestBurstsTravelOnce(t *testing.T) {
 	f := newFake()

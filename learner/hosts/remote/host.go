@@ -35,6 +35,7 @@ type Host struct {
 	answer []byte // to it; nil while it is being done
 	stale  uint64 // the ID of the last proxy that was said to come too late
 	heard  time.Time
+	began  time.Time // the last request
 	info   radio.Info
 	// doing is closed when what is under way is done, nil where nothing is; cancel ends its
 	// wait. Whoever has set it has all that follows.
@@ -104,14 +105,19 @@ func (h *Host) admit(ctx context.Context, r *request) (working context.Context, 
 		case r.Op != opOpen && r.Session != h.session:
 			return nil, refusal(r.id, fmt.Errorf("%w: another has taken over the radio, or its host has begun anew", radio.ErrClosed))
 		case r.id == h.last:
-			h.heard = h.cfg.Now()
+			// Who asks again is there; what the bus repeats of somebody who is gone counts
+			// for a while only.
+			if now := h.cfg.Now(); now.Sub(h.began) < repeated {
+				h.heard = now
+			}
 			return nil, h.answer
 		case r.id < h.last:
 			h.late(r)
 			return nil, nil
 		}
 		if h.doing == nil {
-			h.last, h.answer, h.heard = r.id, nil, h.cfg.Now()
+			h.began = h.cfg.Now()
+			h.last, h.answer, h.heard = r.id, nil, h.began
 			return h.begin(ctx), nil
 		}
 		if !h.supersede(ctx) {
@@ -228,6 +234,9 @@ func (h *Host) expire() {
 		h.cfg.Say(fmt.Sprintf("closing the radio's stream: %v", err))
 	}
 }
+
+// repeated is for how long a request may be asked for again.
+const repeated = 2 * time.Minute
 
 // silenced says that a stream was closed as nobody asked for anything. Another can begin, as
 // where one has starved.
