@@ -46,7 +46,7 @@ type ending struct{ radio.Opener }
 func (o ending) Open(ctx context.Context, u radio.URI) (radio.Device, error) {
 	d, err := o.Opener.Open(ctx, u)
 	if err == nil {
-		context.AfterFunc(ctx, func() { _ = d.Close() }) // a later Close says what went wrong
+		context.AfterFunc(ctx, func() { _ = d.Close() }) // its host closes one that it does not hear of
 	}
 	return d, err
 }
