@@ -188,8 +188,8 @@ func (r *receiver) take(until context.Context, msg *nats.Msg) {
 
 // Ask is Conn's.
 func (c *client) Ask(ctx context.Context, subject string, payload []byte) (Message, error) {
-	if c.id.Role != identity.Observer {
-		return Message{}, fmt.Errorf("asking %s as %s: %w: only observers have a place for answers", subject, c.id, ErrForbidden)
+	if c.id.Role.Inbox() == "" {
+		return Message{}, fmt.Errorf("asking %s as %s: %w: it has no place for answers", subject, c.id, ErrForbidden)
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Hour) // Flush wants a deadline
 	defer cancel()
@@ -218,8 +218,12 @@ func (c *client) Ask(ctx context.Context, subject string, payload []byte) (Messa
 // Respond is Conn's. A message may name any subject for its answer, which must not make
 // the server publish where it leads devices.
 func (c *client) Respond(to Message, payload []byte) error {
-	if !strings.HasPrefix(to.Reply, identity.ObserverInbox+".") {
-		return fmt.Errorf("answering %s: it wants its answer at %.80q; allowed is what begins with %s", to.Subject, to.Reply, identity.ObserverInbox)
+	asker := identity.Observer
+	if c.id.Role == identity.Sweep {
+		asker = identity.Worker
+	}
+	if !strings.HasPrefix(to.Reply, asker.Inbox()+".") {
+		return fmt.Errorf("answering %s: it wants its answer at %.80q; allowed is what begins with %s", to.Subject, to.Reply, asker.Inbox())
 	}
 	return c.publish(to.Reply, "", payload)
 }

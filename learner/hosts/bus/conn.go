@@ -17,8 +17,8 @@ type Conn interface {
 	// moment, and it outlasts the loss of the connection. A handler that
 	// does not keep up loses messages, but not memory.
 	Subscribe(subject string, handle func(Message)) (stop func(), err error)
-	// Ask publishes a payload and returns the first answer. Only observers have a place where
-	// answers come.
+	// Ask publishes a payload and returns the first answer. Only observers, sweeps and workers
+	// have a place where answers come.
 	Ask(ctx context.Context, subject string, payload []byte) (Message, error)
 	// Respond answers a message that Ask has published.
 	Respond(to Message, payload []byte) error

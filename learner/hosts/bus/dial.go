@@ -169,8 +169,8 @@ func (d *dialer) natsOptions() []nats.Option {
 		nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(3),
 		nats.PermissionErrOnSubscribe(true),
 	}
-	if d.id.Role == identity.Observer {
-		list = append(list, nats.CustomInboxPrefix(identity.ObserverInbox))
+	if inbox := d.id.Role.Inbox(); inbox != "" {
+		list = append(list, nats.CustomInboxPrefix(inbox))
 	}
 	if d.options.InProcess != nil {
 		list = append(list, nats.InProcessServer(d.options.InProcess))

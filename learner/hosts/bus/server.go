@@ -22,10 +22,11 @@ import (
 type ServerOptions struct {
 	Folder  *identity.Folder
 	Address string       // host:port to listen at; empty for connections within the program only
+	Store   string       // folder of its work queue (JetStream); empty for a bus without one
 	Log     func(string) // is told the warnings and errors of the server
 }
 
-// Server is a nats-server in this program, without JetStream and without a monitor.
+// Server is a nats-server in this program, without a monitor.
 type Server struct {
 	nats    *server.Server
 	options ServerOptions
@@ -117,6 +118,10 @@ func (s *Server) natsOptions(now time.Time) (*server.Options, error) {
 		TLS:          true,
 		TLSConfig:    &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}},
 		PingInterval: identity.PingSeconds * time.Second,
+	}
+	if s.options.Store != "" {
+		o.JetStream, o.StoreDir, o.SyncAlways = true, s.options.Store, true
+		o.DisableJetStreamBanner = true
 	}
 	if s.port == 0 {
 		o.Port = server.RANDOM_PORT

@@ -45,9 +45,11 @@ const (
 // Options say what Create makes.
 type Options struct {
 	Devices int
-	URL     string        // DefaultURL where it is empty
-	Hosts   []string      // names and addresses of the bus; this host's where there is none
-	Valid   time.Duration // DefaultValid where it is 0
+	// Sweeps has the folder be for sweeps and their workers, in place of a bench's devices.
+	Sweeps bool
+	URL    string        // DefaultURL where it is empty
+	Hosts  []string      // names and addresses of the bus; this host's where there is none
+	Valid  time.Duration // DefaultValid where it is 0
 	// Now is the clock that identities are enrolled by; nil for time.Now.
 	Now func() time.Time
 }
@@ -102,7 +104,11 @@ func (o *Options) complete() error {
 			o.Hosts = append(o.Hosts, name)
 		}
 	}
-	if o.Devices < 1 || o.Devices > MaxDevices {
+	if o.Sweeps {
+		if o.Devices != 0 {
+			return failf("--devices is %d beside --sweeps; allowed is one of them", o.Devices)
+		}
+	} else if o.Devices < 1 || o.Devices > MaxDevices {
 		return failf("--devices is %d; allowed is 1 to %d", o.Devices, MaxDevices)
 	}
 	if err := CheckURL(o.URL); err != nil {
@@ -141,8 +147,8 @@ func (f *Folder) fill(o Options) error {
 	shared := make([]byte, SecretSize)
 	rand.Read(shared)
 	defer clear(shared)
-	e := enroller{folder: f, enrol: enrol, ca: ca.pem, secret: shared, from: now.Add(-slack), until: f.Registry.Expires, devices: o.Devices}
-	if err := e.next(others + o.Devices); err != nil {
+	e := enroller{folder: f, enrol: enrol, ca: ca.pem, secret: shared, from: now.Add(-slack), until: f.Registry.Expires, devices: o.Devices, sweeps: o.Sweeps}
+	if err := e.next(len(rolesOf(o.Sweeps)) + o.Devices); err != nil {
 		return err
 	}
 	return f.write(now)
@@ -255,6 +261,9 @@ func (f *Folder) change(do func(now time.Time) error) error {
 // is not 0. The identities of the others stay as they are.
 func (f *Folder) Add(devices int, valid time.Duration) error {
 	return f.change(func(now time.Time) error {
+		if f.Registry.Sweeps() {
+			return failf("%s is for sweeps, whose workers share worker.identity; allowed is --add for a bench with devices", f.Dir)
+		}
 		had := f.Registry.Devices()
 		if devices < 1 || had+devices > MaxDevices {
 			return failf("--add is %d; allowed is 1 to %d, as there are %d devices", devices, MaxDevices-had, had)
@@ -329,6 +338,7 @@ type enroller struct {
 	ca, secret  []byte
 	from, until time.Time
 	devices     int // of the bench, with those to come
+	sweeps      bool
 }
 
 // next enrols the next hosts in the order of the registry.
@@ -338,7 +348,7 @@ func (e enroller) next(count int) error {
 		if err != nil {
 			return err
 		}
-		role, index := place(len(e.folder.Registry.Hosts))
+		role, index := place(len(e.folder.Registry.Hosts), e.sweeps)
 		s := Statement{Bench: e.folder.Registry.Bench, Role: role, Index: index, Nkey: public, NotBefore: e.from, Expires: e.until}
 		if s.Signature, err = e.enrol.Sign(s.text()); err != nil {
 			return fmt.Errorf("signing the enrolment of %s: %w", s, err)

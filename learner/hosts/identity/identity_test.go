@@ -199,7 +199,7 @@ func TestLoadRefuses(t *testing.T) {
 	for _, c := range []struct{ key, with, want string }{
 		{"version", "version = 2", "version is 2; allowed is 1"},
 		{"version", "", "there is no key version; allowed is 1"},
-		{"role", `role = "king"`, `role is "king"; allowed is server, air, observer or device`},
+		{"role", `role = "king"`, `role is "king"; allowed is server, air, observer, device, sweep or worker`},
 		{"role", `role = "server"`, "index is 1; allowed is 0"},
 		{"role", `role = 7`, "role is the number 7; allowed is server, air"},
 		{"role", "", "there is no key role; allowed is server, air"},

@@ -69,7 +69,11 @@ func parse(text string, now time.Time) (id Identity, err error) {
 	if err != nil {
 		return id, err
 	}
-	id.Devices = t.whole("devices", 1, MaxDevices)
+	least, most := 1, MaxDevices
+	if role := t.values["role"]; role == string(Sweep) || role == string(Worker) {
+		least, most = 0, 0
+	}
+	id.Devices = t.whole("devices", least, most)
 	id.URL = t.url()
 	id.Server = t.nkey("server", "U", nkeys.IsValidPublicUserKey)
 	bench := t.nkey("bench", "A", nkeys.IsValidPublicAccountKey)

@@ -13,9 +13,36 @@ const (
 	Device   Role = "device"   // has data, a key and a transmitter
 )
 
+// The roles where runs of sweeps are given to workers. Of each there is one identity, which
+// any number of workers share.
+const (
+	Sweep  Role = "sweep"  // has jobs, and takes their results
+	Worker Role = "worker" // takes jobs
+)
+
 // ObserverInbox is what the subjects of answers to observers begin with, without the last
-// dot. No other role has subjects for answers.
+// dot.
 const ObserverInbox = "inbox.observer"
+
+// Inbox returns what the subjects of answers to a role begin with, without the last dot; ""
+// for a role that has none.
+func (r Role) Inbox() string {
+	switch r {
+	case Observer:
+		return ObserverInbox
+	case Sweep, Worker:
+		return "inbox." + string(r)
+	}
+	return ""
+}
+
+// The work queue of sweeps, on a bus that has one: the names of its stream and of the
+// consumer that all workers share, and what its subjects are.
+const (
+	QueueStream   = "RINGWAVE"
+	QueueConsumer = "workers"
+	QueueSubjects = "rw.*.job.*"
+)
 
 // Allowed is what a host may do on the bus: subjects, with > for any words and * for one.
 type Allowed struct{ Publish, Subscribe []string }
@@ -47,6 +74,17 @@ func Permissions(role Role, index int) Allowed {
 		return Allowed{
 			Publish:   []string{"rw.*.ask.>"},
 			Subscribe: []string{ObserverInbox + ".>"},
+		}
+	case Sweep:
+		return Allowed{
+			Publish:   []string{QueueSubjects, "rw.*.sweep.>", Worker.Inbox() + ".>", "$JS.API.>"},
+			Subscribe: []string{"rw.*.worker.>", Sweep.Inbox() + ".>"},
+		}
+	case Worker:
+		of := "." + QueueStream + "." + QueueConsumer
+		return Allowed{
+			Publish:   []string{"rw.*.worker.>", "$JS.API.CONSUMER.MSG.NEXT" + of, "$JS.API.CONSUMER.INFO" + of, "$JS.ACK" + of + ".>"},
+			Subscribe: []string{"rw.*.sweep.>", Worker.Inbox() + ".>"},
 		}
 	}
 	return Allowed{}

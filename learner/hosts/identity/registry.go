@@ -53,7 +53,10 @@ func (r Registry) Unready(count int, now time.Time) (why []string) {
 }
 
 // Devices returns how many were enrolled, revoked ones included.
-func (r Registry) Devices() int { return len(r.Hosts) - others }
+func (r Registry) Devices() int { return max(0, len(r.Hosts)-others) }
+
+// Sweeps reports whether it is one of sweeps and their workers, which has no devices.
+func (r Registry) Sweeps() bool { return len(r.Hosts) > 0 && r.Hosts[0].Role == Sweep }
 
 // AdmittedDevices returns how many devices may connect at a time.
 func (r Registry) AdmittedDevices(now time.Time) (count int) {
@@ -66,7 +69,7 @@ func (r Registry) AdmittedDevices(now time.Time) (count int) {
 }
 
 // others is the number of hosts that are no devices.
-const others = 3
+const others = 3 // of a bench: len(rolesOf(false))
 
 // Find returns the host of that role and index.
 func (r Registry) Find(role Role, index int) (Enrolled, bool) {
@@ -107,11 +110,12 @@ func parseRegistry(text string) (r Registry, err error) {
 	if err := t.end(); err != nil {
 		return r, err
 	}
-	if len(hosts) <= others || len(hosts) > others+MaxDevices {
+	sweeps := len(hosts) == len(rolesOf(true)) && hosts[0]["role"] == string(Sweep)
+	if !sweeps && (len(hosts) <= others || len(hosts) > others+MaxDevices) {
 		return r, fmt.Errorf("there are %d tables [[host]]; allowed are %d to %d", len(hosts), others+1, others+MaxDevices)
 	}
 	for i, values := range hosts {
-		h, err := readEnrolled(values, r.Bench, i)
+		h, err := readEnrolled(values, r.Bench, i, sweeps)
 		if err != nil {
 			return r, fmt.Errorf("[[host]] %d: %w", i+1, err)
 		}
@@ -121,7 +125,7 @@ func parseRegistry(text string) (r Registry, err error) {
 }
 
 // readEnrolled reads the host at a place of the list, which says its role and index.
-func readEnrolled(values map[string]any, bench string, at int) (h Enrolled, err error) {
+func readEnrolled(values map[string]any, bench string, at int, sweeps bool) (h Enrolled, err error) {
 	t := &table{values: values}
 	if _, given := values["revoked"]; given {
 		h.Revoked = t.when("revoked")
@@ -130,17 +134,26 @@ func readEnrolled(values map[string]any, bench string, at int) (h Enrolled, err 
 	if err := t.end(); err != nil {
 		return h, err
 	}
-	role, index := place(at)
+	role, index := place(at, sweeps)
 	if h.Role != role || h.Index != index {
 		return h, fmt.Errorf("role and index are those of %s; allowed is %s here", h, Statement{Role: role, Index: index})
 	}
 	return h, nil
 }
 
+// rolesOf returns the roles that are no devices, in the order of the list of hosts: of a
+// bench, or of sweeps and their workers.
+func rolesOf(sweeps bool) []Role {
+	if sweeps {
+		return []Role{Sweep, Worker}
+	}
+	return []Role{Server, Air, Observer}
+}
+
 // place returns the role and the index of a place in the list of hosts.
-func place(at int) (Role, int) {
-	if at < others {
-		return []Role{Server, Air, Observer}[at], 0
+func place(at int, sweeps bool) (Role, int) {
+	if roles := rolesOf(sweeps); at < len(roles) {
+		return roles[at], 0
 	}
 	return Device, at - others + 1
 }
@@ -171,6 +184,10 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 func (r Registry) conf(now time.Time) string {
 	var b strings.Builder
 	port := r.URL[strings.LastIndexByte(r.URL, ':')+1:]
+	store := ""
+	if r.Sweeps() {
+		store = "jetstream {\n  store_dir: \"jetstream\"\n}\n"
+	}
 	fmt.Fprintf(&b, `# Written by ringwave enroll, which writes it again when devices are added or revoked.
 # The names of files are relative: start nats-server in this folder.
 port: %s
@@ -184,10 +201,10 @@ tls {
   cipher_suites: ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"]
   timeout: %d
 }
-authorization {
+%sauthorization {
   timeout: %d
   users: [
-`, port, MaxPayload, PingSeconds, serverCert, serverKey, HandshakeSeconds, HandshakeSeconds+2)
+`, port, MaxPayload, PingSeconds, serverCert, serverKey, HandshakeSeconds, store, HandshakeSeconds+2)
 	for _, h := range r.Admitted(now) {
 		p := Permissions(h.Role, h.Index)
 		fmt.Fprintf(&b, "    # %s\n    { nkey: %s, permissions: { publish: [%s], subscribe: [%s] } }\n", h, h.Nkey, quoted(p.Publish), quoted(p.Subscribe))

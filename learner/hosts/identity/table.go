@@ -126,8 +126,8 @@ func (t *table) nkey(key, letter string, valid func(string) bool) string {
 
 // role returns one, and the index that goes with it.
 func (t *table) role(devices int) (Role, int) {
-	role := Role(t.text("role", "server, air, observer or device", func(s string) bool {
-		return slices.Contains([]Role{Server, Air, Observer, Device}, Role(s))
+	role := Role(t.text("role", "server, air, observer, device, sweep or worker", func(s string) bool {
+		return slices.Contains([]Role{Server, Air, Observer, Device, Sweep, Worker}, Role(s))
 	}))
 	if role == Device {
 		return role, t.whole("index", 1, devices)

@@ -12,6 +12,7 @@ import (
 type Bench struct {
 	Folder *identity.Folder
 	Server *bus.Server
+	store  string // of its queue; "" for none
 	t      testing.TB
 }
 
@@ -28,10 +29,23 @@ func New(t testing.TB, devices int, address string) *Bench {
 	return b
 }
 
+// NewSweeps makes a folder for sweeps and their workers, and runs its server, with a queue,
+// as New does.
+func NewSweeps(t testing.TB, address string) *Bench {
+	t.Helper()
+	folder, err := identity.Create(filepath.Join(t.TempDir(), "queue"), identity.Options{Sweeps: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Bench{Folder: folder, store: filepath.Join(t.TempDir(), "store"), t: t}
+	b.Start(address)
+	return b
+}
+
 // Start runs the server, after Server.Close again.
 func (b *Bench) Start(address string) {
 	b.t.Helper()
-	s, err := bus.Embed(b.t.Context(), bus.ServerOptions{Folder: b.Folder, Address: address})
+	s, err := bus.Embed(b.t.Context(), bus.ServerOptions{Folder: b.Folder, Address: address, Store: b.store})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -1,0 +1,409 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"ringwave/learner/hosts/bus"
+	"ringwave/radio/intake"
+)
+
+// WorkerOptions say what a Worker is.
+type WorkerOptions struct {
+	Conn    bus.Conn // of the role of workers
+	Name    string   // of its own, of letters, digits, _ and -
+	Program string   // Program()
+	Slots   int      // how many jobs at a time
+	// Scratch is a folder for jobs on their way. One that is begun again there goes on.
+	Scratch string
+	// Command is what runs ServeChild.
+	Command []string
+	// Stay says to wait for other jobs when those of a broker are over.
+	Stay bool
+	// Say hears what a user should know. Busy, if it is not nil, hears how many jobs the
+	// worker has, and how many it has done.
+	Say  func(string)
+	Busy func(jobs, done int)
+}
+
+// Worker does jobs.
+type Worker struct {
+	o WorkerOptions
+
+	mu    sync.Mutex
+	queue *bus.Queue
+	held  map[*holding]bool
+	done  int
+	over  bool  // a broker has no jobs any more
+	err   error // why it takes no more jobs
+
+	stop chan struct{} // closed when it takes no more jobs, and gives back what it has
+	once sync.Once
+}
+
+// holding is a job that the worker has.
+type holding struct {
+	taken *bus.Taken
+	at    held
+	stop  chan struct{} // closed when nobody needs it
+	once  sync.Once
+}
+
+// RunWorker does jobs until ctx ends, there are none any more, or this host cannot: its disk
+// is full, or it is another program than the jobs want.
+func RunWorker(ctx context.Context, o WorkerOptions) error {
+	if o.Slots < 1 || o.Slots > mostSlots {
+		return intake.UserError(fmt.Errorf("%d jobs at a time: allowed are 1 to %d", o.Slots, mostSlots))
+	}
+	if !nameForm.MatchString(o.Name) {
+		return fmt.Errorf("the worker's name is %.80q; allowed are up to 64 letters, digits, _ and -", o.Name)
+	}
+	if err := os.MkdirAll(o.Scratch, 0o755); err != nil {
+		return intake.PathError(fmt.Errorf("making the folder for jobs on their way: %w", err))
+	}
+	w := &Worker{o: o, held: map[*holding]bool{}, stop: make(chan struct{})}
+	end, err := o.Conn.Subscribe(orderSubject("*"), w.ordered)
+	if err != nil {
+		return err
+	}
+	defer end()
+	ended := context.AfterFunc(ctx, func() { w.end(nil) })
+	defer ended()
+	var running sync.WaitGroup
+	for range o.Slots {
+		running.Go(w.work)
+	}
+	beating := make(chan struct{})
+	go w.beat(beating)
+	running.Wait()
+	close(beating)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return cmp.Or(w.err, ctx.Err())
+}
+
+// end has the worker take no more jobs, and give back what it has.
+func (w *Worker) end(err error) {
+	w.once.Do(func() {
+		w.mu.Lock()
+		w.err = err
+		w.mu.Unlock()
+		close(w.stop)
+	})
+}
+
+// ending reports whether the worker takes no more jobs.
+func (w *Worker) ending() bool {
+	select {
+	case <-w.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// ordered hears what a broker says to all.
+func (w *Worker) ordered(m bus.Message) {
+	var o order
+	if _, err := decode(m.Payload, &o); err != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = w.over || o.Over
+	for h := range w.held {
+		if slices.Contains(o.Stop, h.at.Job) && m.Subject == orderSubject(h.at.Sweep) {
+			h.once.Do(func() { close(h.stop) })
+		}
+	}
+}
+
+// beat says every second what the worker has.
+func (w *Worker) beat(over <-chan struct{}) {
+	ticker := time.NewTicker(beatEvery)
+	defer ticker.Stop()
+	for n := 0; ; n++ {
+		b := beat{Worker: w.o.Name, Slots: w.o.Slots, Jobs: []held{}}
+		w.mu.Lock()
+		var have []*holding
+		for h := range w.held {
+			b.Jobs = append(b.Jobs, h.at)
+			have = append(have, h)
+		}
+		done := w.done
+		w.mu.Unlock()
+		if text, err := encode(b, nil); err == nil {
+			_ = w.o.Conn.Publish(beatSubject, text) // the next one will come
+		}
+		if n%5 == 0 {
+			for _, h := range have {
+				_ = h.taken.Busy()
+			}
+		}
+		if w.o.Busy != nil {
+			w.o.Busy(len(have), done)
+		}
+		select {
+		case <-over:
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// work does one job after the other.
+func (w *Worker) work() {
+	s := &slot{command: w.o.Command, env: []string{fmt.Sprintf("GOMAXPROCS=%d", max(1, runtime.NumCPU()/w.o.Slots))}}
+	defer s.end(stopWait)
+	for !w.ending() {
+		taken := w.next()
+		if taken != nil {
+			w.handle(s, taken)
+			continue
+		}
+		w.mu.Lock()
+		leave := w.over && !w.o.Stay
+		w.mu.Unlock()
+		if leave {
+			return
+		}
+	}
+}
+
+// untilEnd returns a context that ends with the worker.
+func (w *Worker) untilEnd() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		select {
+		case <-w.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// takeWait is how long a worker waits for a job before it asks again.
+const takeWait = 2 * time.Second
+
+// next returns the next job of the queue; nil for none now.
+func (w *Worker) next() *bus.Taken {
+	ctx, cancel := w.untilEnd()
+	defer cancel()
+	w.mu.Lock()
+	q := w.queue
+	w.mu.Unlock()
+	if q == nil {
+		within, over := context.WithTimeout(ctx, takeWait)
+		defer over()
+		var err error
+		if q, err = bus.OpenQueue(within, w.o.Conn); err != nil {
+			pause(ctx, time.Second) // nobody has made it, or the bus is lost
+			return nil
+		}
+		w.mu.Lock()
+		w.queue = q
+		w.mu.Unlock()
+	}
+	taken, err := q.Take(ctx, takeWait)
+	if err != nil && ctx.Err() == nil {
+		w.mu.Lock()
+		w.queue = nil // it may have been made anew
+		w.mu.Unlock()
+		pause(ctx, time.Second)
+	}
+	return taken
+}
+
+// pause waits, and reports whether ctx has not ended before.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// handle does a job that was taken, if its broker says so.
+func (w *Worker) handle(s *slot, taken *bus.Taken) {
+	h := &holding{taken: taken, at: held{Sweep: taken.Sweep, Job: taken.Job}, stop: make(chan struct{})}
+	if !sweepForm.MatchString(taken.Sweep) || !jobForm.MatchString(taken.Job) {
+		_ = taken.Done() // it is nobody's
+		return
+	}
+	a, err := w.ask(taken.Sweep, request{Verb: grant, Job: taken.Job}, askWait)
+	if err != nil {
+		_ = taken.Return(retryAfter) // its broker is not there
+		return
+	}
+	switch a.Verdict {
+	case drop:
+		_ = taken.Done()
+		return
+	case refused:
+		_ = taken.Return(0)
+		w.end(intake.UserError(errors.New(a.Why)))
+		return
+	case begin:
+	default:
+		_ = taken.Return(retryAfter)
+		return
+	}
+	w.hold(h)
+	defer w.release(h)
+	w.compute(s, h, a)
+}
+
+const (
+	// askWait is how long a broker has to answer, and retryAfter the time after which a job that
+	// cannot be begun now is tried again.
+	askWait    = 5 * time.Second
+	retryAfter = 2 * time.Second
+)
+
+func (w *Worker) hold(h *holding) {
+	w.mu.Lock()
+	w.held[h] = true
+	w.mu.Unlock()
+}
+
+func (w *Worker) release(h *holding) {
+	w.mu.Lock()
+	delete(w.held, h)
+	w.mu.Unlock()
+}
+
+// compute does a job that is the worker's.
+func (w *Worker) compute(s *slot, h *holding, a answer) {
+	stop := make(chan struct{})
+	over := make(chan struct{})
+	go func() {
+		select {
+		case <-w.stop:
+		case <-h.stop:
+		case <-over:
+			return
+		}
+		close(stop)
+	}()
+	dir := filepath.Join(w.o.Scratch, h.at.Job)
+	r := s.do(task{Kind: a.Kind, Body: a.body, Dir: dir}, func(done, of int) {
+		w.mu.Lock()
+		h.at.Done, h.at.Of = done, of
+		w.mu.Unlock()
+	}, stop)
+	close(over)
+	if r.Class != "" {
+		w.fail(s, h, a, r)
+		return
+	}
+	archive, err := pack(dir, r.Files)
+	if err != nil {
+		w.fail(s, h, a, report{Class: machine, Why: err.Error()})
+		return
+	}
+	if len(archive) > mostArchive {
+		w.fail(s, h, a, report{Class: bad, Why: fmt.Sprintf("its result has %d bytes; allowed are %d", len(archive), mostArchive)})
+		return
+	}
+	w.deliver(h, archive)
+}
+
+// fail says that the job has no result.
+func (w *Worker) fail(s *slot, h *holding, a answer, r report) {
+	verb := failed
+	if r.Class == stopped {
+		verb = returned
+	}
+	log := ""
+	if s.log != nil {
+		log = s.log.String()
+	}
+	answered, err := w.ask(h.at.Sweep, request{Verb: verb, Job: h.at.Job, Class: r.Class, Why: r.Why, Log: log}, askWait)
+	dropped := err == nil && answered.Verdict == drop
+	if dropped {
+		_ = h.taken.Done()
+	} else {
+		_ = h.taken.Return(0)
+	}
+	if r.Class != stopped && r.Class != machine || dropped {
+		w.clear(h) // what it has left is of no use
+	}
+	switch r.Class {
+	case machine:
+		w.end(fmt.Errorf("%s: %s", a.Title, r.Why))
+	case data:
+		w.o.Say(fmt.Sprintf("%s: %s", a.Title, r.Why))
+		ctx, cancel := w.untilEnd()
+		defer cancel()
+		pause(ctx, retryAfter) // others have their turn
+	case crash, bad:
+		w.o.Say(fmt.Sprintf("%s: %s", a.Title, r.Why))
+	}
+}
+
+// clear removes the job's folder.
+func (w *Worker) clear(h *holding) {
+	dir := filepath.Join(w.o.Scratch, h.at.Job)
+	_ = os.RemoveAll(dir) // what is left is in nobody's way
+	_ = os.Remove(dir + ".lock")
+}
+
+// deliver has the broker store the result, however long it is away.
+func (w *Worker) deliver(h *holding, archive []byte) {
+	w.mu.Lock()
+	h.at.Done = h.at.Of
+	w.mu.Unlock()
+	for {
+		a, err := w.ask(h.at.Sweep, request{Verb: result, Job: h.at.Job, result: archive}, 2*askWait)
+		switch {
+		case err == nil && (a.Verdict == stored || a.Verdict == drop):
+			_ = h.taken.Done()
+			w.clear(h)
+			w.mu.Lock()
+			w.done++
+			w.mu.Unlock()
+			return
+		case err == nil && a.Verdict == again:
+			_ = h.taken.Return(0)
+			w.clear(h)
+			return
+		case err == nil:
+			_ = h.taken.Return(retryAfter)
+			return
+		}
+		// What is on the disk goes on from its end when the worker begins again.
+		if w.ending() {
+			_ = h.taken.Return(0)
+			return
+		}
+		ctx, cancel := w.untilEnd()
+		pause(ctx, time.Second)
+		cancel()
+	}
+}
+
+// ask asks a sweep's broker.
+func (w *Worker) ask(sweep string, r request, wait time.Duration) (answer, error) {
+	r.Worker, r.Program = w.o.Name, w.o.Program
+	message, err := encode(r, r.result)
+	if err != nil {
+		return answer{}, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	m, err := w.o.Conn.Ask(ctx, askSubject(sweep), message)
+	if err != nil {
+		return answer{}, err
+	}
+	return decodeAnswer(m.Payload)
+}
