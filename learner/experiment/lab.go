@@ -151,6 +151,15 @@ func (l Lab) Load(path string, overrides ...string) (Config, error) {
 	return c, intake.UserError(err)
 }
 
+// LoadBase reads a configuration's file, of which configurations are made by changing keys.
+func (l Lab) LoadBase(path string) (config.Base, error) {
+	if err := l.check(); err != nil {
+		return config.Base{}, err
+	}
+	b, err := l.names().LoadBase(path)
+	return b, intake.UserError(err)
+}
+
 // Parse reads a configuration from text, which name names in errors.
 func (l Lab) Parse(name string, text []byte, overrides []string) (Config, error) {
 	if err := l.check(); err != nil {

@@ -88,9 +88,14 @@ func (c *Config) section(name string) reflect.Value {
 
 // value returns that of a key, which is none of a key that there is not.
 func (c *Config) value(key string) reflect.Value {
-	for _, f := range c.fields() {
-		if f.name == key {
-			return f.value
+	of, name, _ := strings.Cut(key, ".")
+	section := c.section(of)
+	if !section.IsValid() || of == "" {
+		return reflect.Value{}
+	}
+	for i := range section.NumField() {
+		if section.Type().Field(i).Tag.Get("toml") == name {
+			return section.Field(i)
 		}
 	}
 	return reflect.Value{}

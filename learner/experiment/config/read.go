@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,19 +32,28 @@ func Load(path string, overrides []string) (Config, error) { return Names{}.Load
 
 // Load is the function Load for a program that knows more names.
 func (n Names) Load(path string, overrides []string) (Config, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return Config{}, err
+	}
+	return n.Parse(path, data, overrides)
+}
+
+// readFile returns a configuration file's bytes, of which there may be so many.
+func readFile(path string) ([]byte, error) {
 	data, err := intake.ReadFile(path, maxFile)
 	var excess *intake.Excess
 	if errors.As(err, &excess) {
-		return Config{}, failf("%s: the configuration: %v", path, excess)
+		return nil, failf("%s: the configuration: %v", path, excess)
 	}
 	if err != nil {
 		var pe *os.PathError
 		if errors.As(err, &pe) {
 			err = pe.Err
 		}
-		return Config{}, failf("%s: the configuration cannot be read: %v", path, err)
+		return nil, failf("%s: the configuration cannot be read: %v", path, err)
 	}
-	return n.Parse(path, data, overrides)
+	return data, nil
 }
 
 // Parse is Load on bytes; name stands for the file in errors.
@@ -55,29 +63,25 @@ func Parse(name string, data []byte, overrides []string) (Config, error) {
 
 // Parse is the function Parse for a program that knows more names.
 func (n Names) Parse(name string, data []byte, overrides []string) (Config, error) {
-	c := Default().With(n)
-	from := source{name: name, text: string(data), overridden: map[string]bool{}}
-	if err := from.read(&c); err != nil {
-		return Config{}, err
-	}
+	var changes []Change
 	for _, o := range overrides {
-		if err := from.override(&c, o); err != nil {
+		change, err := ParseChange(o)
+		if err != nil {
 			return Config{}, err
 		}
+		changes = append(changes, change)
 	}
-	if c.Experiment.Aggregator == "ezofl" {
-		c.Experiment.Aggregator = "none" // so that both give the same run
+	base, err := n.parseBase(name, data)
+	if err != nil {
+		return Config{}, err
 	}
-	if err := c.validate(); err != nil {
-		return Config{}, from.fail(err)
-	}
-	return c, nil
+	return base.With(changes...)
 }
 
 // Check refuses what Load refuses, in a configuration that a program has made or changed
 // itself.
 func (c Config) Check() error {
-	if err := c.validate(); err != nil {
+	if err := c.validate(c.fields(), c.allRules()); err != nil {
 		return failf("the configuration: %v", err)
 	}
 	return nil
@@ -88,7 +92,6 @@ type source struct {
 	name, text string
 	meta       toml.MetaData
 	values     map[string]toml.Primitive // of the file, by section.key
-	overridden map[string]bool
 }
 
 // read takes the file's values into c. The library's own way would take keys of another
@@ -195,9 +198,6 @@ func (s *source) fail(err error) error {
 	if !errors.As(err, &w) {
 		return failf("%s: %v", s.name, err)
 	}
-	if s.overridden[w.key] {
-		return failf("--set %v", w)
-	}
 	if value, given := s.values[w.key]; given {
 		return failf("%s: %v", s.place(value), w)
 	}
@@ -244,39 +244,6 @@ func (s *source) given(line int) (key, raw string) {
 		}
 	}
 	return key, cut(strings.TrimSpace(raw))
-}
-
-// override sets one key. A value that is no TOML is taken as a string, so that
-// quotes need not survive a shell.
-func (s *source) override(c *Config, text string) error {
-	key, value, found := strings.Cut(text, "=")
-	key, value = strings.TrimSpace(key), strings.TrimSpace(value)
-	if !found || !strings.Contains(key, ".") {
-		return failf("--set %s: must be section.key=value, such as channel.std=10", cut(text))
-	}
-	if strings.ContainsAny(key+value, "\n\r") {
-		return failf("--set %s: must be a single line", cut(key))
-	}
-	v := c.value(key)
-	if !v.IsValid() {
-		return unknown("--set "+cut(key), strings.SplitN(key, ".", 2))
-	}
-	line := "x = " + value
-	if err := intake.CheckTOML(line); err != nil {
-		return failf("--set %s: %v", key, err)
-	}
-	var data any = value
-	shown := cmp.Or(cut(value), `""`)
-	var probe map[string]any
-	if _, err := toml.Decode(line, &probe); err == nil {
-		data = probe["x"]
-		shown = show(reflect.ValueOf(data))
-	}
-	if !set(v, data) {
-		return failf("--set %s = %s: must be %s", key, shown, c.mustBe(key))
-	}
-	s.overridden[key] = true
-	return nil
 }
 
 // unknown proposes the right spelling of a key or of a section.

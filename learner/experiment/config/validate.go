@@ -24,9 +24,9 @@ func (c *Config) wrong(key, must string, args ...any) error {
 }
 
 // validate returns the first key whose value is out of its range, or does not go with
-// another's.
-func (c *Config) validate() error {
-	if err := c.checkLimits(); err != nil {
+// another's. fields are c's own, and rules are allRules.
+func (c *Config) validate(fields []field, rules map[string]rule) error {
+	if err := c.checkLimits(fields, rules); err != nil {
 		return err
 	}
 	for _, check := range []func() error{
@@ -42,9 +42,7 @@ func (c *Config) validate() error {
 
 // checkLimits holds each value to the limit of its key: first those that name no other
 // key, which the others go by.
-func (c *Config) checkLimits() error {
-	rules := c.allRules()
-	fields := c.fields()
+func (c *Config) checkLimits(fields []field, rules map[string]rule) error {
 	for _, depends := range []bool{false, true} {
 		for _, f := range fields {
 			if l := rules[f.name].limit; l.depends() == depends && !l.allows(c, f.value) {

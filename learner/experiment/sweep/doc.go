@@ -1,4 +1,5 @@
-// Package sweep runs a configuration with several seeds, and lists the runs of folders.
+// Package sweep runs a configuration with several seeds, reads what runs a file of values
+// over configurations asks for, and lists the runs of folders.
 //
 // It takes in a Lab and configurations, one a seed, and gives a folder with a run's folder
 // for each, from which an interrupted sweep goes on; and of any folders which runs are in

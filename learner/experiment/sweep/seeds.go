@@ -24,8 +24,11 @@ import (
 const mostSeeds = 10000
 
 // ParseSeeds reads seeds and ranges of them, as in 1-20 and 1,3,5-7, and returns them
-// ascending, each once.
-func ParseSeeds(text string) ([]int64, error) {
+// ascending, each once. Errors begin with --seeds.
+func ParseSeeds(text string) ([]int64, error) { return parseSeeds("--seeds", text) }
+
+// parseSeeds is ParseSeeds for text that is from elsewhere.
+func parseSeeds(from, text string) ([]int64, error) {
 	var seeds []int64
 	for _, part := range strings.Split(text, ",") {
 		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
@@ -35,10 +38,10 @@ func ParseSeeds(text string) ([]int64, error) {
 		a, err1 := strconv.ParseInt(strings.TrimSpace(first), 10, 64)
 		b, err2 := strconv.ParseInt(strings.TrimSpace(last), 10, 64)
 		if err1 != nil || err2 != nil || a < 0 || a > b {
-			return nil, fmt.Errorf("--seeds: %q is neither a seed nor a range first-last of them: allowed are whole numbers from 0 on, as in 1-20 or 1,3,5-7", intake.Sentence(part))
+			return nil, fmt.Errorf("%s: %q is neither a seed nor a range first-last of them: allowed are whole numbers from 0 on, as in 1-20 or 1,3,5-7", from, intake.Sentence(part))
 		}
 		if b-a >= mostSeeds || len(seeds)+int(b-a) >= mostSeeds {
-			return nil, fmt.Errorf("--seeds: %q asks for more than %d seeds", intake.Sentence(text), mostSeeds)
+			return nil, fmt.Errorf("%s: %q asks for more than %d seeds", from, intake.Sentence(text), mostSeeds)
 		}
 		for s := a; ; s++ { // b may be the largest there is
 			seeds = append(seeds, s)
