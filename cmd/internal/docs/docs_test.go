@@ -87,7 +87,7 @@ type mention struct {
 // of the repository.
 var written = map[string]bool{
 	"report.md": true, "timing.md": true, "comparison.md": true, "config.toml": true, "calibration.toml": true, "thesis.tex": true,
-	"enrolment.toml": true,
+	"enrolment.toml": true, "SWEEP.toml": true,
 }
 
 var (
