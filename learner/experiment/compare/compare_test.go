@@ -40,11 +40,11 @@ func TestReached(t *testing.T) {
 		{0.95, 1, math.Inf(1), math.Inf(1), "not within 4 [1 of 3]"},
 		{0.99, 0, math.Inf(1), math.Inf(1), "not within 4"},
 	} {
-		got := g.reached(c.accuracy)
+		got := g.tally().reached(c.accuracy)
 		if got.Runs != c.runs || float64(got.Rounds) != c.rounds || math.Abs(float64(got.Airtime)-c.seconds) > 1e-12 {
 			t.Errorf("%v: %+v, want %+v", c.accuracy, got, c)
 		}
-		if text := g.line().RoundsText(got); text != c.text {
+		if text := g.tally().Results(nil).RoundsText(got); text != c.text {
 			t.Errorf("%v is written %q, want %q", c.accuracy, text, c.text)
 		}
 	}
@@ -52,7 +52,7 @@ func TestReached(t *testing.T) {
 		best float64
 		want []float64
 	}{{0.995, []float64{0.9, 0.95, 0.99}}, {0.96, []float64{0.9, 0.95}}, {0.85, []float64{0.85}}, {0.58, []float64{0.55}}, {0.01, nil}, {nan, nil}} {
-		if got := telling([]*group{groupOf([]float64{0.001, c.best})}); !slices.Equal(got, c.want) {
+		if got := Telling([]*Tally{groupOf([]float64{0.001, c.best}).tally()}); !slices.Equal(got, c.want) {
 			t.Errorf("the accuracies told of %v are %v, want %v", c.best, got, c.want)
 		}
 	}

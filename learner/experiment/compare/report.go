@@ -262,7 +262,7 @@ func (c Comparison) resultsSection() report.Section {
 			Letter(i), fmt.Sprint(l.Runs), fmt.Sprint(l.Rounds),
 			spreadText(l.Runs, 100*l.AccuracyLow, 100*l.Accuracy, 100*l.AccuracyHigh, hundredths),
 			spreadText(l.Runs, l.LossLow, l.Loss, l.LossHigh, fourDigits),
-			fmt.Sprint(l.Repeated), fmt.Sprint(l.Skipped), deviations(l),
+			fmt.Sprint(l.Repeated), fmt.Sprint(l.Skipped), deviations(l.Results),
 		}}
 		if uplink {
 			row.Cells = append(row.Cells, bitsText(l.UplinkBits), report.Number(float64(l.Airtime), 3))
@@ -294,7 +294,7 @@ func bitsText(bits int64) string {
 }
 
 // deviations writes the worst noise, if any was predicted.
-func deviations(l Line) string {
+func deviations(l Results) string {
 	if l.WorstDeviations == 0 {
 		return dash
 	}
@@ -390,7 +390,7 @@ func (c Comparison) reachedSection() report.Section {
 		r, t := report.Row{Cells: []string{Letter(i)}}, report.Row{Cells: []string{Letter(i)}}
 		for _, reached := range l.Reached {
 			r.Cells = append(r.Cells, l.RoundsText(reached))
-			t.Cells = append(t.Cells, l.airtimeText(reached))
+			t.Cells = append(t.Cells, l.AirtimeText(reached))
 		}
 		rounds.Rows, seconds.Rows = append(rounds.Rows, r), append(seconds.Rows, t)
 		known = known || !math.IsNaN(float64(l.Airtime))
@@ -406,7 +406,7 @@ func (c Comparison) reachedSection() report.Section {
 func AccuracyName(share float64) string { return fmt.Sprintf("%.6g %%", 100*share) }
 
 // RoundsText returns rounds to an accuracy.
-func (l Line) RoundsText(r ReachedLine) string {
+func (l Results) RoundsText(r ReachedLine) string {
 	text := fmt.Sprintf("not within %d", l.Rounds)
 	if !math.IsInf(float64(r.Rounds), 0) {
 		text = spreadText(l.Runs, r.RoundsLow, r.Rounds, r.RoundsHigh, func(x float64) string {
@@ -422,8 +422,8 @@ func (l Line) RoundsText(r ReachedLine) string {
 	return text
 }
 
-// airtimeText writes airtime to an accuracy.
-func (l Line) airtimeText(r ReachedLine) string {
+// AirtimeText writes airtime to an accuracy.
+func (l Results) AirtimeText(r ReachedLine) string {
 	if math.IsInf(float64(r.Airtime), 0) {
 		return fmt.Sprintf("not within %d rounds", l.Rounds)
 	}
