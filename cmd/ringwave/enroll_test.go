@@ -29,8 +29,8 @@ func TestEnroll(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
-		"":                              "enroll has 0 of --devices for a new bench, --add and --revoke; allowed is one",
-		"--add 1 --revoke 1":            "enroll has 2 of --devices",
+		"":                              "enroll has 0 of --devices or --sweeps for a new folder, --add and --revoke; allowed is one",
+		"--add 1 --revoke 1":            "enroll has 2 of --devices or --sweeps",
 		"--devices 3":                   "is there already; allowed is",
 		"--devices x":                   `--devices is "x": allowed is a whole number`,
 		"--add -1":                      "--add is -1; allowed is 1 to 9994, as there are 6 devices",

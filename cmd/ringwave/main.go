@@ -162,7 +162,7 @@ waves.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return intake.UserError(fmt.Errorf("%w: see %s --help", badFlag(err), cmd.CommandPath()))
 	})
-	root.AddCommand(newRunCommand(), newRunsCommand(), newEvaluateCommand(), newReplayCommand(), newPlanCommand(), newCompareCommand(), newDataCommand(), newSetsCommand(), newBenchCommand(), newAttackCommand(), newCalibrateCommand(), newCurvesCommand(), newDevicesCommand(), newReproduceCommand(), newConfigCommand(), newGuardCommand(), newEnrollCommand(), newServeCommand(), newDeviceCommand(), newAirCommand(), newHostsCommand())
+	root.AddCommand(newRunCommand(), newRunsCommand(), newEvaluateCommand(), newReplayCommand(), newPlanCommand(), newCompareCommand(), newDataCommand(), newSetsCommand(), newBenchCommand(), newAttackCommand(), newCalibrateCommand(), newCurvesCommand(), newDevicesCommand(), newReproduceCommand(), newConfigCommand(), newGuardCommand(), newEnrollCommand(), newServeCommand(), newDeviceCommand(), newAirCommand(), newHostsCommand(), newSweepCommand(), newWorkerCommand())
 	if err := addCompletion(root); err != nil {
 		panic(err) // two completions of one flag
 	}
@@ -191,6 +191,9 @@ func unknownCommand(root *cobra.Command, args []string) error {
 			continue
 		}
 		below := slices.IndexFunc(at.Commands(), func(c *cobra.Command) bool { return c.Name() == word })
+		if below < 0 && strings.Contains(at.Use, " ") {
+			return nil // it is an argument
+		}
 		if below < 0 {
 			return intake.UserError(fmt.Errorf("unknown command %q%s: see %s --help", word, meant(at, word), at.CommandPath()))
 		}

@@ -21,6 +21,18 @@ func (s *Speaker) Say(text string) {
 	s.console.Say("%s", text)
 }
 
+// Share tells that so many units of all are done, and a share of the work, of which first was
+// behind in the beginning.
+func (s *Speaker) Share(unit string, done, of int, first, share float64, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.progress == nil {
+		s.progress = s.console.Progress(unit, of, done, first)
+	}
+	s.progress.of = of
+	s.progress.Report(done, share, text)
+}
+
 // Round tells of a round, once.
 func (s *Speaker) Round(k, rounds int, text string) {
 	s.mu.Lock()

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ringwave/cmd/internal/console"
+	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/report"
+	"ringwave/learner/experiment/sweep"
+	"ringwave/learner/hosts/jobs"
+	"ringwave/learner/hosts/sweeps"
+)
+
+func newSweepCommand() *cobra.Command {
+	var flags configFlags
+	var o sweeps.Options
+	cmd := &cobra.Command{
+		Use: "sweep SWEEP.toml",
+		Example: `  ringwave sweep hw-configs/sweeps/sigma-and-devices.toml
+  ringwave sweep hw-configs/sweeps/packed-directions.toml --set channel.mean=2
+  ringwave sweep hw-configs/sweeps/packed-directions.toml --listen :4300
+  ringwave sweep status sweeps/sigma-and-devices
+  ringwave sweep cancel sweeps/sigma-and-devices`,
+		Short: "Run a configuration with every combination of values of keys",
+		Long: `Run the base configuration of SWEEP.toml with every combination of the values of
+its grid, its lists that go together, and its seeds: learner/README.md has the
+format. A run's folder is kept below --out in runs/, and report/ has a table by
+value, curves, heat maps, and runs.csv and curves.csv.
+
+The runs are computed by as many processes of this machine as it has cores, or
+--workers of them. With --listen, workers on other hosts join, by the command
+that is printed then; with --join the queue is that of a nats-server.
+
+Ctrl-C and the same command go on, in the middle of a run, too; a run whose
+result is there is not computed again, also where values were added. A run that
+crashes three times is set aside in failed/, with its error and its log.
+
+Exit status: 3 where a run has no usable result, 130 stopped, 2 something you
+can mend, 1 the machine.`,
+		Args: exactly(1, "one SWEEP.toml"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Lab = lab(flags.data)
+			plan, err := sweep.Load(o.Lab, args[0], flags.set)
+			if err != nil {
+				return err
+			}
+			o.Plan = plan
+			if o.Out == "" {
+				o.Out = filepath.Join("sweeps", plan.Name)
+			}
+			return runSweep(cmd, o, flags.json)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Out, "out", "", "the sweep's folder; one of an earlier sweep goes on (default sweeps/<name>)")
+	f.StringArrayVar(&flags.set, "set", nil, "override one key of every run, as section.key=value (may be given several times)")
+	f.StringVar(&flags.data, "data", "", "folder of data sets; then RINGWAVE_DATA and the user's cache are searched")
+	f.BoolVar(&flags.json, "json", false, "print the table as JSON")
+	f.BoolVar(&o.Retry, "retry", false, "take up again the runs that were set aside")
+	engineFlags(cmd, &o.Engine)
+	cmd.AddCommand(newSweepStatusCommand(), newSweepCancelCommand())
+	return cmd
+}
+
+// engineFlags are those by which a command has its runs computed.
+func engineFlags(cmd *cobra.Command, o *sweeps.EngineOptions) {
+	f := cmd.Flags()
+	f.IntVar(&o.Workers, "workers", 0, "how many runs this machine computes at a time; -1 for none (default as many as cores, or none with --join)")
+	f.StringVar(&o.Listen, "listen", "", "where workers of other hosts find the queue, as host:port; without it there are none")
+	f.StringVar(&o.Bench, "bench", "", "folder of ringwave enroll --sweeps, in place of one that is made for --listen")
+	f.StringVar(&o.URL, "join", "", "a nats-server in place of the queue of this program")
+}
+
+// childFlag has worker be a process that computes runs for another.
+const childFlag = "child"
+
+// childCommand returns what runs such a process.
+func childCommand(data string) []string {
+	path, err := os.Executable()
+	if err != nil {
+		path = os.Args[0]
+	}
+	words := []string{path, "worker", "--" + childFlag}
+	if data != "" {
+		words = append(words, "--data", data)
+	}
+	return words
+}
+
+// jobKinds are what such a process computes.
+func jobKinds(data string) map[string]jobs.Kind {
+	return map[string]jobs.Kind{sweeps.RunKind: sweeps.Runs{Lab: lab(data)}}
+}
+
+// runSweep has all runs of a sweep done, and makes the report.
+func runSweep(cmd *cobra.Command, o sweeps.Options, asJSON bool) (err error) {
+	speaker := console.NewSpeaker(console.New(cmd))
+	o.Say, o.Engine.Command = speaker.Say, childCommand(o.Lab.Data)
+	o.Progress = func(s sweeps.State) { speaker.Share("run", s.Done+s.Aside, s.Runs, s.First, s.Share, s.Text()) }
+	s, err := sweeps.New(cmd.Context(), o)
+	if err != nil {
+		return interrupted(err)
+	}
+	tellSweep(speaker, o, s)
+	err = s.Run(cmd.Context())
+	speaker.Stop()
+	err = errors.Join(err, s.Close())
+	if err != nil {
+		if errors.Is(err, experiment.ErrInterrupted) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "Stopped. What is done is kept in %s: the same command goes on.\n", o.Out)
+		}
+		return err
+	}
+	printFailed(cmd.OutOrStdout(), s.Failed())
+	return errors.Join(err, s.Unusable())
+}
+
+// tellSweep says what is about to be computed, and how others join.
+func tellSweep(speaker *console.Speaker, o sweeps.Options, s *sweeps.Sweep) {
+	done, aside := s.Resumed()
+	text := fmt.Sprintf("%s: %s into %s", o.Plan.Name, report.Counted(len(o.Plan.Points), "run"), o.Out)
+	if done > 0 {
+		text += fmt.Sprintf(", of which %d are there", done)
+	}
+	speaker.Say(text)
+	if aside > 0 {
+		speaker.Say(fmt.Sprintf("%s set aside before: --retry takes them up again", report.Counted(aside, "run")))
+	}
+	tellJoin(speaker, s.Engine())
+}
+
+// tellJoin says how workers of other hosts join.
+func tellJoin(speaker *console.Speaker, e *sweeps.Engine) {
+	if !e.Alone() {
+		url, identity := e.URL()
+		speaker.Say("Workers join with a copy of " + identity + ":")
+		speaker.Say("  ringwave worker worker.identity --join " + url)
+	}
+}
+
+// printFailed names the runs that were set aside.
+func printFailed(w io.Writer, list []sweeps.Failed) {
+	for _, f := range list {
+		fmt.Fprintf(w, "*** SET ASIDE: %s: %s (log in %s)\n", f.Title, f.Why, f.Dir)
+	}
+}
+
+func newSweepStatusCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "status DIR",
+		Short:   "Say how far a sweep is",
+		Example: `  ringwave sweep status sweeps/sigma-and-devices`,
+		Args:    exactly(1, "the folder of a sweep"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := sweeps.Look(args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), s)
+			}
+			return s.WriteText(cmd.OutOrStdout(), time.Now())
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func newSweepCancelCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "cancel DIR",
+		Short:   "Stop a sweep and withdraw what is left of its queue",
+		Example: `  ringwave sweep cancel sweeps/sigma-and-devices`,
+		Args:    exactly(1, "the folder of a sweep"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := sweeps.Cancel(args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Cancelled with %d of %d runs done, which are kept; the sweep's command takes it up again.\n", s.Done, s.Runs)
+			return err
+		},
+	}
+}
+
+func newWorkerCommand() *cobra.Command {
+	var o sweeps.WorkOptions
+	var data string
+	var child bool
+	cmd := &cobra.Command{
+		Use: "worker IDENTITY",
+		Example: `  ringwave worker worker.identity --join tls://10.0.0.5:4300
+  ringwave worker worker.identity --jobs 8 --data /data --stay`,
+		Short: "Compute runs of a sweep on this host",
+		Long: `Take runs of a sweep (ringwave sweep --listen, or reproduce --listen) from its
+queue, compute them, as many at a time as there are cores, and bring the results.
+IDENTITY is a copy of the file that the sweep names: whoever has it may take runs
+and give results, so keep it secret.
+
+A worker is refused that is another build of this program, on another kind of
+processor, or has other data: its results might be other bytes. Each run has a
+process of its own. Ctrl-C gives back what is not done; the worker ends by itself
+when the sweep is over, unless it is to --stay, and when the queue was not there
+for --patience.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if child {
+				return exactly(0, "no IDENTITY")(cmd, args)
+			}
+			return exactly(1, "one IDENTITY file")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if child {
+				return jobs.ServeChild(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), jobKinds(data))
+			}
+			speaker := console.NewSpeaker(console.New(cmd))
+			o.Identity, o.Command, o.Say = args[0], childCommand(data), speaker.Say
+			err := sweeps.Work(cmd.Context(), o)
+			speaker.Stop()
+			return interrupted(err)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.URL, "join", "", "where the queue is (default the URL of the identity)")
+	f.StringVar(&data, "data", "", "folder of data sets; then RINGWAVE_DATA and the user's cache are searched")
+	f.IntVar(&o.Jobs, "jobs", 0, "how many runs at a time (default as many as cores)")
+	f.StringVar(&o.Scratch, "scratch", "", "folder for runs on their way (default one among the system's temporary files)")
+	f.BoolVar(&o.Stay, "stay", false, "wait for the next runs when those there were are over")
+	f.DurationVar(&o.Patience, "patience", 10*time.Minute, "how long the queue may not be there; 0 for without end")
+	f.BoolVar(&child, childFlag, false, "compute runs for the process that has started this one")
+	_ = f.MarkHidden(childFlag) // it is there
+	return cmd
+}
