@@ -30,8 +30,8 @@ nats-server.conf for a nats-server in place of the one in this program. Copy
 each device-NNN.identity to its device and to nobody else. ca.key and
 enrolment.key enrol more devices later: keep them off the hosts of the bench.
 
-With --sweeps the folder is for sweeps and their workers (ringwave sweep --bench),
-which share worker.identity.
+With --sweeps the folder is for sweeps and their workers, which share
+worker.identity (ringwave sweep --bench).
 
 --add and --revoke change a folder that is there. The bus in this program takes
 that in within a second, and a nats-server when it is told to read its

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/sweep"
 )
@@ -84,7 +85,13 @@ func taken(words []string) (*cobra.Command, error) {
 	}
 	for _, arg := range c.Flags().Args() {
 		if strings.HasPrefix(arg, "hw-configs") {
-			if _, err := config.Load(filepath.Join("..", "..", arg), set); err != nil {
+			path := filepath.Join("..", "..", arg)
+			if c.Name() == "sweep" {
+				_, err = sweep.Load(experiment.Lab{}, path, set)
+			} else {
+				_, err = config.Load(path, set)
+			}
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -76,6 +76,7 @@ func engineFlags(cmd *cobra.Command, o *sweeps.EngineOptions) {
 	f.StringVar(&o.Listen, "listen", "", "where workers of other hosts find the queue, as host:port; without it there are none")
 	f.StringVar(&o.Bench, "bench", "", "folder of ringwave enroll --sweeps, in place of one that is made for --listen")
 	f.StringVar(&o.URL, "join", "", "a nats-server in place of the queue of this program")
+	f.DurationVar(&o.Broker.Silence, "silence", jobs.DefaultSilence, "how long a worker may say nothing before its runs go to others")
 }
 
 // childFlag has worker be a process that computes runs for another.
@@ -200,16 +201,16 @@ func newWorkerCommand() *cobra.Command {
 		Example: `  ringwave worker worker.identity --join tls://10.0.0.5:4300
   ringwave worker worker.identity --jobs 8 --data /data --stay`,
 		Short: "Compute runs of a sweep on this host",
-		Long: `Take runs of a sweep (ringwave sweep --listen, or reproduce --listen) from its
-queue, compute them, as many at a time as there are cores, and bring the results.
-IDENTITY is a copy of the file that the sweep names: whoever has it may take runs
-and give results, so keep it secret.
+		Long: `Take runs from the queue of a sweep (ringwave sweep --listen, or reproduce
+--listen), compute them, as many at a time as there are cores, and bring the
+results. IDENTITY is a copy of the file that the sweep names: whoever has it may
+take runs and give results, so keep it secret.
 
 A worker is refused that is another build of this program, on another kind of
 processor, or has other data: its results might be other bytes. Each run has a
-process of its own. Ctrl-C gives back what is not done; the worker ends by itself
-when the sweep is over, unless it is to --stay, and when the queue was not there
-for --patience.`,
+process of its own. Ctrl-C gives back what is not done. The worker ends by
+itself when the sweep is over, unless it is to --stay, and when the queue was
+not there for --patience.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if child {
 				return exactly(0, "no IDENTITY")(cmd, args)

@@ -8,11 +8,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
+	"runtime/debug"
+	"strings"
 	"syscall"
-	"time"
 
-	"ringwave/learner/experiment/runfolder"
 	"ringwave/radio/intake"
 )
 
@@ -50,18 +49,28 @@ type Kind interface {
 
 // Program names what computes: two that have the same name give the same bytes. It is the
 // revision of the source, or without one the digest of the program's file, and what compiled
-// it for which processor.
+// it for which processor: a compiler may round x*y+z once on one and twice on another.
 func Program() (string, error) {
-	m := runfolder.NewManifest(time.Now())
-	what := "revision " + m.Revision
-	if m.Revision == "" || m.Modified {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "", errors.New("naming this program: it was built without modules")
+	}
+	settings, words := map[string]string{}, []string{info.GoVersion}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+		if strings.HasPrefix(s.Key, "GO") && s.Key != "GOOS" { // GOARCH, GOAMD64 and such
+			words = append(words, s.Key+"="+s.Value)
+		}
+	}
+	what := "revision " + settings["vcs.revision"]
+	if settings["vcs.revision"] == "" || settings["vcs.modified"] != "false" {
 		sum, err := digestOfProgram()
 		if err != nil {
 			return "", fmt.Errorf("naming this program: %w", err)
 		}
 		what = "build " + sum
 	}
-	return fmt.Sprintf("%s, %s %s", what, m.Go, runtime.GOARCH), nil
+	return what + ", " + strings.Join(words, " "), nil
 }
 
 func digestOfProgram() (string, error) {

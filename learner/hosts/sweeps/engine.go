@@ -74,6 +74,9 @@ const (
 	engineLock   = ".lock"
 )
 
+// leastSilence is the least time that a worker may be given, which speaks once a second.
+const leastSilence = 2 * time.Second
+
 // ErrBusy says that another process has the engine's folder.
 var ErrBusy = errors.New("another process is at it")
 
@@ -84,6 +87,9 @@ func Open(ctx context.Context, o EngineOptions) (e *Engine, err error) {
 		return nil, intake.UserError(errors.New("--join wants --bench: the folder of ringwave enroll --sweeps whose bus it is"))
 	case o.URL != "" && o.Listen != "":
 		return nil, intake.UserError(errors.New("--listen is of the bus in this program, and --join names another: allowed is one of them"))
+	}
+	if s := o.Broker.Silence; s != 0 && s < leastSilence {
+		return nil, intake.UserError(fmt.Errorf("--silence is %v: allowed is %v or more", s, leastSilence))
 	}
 	if o.Workers == 0 && o.URL == "" {
 		o.Workers = runtime.NumCPU()

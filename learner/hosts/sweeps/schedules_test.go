@@ -163,11 +163,14 @@ channel.std = [0.1, 1.0]
 
 // serial runs the points of a plan one after the other, each by itself, and returns their
 // folders.
-func serial(t *testing.T, plan sweep.Plan) (dirs []string) {
+func serial(t *testing.T, plan sweep.Plan) []string { return serialOn(t, plan, "") }
+
+// serialOn is serial with a folder of data.
+func serialOn(t *testing.T, plan sweep.Plan, data string) (dirs []string) {
 	t.Helper()
 	root := t.TempDir()
 	for i, p := range plan.Points {
-		e, err := experiment.New(p.Config)
+		e, err := experiment.Lab{Data: data}.New(p.Config)
 		if err != nil {
 			t.Fatal(err)
 		}
