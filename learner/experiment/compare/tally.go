@@ -80,8 +80,8 @@ type climb struct {
 // NewTally returns a tally of no runs yet, of a configuration.
 func NewTally(c config.Config) *Tally { return &Tally{link: c.Link} }
 
-// Add takes in a run.
-func (t *Tally) Add(s runfolder.Summary, rows []runfolder.Row) {
+// Add takes in a run, and returns its place.
+func (t *Tally) Add(s runfolder.Summary, rows []runfolder.Row) int {
 	r := tallied{
 		seed: s.Seed, accuracy: float64(s.TestAccuracy), loss: float64(s.TrainLoss), bits: s.UplinkBitsPerRound,
 		rounds: s.RoundsCompleted, skipped: s.RoundsSkipped, again: s.RoundsRepeated, unusable: s.Unusable,
@@ -98,6 +98,31 @@ func (t *Tally) Add(s runfolder.Summary, rows []runfolder.Row) {
 		}
 	}
 	t.runs = append(t.runs, r)
+	return len(t.runs) - 1
+}
+
+// Single is what one run gives beside its summary. Rounds and airtime are infinite where it
+// did not reach an accuracy, and airtime is NaN where it is not known.
+type Single struct {
+	WorstDeviations float64
+	Airtime         float64   // of a round, in seconds
+	Rounds, Seconds []float64 // to each accuracy
+}
+
+// Single returns what the run at a place gives.
+func (t *Tally) Single(i int, accuracies []float64) Single {
+	one := Single{WorstDeviations: t.runs[i].worst, Airtime: t.airtime()}
+	for _, a := range accuracies {
+		rounds, seconds := math.Inf(1), math.Inf(1)
+		if round, attempts, ok := t.runs[i].reached(a); ok {
+			rounds, seconds = float64(round), float64(attempts)*t.airtime()
+		}
+		if math.IsNaN(t.airtime()) {
+			seconds = math.NaN()
+		}
+		one.Rounds, one.Seconds = append(one.Rounds, rounds), append(one.Seconds, seconds)
+	}
+	return one
 }
 
 // Telling returns 90, 95 and 99 %, those that any run reached; where none did, the highest
