@@ -102,6 +102,7 @@ var table = map[string]string{
 	"learner/experiment/replay":         "crypto/xmkckks learner/experiment learner/experiment/config learner/experiment/runfolder learner/experiment/setup learner/experiment/uplink phy phy/frame radio radio/sigmf",
 	"learner/experiment/setup":          "calibration/... crypto/xmkckks learner/dataset learner/experiment/config learner/experiment/memory phy/... radio/...",
 	"learner/experiment/sweep":          "learner learner/experiment learner/experiment/config learner/experiment/runfolder",
+	"learner/experiment/sweepreport":    "learner/experiment/chart learner/experiment/compare learner/experiment/config learner/experiment/report learner/experiment/runfolder learner/experiment/sweep",
 	"learner/experiment/uplink":         "calibration/... crypto/round crypto/xmkckks learner/experiment/chart learner/experiment/config learner/experiment/diagnosis learner/experiment/runfolder learner/experiment/setup phy/... radio/...",
 	"learner/paper":                     "crypto/... learner learner/dataset learner/experiment/... learner/theory phy phy/channel",
 	"learner/experiment/diagnosis":      "crypto/round phy phy/frame phy/modem phy/lattice phy/slot radio",

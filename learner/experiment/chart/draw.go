@@ -209,9 +209,11 @@ func (f frame) Plot(c draw.Canvas, _ *plot.Plot) {
 	c.Stroke(c.Rectangle.Path())
 	style := textStyle(labelSize, text.XCenter, text.YTop)
 	descent := style.FontExtents().Descent
-	c.FillText(style, vg.Point{X: c.Center().X, Y: f.corner.Y + labelSize + descent}, f.x)
+	along := style
+	label := fitted(&along, f.x, c.Size().X+yLabelRoom)
+	c.FillText(along, vg.Point{X: c.Center().X, Y: f.corner.Y + labelSize + descent}, label)
 	style.Rotation = math.Pi / 2
-	label := fitted(&style, f.y, c.Size().Y+xLabelRoom)
+	label = fitted(&style, f.y, c.Size().Y+xLabelRoom)
 	c.FillText(style, vg.Point{X: f.corner.X, Y: c.Center().Y}, label)
 }
 

@@ -159,6 +159,36 @@ func TestSpecOverrides(t *testing.T) {
 	}
 }
 
+// The sweeps of hw-configs are of the paper's experiment, encrypted, and say what they draw
+// and need.
+func TestSweepsOfTheRepository(t *testing.T) {
+	files, err := filepath.Glob("../../../hw-configs/sweeps/*.toml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := sweep.Load(experiment.Lab{}, path, nil)
+		if err != nil || len(p.Keys) != 2 || len(p.Seeds) < 3 {
+			t.Errorf("%s: keys %q, seeds %v, %v", path, p.Keys, p.Seeds, err)
+			continue
+		}
+		for _, want := range []string{"# Draws accuracy against ", fmt.Sprintf("\n# Takes: %d runs, ", len(p.Points)), "\n# Data: MNIST\n", "ringwave sweep hw-configs/sweeps/" + filepath.Base(path)} {
+			if !strings.Contains("\n"+string(text), want) {
+				t.Errorf("%s does not say %q", path, want)
+			}
+		}
+		for _, point := range p.Points {
+			if c := point.Config; !c.System().Encrypts || c.Optimizer.Rounds != 400 || c.Encryption.ParameterSet != "paper-4096" {
+				t.Errorf("%s: %s is no run of the paper's", path, strings.Join(point.Values, ", "))
+			}
+		}
+	}
+}
+
 // Ten thousand combinations, and as many runs of few.
 func BenchmarkLoad(b *testing.B) {
 	var ten, hundred []string
