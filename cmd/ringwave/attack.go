@@ -3,11 +3,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -18,13 +16,6 @@ import (
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/radio/intake"
 )
-
-// attackReport is what attack --json prints.
-type attackReport struct {
-	Seed     int64           `json:"seed"`
-	AsStated bool            `json:"as_stated"`
-	Results  []attack.Result `json:"results"`
-}
 
 func newAttackCommand() *cobra.Command {
 	var asJSON bool
@@ -61,7 +52,7 @@ into a new folder. Exit status 1 if one did not come out as stated.`,
 					p.Report(at.Number, at.Done, at.Attack.Name)
 				})
 				p.Stop()
-				return results, asInterrupted(cmd.Context(), err)
+				return results, interrupted(err)
 			}
 			var results []attack.Result
 			if out == "" {
@@ -72,7 +63,8 @@ into a new folder. Exit status 1 if one did not come out as stated.`,
 			if err != nil {
 				return err
 			}
-			if err := printAttacks(cmd.OutOrStdout(), seed, results, asJSON); err != nil {
+			report := attack.NewReport(seed, results)
+			if err := show(cmd.OutOrStdout(), asJSON, report, report.WriteText); err != nil {
 				return err
 			}
 			if out != "" && !asJSON {
@@ -103,7 +95,7 @@ func attackInto(out string, seed int64, run func() ([]attack.Result, error)) (re
 	if results, err = run(); err != nil {
 		return nil, err
 	}
-	data, err := json.MarshalIndent(newAttackReport(seed, results), "", "  ")
+	data, err := json.MarshalIndent(attack.NewReport(seed, results), "", "  ")
 	if err != nil {
 		return nil, err
 	}
@@ -123,10 +115,6 @@ func attackInto(out string, seed int64, run func() ([]attack.Result, error)) (re
 	return results, nil
 }
 
-func newAttackReport(seed int64, results []attack.Result) attackReport {
-	return attackReport{Seed: seed, AsStated: attack.Judge(results) == nil, Results: results}
-}
-
 func attackList() string {
 	var b strings.Builder
 	for _, a := range attack.All() {
@@ -134,29 +122,4 @@ func attackList() string {
 		fmt.Fprintf(&b, "  %-18s %s\n", a.Name, short)
 	}
 	return b.String()
-}
-
-func printAttacks(w io.Writer, seed int64, results []attack.Result, asJSON bool) error {
-	if asJSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(newAttackReport(seed, results))
-	}
-	for _, r := range results {
-		fmt.Fprintf(w, "%s: %s\n", r.Name, r.Target)
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "  \tcorrelation\texact\tadvantage\tvalues\t")
-		printMeasure(t, "attack", r.Attack)
-		printMeasure(t, "control", r.Control)
-		_ = t.Flush() // standard output remembers
-		if r.Guard != "" {
-			fmt.Fprintf(w, "  guard: %s\n", r.Guard)
-		}
-		fmt.Fprintf(w, "  %s\n\n", r.Verdict)
-	}
-	return nil
-}
-
-func printMeasure(w io.Writer, role string, m attack.Measure) {
-	fmt.Fprintf(w, "  %s: %s\t%.3f\t%.2f %%\t%.3f\t%d\t\n", role, m.What, m.Correlation, 100*m.Exact, m.Advantage, m.Samples)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"ringwave/crypto/attack"
 	"ringwave/learner/experiment/experimenttest"
 )
 
@@ -37,7 +38,7 @@ func TestAttackJSON(t *testing.T) {
 	if status != 0 {
 		t.Fatalf("status %d: %s", status, errs)
 	}
-	var report attackReport
+	var report attack.Report
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatal(err)
 	}

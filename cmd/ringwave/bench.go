@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -50,11 +48,13 @@ round.`,
 			if err := times.Draw(out); err != nil {
 				return err
 			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), times)
-			}
-			printBench(cmd.OutOrStdout(), times)
-			return nil
+			return show(cmd.OutOrStdout(), asJSON, times, func(w io.Writer) error {
+				if err := times.WriteText(w); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintf(w, "Plot: %s (and .svg)\n", times.Plot)
+				return err
+			})
 		},
 	}
 	cmd.Flags().IntSliceVar(&counts, "devices", []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}, "numbers of devices")
@@ -84,18 +84,4 @@ func benchRounds(ctx context.Context, c *console.Console, set string, counts []i
 		behind += n
 	}
 	return out, nil
-}
-
-func printBench(w io.Writer, times experiment.RoundTimes) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "devices\tms a round\tus a device and round\t")
-	for _, p := range times.Points {
-		ms := p.Seconds * 1e3
-		fmt.Fprintf(t, "%d\t%.3f\t%.1f\t\n", p.Devices, ms, 1e3*ms/float64(p.Devices))
-	}
-	_ = t.Flush() // standard output remembers
-	if exponent := float64(times.Exponent); !math.IsNaN(exponent) {
-		fmt.Fprintf(w, "From ten devices on the time grows as N^%.3f.\n", exponent)
-	}
-	fmt.Fprintf(w, "Plot: %s (and .svg)\n", times.Plot)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -54,15 +53,8 @@ them is asked for.
 Ctrl-C stops after a block; calibrate --resume DIR goes on. Exit status: 0 also
 where an assumption is violated, which the output names; 2 if a device is not
 heard.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if flags.resume != "" {
-				return exactly(0, "no CONFIG beside --resume")(cmd, args)
-			}
-			return exactly(1, "one CONFIG file")(cmd, args)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.calibrate(cmd, args)
-		},
+		Args: configOrResume(&flags.resume),
+		RunE: func(cmd *cobra.Command, args []string) error { return flags.calibrate(cmd, args) },
 	}
 	flags.add(cmd)
 	cmd.Flags().StringVar(&flags.out, "out", "", "the calibration's folder, new or empty (default calibrations/<utc>-<name>)")
@@ -155,11 +147,7 @@ func printCalibration(w io.Writer, r experiment.CalibrationResult, asJSON bool) 
 	if err := r.WriteText(w); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nFile: %s\nPlots:\n", filepath.Join(r.Dir, runfolder.CalibrationName))
-	for _, p := range r.Plots {
-		if strings.HasSuffix(p, ".png") {
-			fmt.Fprintf(w, "  %s (and .svg)\n", filepath.Clean(p))
-		}
-	}
+	fmt.Fprintf(w, "\nFile: %s\n", filepath.Join(r.Dir, runfolder.CalibrationName))
+	showPlots(w, r.Plots)
 	return nil
 }

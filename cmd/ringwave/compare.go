@@ -3,18 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"ringwave/cmd/internal/console"
-	"ringwave/learner/experiment/chart"
 	"ringwave/learner/experiment/compare"
 	"ringwave/learner/experiment/report"
-	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/hosts"
 	"ringwave/radio/intake"
 )
@@ -66,11 +61,18 @@ A server does not know the losses of devices on other hosts, nor the gains;
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), c.Table)
-			}
-			printComparison(cmd.OutOrStdout(), out, c, plots)
-			return nil
+			return show(cmd.OutOrStdout(), asJSON, c.Table, func(w io.Writer) error {
+				if err := c.WriteText(w); err != nil {
+					return err
+				}
+				fmt.Fprintf(w, "Report: %s (and %s)\n", filepath.Join(out, compare.HTMLName), compare.MarkdownName)
+				var paths []string
+				for _, p := range plots {
+					paths = append(paths, filepath.Join(out, p.Name+".png"))
+				}
+				showPlots(w, paths)
+				return nil
+			})
 		},
 	}
 	f := cmd.Flags()
@@ -89,49 +91,4 @@ func checkAccuracies(accuracies []float64) error {
 		}
 	}
 	return nil
-}
-
-// decimals writes a number with so many, or, where that were digits without a meaning, as
-// 2.96e19.
-func decimals(x runfolder.Float, n int) string {
-	const plain = 1e5 // below it
-	if v := math.Abs(float64(x)); v >= plain && !math.IsInf(v, 0) {
-		return strings.Replace(fmt.Sprintf("%.3g", float64(x)), "e+", "e", 1)
-	}
-	return fmt.Sprintf("%.*f", n, float64(x))
-}
-
-// printComparison writes the tables for a terminal.
-func printComparison(w io.Writer, out string, c compare.Comparison, plots []chart.Plot) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "runs\taccuracy, median %\tquartiles %\ttraining loss\tquartiles\tworst |eps|/std\trepeated\tskipped\t  experiment")
-	for i, l := range c.Table {
-		fmt.Fprintf(t, "%d\t%.2f\t%.2f to %.2f\t%s\t%s to %s\t%s\t%d\t%d\t  %s: %s\n",
-			l.Runs, 100*float64(l.Accuracy), 100*float64(l.AccuracyLow), 100*float64(l.AccuracyHigh),
-			decimals(l.Loss, 4), decimals(l.LossLow, 4), decimals(l.LossHigh, 4), decimals(l.WorstDeviations, 2), l.Repeated, l.Skipped, compare.Letter(i), l.Label)
-	}
-	_ = t.Flush() // standard output remembers
-	for _, warning := range c.Unusable() {
-		fmt.Fprintln(w, warning)
-	}
-	if lines, _ := c.Pairs(); len(lines) > 0 {
-		fmt.Fprintln(w, "Accuracy on the same seeds, in points:")
-		for _, p := range lines {
-			fmt.Fprintf(w, "  %s: median %s, largest %s (%s)\n", p.Groups(), compare.Points(p.Median), compare.Points(p.Largest), report.Counted(p.Seeds, "seed"))
-		}
-	}
-	if len(c.Accuracies) > 0 {
-		fmt.Fprintln(w, "Rounds to a test accuracy:")
-		for i, l := range c.Table {
-			var cells []string
-			for _, r := range l.Reached {
-				cells = append(cells, compare.AccuracyName(r.Accuracy)+": "+l.RoundsText(r))
-			}
-			fmt.Fprintf(w, "  %s  %s\n", compare.Letter(i), strings.Join(cells, ", "))
-		}
-	}
-	fmt.Fprintf(w, "Report: %s (and %s)\nPlots:\n", filepath.Join(out, compare.HTMLName), compare.MarkdownName)
-	for _, p := range plots {
-		fmt.Fprintf(w, "  %s (and .svg)\n", filepath.Join(out, p.Name+".png"))
-	}
 }

@@ -274,15 +274,6 @@ func (r runsToCompare) beside(t *testing.T) {
 	}
 }
 
-// Numbers have no digits without a meaning.
-func TestDecimals(t *testing.T) {
-	for want, x := range map[string]float64{"0.6931": 0.69314, "69.3000": 69.3, "99999.0000": 99999, "2.96e19": 29589829172569174016, "-1e05": -1e5, "1e300": 1e300, "NaN": math.NaN(), "+Inf": math.Inf(1)} {
-		if got := decimals(runfolder.Float(x), 4); got != want {
-			t.Errorf("%v is written %s, want %s", x, got, want)
-		}
-	}
-}
-
 func (r runsToCompare) oneRun(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	mustRun(t, "compare", "--accuracy", "1", "--out", out, r.encrypted[0])

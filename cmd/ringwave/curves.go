@@ -6,11 +6,8 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,10 +26,9 @@ import (
 type curveFlags struct {
 	devices, sigma, snr string
 	blocks, attempts    int
-	wholeRounds, json   bool
-	set                 []string
-	seed                int64
+	wholeRounds         bool
 	out                 string
+	configFlags
 }
 
 func newCurvesCommand() *cobra.Command {
@@ -88,8 +84,8 @@ the same command with the same --out goes on, a point of the curves at a time.`,
 	f.IntVar(&flags.blocks, "blocks", 200, "blocks, or rounds, for each point")
 	f.IntVar(&flags.attempts, "attempts", 4, "attempts at a block")
 	f.BoolVar(&flags.wholeRounds, "whole-rounds", false, "an attempt is a round's four transmissions, a block each, read at one scale")
-	f.StringArrayVar(&flags.set, "set", nil, "override one key of the config, as section.key=value (may be given several times)")
-	f.Int64Var(&flags.seed, "seed", 0, "seed, in place of the config's")
+	flags.addConfig(f)
+	f.Lookup("seed").Usage = "seed, in place of the config's"
 	f.StringVar(&flags.out, "out", "", "folder for the results, new or begun with the same settings (default curves/<utc>-curves)")
 	f.BoolVar(&flags.json, "json", false, "print the result as JSON")
 	return cmd
@@ -99,15 +95,10 @@ the same command with the same --out goes on, a point of the curves at a time.`,
 const defaultCurves = "[experiment]\nname = \"curves\"\n[link]\nkind = \"waveform\"\ndelay_spread_samples = 1.0\nphase_spread_rad = 0.2\n"
 
 func (f *curveFlags) config(cmd *cobra.Command, args []string) (config.Config, error) {
-	set := f.set
-	if cmd.Flags().Changed("seed") {
-		set = append(set, fmt.Sprintf("experiment.seed=%d", f.seed))
-	}
 	if len(args) == 1 {
-		c, err := config.Load(args[0], set)
-		return c, intake.UserError(err)
+		return f.load(cmd, args[0])
 	}
-	c, err := config.Parse("default configuration", []byte(defaultCurves), set)
+	c, err := config.Parse("default configuration", []byte(defaultCurves), f.overrides(cmd))
 	return c, intake.UserError(err)
 }
 
@@ -183,7 +174,7 @@ func runCurves(cmd *cobra.Command, o curves.Options, out string, asJSON bool) er
 	defer measured.Close()
 	grid := o.Grid()
 	p := newCurveProgress(console.New(cmd), o.Settings, grid, len(measured.Result().Points))
-	err = asInterrupted(cmd.Context(), measured.Measure(cmd.Context(), curves.Watch{Trial: p.trial, Point: p.point}))
+	err = interrupted(measured.Measure(cmd.Context(), curves.Watch{Trial: p.trial, Point: p.point}))
 	p.Stop()
 	result := measured.Result()
 	if errors.Is(err, experiment.ErrInterrupted) {
@@ -196,11 +187,14 @@ func runCurves(cmd *cobra.Command, o curves.Options, out string, asJSON bool) er
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		err = printJSON(cmd.OutOrStdout(), result)
-	} else {
-		printCurves(cmd.OutOrStdout(), measured.Path(), result, plots)
-	}
+	err = show(cmd.OutOrStdout(), asJSON, result, func(w io.Writer) error {
+		if err := result.WriteText(w); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "Folder: %s\n", measured.Path())
+		showPlots(w, plots)
+		return nil
+	})
 	return errors.Join(err, result.Wrong())
 }
 
@@ -240,40 +234,4 @@ func (p *curveProgress) point(point curves.Point) {
 	p.points++
 	p.text = fmt.Sprintf("N = %d, sigma = %v, %v dB: %.1f %% at once", point.Devices, point.Sigma, point.SNRdB, 100*point.First)
 	p.Report(p.points, p.share(), p.text)
-}
-
-func printCurves(w io.Writer, dir string, result curves.Result, plots []string) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	s := result.Settings
-	unit := map[bool]string{false: "blocks", true: "rounds"}[s.WholeRounds]
-	fmt.Fprintf(t, "N\tsigma\tSNR dB\t%s\tat once %%\t95 %% interval\tprototype\twithin %d %%\t95 %% interval\twrong\tmisfit %%\tH = 0\t\n", unit, s.Attempts)
-	for _, p := range result.Points {
-		physics := ""
-		if p.PhysicsRead != nil {
-			physics = fmt.Sprintf("%.0f", 100**p.PhysicsRead)
-		}
-		misfit, zeros := "", ""
-		if p.ReadWithin > 0 {
-			misfit, zeros = fmt.Sprintf("%.2f", 100*float64(p.Misfit)), fmt.Sprintf("%.3f", float64(p.ZeroGains))
-		}
-		fmt.Fprintf(t, "%d\t%v\t%v\t%d\t%.1f\t%.1f to %.1f\t%s\t%.1f\t%.1f to %.1f\t%d\t%s\t%s\t\n", p.Devices, p.Sigma, p.SNRdB, p.Blocks,
-			100*p.First, 100*p.FirstLow, 100*p.FirstHigh, physics, 100*p.Within, 100*p.WithinLow, 100*p.WithinHigh, p.Wrong, misfit, zeros)
-	}
-	_ = t.Flush() // standard output remembers
-	if result.Wrong() == nil {
-		fmt.Fprintln(w, "Nothing was accepted that is not the superposition with H = round(alpha h).")
-		misread := 0
-		for _, p := range result.Points {
-			misread += p.Misread
-		}
-		if misread > 0 {
-			fmt.Fprintf(w, "Beside %d of the accepted blocks a symbol of the pattern was misread, which no block's check covers: a round is void then.\n", misread)
-		}
-	}
-	fmt.Fprintf(w, "Folder: %s\nPlots:\n", dir)
-	for _, p := range plots {
-		if strings.HasSuffix(p, ".png") {
-			fmt.Fprintf(w, "  %s (and .svg)\n", filepath.Clean(p))
-		}
-	}
 }

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -44,7 +44,7 @@ func newDataCommand() *cobra.Command {
 }
 
 func fetchData(cmd *cobra.Command, name, dir string, asJSON bool) error {
-	set, download, err := published(name)
+	set, fetch, err := dataset.Publication(name)
 	if err != nil {
 		return intake.UserError(err)
 	}
@@ -61,7 +61,7 @@ func fetchData(cmd *cobra.Command, name, dir string, asJSON bool) error {
 	c := console.New(cmd)
 	fmt.Fprintf(c.Writer(), "%s, licence: %s\nfrom %s\ninto %s\n", set.Name, set.Licence, strings.Join(set.Mirrors, " or "), dir)
 	heard, stop := c.Steps("MB")
-	err = download(cmd.Context(), dir, http.DefaultClient, func(done, total int64) {
+	err = fetch(cmd.Context(), dir, http.DefaultClient, func(done, total int64) {
 		heard(int(done/1e6), int(max(total, done)/1e6))
 	})
 	stop()
@@ -76,11 +76,10 @@ func fetchData(cmd *cobra.Command, name, dir string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return printJSON(cmd.OutOrStdout(), fetched{set.Name, set.Licence, dir})
-	}
-	fmt.Fprintln(cmd.OutOrStdout(), "Fetched and verified:", dir)
-	return nil
+	return show(cmd.OutOrStdout(), asJSON, fetched{set.Name, set.Licence, dir}, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, "Fetched and verified:", dir)
+		return err
+	})
 }
 
 // fetched is what data fetch --json prints.
@@ -88,17 +87,4 @@ type fetched struct {
 	Name    string `json:"name"`
 	Licence string `json:"licence"`
 	Dir     string `json:"dir"`
-}
-
-// fetcher downloads a data set into a folder.
-type fetcher func(ctx context.Context, dir string, client *http.Client, progress func(done, total int64)) error
-
-// published returns a published data set, and how to download it.
-func published(name string) (dataset.Known, fetcher, error) {
-	if name == "cifar10" {
-		_, mirrors, licence := dataset.CIFAR10Archive()
-		return dataset.Known{Name: name, Mirrors: mirrors, Licence: licence}, dataset.FetchCIFAR10, nil
-	}
-	set, err := dataset.Lookup(name)
-	return set, set.Fetch, err
 }

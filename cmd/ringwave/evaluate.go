@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 )
@@ -31,23 +31,12 @@ the same tensors; --set task.key=value takes other data, such as your own files.
 			if err != nil {
 				return err
 			}
-			w := cmd.OutOrStdout()
-			if flags.json {
-				return printJSON(w, e)
-			}
-			of := fmt.Sprintf("after round %d", e.Round)
-			if flags.model != "" {
-				of = "of " + flags.model
-			}
-			_, err = fmt.Fprintf(w, "%s %s, on %s%s\n  test accuracy      %.2f %%  (%d samples, mean loss %.4g)\n  training accuracy  %.2f %%  (%d samples, mean loss %.4g)\n",
-				e.Model, of, e.Dataset, map[bool]string{true: " (the fallback: the data set asked for was not found)"}[e.FallbackUsed],
-				100*e.TestAccuracy, e.TestSamples, float64(e.TestLoss), 100*e.TrainAccuracy, e.TrainSamples, float64(e.TrainLoss))
-			return err
+			return show(cmd.OutOrStdout(), flags.json, e, func(w io.Writer) error { return e.WriteText(w, flags.model) })
 		},
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&flags.set, "set", nil, "override one key of [task], as task.key=value (may be given several times)")
-	f.StringVar(&flags.data, "data", "", "folder of data sets; then RINGWAVE_DATA and the user's cache are searched")
+	addData(f, &flags.data)
 	f.StringVar(&flags.model, "model", "", "the safetensors `file` with the weights, in place of the run's")
 	f.BoolVar(&flags.json, "json", false, "print the result as JSON")
 	return cmd

@@ -43,12 +43,7 @@ for them, and goes on without a device that does not answer within --deadline.
 Of servers with one identity, as of a copied folder, the one that leads goes on
 and others are refused. Ctrl-C finishes the round; --resume goes on. Exit
 statuses are those of run.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if resume != "" {
-				return exactly(0, "no CONFIG beside --resume")(cmd, args)
-			}
-			return exactly(1, "one CONFIG file")(cmd, args)
-		},
+		Args: configOrResume(&resume),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Version = hostVersion()
 			if resume != "" {
@@ -166,7 +161,7 @@ and radio.most_gain_db, all three, allow on this host, in runs and calibrations.
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.URL, "join", "", "where the bus is (default the URL of the identity)")
-	f.StringVar(&data, "data", "", "folder of data sets; then RINGWAVE_DATA and the user's cache are searched")
+	addData(f, &data)
 	f.BoolVar(&o.Own, "own", false, "all training samples of the files are this device's")
 	f.StringArrayVar(&o.Set, "set", nil, "override a key of [task], or what may be sent, for this device, as section.key=value (may be given several times)")
 	f.StringVar(&o.Radio, "radio", "", "URI of this host's radio, for runs over radios")
@@ -177,14 +172,6 @@ and radio.most_gain_db, all three, allow on this host, in runs and calibrations.
 	f.DurationVar(&o.Silence, "silence", time.Minute, "how long the server may say nothing before the device waits for another; 0 for without end")
 	f.DurationVar(&o.Patience, "patience", 10*time.Minute, "how long the device waits for a server; 0 for without end")
 	return cmd
-}
-
-// interrupted returns ErrInterrupted where a context was.
-func interrupted(err error) error {
-	if errors.Is(err, context.Canceled) {
-		return experiment.ErrInterrupted
-	}
-	return err
 }
 
 func newAirCommand() *cobra.Command {
@@ -210,8 +197,7 @@ It ends with Ctrl-C.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&flags.set, "set", nil, "override one key of the config, as section.key=value (may be given several times)")
-	f.Int64Var(&flags.seed, "seed", 0, "seed of the experiment, in place of the config's")
+	flags.addConfig(f)
 	f.StringVar(&o.Identity, "identity", "bench/air.identity", "the air's identity")
 	f.StringVar(&o.URL, "join", "", "where the bus is (default the URL of the identity)")
 	f.StringVar(&o.Out, "out", "", "file for the gains of each round (CSV); none unless set")
@@ -235,10 +221,7 @@ of a message's arrival: the way on the network included.`,
 			if err != nil {
 				return interrupted(err)
 			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), a)
-			}
-			return a.WriteText(cmd.OutOrStdout())
+			return show(cmd.OutOrStdout(), asJSON, a, a.WriteText)
 		},
 	}
 	f := cmd.Flags()

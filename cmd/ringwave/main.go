@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"ringwave/cmd/internal/completion"
 	"ringwave/cmd/internal/console"
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/runfolder"
@@ -33,10 +35,10 @@ const (
 	exitInterrupted = 130 // stopped by Ctrl-C, SIGTERM or SIGHUP, to be resumed
 )
 
-// asInterrupted returns experiment.ErrInterrupted for the error with which a package says that ctx
-// has ended, and other errors as they are.
-func asInterrupted(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+// interrupted returns experiment.ErrInterrupted for the error with which a package says that
+// its context has ended, and other errors as they are.
+func interrupted(err error) error {
+	if errors.Is(err, context.Canceled) {
 		return experiment.ErrInterrupted
 	}
 	return err
@@ -163,7 +165,7 @@ waves.`,
 		return intake.UserError(fmt.Errorf("%w: see %s --help", badFlag(err), cmd.CommandPath()))
 	})
 	root.AddCommand(newRunCommand(), newRunsCommand(), newEvaluateCommand(), newReplayCommand(), newPlanCommand(), newCompareCommand(), newDataCommand(), newSetsCommand(), newBenchCommand(), newAttackCommand(), newCalibrateCommand(), newCurvesCommand(), newDevicesCommand(), newReproduceCommand(), newConfigCommand(), newGuardCommand(), newEnrollCommand(), newServeCommand(), newDeviceCommand(), newAirCommand(), newHostsCommand(), newSweepCommand(), newWorkerCommand())
-	if err := addCompletion(root); err != nil {
+	if err := completion.Add(root); err != nil {
 		panic(err) // two completions of one flag
 	}
 	return root
@@ -231,8 +233,26 @@ func exactly(n int, names string) cobra.PositionalArgs {
 	}
 }
 
+// show prints a command's result: as JSON, or as its text.
+func show(w io.Writer, asJSON bool, v any, text func(io.Writer) error) error {
+	if asJSON {
+		return printJSON(w, v)
+	}
+	return text(w)
+}
+
+// showPlots prints where plots are, by the paths of their PNGs among others.
+func showPlots(w io.Writer, paths []string) {
+	fmt.Fprintln(w, "Plots:")
+	for _, p := range paths {
+		if strings.HasSuffix(p, ".png") {
+			fmt.Fprintf(w, "  %s (and .svg)\n", filepath.Clean(p))
+		}
+	}
+}
+
 // printJSON writes v as indented JSON.
-func printJSON(w interface{ Write([]byte) (int, error) }, v any) error {
+func printJSON(w io.Writer, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err

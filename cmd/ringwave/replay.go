@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -46,44 +45,16 @@ missing, damaged or not of this configuration.`,
 			if err != nil {
 				return err
 			}
-			return reportReplay(cmd.OutOrStdout(), r, asJSON)
+			if err := show(cmd.OutOrStdout(), asJSON, &r, r.WriteText); err != nil {
+				return err
+			}
+			if n := r.Transmissions - r.Agree; n > 0 {
+				return fmt.Errorf("%d of %d transmissions differ from what the run received", n, r.Transmissions)
+			}
+			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the verdicts as JSON")
 	cmd.Flags().StringVar(&configPath, "config", "", "the `file` with the run's configuration (default: that of the run folder)")
 	return cmd
-}
-
-// reportReplay prints how many transmissions agree; that some do not is an error.
-func reportReplay(w io.Writer, r replay.Result, asJSON bool) error {
-	if err := printReplay(w, r, asJSON); err != nil {
-		return err
-	}
-	if n := r.Transmissions - r.Agree; n > 0 {
-		return fmt.Errorf("%d of %d transmissions differ from what the run received", n, r.Transmissions)
-	}
-	return nil
-}
-
-func printReplay(w io.Writer, r replay.Result, asJSON bool) error {
-	if asJSON {
-		return printJSON(w, &r)
-	}
-	for _, v := range r.Verdicts {
-		if v.Agrees {
-			continue
-		}
-		again := ""
-		if v.Again > 0 {
-			again = fmt.Sprintf(" sent again (%d)", v.Again)
-		}
-		fmt.Fprintf(w, "round %d, attempt %d, %s%s: %v, in the run %v\n", v.Round, v.Attempt, v.Transmission, again, v.Now, v.Then)
-	}
-	rounds := fmt.Sprintf("%d rounds", r.Rounds)
-	if r.Rounds == 1 {
-		rounds = "a round"
-	}
-	_, err := fmt.Fprintf(w, "%d of %d transmissions of %s agree with the run to the bit (%d were read, %d void).\n",
-		r.Agree, r.Transmissions, rounds, r.Read, r.Void)
-	return err
 }

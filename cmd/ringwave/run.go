@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"ringwave/cmd/internal/console"
 	"ringwave/learner"
@@ -33,11 +34,33 @@ type configFlags struct {
 }
 
 func (f *configFlags) add(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringArrayVar(&f.set, "set", nil, "override one key of the config, as section.key=value (may be given several times)")
-	flags.StringVar(&f.data, "data", "", "folder of data sets; then RINGWAVE_DATA and the user's cache are searched")
+	f.addConfig(cmd.Flags())
+	addData(cmd.Flags(), &f.data)
+	cmd.Flags().BoolVar(&f.json, "json", false, "print the result as JSON")
+}
+
+// addConfig adds the flags of which the configuration is.
+func (f *configFlags) addConfig(flags *pflag.FlagSet) {
+	addSet(flags, &f.set)
 	flags.Int64Var(&f.seed, "seed", 0, "seed of the experiment, in place of the config's")
-	flags.BoolVar(&f.json, "json", false, "print the result as JSON")
+}
+
+func addSet(flags *pflag.FlagSet, set *[]string) {
+	flags.StringArrayVar(set, "set", nil, "override one key of the config, as section.key=value (may be given several times)")
+}
+
+func addData(flags *pflag.FlagSet, data *string) {
+	flags.StringVar(data, "data", "", "folder of data sets; then RINGWAVE_DATA and the user's cache are searched")
+}
+
+// configOrResume wants one CONFIG file, or none beside --resume.
+func configOrResume(resume *string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if *resume != "" {
+			return exactly(0, "no CONFIG beside --resume")(cmd, args)
+		}
+		return exactly(1, "one CONFIG file")(cmd, args)
+	}
 }
 
 // with returns the flags with another seed.
@@ -49,12 +72,16 @@ func (f *configFlags) with(seed int64) *configFlags {
 
 // load reads the configuration with the flags' overrides.
 func (f *configFlags) load(cmd *cobra.Command, path string) (config.Config, error) {
-	set := f.set
-	if cmd.Flags().Changed("seed") {
-		set = append(set, fmt.Sprintf("experiment.seed=%d", f.seed))
-	}
-	c, err := config.Load(path, set)
+	c, err := config.Load(path, f.overrides(cmd))
 	return c, intake.UserError(err)
+}
+
+// overrides returns what the flags set in place of the configuration's.
+func (f *configFlags) overrides(cmd *cobra.Command) []string {
+	if !cmd.Flags().Changed("seed") {
+		return f.set
+	}
+	return append(f.set, fmt.Sprintf("experiment.seed=%d", f.seed))
 }
 
 func newRunCommand() *cobra.Command {
@@ -93,12 +120,7 @@ diverged (no finite number, or a final loss over 69, a hundred times that of a
 model which knows nothing); a model that has learned badly is a result.
 summary.json has the reason in "unusable", -v says why each round was lost.
 130 stopped, 2 something you can mend, 1 the machine.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if resume != "" {
-				return exactly(0, "no CONFIG beside --resume")(cmd, args)
-			}
-			return exactly(1, "one CONFIG file")(cmd, args)
-		},
+		Args: configOrResume(&resume),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if resume != "" {
 				return resumeRun(cmd, resume, &flags)
@@ -260,14 +282,10 @@ func (l *listener) report(cmd *cobra.Command, result experiment.Result, err erro
 		}
 		return fmt.Errorf("%w; the run can go on from its last checkpoint with: %s %s", err, l.resume, result.Dir)
 	}
-	if asJSON {
-		if err := printJSON(cmd.OutOrStdout(), result.Summary); err != nil {
-			return err
-		}
-	} else {
-		printResult(cmd.OutOrStdout(), result, l.told)
-	}
-	return err
+	return errors.Join(show(cmd.OutOrStdout(), asJSON, result.Summary, func(w io.Writer) error {
+		printResult(w, result, l.told)
+		return nil
+	}), err)
 }
 
 // start says what is about to run, and loudly what a user might not expect.
@@ -321,10 +339,6 @@ func printResult(w io.Writer, r experiment.Result, told string) {
 			fmt.Fprintf(w, "  note: %s\n", n)
 		}
 	}
-	fmt.Fprintf(w, "Folder: %s\nModel: %s (and %s)\nPlots:\n", r.Dir, filepath.Join(r.Dir, experiment.ModelName), experiment.ModelNPYName)
-	for _, p := range r.Plots {
-		if strings.HasSuffix(p, ".png") {
-			fmt.Fprintf(w, "  %s (and .svg)\n", filepath.Clean(p))
-		}
-	}
+	fmt.Fprintf(w, "Folder: %s\nModel: %s (and %s)\n", r.Dir, filepath.Join(r.Dir, experiment.ModelName), experiment.ModelNPYName)
+	showPlots(w, r.Plots)
 }

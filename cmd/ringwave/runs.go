@@ -42,11 +42,10 @@ where its files cannot be read, which is said below the table.`,
 			if err != nil {
 				return intake.PathError(err)
 			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), lines)
-			}
-			printRuns(cmd.OutOrStdout(), lines, time.Now())
-			return nil
+			return show(cmd.OutOrStdout(), asJSON, lines, func(w io.Writer) error {
+				printRuns(w, lines, time.Now())
+				return nil
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the runs as JSON")

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"ringwave/learner/experiment/catalogue"
@@ -19,11 +21,10 @@ func newSetsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), catalogue.FiguresOf(designs))
-			}
-			catalogue.Print(cmd.OutOrStdout(), designs)
-			return nil
+			return show(cmd.OutOrStdout(), asJSON, catalogue.FiguresOf(designs), func(w io.Writer) error {
+				catalogue.Print(w, designs)
+				return nil
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the sets as JSON")

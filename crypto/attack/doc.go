@@ -3,7 +3,7 @@
 //
 // It takes in a seed, and gives what each attack recovered, what the same attempt
 // recovers where it should fail or succeed, and what the guards of
-// crypto/xmkckks answer to it. It knows nothing of learning. Everything runs in
+// crypto/xmkckks answer to it, as figures and as text. It knows nothing of learning. Everything runs in
 // memory against devices that it makes itself, from seeds that protect nothing.
 //
 // Victims are the library's own devices where the attack works on them as they

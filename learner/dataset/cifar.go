@@ -297,19 +297,19 @@ func cifarClassNames() [cifarClasses]string {
 	}
 }
 
-// CIFAR10Archive returns the published archive of CIFAR-10's binary version, and from
-// where it is.
-func CIFAR10Archive() (archive KnownFile, mirrors []string, licence string) {
+// cifarArchive returns the published archive of CIFAR-10's binary version, and from where
+// it is.
+func cifarArchive() (archive KnownFile, mirrors []string, licence string) {
 	return KnownFile{"cifar-10-binary.tar.gz", 170052171, "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"},
 		[]string{"https://www.cs.toronto.edu/~kriz/"}, "none stated"
 }
 
-// FetchCIFAR10 downloads the published archive, verifies it, and unpacks the six files
+// fetchCIFAR downloads the published archive, verifies it, and unpacks the six files
 // into the folder cifar10 of dir, with their checksums. It does nothing where all are
 // there as they were unpacked. A failed download leaves nothing
 // behind. Client and progress are as for Known.Fetch.
-func FetchCIFAR10(ctx context.Context, dir string, client *http.Client, progress func(done, total int64)) error {
-	archive, mirrors, _ := CIFAR10Archive()
+func fetchCIFAR(ctx context.Context, dir string, client *http.Client, progress func(done, total int64)) error {
+	archive, mirrors, _ := cifarArchive()
 	return fetchArchive(ctx, Known{Name: cifarName, Mirrors: mirrors}, archive, cifarFile, dir, client, progress)
 }
 

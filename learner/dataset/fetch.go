@@ -17,6 +17,22 @@ import (
 // stallLimit is how long a mirror may send nothing before the next one is tried.
 const stallLimit = 30 * time.Second
 
+// Fetcher downloads a data set into a folder, as Known.Fetch does.
+type Fetcher func(ctx context.Context, dir string, client *http.Client, progress func(done, total int64)) error
+
+// Published returns the names of the data sets that can be downloaded.
+func Published() []string { return []string{MNIST().Name, cifarName} }
+
+// Publication returns a published data set, and what downloads it.
+func Publication(name string) (Known, Fetcher, error) {
+	if name == cifarName {
+		_, mirrors, licence := cifarArchive()
+		return Known{Name: name, Mirrors: mirrors, Licence: licence}, fetchCIFAR, nil
+	}
+	set, err := Lookup(name)
+	return set, set.Fetch, err
+}
+
 // Fetch downloads the set's files into dir, which is made if it is not there.
 // A file that is there with the published size and checksum is left alone. Every
 // other is taken from the first mirror that gives the published bytes, and

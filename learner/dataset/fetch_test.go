@@ -78,6 +78,18 @@ func (p *published) checkAll(t *testing.T, dir string) {
 	}
 }
 
+// Every name that can be downloaded has its publication, and no other has.
+func TestPublication(t *testing.T) {
+	for _, name := range Published() {
+		if set, fetch, err := Publication(name); err != nil || fetch == nil || set.Name != name || len(set.Mirrors) == 0 || set.Licence == "" {
+			t.Errorf("%s: %+v, %v", name, set, err)
+		}
+	}
+	if _, _, err := Publication("nothing"); err == nil {
+		t.Error("a set that nobody published has a publication")
+	}
+}
+
 func TestFetch(t *testing.T) {
 	p := newPublished()
 	p.known.Mirrors = []string{serve(t, p)}

@@ -3,6 +3,7 @@ package experiment
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -51,6 +52,19 @@ type Evaluation struct {
 	TrainSamples  int             `json:"train_samples"`
 	TrainLoss     runfolder.Float `json:"train_loss"`
 	TrainAccuracy float64         `json:"train_accuracy"`
+}
+
+// WriteText writes how well a model decides, which is the one after a round or, where it
+// is not empty, that of a file.
+func (e Evaluation) WriteText(w io.Writer, file string) error {
+	of := fmt.Sprintf("after round %d", e.Round)
+	if file != "" {
+		of = "of " + file
+	}
+	_, err := fmt.Fprintf(w, "%s %s, on %s%s\n  test accuracy      %.2f %%  (%d samples, mean loss %.4g)\n  training accuracy  %.2f %%  (%d samples, mean loss %.4g)\n",
+		e.Model, of, e.Dataset, map[bool]string{true: " (the fallback: the data set asked for was not found)"}[e.FallbackUsed],
+		100*e.TestAccuracy, e.TestSamples, float64(e.TestLoss), 100*e.TrainAccuracy, e.TrainSamples, float64(e.TrainLoss))
+	return err
 }
 
 // Evaluate decides the samples of a run's data set by the model of its last checkpoint,

@@ -1,11 +1,14 @@
 package experiment
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"path/filepath"
+	"text/tabwriter"
 	"time"
 
 	"ringwave/crypto/keystream"
@@ -90,6 +93,23 @@ func (t *RoundTimes) Draw(dir string) error {
 	}
 	t.Plot = base + ".png"
 	return nil
+}
+
+// WriteText writes the times as a table, and how they grow.
+func (t *RoundTimes) WriteText(to io.Writer) error {
+	w := new(bytes.Buffer)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "devices\tms a round\tus a device and round\t")
+	for _, p := range t.Points {
+		ms := p.Seconds * 1e3
+		fmt.Fprintf(table, "%d\t%.3f\t%.1f\t\n", p.Devices, ms, 1e3*ms/float64(p.Devices))
+	}
+	_ = table.Flush() // into memory
+	if exponent := float64(t.Exponent); !math.IsNaN(exponent) {
+		fmt.Fprintf(w, "From ten devices on the time grows as N^%.3f.\n", exponent)
+	}
+	_, err := w.WriteTo(to)
+	return err
 }
 
 // timeRounds returns how long each of some whole encrypted rounds took.

@@ -97,7 +97,7 @@ var table = map[string]string{
 
 	"learner":                           "crypto/aggregate learner/dataset learner/model",
 	"learner/dataset":                   "",
-	"learner/experiment":                "calibration/... crypto/... learner learner/dataset learner/experiment/chart learner/experiment/config learner/experiment/runfolder learner/experiment/setup learner/experiment/uplink learner/model learner/model/kernel learner/theory learner/weights phy/... radio/...",
+	"learner/experiment":                "calibration/... crypto/... learner learner/dataset learner/experiment/catalogue learner/experiment/chart learner/experiment/config learner/experiment/runfolder learner/experiment/setup learner/experiment/uplink learner/model learner/model/kernel learner/theory learner/weights phy/... radio/...",
 	"learner/experiment/experimenttest": "calibration learner/experiment/runfolder radio",
 	"learner/experiment/replay":         "crypto/xmkckks learner/experiment learner/experiment/config learner/experiment/runfolder learner/experiment/setup learner/experiment/uplink phy phy/frame radio radio/sigmf",
 	"learner/experiment/setup":          "calibration/... crypto/xmkckks learner/dataset learner/experiment/config learner/experiment/memory phy/... radio/...",
@@ -132,12 +132,13 @@ var table = map[string]string{
 	"learner/weights":                   "learner/model",
 	"learner/theory":                    "learner learner/dataset learner/model",
 
-	"cmd/internal/console": "",
-	"cmd/internal/docs":    "",
-	"cmd/internal/layers":  "",
-	"cmd/kernel-bench":     "",
-	"cmd/ringwave":         "calibration/... cmd/internal/... crypto/... learner/... phy/... radio/...",
-	"cmd/virtual-bench":    "phy/channel radio/...",
+	"cmd/internal/completion": "crypto/attack crypto/xmkckks learner/dataset learner/experiment/config learner/paper",
+	"cmd/internal/console":    "",
+	"cmd/internal/docs":       "",
+	"cmd/internal/layers":     "",
+	"cmd/kernel-bench":        "",
+	"cmd/ringwave":            "calibration/... cmd/internal/... crypto/... learner/... phy/... radio/...",
+	"cmd/virtual-bench":       "phy/channel radio/...",
 }
 
 // TestImportsRunOneWay reads every file of the module.

@@ -380,6 +380,29 @@ func (p *player) result(rounds int) Result {
 	return r
 }
 
+// WriteText writes what differs, and how many transmissions agree.
+func (r Result) WriteText(w io.Writer) error {
+	for _, v := range r.Verdicts {
+		if v.Agrees {
+			continue
+		}
+		again := ""
+		if v.Again > 0 {
+			again = fmt.Sprintf(" sent again (%d)", v.Again)
+		}
+		if _, err := fmt.Fprintf(w, "round %d, attempt %d, %s%s: %v, in the run %v\n", v.Round, v.Attempt, v.Transmission, again, v.Now, v.Then); err != nil {
+			return err
+		}
+	}
+	rounds := fmt.Sprintf("%d rounds", r.Rounds)
+	if r.Rounds == 1 {
+		rounds = "a round"
+	}
+	_, err := fmt.Fprintf(w, "%d of %d transmissions of %s agree with the run to the bit (%d were read, %d void).\n",
+		r.Agree, r.Transmissions, rounds, r.Read, r.Void)
+	return err
+}
+
 // String returns the outcome as an annotation of the recording says it.
 func (o Outcome) String() string {
 	if o.Elements != "" {

@@ -1,4 +1,9 @@
-package main
+// Package completion lets a shell complete what the commands take: names, keys and their
+// values, files of configurations and folders.
+//
+// It takes in the program's commands, which it knows by their names and flags, and gives
+// each what completes its arguments and flags. It runs and prints nothing.
+package completion
 
 import (
 	"slices"
@@ -8,16 +13,17 @@ import (
 
 	"ringwave/crypto/attack"
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/dataset"
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/paper"
 )
 
-// addCompletion lets a shell complete what the commands take: "ringwave completion bash
-// --help" says how it is told.
-func addCompletion(root *cobra.Command) error {
+// Add lets a shell complete what the commands take: "ringwave completion bash --help" says
+// how it is told.
+func Add(root *cobra.Command) error {
 	arguments := map[string]cobra.CompletionFunc{
 		"run": oneConfig, "plan": oneConfig, "calibrate": oneConfig, "curves": oneConfig, "show": oneConfig,
-		"attack": words(attackNames), "fetch": first(words(downloads)), "keys": words(config.Keys),
+		"attack": words(attackNames), "fetch": first(words(dataset.Published)), "keys": words(config.Keys),
 		"compare": folders, "replay": first(folders), "enroll": first(folders),
 	}
 	flags := map[string]cobra.CompletionFunc{
@@ -95,9 +101,6 @@ func attackNames() (names []string) {
 	}
 	return names
 }
-
-// downloads returns the data sets that published knows.
-func downloads() []string { return []string{"mnist", "cifar10"} }
 
 // overrides completes --set: the keys, and behind a key the values that it may have where
 // these are few.
