@@ -3,9 +3,9 @@
 // opened.
 //
 // It takes in a USB host, a permit, a guard and the drivers that a program brings along,
-// and returns a registry that opens devices by URI, and an inventory of what is plugged in, also as text.
-// A program makes its own Boards; there are none for all. It knows nothing of arrays, of
-// runs or of what samples mean, and prints nothing.
+// and returns a registry that opens devices by URI, and an inventory of what is plugged
+// in, also as text. A program makes its own Boards; there are none for all. It knows
+// nothing of arrays, of runs or of what samples mean, and prints nothing.
 //
 // # Adding a radio
 //

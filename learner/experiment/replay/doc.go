@@ -2,5 +2,6 @@
 //
 // It takes in a run's folder, or one recording and the configuration of its receiver, and
 // gives for each transmission what the run received and what the receiver gives now: the
-// digest of its ring elements, or why there are none; and all of it as text. It needs no key and no data set.
+// digest of its ring elements, or why there are none; and all of it as text. It needs no
+// key and no data set.
 package replay
