@@ -14,6 +14,7 @@ import (
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/report"
 	"ringwave/learner/experiment/sweep"
+	"ringwave/learner/experiment/sweepreport"
 	"ringwave/learner/hosts/jobs"
 	"ringwave/learner/hosts/sweeps"
 )
@@ -60,8 +61,8 @@ can mend, 1 the machine.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Out, "out", "", "the sweep's folder; one of an earlier sweep goes on (default sweeps/<name>)")
-	f.StringArrayVar(&flags.set, "set", nil, "override one key of every run, as section.key=value (may be given several times)")
-	f.StringVar(&flags.data, "data", "", "folder of data sets; then RINGWAVE_DATA and the user's cache are searched")
+	addSet(f, &flags.set)
+	addData(f, &flags.data)
 	f.BoolVar(&flags.json, "json", false, "print the table as JSON")
 	f.BoolVar(&o.Retry, "retry", false, "take up again the runs that were set aside")
 	engineFlags(cmd, &o.Engine)
@@ -119,8 +120,16 @@ func runSweep(cmd *cobra.Command, o sweeps.Options, asJSON bool) (err error) {
 		}
 		return err
 	}
-	printFailed(cmd.OutOrStdout(), s.Failed())
-	return errors.Join(err, s.Unusable())
+	speaker.Say("Drawing the report")
+	r, err := sweepreport.Write(cmd.Context(), o.Plan, filepath.Join(o.Out, sweeps.ReportName), s.Dirs())
+	if err != nil {
+		return interrupted(err)
+	}
+	if asJSON {
+		return errors.Join(printJSON(cmd.OutOrStdout(), r), s.Unusable())
+	}
+	printSweepReport(cmd.OutOrStdout(), o.Out, r, s)
+	return s.Unusable()
 }
 
 // tellSweep says what is about to be computed, and how others join.
@@ -146,10 +155,17 @@ func tellJoin(speaker *console.Speaker, e *sweeps.Engine) {
 	}
 }
 
-// printFailed names the runs that were set aside.
-func printFailed(w io.Writer, list []sweeps.Failed) {
-	for _, f := range list {
+// printSweepReport prints the table by value, and where all is. What could not be written
+// standard output remembers.
+func printSweepReport(w io.Writer, out string, r sweepreport.Report, s *sweeps.Sweep) {
+	_ = r.WriteText(w)
+	for _, f := range s.Failed() {
 		fmt.Fprintf(w, "*** SET ASIDE: %s: %s (log in %s)\n", f.Title, f.Why, f.Dir)
+	}
+	dir := filepath.Join(out, sweeps.ReportName)
+	fmt.Fprintf(w, "Report: %s (and %s, %s, %s)\nPlots:\n", filepath.Join(dir, sweepreport.HTMLName), sweepreport.MarkdownName, sweepreport.RunsName, sweepreport.CurvesName)
+	for _, name := range r.Figures {
+		fmt.Fprintf(w, "  %s (and .svg)\n", filepath.Join(dir, name+".png"))
 	}
 }
 
@@ -230,7 +246,7 @@ not there for --patience.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.URL, "join", "", "where the queue is (default the URL of the identity)")
-	f.StringVar(&data, "data", "", "folder of data sets; then RINGWAVE_DATA and the user's cache are searched")
+	addData(f, &data)
 	f.IntVar(&o.Jobs, "jobs", 0, "how many runs at a time (default as many as cores)")
 	f.StringVar(&o.Scratch, "scratch", "", "folder for runs on their way (default one among the system's temporary files)")
 	f.BoolVar(&o.Stay, "stay", false, "wait for the next runs when those there were are over")
