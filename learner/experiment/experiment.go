@@ -611,16 +611,9 @@ func (s *Experiment) finish(spoilt string) (runfolder.Summary, []string, error) 
 		summary.Notes = append(summary.Notes, fmt.Sprintf("the training loss of %d rounds overflowed: it is reported as the largest number there is, and the model was left as it was", n))
 	}
 	s.summariseGains(&summary, rows)
-	plots, err := chart.RunPlots(s.folder.Path(), s.Config.Heading(), rows)
+	plots, err := s.plot(rows)
 	if err != nil {
-		return summary, nil, fmt.Errorf("drawing the plots: %w", err)
-	}
-	if w := s.waveform(); w != nil {
-		more, err := w.Plot(s.folder.Path(), s.Config.Heading(), rows)
-		if err != nil {
-			return summary, nil, fmt.Errorf("drawing the link's plots: %w", err)
-		}
-		plots = append(plots, more...)
+		return summary, nil, err
 	}
 	summary.Seconds = s.seconds()
 	if summary.Unusable != "" {
@@ -631,6 +624,26 @@ func (s *Experiment) finish(spoilt string) (runfolder.Summary, []string, error) 
 		return summary, plots, err
 	}
 	return summary, plots, s.folder.WriteSummary(summary)
+}
+
+// plot draws what the run's folder shows of its rounds, and returns the files.
+func (s *Experiment) plot(rows []runfolder.Row) ([]string, error) {
+	if s.lab.NoPlots {
+		return nil, nil
+	}
+	plots, err := chart.RunPlots(s.folder.Path(), s.Config.Heading(), rows)
+	if err != nil {
+		return nil, fmt.Errorf("drawing the plots: %w", err)
+	}
+	w := s.waveform()
+	if w == nil {
+		return plots, nil
+	}
+	more, err := w.Plot(s.folder.Path(), s.Config.Heading(), rows)
+	if err != nil {
+		return nil, fmt.Errorf("drawing the link's plots: %w", err)
+	}
+	return append(plots, more...), nil
 }
 
 // waveform returns the receiving half of a run over a waveform link; nil elsewhere, and before

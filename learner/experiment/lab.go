@@ -37,6 +37,8 @@ type Lab struct {
 	Links    []uplink.Kind
 	// Radios are where the devices of [radio] come from.
 	Radios Radios
+	// NoPlots leaves out the plots of run folders, which cost more than a short run does.
+	NoPlots bool
 	// Fleet has the devices of runs, on other hosts; nil for devices in this process.
 	Fleet Fleet
 }

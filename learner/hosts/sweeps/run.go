@@ -64,8 +64,10 @@ func dataOf(t *experiment.Task) string {
 	return strings.Join(parts, ", ")
 }
 
-// Compute is of jobs.Kind.
+// Compute is of jobs.Kind. It draws no plots: they are many, and are drawn for all runs
+// together.
 func (r Runs) Compute(ctx context.Context, body []byte, dir string, progress func(done, of int)) error {
+	r.Lab.NoPlots = true
 	b, c, err := parseRun(r.Lab, body)
 	if err != nil {
 		return err
@@ -134,9 +136,9 @@ func difference(want, found string) string {
 }
 
 // leftOut reports whether a file of a run's folder is no part of a result: what only more
-// rounds would need, and plots, which are many and are drawn for all runs together.
+// rounds would need.
 func leftOut(name string) bool {
-	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".lock") || strings.HasSuffix(name, ".png") || strings.HasSuffix(name, ".svg") ||
+	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".lock") ||
 		slices.Contains([]string{experiment.JournalName, runfolder.CheckpointName, "link.secret"}, name)
 }
 
