@@ -10,12 +10,14 @@ import (
 
 	"ringwave/cmd/internal/console"
 	"ringwave/learner/experiment"
+	"ringwave/learner/hosts/sweeps"
 	"ringwave/learner/paper"
 	"ringwave/radio/intake"
 )
 
 func newReproduceCommand() *cobra.Command {
 	var opt paper.Options
+	var engine sweeps.EngineOptions
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "reproduce",
@@ -36,6 +38,9 @@ is not run again.
 "--only cifar-search" chooses steps for CIFAR-10, half an hour on two free
 cores; no other form of this command does.
 
+Experiments are run as those of a sweep are: by processes of this machine, and
+with --listen by workers of other hosts, too (ringwave worker).
+
 CIFAR-10 is fetched by "ringwave data fetch cifar10"; without it its chapter
 says so, and the others go on.
 
@@ -45,7 +50,7 @@ says so, and the others go on.
 			if cmd.Flags().Changed("only") && len(opt.Only) == 0 {
 				return intake.UserError(errors.New("--only is empty: name one chapter or more"))
 			}
-			return reproduce(cmd, opt, asJSON)
+			return reproduce(cmd, opt, engine, asJSON)
 		},
 	}
 	f := cmd.Flags()
@@ -56,6 +61,7 @@ says so, and the others go on.
 	f.IntVar(&opt.CIFARSeeds, "cifar-seeds", 1, "seeds of the CIFAR-10 experiments")
 	f.IntVar(&opt.Rounds, "rounds", 0, "most rounds of any experiment, for a look at the whole (default: all)")
 	f.StringSliceVar(&opt.Only, "only", nil, "these chapters alone")
+	engineFlags(cmd, &engine)
 	f.BoolVar(&asJSON, "json", false, "print the files and what came of the report as JSON")
 	return cmd
 }
@@ -68,18 +74,28 @@ type madeReport struct {
 	Tally    []string `json:"tally"` // sentences
 }
 
-func reproduce(cmd *cobra.Command, opt paper.Options, asJSON bool) error {
-	opt, err := opt.Complete()
-	if err != nil {
+func reproduce(cmd *cobra.Command, opt paper.Options, engine sweeps.EngineOptions, asJSON bool) (err error) {
+	if opt, err = opt.Complete(); err != nil {
 		return err
 	}
-	c := console.New(cmd)
-	opt.Verbose = c.Verbose
-	tally, err := paper.Reproduce(cmd.Context(), opt, c.Writer())
+	speaker := console.NewSpeaker(console.New(cmd))
+	opt.Verbose = console.New(cmd).Verbose
+	engine.Folder, engine.Command, engine.Kinds, engine.Say = filepath.Join(opt.Out, "queue"), childCommand(opt.Data), jobKinds(opt.Data), speaker.Say
+	e, err := sweeps.Open(cmd.Context(), engine)
+	if err != nil {
+		return interrupted(err)
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	tellJoin(speaker, e)
+	opt.Compute = e.Cell
+	tally, err := paper.Reproduce(cmd.Context(), opt, speaker)
 	if errors.Is(err, experiment.ErrInterrupted) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "Stopped. Go on with:\n  ringwave reproduce %s\n", reproduceArguments(opt))
 	}
 	if err != nil {
+		return err
+	}
+	if err := e.Over(); err != nil {
 		return err
 	}
 	if asJSON {

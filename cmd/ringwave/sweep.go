@@ -98,7 +98,8 @@ func childCommand(data string) []string {
 
 // jobKinds are what such a process computes.
 func jobKinds(data string) map[string]jobs.Kind {
-	return map[string]jobs.Kind{sweeps.RunKind: sweeps.Runs{Lab: lab(data)}}
+	l := lab(data)
+	return map[string]jobs.Kind{sweeps.RunKind: sweeps.Runs{Lab: l}, sweeps.CellKind: sweeps.Cells{Lab: l}}
 }
 
 // runSweep has all runs of a sweep done, and makes the report.

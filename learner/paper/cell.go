@@ -70,15 +70,31 @@ func (c cellResult) accuracyAfter(round int) float64 {
 // rounds returns the number of rounds run.
 func (c cellResult) rounds() int { return len(c.Loss) }
 
-// job is one run of a chapter: a configuration and, where that is not 0, the test
-// accuracy at which it may end.
+// Cell is a run that a report has a result of: what it takes to compute it, anywhere.
+type Cell struct {
+	Config config.Config
+	// Goal is the test accuracy at which the run may end, a share; 0 for none.
+	Goal float64
+	// Validate says that accuracies are those on samples held out of the training set, and
+	// that the test set is not used.
+	Validate bool
+	// Data are the name and checksums of what it learns from, which is refused if it differs.
+	Data string
+}
+
+// OtherData is the error of a cell that is to be computed from other data than are here.
+type OtherData struct{ Want, Found string }
+
+func (e *OtherData) Error() string {
+	return fmt.Sprintf("other data are here than the run wants: %.60s in place of %.60s", e.Found, e.Want)
+}
+
+// job is one run of a chapter.
 type job struct {
-	cfg  config.Config
-	goal float64
-	// validate says that accuracies are those on samples held out of the training set,
-	// and that the test set is not used.
-	validate bool
-	what     string // for errors
+	cfg      config.Config
+	goal     float64 // Cell.Goal
+	validate bool    // Cell.Validate
+	what     string  // for errors
 }
 
 // cell runs a job, or gives what an earlier run of it gave.
@@ -101,18 +117,66 @@ func (r *reproduction) cell(ctx context.Context, j job) (out cellResult, err err
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return out, intake.PathError(fmt.Errorf("%s: %w", path, err))
 	}
-	part := filepath.Join(r.dir, "cache", key+".part")
-	if out, err = r.runCell(ctx, j, part); err != nil {
+	out = cellResult{}
+	run := &cellResult{} // which stands for it while it is on its way
+	kept, err = r.opt.compute(ctx, Cell{j.cfg, j.goal, j.validate, data.String()}, key, func(round int) { r.progress.within(j, run, round) })
+	if err != nil {
 		return out, err
 	}
-	if kept, err = json.Marshal(out); err != nil {
-		return out, err
+	if out, err = parseCell(kept, j.cfg.Optimizer.Rounds); err != nil {
+		return out, fmt.Errorf("what was computed of a run: %w", err)
 	}
-	if err := runfolder.WriteFile(path, kept); err != nil {
-		return out, err
+	r.progress.finished(j, run, false)
+	return out, runfolder.WriteFile(path, kept)
+}
+
+// compute has a cell be computed: by what the options say, or in this process.
+func (o Options) compute(ctx context.Context, c Cell, key string, progress func(round int)) ([]byte, error) {
+	if o.Compute != nil {
+		return o.Compute(ctx, c, key, progress)
+	}
+	part := filepath.Join(o.Out, "cache", key+".part")
+	kept, err := ComputeCell(ctx, o.lab(), c, part, progress)
+	if err != nil {
+		return nil, err
 	}
 	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return out, intake.PathError(err)
+		return nil, intake.PathError(err)
+	}
+	return kept, nil
+}
+
+// ParseCell says why data are not the result of a cell.
+func (c Cell) ParseCell(data []byte) error {
+	_, err := parseCell(data, c.Config.Optimizer.Rounds)
+	return err
+}
+
+// parseCell reads the result of a run of so many rounds at most.
+func parseCell(data []byte, rounds int) (out cellResult, err error) {
+	if int64(len(data)) > mostKept(rounds) {
+		return out, fmt.Errorf("%d bytes; allowed are at most %d", len(data), mostKept(rounds))
+	}
+	if err := intake.CheckJSON("the result", data, intake.JSONLimits{Depth: 2, Members: 64, Elements: 2*rounds + 2}); err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(data, &out); err != nil {
+		return out, err
+	}
+	last := 0
+	for k, at := range out.Evaluated {
+		if k >= len(out.Accuracies) || at <= last || at > len(out.Loss) || !(out.Accuracies[k] >= 0 && out.Accuracies[k] <= 1) {
+			return out, errors.New("its evaluations are none: allowed are rising rounds that it ran, each with an accuracy from 0 to 1")
+		}
+		last = at
+	}
+	switch {
+	case len(out.Accuracies) != len(out.Evaluated) || len(out.Loss) > rounds:
+		return out, fmt.Errorf("%d accuracies of %d evaluations in %d rounds; allowed are as many of each, and %d rounds", len(out.Accuracies), len(out.Evaluated), len(out.Loss), rounds)
+	case !(out.Accuracy >= 0 && out.Accuracy <= 1) || out.Reached < 0 || out.Reached > len(out.Loss):
+		return out, fmt.Errorf("the accuracy %v, reached in round %d; allowed are shares, and rounds that it ran", out.Accuracy, out.Reached)
+	case out.Repeated < 0 || out.Skipped < 0 || out.Clipped < 0 || !(out.Seconds >= 0):
+		return out, errors.New("a count below 0; allowed are counts from 0 on")
 	}
 	return out, nil
 }
@@ -136,6 +200,18 @@ type dataInUse struct {
 	sums     string
 }
 
+// String is the set's name and checksums.
+func (d dataInUse) String() string { return d.name + " " + d.sums }
+
+// dataUsed says what a task was loaded from.
+func dataUsed(t *experiment.Task) dataInUse {
+	d := dataInUse{name: t.Name, fallback: t.FallbackUsed, warning: t.Unpublished(), tests: t.Test.Len()}
+	for _, f := range t.Files {
+		d.sums += f.SHA256
+	}
+	return d
+}
+
 // dataOf looks a configuration's data up, once a sitting.
 func (r *reproduction) dataOf(c config.Config) (dataInUse, error) {
 	r.dataLock.Lock()
@@ -143,14 +219,11 @@ func (r *reproduction) dataOf(c config.Config) (dataInUse, error) {
 	if d, ok := r.data[c.Task.Dataset]; ok {
 		return d, nil
 	}
-	t, err := r.lab().LoadTask(c, r.seedOf("task"), nil)
+	t, err := r.lab().LoadTask(c, seedOf("task"), nil)
 	if err != nil {
 		return dataInUse{}, err
 	}
-	d := dataInUse{name: t.Name, fallback: t.FallbackUsed, warning: t.Unpublished(), tests: t.Test.Len()}
-	for _, f := range t.Files {
-		d.sums += f.SHA256
-	}
+	d := dataUsed(t)
 	if r.data == nil {
 		r.data = map[string]dataInUse{}
 	}
@@ -232,26 +305,37 @@ func (t *tally) add(record learner.Record) {
 	out.LargestEps = runfolder.Float(math.Max(float64(out.LargestEps), math.Abs(record.Eps)))
 }
 
-// runCell trains without a folder. What it has when it is interrupted, and after every
-// so many seconds, is kept in the file named part, from which it goes on.
-func (r *reproduction) runCell(ctx context.Context, j job, part string) (out cellResult, err error) {
+// ComputeCell trains without a folder, and returns what came of it. What it has when it is
+// interrupted, and after every so many seconds, is kept in the file named part, from which it
+// goes on. Progress hears of each round.
+func ComputeCell(ctx context.Context, lab experiment.Lab, c Cell, part string, progress func(round int)) (kept []byte, err error) {
 	began := time.Now()
-	s, err := r.lab().New(j.cfg)
+	s, err := lab.New(c.Config)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if j.validate {
-		if err := s.Task.Validated(r.seedOf("validation")); err != nil {
-			return out, err
+	if found := dataUsed(s.Task).String(); c.Data != "" && found != c.Data {
+		return nil, &OtherData{c.Data, found}
+	}
+	if c.Validate {
+		if err := s.Task.Validated(seedOf("validation")); err != nil {
+			return nil, err
 		}
 	}
-	t := loadTally(part, j.cfg.Optimizer.Rounds)
+	t := loadTally(part, c.Config.Optimizer.Rounds)
 	if err := s.StartInMemory(t.State); err != nil {
-		return out, err
+		return nil, err
 	}
-	before := t.Result.Seconds
-	kept := began
+	if err := t.train(ctx, s, c, part, progress, began); err != nil {
+		return nil, err
+	}
+	return json.Marshal(t.result(s, began))
+}
+
+// train runs the rounds that are left.
+func (t *tally) train(ctx context.Context, s *experiment.Experiment, c Cell, part string, progress func(round int), began time.Time) error {
+	before, kept := t.Result.Seconds, began
 	for !s.Trainer.Done() && t.Result.Reached == 0 {
 		record, err := s.Step(ctx)
 		if diverged(err) {
@@ -260,31 +344,35 @@ func (r *reproduction) runCell(ctx context.Context, j job, part string) (out cel
 		}
 		t.Result.Seconds = before + time.Since(began).Seconds()
 		if err != nil {
-			return out, errors.Join(err, t.save(part, s.Trainer.State()))
+			return errors.Join(err, t.save(part, s.Trainer.State()))
 		}
 		t.add(record)
-		if j.goal > 0 && record.Evaluated && record.TestAccuracy >= j.goal {
+		if c.Goal > 0 && record.Evaluated && record.TestAccuracy >= c.Goal {
 			t.Result.Reached = record.Round
 		}
-		r.progress.within(j, &t.Result, record.Round)
+		progress(record.Round)
 		if time.Since(kept) < tallyEvery {
 			continue
 		}
 		kept = time.Now()
 		if err := t.save(part, s.Trainer.State()); err != nil {
-			return out, err
+			return err
 		}
 	}
-	result, state := s.Trainer.Final(), s.Trainer.State()
-	out = t.Result
+	t.Result.Seconds = before // result adds this sitting's
+	return nil
+}
+
+// result returns what came of a run that has ended.
+func (t *tally) result(s *experiment.Experiment, began time.Time) cellResult {
+	result, state, out := s.Trainer.Final(), s.Trainer.State(), t.Result
 	out.Dataset = s.Task.Name
 	out.Accuracy, out.Final = result.TestAccuracy, runfolder.Float(result.TrainLoss)
 	out.Repeated, out.Skipped, out.Clipped = state.Repeated, state.Skipped, state.Clipped
 	n := runfolder.Float(t.Rounds)
 	out.EpsMean2, out.EpsVariance = t.Squares/n, t.EpsSquares/n
-	out.Seconds = before + time.Since(began).Seconds()
-	r.progress.finished(j, &t.Result, false)
-	return out, nil
+	out.Seconds += time.Since(began).Seconds()
+	return out
 }
 
 // seedSpread is a median with quartiles.
@@ -346,7 +434,7 @@ func (r *reproduction) seeds(ctx context.Context, what string, c config.Config, 
 // order.
 func (r *reproduction) cells(ctx context.Context, jobs []job) ([]cellResult, error) {
 	out := make([]cellResult, len(jobs))
-	err := sideBySide(len(jobs), func(k int) (err error) {
+	err := sideBySide(r.opt.atATime(), len(jobs), func(k int) (err error) {
 		if out[k], err = r.cell(ctx, jobs[k]); err != nil {
 			err = fmt.Errorf("%s, seed %d: %w", jobs[k].what, jobs[k].cfg.Experiment.Seed, err)
 		}
@@ -355,15 +443,24 @@ func (r *reproduction) cells(ctx context.Context, jobs []job) ([]cellResult, err
 	return out, err
 }
 
-// sideBySide does n things, as many at a time as there are cores, for a run by itself
-// has parts that only one core can do. It begins no more after an error, and gives that
-// of the first thing that has one.
-func sideBySide(n int, do func(k int) error) error {
+// atATime returns how many cells are asked for at a time: as many as there are cores, for a
+// run by itself has parts that only one core can do; and of who computes them elsewhere all,
+// so that no worker waits.
+func (o Options) atATime() int {
+	if o.Compute != nil {
+		return math.MaxInt
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// sideBySide does n things, so many at a time. It begins no more after an error, and gives
+// that of the first thing that has one.
+func sideBySide(atATime, n int, do func(k int) error) error {
 	errs := make([]error, n)
 	var next atomic.Int64
 	var failed atomic.Bool
 	var wait sync.WaitGroup
-	for range min(n, runtime.GOMAXPROCS(0)) {
+	for range min(n, atATime) {
 		wait.Add(1)
 		go func() {
 			defer wait.Done()

@@ -106,7 +106,7 @@ func (r *reproduction) packed(ctx context.Context) (report.Section, error) {
 			points = append(points, packedPoint{sigma: sigma, directions: directions})
 		}
 	}
-	err := sideBySide(len(points), func(k int) (err error) {
+	err := sideBySide(r.opt.atATime(), len(points), func(k int) (err error) {
 		p := &points[k]
 		if *p, err = r.packedPoint(ctx, speeds, p.sigma, p.directions); err != nil {
 			err = fmt.Errorf("sigma = %v, P = %d: %w", p.sigma, p.directions, err)

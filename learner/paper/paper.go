@@ -30,6 +30,9 @@ type Options struct {
 	Rounds            int      // the most of any experiment; 0 for all
 	Verbose           bool     // each run is told of as it ends
 	Only              []string // these chapters alone; empty for those that nobody need ask for
+	// Compute returns the result of a cell as ComputeCell does, computed anywhere; nil for
+	// ComputeCell in this process. Key names what the cell is computed from.
+	Compute func(ctx context.Context, c Cell, key string, progress func(round int)) ([]byte, error)
 }
 
 // Complete returns the options with what they leave open filled in, if they are allowed:
@@ -103,7 +106,9 @@ type reproduction struct {
 }
 
 // lab returns what the report's experiments are made with.
-func (r *reproduction) lab() experiment.Lab { return experiment.Lab{Data: r.opt.Data} }
+func (o Options) lab() experiment.Lab { return experiment.Lab{Data: o.Data} }
+
+func (r *reproduction) lab() experiment.Lab { return r.opt.lab() }
 
 // Reproduce makes the report that opt.Complete gave, says on progress how far it is, and
 // returns the tally of its verdicts. It ends with ErrInterrupted where ctx did, and goes

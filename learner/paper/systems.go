@@ -78,7 +78,7 @@ func (r *reproduction) equalisation(ctx context.Context) (report.Section, error)
 // were all that moves the model.
 func (r *reproduction) predictedLoss(std float64) (float64, error) {
 	c := r.shortened(paperMNIST())
-	task, err := r.lab().LoadTask(c, r.seedOf("task"), nil)
+	task, err := r.lab().LoadTask(c, seedOf("task"), nil)
 	if err != nil {
 		return 0, err
 	}
@@ -229,6 +229,6 @@ func (r *reproduction) attacks(ctx context.Context) (report.Section, error) {
 }
 
 // seedOf is the root of what a chapter draws.
-func (r *reproduction) seedOf(name string) keystream.Seed {
+func seedOf(name string) keystream.Seed {
 	return keystream.FromInteger(1).Derive("reproduce " + name)
 }

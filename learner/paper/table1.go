@@ -166,7 +166,7 @@ func (r *reproduction) trySystem(ctx context.Context, aggregator string, pilotSt
 	if err != nil {
 		return out, err
 	}
-	rnd := rand.New(r.seedOf("values of Table I").Stream())
+	rnd := rand.New(seedOf("values of Table I").Stream())
 	values := make([][]float64, c.Devices.Count)
 	for i := range values {
 		for range payload {

@@ -22,9 +22,9 @@ import (
 // theory makes the section on Theorems 1 and 2.
 func (r *reproduction) theory(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "Convergence: Lemma 1 and Theorem 2"}
-	options := theory.Whole(r.seedOf("theory"))
+	options := theory.Whole(seedOf("theory"))
 	if r.opt.Quick || r.opt.Rounds > 0 {
-		options = theory.Quick(r.seedOf("theory"))
+		options = theory.Quick(seedOf("theory"))
 	}
 	found, err := r.verified(ctx, options)
 	if err != nil {
@@ -143,7 +143,7 @@ func (r *reproduction) verified(ctx context.Context, o theory.Options) (theoryFo
 func (r *reproduction) disagreements(ctx context.Context) (report.Section, error) {
 	s := report.Section{Title: "Where the paper's own numbers disagree"}
 	c := r.shortened(paperMNIST())
-	task, err := r.lab().LoadTask(c, r.seedOf("task"), nil)
+	task, err := r.lab().LoadTask(c, seedOf("task"), nil)
 	if err != nil {
 		return s, err
 	}

@@ -42,11 +42,11 @@ func (r *reproduction) encryptions(name string) (ours, theirs float64, n int, er
 	if !ok {
 		return 0, 0, 0, fmt.Errorf("the set %s is not there", name)
 	}
-	ctx, err := xmkckks.NewContext(set, xmkckks.Whole, 1, 1, r.seedOf("public"))
+	ctx, err := xmkckks.NewContext(set, xmkckks.Whole, 1, 1, seedOf("public"))
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	seed := r.seedOf("device")
+	seed := seedOf("device")
 	device, err := ctx.NewDevice(xmkckks.DeviceConfig{Mu: 1, DeltaMax: 1, Seed: &seed, Guard: xmkckks.NewLedger(1)})
 	if err != nil {
 		return 0, 0, 0, err

@@ -21,6 +21,14 @@ func (s *Speaker) Say(text string) {
 	s.console.Say("%s", text)
 }
 
+// Write writes lines that a package says of its own progress.
+func (s *Speaker) Write(text []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.progress.Stop()
+	return s.console.Writer().Write(text)
+}
+
 // Share tells that so many units of all are done, and a share of the work, of which first was
 // behind in the beginning.
 func (s *Speaker) Share(unit string, done, of int, first, share float64, text string) {

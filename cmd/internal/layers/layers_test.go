@@ -121,7 +121,7 @@ var table = map[string]string{
 	"learner/hosts/device":              "crypto/xmkckks learner learner/hosts/bus learner/hosts/identity learner/hosts/wire phy radio",
 	"learner/hosts/server":              "crypto/round crypto/xmkckks learner/hosts/bus learner/hosts/identity learner/hosts/remote learner/hosts/wire phy radio",
 	"learner/hosts/jobs":                "crypto/lockfile learner/experiment/runfolder learner/hosts/bus",
-	"learner/hosts/sweeps":              "calibration crypto/lockfile learner learner/dataset learner/experiment learner/experiment/config learner/experiment/runfolder learner/experiment/sweep learner/hosts/bus learner/hosts/identity learner/hosts/jobs",
+	"learner/hosts/sweeps":              "calibration crypto/lockfile learner learner/dataset learner/experiment learner/experiment/config learner/experiment/runfolder learner/experiment/sweep learner/hosts/bus learner/hosts/identity learner/hosts/jobs learner/paper",
 	"learner/hosts/remote":              "radio radio/life",
 	"learner/hosts/wire":                "phy phy/modem radio",
 	"learner/hosts/hoststest":           "crypto/xmkckks",

@@ -77,7 +77,8 @@ type Broker struct {
 	told    map[string]bool // what was said of a worker once
 	away    bool            // the bus is not there
 	back    time.Time       // when that changed
-	err     error           // of this host's disk
+	err     error           // why jobs cannot be done
+	broke   chan struct{}   // closed when err is set
 
 	changed chan struct{} // there is something to put into the queue
 	gone    chan struct{} // closed by Close
@@ -97,7 +98,7 @@ func NewBroker(o BrokerOptions) (*Broker, error) {
 		return nil, fmt.Errorf("making the folder for results on their way: %w", err)
 	}
 	b := &Broker{o: o, entries: map[string]*entry{}, workers: map[string]*WorkerStatus{}, told: map[string]bool{}, back: time.Now(),
-		changed: make(chan struct{}, 1), gone: make(chan struct{}), store: make(chan struct{}, 4)}
+		changed: make(chan struct{}, 1), broke: make(chan struct{}), gone: make(chan struct{}), store: make(chan struct{}, 4)}
 	for subject, handle := range map[string]func(bus.Message){askSubject(o.Sweep): b.asked, beatSubject: b.heard} {
 		stop, err := o.Conn.Subscribe(subject, handle)
 		if err != nil {
@@ -176,8 +177,10 @@ func (b *Broker) Do(ctx context.Context, j Job, dir string, progress func(share 
 			return err
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-b.gone:
+		case <-b.broke:
 			return b.Err()
+		case <-b.gone:
+			return errClosed
 		case <-ticker.C:
 			b.mu.Lock()
 			share := b.entries[j.ID].share
@@ -195,7 +198,25 @@ func (b *Broker) nudge() {
 	}
 }
 
-// Err returns why results cannot be stored; nil where they can.
+// errClosed is the error of jobs that were not done when the broker was closed.
+var errClosed = errors.New("the jobs' broker was closed")
+
+// Fail has all who wait for jobs know why they cannot be done.
+func (b *Broker) Fail(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.breaks(err)
+}
+
+// breaks keeps the first reason. The caller holds mu.
+func (b *Broker) breaks(err error) {
+	if b.err == nil {
+		b.err = err
+		close(b.broke)
+	}
+}
+
+// Err returns why jobs cannot be done; nil where they can.
 func (b *Broker) Err() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -399,7 +420,7 @@ func (b *Broker) take(r request) answer {
 	switch {
 	case errors.As(err, &disk):
 		e.state, e.worker, e.heard = running, r.Worker, time.Now()
-		b.err = fmt.Errorf("storing the result of %s: %w", e.job.Title, err)
+		b.breaks(fmt.Errorf("storing the result of %s: %w", e.job.Title, err))
 		return answer{}
 	case err != nil:
 		return b.fail(e, request{Worker: r.Worker, Class: crash, Why: "its result cannot be used: " + err.Error()})

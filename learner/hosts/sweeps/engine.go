@@ -60,8 +60,6 @@ type Engine struct {
 	mu      sync.Mutex
 	cancel  context.CancelCauseFunc // of the local worker
 	working sync.WaitGroup
-	dead    chan struct{} // closed when the local worker has ended by itself
-	why     error         // why it has
 }
 
 // The files of an engine's folder.
@@ -94,7 +92,7 @@ func Open(ctx context.Context, o EngineOptions) (e *Engine, err error) {
 	if o.Workers == 0 && o.URL == "" {
 		o.Workers = runtime.NumCPU()
 	}
-	e = &Engine{o: o, dead: make(chan struct{})}
+	e = &Engine{o: o}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close())
@@ -269,9 +267,12 @@ func (e *Engine) work(ctx context.Context, folder *identity.Folder) error {
 			Conn: conn, Name: workerName(), Program: e.Program, Slots: e.o.Workers,
 			Scratch: filepath.Join(e.o.Folder, scratchName), Command: e.o.Command, Stay: true, Say: func(string) {},
 		})
-		if ctx.Err() == nil {
-			e.why = err
-			close(e.dead)
+		switch {
+		case ctx.Err() != nil:
+		case e.Alone():
+			e.Fail(fmt.Errorf("this machine cannot go on: %w", err))
+		default:
+			e.o.Say("this machine takes no more runs: " + err.Error())
 		}
 	})
 	return nil
@@ -288,12 +289,6 @@ func workerName() string {
 	host := strings.Map(letters, hostName())
 	return fmt.Sprintf("%s-%d", host[:min(40, len(host))], os.Getpid())
 }
-
-// Dead is closed when this machine's worker has ended by itself, for what Why returns then.
-func (e *Engine) Dead() <-chan struct{} { return e.dead }
-
-// Why returns why this machine's worker has ended.
-func (e *Engine) Why() error { return e.why }
 
 // Alone reports whether nobody but this machine's worker can do the jobs.
 func (e *Engine) Alone() bool { return e.o.Listen == "" && e.o.URL == "" }

@@ -46,13 +46,28 @@ func parseRun(l experiment.Lab, body []byte) (b runBody, c config.Config, err er
 		return b, c, intake.UserError(fmt.Errorf("a run that is no JSON: %w", err))
 	}
 	c, err = l.Parse("the run's configuration", []byte(b.Config), nil)
-	if err == nil && c.OverRadios() {
-		err = intake.UserError(errors.New("the run is over radios: nothing that comes over the bus is sent on the air"))
-	}
-	if err == nil && c.Calibration.File != "" && b.Calibration == "" {
-		err = intake.UserError(errors.New("the run names a calibration and does not bring it"))
+	if err == nil {
+		err = computable(c, b.Calibration)
 	}
 	return b, c, err
+}
+
+// computable refuses a configuration that is not to be run because somebody on the bus says
+// so. The calibration that it names must come with it.
+func computable(c config.Config, calibration string) error {
+	if c.OverRadios() {
+		return intake.UserError(errors.New("the run is over radios: nothing that comes over the bus is sent on the air"))
+	}
+	if c.Calibration.File != "" && calibration == "" {
+		return intake.UserError(errors.New("the run names a calibration and does not bring it"))
+	}
+	return nil
+}
+
+// missing reports whether an error is that files of a data set are not here.
+func missing(err error) bool {
+	var m *dataset.MissingError
+	return errors.As(err, &m)
 }
 
 // dataOf says what a task was loaded from.
@@ -106,11 +121,10 @@ func (r Runs) run(ctx context.Context, b runBody, c config.Config, dir string, w
 		return err
 	}
 	e, err := r.Lab.New(c)
+	if missing(err) {
+		return jobs.Other(err)
+	}
 	if err != nil {
-		var missing *dataset.MissingError
-		if errors.As(err, &missing) {
-			return jobs.Other(err)
-		}
 		return err
 	}
 	if found := dataOf(e.Task); found != b.Data {

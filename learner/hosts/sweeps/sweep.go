@@ -277,7 +277,6 @@ func (s *Sweep) Run(ctx context.Context) error {
 		case <-over:
 		case <-ticker.C:
 		case <-ctx.Done():
-		case <-s.engine.Dead():
 		}
 	}
 }
@@ -311,13 +310,6 @@ func (s *Sweep) turn(ctx context.Context, first float64, began time.Time, over <
 	}
 	if _, err := os.Stat(filepath.Join(s.o.Out, cancelName)); err == nil {
 		return ErrCancelled
-	}
-	select {
-	case <-s.engine.Dead():
-		if s.engine.Alone() {
-			return fmt.Errorf("this machine cannot go on: %w", s.engine.Why())
-		}
-	default:
 	}
 	return nil
 }

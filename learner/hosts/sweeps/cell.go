@@ -1,0 +1,114 @@
+package sweeps
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"ringwave/learner/experiment"
+	"ringwave/learner/hosts/jobs"
+	"ringwave/learner/paper"
+	"ringwave/radio/intake"
+)
+
+// CellKind is the kind of jobs that are cells of the paper's report.
+const CellKind = "cell"
+
+// Cells computes them: the result is a file with what paper.ComputeCell returns.
+type Cells struct{ Lab experiment.Lab }
+
+// cellName is the result's file, cellPart what an interrupted one goes on from.
+const (
+	cellName = "cell.json"
+	cellPart = "cell.part"
+)
+
+// mostCell bounds a result, in bytes.
+const mostCell = 64 << 20
+
+// cellBody is what such a job is made of.
+type cellBody struct {
+	Config   string  `json:"config"` // TOML, with every key
+	Goal     float64 `json:"goal"`
+	Validate bool    `json:"validate"`
+	Data     string  `json:"data"`
+}
+
+func (k Cells) parse(body []byte) (c paper.Cell, err error) {
+	var b cellBody
+	if len(body) > mostBody {
+		return c, intake.UserError(fmt.Errorf("a cell of %d bytes; allowed are %d", len(body), mostBody))
+	}
+	if err := json.Unmarshal(body, &b); err != nil {
+		return c, intake.UserError(fmt.Errorf("a cell that is no JSON: %w", err))
+	}
+	c = paper.Cell{Goal: b.Goal, Validate: b.Validate, Data: b.Data}
+	if c.Config, err = k.Lab.Parse("the cell's configuration", []byte(b.Config), nil); err != nil {
+		return c, err
+	}
+	return c, computable(c.Config, "")
+}
+
+// Compute is of jobs.Kind.
+func (k Cells) Compute(ctx context.Context, body []byte, dir string, progress func(done, of int)) error {
+	c, err := k.parse(body)
+	if err != nil {
+		return err
+	}
+	kept, err := paper.ComputeCell(ctx, k.Lab, c, filepath.Join(dir, cellPart), func(round int) { progress(round, c.Config.Optimizer.Rounds) })
+	var other *paper.OtherData
+	switch {
+	case errors.As(err, &other), missing(err):
+		return jobs.Other(err)
+	case err != nil:
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, cellName), kept, 0o644)
+}
+
+// Result is of jobs.Kind.
+func (k Cells) Result(string) ([]string, error) { return []string{cellName}, nil }
+
+// Check is of jobs.Kind.
+func (k Cells) Check(body []byte, dir string) error {
+	c, err := k.parse(body)
+	if err != nil {
+		return err
+	}
+	kept, err := intake.ReadFile(filepath.Join(dir, cellName), mostCell)
+	if err != nil {
+		return err
+	}
+	return c.ParseCell(kept)
+}
+
+// Cell has a cell computed by workers: paper.Options.Compute.
+func (e *Engine) Cell(ctx context.Context, c paper.Cell, key string, progress func(round int)) ([]byte, error) {
+	encoded, err := c.Config.Encode()
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(cellBody{string(encoded), c.Goal, c.Validate, c.Data})
+	if err != nil {
+		return nil, fmt.Errorf("encoding a cell: %w", err)
+	}
+	id := jobs.NewID(e.Program, []byte(key))
+	dir := filepath.Join(e.o.Folder, "cells", id)
+	if err := os.RemoveAll(dir); err != nil { // of a sitting that ended as it came
+		return nil, intake.PathError(err)
+	}
+	title := fmt.Sprintf("%s, seed=%d", c.Config.Experiment.Name, c.Config.Experiment.Seed)
+	rounds := float64(c.Config.Optimizer.Rounds)
+	err = e.Do(ctx, jobs.Job{ID: id, Kind: CellKind, Title: title, Body: body}, dir, func(share float64) { progress(int(share * rounds)) })
+	if errors.Is(err, context.Canceled) {
+		return nil, experiment.ErrInterrupted
+	}
+	if err != nil {
+		return nil, err
+	}
+	kept, err := intake.ReadFile(filepath.Join(dir, cellName), mostCell)
+	return kept, errors.Join(err, os.RemoveAll(dir))
+}
