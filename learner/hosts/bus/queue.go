@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"ringwave/learner/hosts/identity"
@@ -24,13 +25,14 @@ type Queue struct {
 }
 
 // QueueWait is how long a worker that has a job may say nothing before it is another's.
-const QueueWait = 30 * time.Second
+const QueueWait = 10 * time.Second
 
 // streamFull is what a server says of a name that is in the queue already: JetStream's
 // error 10077, which has no name in its client.
 const streamFull jetstream.ErrorCode = 10077
 
-// NewQueue makes the queue that the bus does not have yet, for who puts jobs.
+// NewQueue makes the queue that the bus does not have yet, for who puts jobs. What workers had
+// taken when whoever put it ended may be taken at once: who grants jobs knows better.
 func NewQueue(ctx context.Context, conn Conn) (*Queue, error) {
 	q, err := queueOf(conn)
 	if err != nil {
@@ -42,6 +44,11 @@ func NewQueue(ctx context.Context, conn Conn) (*Queue, error) {
 		// A name is in the queue once, however often it is put.
 		Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, MaxMsgsPerSubject: 1,
 	})
+	if err == nil {
+		if err = q.stream.DeleteConsumer(ctx, identity.QueueConsumer); errors.Is(err, jetstream.ErrConsumerNotFound) {
+			err = nil
+		}
+	}
 	if err == nil {
 		_, err = q.stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
 			Durable: identity.QueueConsumer, AckPolicy: jetstream.AckExplicitPolicy, AckWait: QueueWait,
@@ -168,11 +175,10 @@ type Taken struct {
 	msg        jetstream.Msg
 }
 
-// Take returns the next job, or none where there is none for a time.
-func (q *Queue) Take(ctx context.Context, wait time.Duration) (*Taken, error) {
-	within, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	batch, err := q.consumer.Fetch(1, jetstream.FetchContext(within))
+// Take returns the next job, or none where there is none for a time. It waits for that time
+// whatever ends meanwhile: a job that comes when nobody waits any more would be taken.
+func (q *Queue) Take(wait time.Duration) (*Taken, error) {
+	batch, err := q.consumer.Fetch(1, jetstream.FetchMaxWait(wait))
 	if err != nil {
 		return nil, fmt.Errorf("taking a job: %w", plain(err))
 	}
@@ -183,10 +189,10 @@ func (q *Queue) Take(ctx context.Context, wait time.Duration) (*Taken, error) {
 		}
 		return &Taken{Sweep: words[1], Job: words[3], msg: msg}, nil
 	}
-	if err := batch.Error(); err != nil && within.Err() == nil {
+	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {
 		return nil, fmt.Errorf("taking a job: %w", plain(err))
 	}
-	return nil, ctx.Err()
+	return nil, nil
 }
 
 // Busy says that the worker still has the job.

@@ -39,7 +39,7 @@ func queues(t *testing.T, b *bustest.Bench) (puts, takes *bus.Queue) {
 // take returns the next job; nil for none.
 func take(t *testing.T, q *bus.Queue) *bus.Taken {
 	t.Helper()
-	taken, err := q.Take(t.Context(), 100*time.Millisecond)
+	taken, err := q.Take(100 * time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}

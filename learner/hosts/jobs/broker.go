@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"ringwave/learner/hosts/bus"
+	"ringwave/radio/intake"
 )
 
 // BrokerOptions say what a Broker is made of.
@@ -156,7 +157,7 @@ func (b *Broker) Add(j Job, dir string, done func(error)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if e := b.entries[j.ID]; e != nil && e.state != ended {
-		return fmt.Errorf("%s: the same job is in the queue already, as %s", j.Title, e.job.Title)
+		return intake.UserError(fmt.Errorf("%s is the same as %s: allowed is each once", j.Title, e.job.Title))
 	}
 	b.entries[j.ID] = &entry{job: j, dir: dir, done: done}
 	b.nudge()
@@ -285,7 +286,14 @@ func (b *Broker) heard(m bus.Message) {
 	w := b.worker(beat.Worker)
 	w.Slots, w.Jobs, w.Heard = beat.Slots, 0, now
 	for _, h := range beat.Jobs {
-		if e := b.entries[h.Job]; h.Sweep == b.o.Sweep && e != nil && e.state == running && e.worker == beat.Worker {
+		e := b.entries[h.Job]
+		if h.Sweep != b.o.Sweep || e == nil {
+			continue
+		}
+		if e.state == waiting { // an earlier broker has given it, or this one has given it up
+			e.state, e.worker = running, beat.Worker
+		}
+		if e.state == running && e.worker == beat.Worker {
 			e.heard, e.share = now, float64(h.Done)/float64(max(1, h.Of))
 			w.Jobs++
 		}

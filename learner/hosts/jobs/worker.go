@@ -143,7 +143,7 @@ func (w *Worker) beat(over <-chan struct{}) {
 		if text, err := encode(b, nil); err == nil {
 			_ = w.o.Conn.Publish(beatSubject, text) // the next one will come
 		}
-		if n%5 == 0 {
+		if n%2 == 0 {
 			for _, h := range have {
 				_ = h.taken.Busy()
 			}
@@ -192,7 +192,7 @@ func (w *Worker) untilEnd() (context.Context, context.CancelFunc) {
 }
 
 // takeWait is how long a worker waits for a job before it asks again.
-const takeWait = 2 * time.Second
+const takeWait = time.Second
 
 // next returns the next job of the queue; nil for none now.
 func (w *Worker) next() *bus.Taken {
@@ -213,8 +213,8 @@ func (w *Worker) next() *bus.Taken {
 		w.queue = q
 		w.mu.Unlock()
 	}
-	taken, err := q.Take(ctx, takeWait)
-	if err != nil && ctx.Err() == nil {
+	taken, err := q.Take(takeWait)
+	if err != nil {
 		w.mu.Lock()
 		w.queue = nil // it may have been made anew
 		w.mu.Unlock()
@@ -238,6 +238,10 @@ func (w *Worker) handle(s *slot, taken *bus.Taken) {
 	h := &holding{taken: taken, at: held{Sweep: taken.Sweep, Job: taken.Job}, stop: make(chan struct{})}
 	if !sweepForm.MatchString(taken.Sweep) || !jobForm.MatchString(taken.Job) {
 		_ = taken.Done() // it is nobody's
+		return
+	}
+	if w.ending() {
+		_ = taken.Return(0)
 		return
 	}
 	a, err := w.ask(taken.Sweep, request{Verb: grant, Job: taken.Job}, askWait)
@@ -268,6 +272,8 @@ const (
 	// cannot be begun now is tried again.
 	askWait    = 5 * time.Second
 	retryAfter = 2 * time.Second
+	// dataAfter is the time after which a job for which this host has other data is tried again.
+	dataAfter = 10 * time.Second
 )
 
 func (w *Worker) hold(h *holding) {
@@ -330,9 +336,12 @@ func (w *Worker) fail(s *slot, h *holding, a answer, r report) {
 	}
 	answered, err := w.ask(h.at.Sweep, request{Verb: verb, Job: h.at.Job, Class: r.Class, Why: r.Why, Log: log}, askWait)
 	dropped := err == nil && answered.Verdict == drop
-	if dropped {
+	switch {
+	case dropped:
 		_ = h.taken.Done()
-	} else {
+	case r.Class == data:
+		_ = h.taken.Return(dataAfter) // what comes back at once would come before all others
+	default:
 		_ = h.taken.Return(0)
 	}
 	if r.Class != stopped && r.Class != machine || dropped {
@@ -345,7 +354,7 @@ func (w *Worker) fail(s *slot, h *holding, a answer, r report) {
 		w.o.Say(fmt.Sprintf("%s: %s", a.Title, r.Why))
 		ctx, cancel := w.untilEnd()
 		defer cancel()
-		pause(ctx, retryAfter) // others have their turn
+		pause(ctx, time.Second) // others have their turn
 	case crash, bad:
 		w.o.Say(fmt.Sprintf("%s: %s", a.Title, r.Why))
 	}

@@ -170,7 +170,7 @@ func serialOn(t *testing.T, plan sweep.Plan, data string) (dirs []string) {
 	t.Helper()
 	root := t.TempDir()
 	for i, p := range plan.Points {
-		e, err := experiment.Lab{Data: data}.New(p.Config)
+		e, err := experiment.Lab{Data: data, NoPlots: true}.New(p.Config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,6 +234,7 @@ func TestSchedules(t *testing.T) {
 	if os.Getenv("RINGWAVE_LONG") != "" {
 		schedules, runs, faults = 20, 200, 60
 	}
+	built(t) // before the home of the build cache is another
 	experimenttest.NoData(t)
 	spec, plan := shortSweep(t, runs)
 	want := serial(t, plan)
@@ -305,6 +306,7 @@ func (c *crew) play(random *rand.Rand, workers, most int) map[string]int {
 // A sweep in one process, with its own bus and workers that are its children, and again with
 // nothing left to do.
 func TestSweepByCommand(t *testing.T) {
+	built(t) // before the home of the build cache is another
 	experimenttest.NoData(t)
 	spec, plan := shortSweep(t, 8)
 	want := serial(t, plan)

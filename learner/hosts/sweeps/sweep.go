@@ -129,13 +129,7 @@ func (s *Sweep) makeJobs() error {
 		if err != nil {
 			return fmt.Errorf("encoding a run: %w", err)
 		}
-		nameless := p.Config
-		nameless.Experiment.Name, nameless.Calibration.File = "any", "" // they change nothing
-		key, err := nameless.Encode()
-		if err != nil {
-			return err
-		}
-		id := jobs.NewID(s.engine.Program, key, []byte(text), []byte(found))
+		id := jobs.NewID(s.engine.Program, encoded, []byte(text), []byte(found))
 		title := titleOf(s.o.Plan.Keys, p)
 		s.points = append(s.points, point{job: jobs.Job{ID: id, Kind: RunKind, Title: title, Body: body}, dir: filepath.Join(s.o.Out, runsName, folderName(title, id))})
 	}

@@ -107,13 +107,13 @@ func TestUnfitWorkers(t *testing.T) {
 	out, address := filepath.Join(t.TempDir(), "out"), freeAddress(t)
 	lead, said := begin(t, built(t), "sweep", spec, "--out", out, "--data", data, "--listen", address, "--workers", "-1", "--silence", "3s")
 	id := filepath.Join(out, "queue", "enrolled", "worker.identity")
-	experimenttest.Until(t, "the sweep's identity: "+said.String(), func() bool { return strings.Contains(said.String(), "--join") })
+	until(t, "the sweep's identity: "+said.String(), func() bool { return strings.Contains(said.String(), "--join") })
 	worker := func(program, data, scratch string) (*exec.Cmd, *spoken) {
 		return begin(t, program, "worker", id, "--join", "tls://"+address, "--jobs", "1", "--data", data, "--scratch", scratch)
 	}
 	sentence := func(what string, s *spoken, words ...string) {
 		t.Helper()
-		experimenttest.Until(t, what, func() bool {
+		until(t, what, func() bool {
 			for line := range strings.Lines(s.String()) {
 				if experimenttest.ContainsAll(line, words) {
 					return true
@@ -137,15 +137,15 @@ func TestUnfitWorkers(t *testing.T) {
 	_ = p.Process.Kill()
 	_ = p.Wait()
 	p, _ = worker(built(t), data, t.TempDir())
-	experimenttest.Until(t, "a result", func() bool { return len(results(t, out)) > 0 })
+	until(t, "a result", func() bool { return len(results(t, out)) > 0 })
 	// Stopped between two runs it has none, and is stopped again.
-	experimenttest.Until(t, "a run of a stopped worker", func() bool {
+	until(t, "a run of a stopped worker", func() bool {
 		if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
 		stopped := time.Now()
 		var state sweeps.State
-		experimenttest.Until(t, "a later state", func() bool {
+		until(t, "a later state", func() bool {
 			var err error
 			if state, err = sweeps.Look(out); err != nil {
 				t.Fatal(err)
