@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"math"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot/palette"
 	"gonum.org/v1/plot/palette/moreland"
@@ -123,6 +124,10 @@ func (h HeatMap) plan() (*mapPlan, error) {
 	for _, t := range p.bar.ticks {
 		p.barLabelRoom = max(p.barLabelRoom, p.ticksS.Width(t.Label)) // with its raise, which is wider than what is drawn
 	}
+	if !p.roomy() {
+		p.Note = strings.TrimSpace(p.Note + " There are too many cells for their numbers.")
+		h.Note = p.Note
+	}
 	p.width = 2*outerMargin + 4 + p.left() + p.field().X + p.right()
 	p.height = 2*outerMargin + p.below() + p.field().Y + tickSize
 	head, foot := texts(h.Title, h.Note, p.width-outerMargin-rightMargin)
@@ -145,6 +150,9 @@ func side(all, least, most vg.Length, n int) vg.Length {
 	s := max(all/vg.Length(max(n, 3)), least)
 	return max(min(s, most/vg.Length(n)), tightCell/10)
 }
+
+// roomy reports whether cells have room for their texts.
+func (p *mapPlan) roomy() bool { return p.cell.Y >= tickSize && p.cell.X >= leastCell*0.8 }
 
 func (p *mapPlan) field() vg.Point {
 	return vg.Point{X: vg.Length(len(p.X)) * p.cell.X, Y: vg.Length(len(p.Y)) * p.cell.Y}
@@ -228,7 +236,7 @@ func (p *mapPlan) drawCell(c draw.Canvas, cell Cell) error {
 	}
 	c.StrokeLines(draw.LineStyle{Color: color.Gray{Y: 0xa0}, Width: gridWidth}, append(corners(c), c.Min))
 	txt := plain(cell.Text)
-	if p.cell.Y < tickSize || p.cell.X < leastCell*0.8 {
+	if !p.roomy() {
 		return nil
 	}
 	txt = fitted(&style, txt, p.cell.X-cellGap/2)

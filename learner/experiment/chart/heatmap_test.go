@@ -55,6 +55,9 @@ func TestHeatMap(t *testing.T) {
 				}
 			}
 		}
+		if said := strings.Join(svgTexts(t, files[name+".svg"]), " "); strings.Contains(said, "too many cells for their numbers") != (name == "many") {
+			t.Errorf("%s says %s", name, said)
+		}
 		if name == "usual" {
 			said := strings.Join(svgTexts(t, files["usual.svg"]), "|")
 			for _, want := range []string{"no result", "19.00", "v0", "v4", "what ran", "what is seen", "channel.std (gain)", "devices.count", "test accuracy (%)", "|15|"} {

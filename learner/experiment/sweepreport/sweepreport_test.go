@@ -7,6 +7,7 @@ import (
 	"image/png"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -300,6 +301,31 @@ func TestCSV(t *testing.T) {
 		if curves["round"][i] != fmt.Sprint(k) || loss[i] != want || math.IsNaN(evaluated[i]) != (k%5 != 0) {
 			t.Fatalf("line %d: round %s, loss %v instead of %v, accuracy %v", i, curves["round"][i], loss[i], want, evaluated[i])
 		}
+	}
+}
+
+// NumPy reads the files by the lines that the report has.
+func TestNumPy(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3")
+	}
+	if err := exec.Command(python, "-c", "import numpy").Run(); err != nil {
+		t.Skip("there is no NumPy")
+	}
+	_, out := writeReport(t, planOf(t, twoKeys+"experiment.name = [\"a, \\\"b\\\" # c\"]\n"), accuracyOf)
+	script := []string{"import numpy as np"}
+	for line := range strings.Lines(string(experimenttest.ReadFile(t, out, sweepreport.MarkdownName))) {
+		if code, is := strings.CutPrefix(strings.TrimSpace(line), "- "); is && strings.Contains(code, "np.") {
+			script = append(script, code)
+		}
+	}
+	script = append(script, `print(runs.shape, curves.shape, np.nansum(runs["test_accuracy"]).round(6), sorted(set(runs["devices_count"])), runs["experiment_name"][0], runs["result"][7], np.isinf(runs["rounds_to_90"]).sum(), curves["round"].max(), np.isnan(curves["test_accuracy"]).sum())`)
+	run := exec.Command(python, "-c", strings.Join(script, "\n"))
+	run.Dir = out
+	said, err := run.CombinedOutput()
+	if want := "(18,) (280,) 11.47 [2, 4] a; _b_ _ c none 9 20.0 224\n"; err != nil || string(said) != want {
+		t.Errorf("%v: %s instead of %s", err, said, want)
 	}
 }
 
