@@ -157,7 +157,7 @@ func (c comparison) caption(smoothed bool, lists [][]Series) string {
 		text += " Each line is a single run."
 	}
 	if slices.ContainsFunc(slices.Concat(lists...), func(s Series) bool { return s.Width > lineWidth }) {
-		text += " Lines that coincide are drawn one inside the other, with one band."
+		text += " Lines that coincide are drawn one inside the other, and of bands that do there is one."
 	}
 	return text
 }
@@ -222,8 +222,8 @@ func runningMedian(values []float64, window int) []float64 {
 }
 
 // told makes lines that others will cover wider than these: of runs that differ in
-// what does not matter, as encryption, all are seen. Of their bands, which are one, only
-// the first stays: two would mix into a colour that no group has.
+// what does not matter, as encryption, all are seen. Of their bands, where these are one,
+// too, only the first stays: two would mix into a colour that no group has.
 func told(lists [][]Series, logarithmic bool) [][]Series {
 	const step, most = vg.Length(1.6), 3
 	var e extent
@@ -238,8 +238,11 @@ func told(lists [][]Series, logarithmic bool) [][]Series {
 	below := make([]bool, len(lists))
 	for i := range lists {
 		for k := i + 1; k < len(lists); k++ {
-			if coincide(lists[i], lists[k], logarithmic, e.hi-e.lo) {
-				over[i]++
+			if !coincide(ofBands(lists[i], false), ofBands(lists[k], false), logarithmic, e.hi-e.lo) {
+				continue
+			}
+			over[i]++
+			if coincide(ofBands(lists[i], true), ofBands(lists[k], true), logarithmic, e.hi-e.lo) {
 				below[k] = true
 			}
 		}
@@ -259,6 +262,11 @@ func told(lists [][]Series, logarithmic bool) [][]Series {
 	return out
 }
 
+// ofBands returns the bands of a list, or what are none.
+func ofBands(list []Series, bands bool) []Series {
+	return slices.DeleteFunc(slices.Clone(list), func(s Series) bool { return (s.Style == Band) != bands })
+}
+
 // scaled returns y as an axis has it.
 func scaled(y float64, logarithmic bool) (float64, bool) {
 	y, ok := drawable(y, logarithmic)
@@ -268,7 +276,7 @@ func scaled(y float64, logarithmic bool) (float64, bool) {
 	return y, ok
 }
 
-// coincide reports whether the lines and bands of one group lie on those of another, as far
+// coincide reports whether the lines or bands of one group lie on those of another, as far
 // as a reader can tell, in nearly all places.
 func coincide(a, b []Series, logarithmic bool, span float64) bool {
 	const near, share = 0.005, 0.9 // of the axis; of the points

@@ -74,6 +74,12 @@ func TestHeatMap(t *testing.T) {
 	if files := contents(t, dir); !bytes.Equal([]byte(files["usual.svg"]), []byte(files["again.svg"])) {
 		t.Error("the same numbers give other bytes")
 	}
+	// Values that are wider than a cell stand upright.
+	for value, turned := range map[string]bool{"v": false, strings.Repeat("long ", 30): true} {
+		if p, err := mapOf(4, 3, value).plan(); err != nil || p.turned != turned {
+			t.Errorf("%.10q: turned %v, %v", value, p.turned, err)
+		}
+	}
 	h := mapOf(2, 2, "")
 	h.Cells[1] = h.Cells[1][:1]
 	if err := h.Save(dir + "/short"); err == nil {
@@ -121,5 +127,36 @@ func TestRoomForTicks(t *testing.T) {
 		if got := p.roomForTicks(); got != c.room {
 			t.Errorf("%v: %v", c.ticks, got)
 		}
+	}
+}
+
+// A curve does not go across a point that there is not.
+func TestSpreadCurveBreaks(t *testing.T) {
+	nan := math.NaN()
+	all := SpreadCurve("n", 1, false, []float64{1, 2, 3, 4, 5}, []float64{1, nan, 1, 2, 0}, []float64{2, nan, 3, 4, math.Inf(1)}, []float64{3, nan, 5, 6, 9})
+	var texts []string
+	for _, s := range all {
+		texts = append(texts, fmt.Sprint(s.Name, s.Style, s.X, s.Y, s.YLow, s.YHigh))
+	}
+	if want := "3 [1] [] [1] [3]|n2 [1] [2] [] []|3 [3 4] [] [1 2] [5 6]|2 [3 4] [3 4] [] []"; strings.Join(texts, "|") != want {
+		t.Errorf("%s instead of %s", strings.Join(texts, "|"), want)
+	}
+	if all := SpreadCurve("n", 1, false, []float64{1}, []float64{nan}, []float64{nan}, []float64{nan}); len(all) != 1 || all[0].Name != "n" {
+		t.Errorf("of nothing: %+v", all)
+	}
+}
+
+// Lines that coincide are told apart although their bands differ, and each keeps its band.
+func TestToldOfLinesAlone(t *testing.T) {
+	x := []float64{1, 2, 3}
+	list := func(high float64) []Series {
+		return SpreadCurve("n", 0, false, x, []float64{0, 0, 0}, x, []float64{high, high, high})
+	}
+	got := told([][]Series{list(9), list(20)}, false)
+	if len(got[0]) != 2 || len(got[1]) != 2 || got[0][1].Width <= lineWidth || got[1][1].Width > lineWidth {
+		t.Errorf("%+v", got)
+	}
+	if got := told([][]Series{list(9), list(9)}, false); len(got[1]) != 1 {
+		t.Errorf("two bands that are one: %+v", got)
 	}
 }

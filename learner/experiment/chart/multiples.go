@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -41,7 +42,7 @@ func (m Multiples) Save(base string) error {
 		p.list = append(p.list, panel{title: title, series: slices.Concat(told(l.Groups, m.LogY)...)})
 	}
 	if slices.ContainsFunc(p.all(), func(s Series) bool { return s.Width > lineWidth }) {
-		p.note = strings.TrimSpace(p.note + " Lines that coincide are drawn one inside the other, with one band.")
+		p.note = strings.TrimSpace(p.note + " Lines that coincide are drawn one inside the other, and of bands that do there is one.")
 	}
 	if len(p.list) == 0 {
 		p.list = []panel{{}}
@@ -88,8 +89,27 @@ func GroupCurves(label string, position, window int, faint bool, runs [][]runfol
 func Window(rounds int) int { return smoothing(rounds) }
 
 // SpreadCurve returns a line through medians, with a band between quartiles where these
-// differ, in the colour of a position.
-func SpreadCurve(label string, position int, faint bool, x, low, median, high []float64) []Series {
+// differ, in the colour of a position. Both end where a median is NaN or infinite, and go on
+// behind it: what is there must not look like what lies between its neighbours.
+func SpreadCurve(label string, position int, faint bool, x, low, median, high []float64) (all []Series) {
+	for from := 0; from < len(x); {
+		to := from
+		for to < len(x) && !math.IsNaN(median[to]) && !math.IsInf(median[to], 0) {
+			to++
+		}
+		if to > from {
+			all = append(all, bandedLine(label, position, faint, x[from:to], low[from:to], median[from:to], high[from:to])...)
+			label = "" // named once
+		}
+		from = to + 1
+	}
+	if len(all) == 0 {
+		return bandedLine(label, position, faint, nil, nil, nil, nil)
+	}
+	return all
+}
+
+func bandedLine(label string, position int, faint bool, x, low, median, high []float64) []Series {
 	line := Series{Name: label, Style: LinePoints, X: x, Y: median, Color: colorAt(position), Dashed: position/Curves%2 == 1}
 	if slices.Equal(low, high) {
 		return []Series{line}

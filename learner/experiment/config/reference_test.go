@@ -50,6 +50,9 @@ two cores, as ` + "`ringwave plan FILE`" + ` tells for another machine.
 		b.WriteString(row)
 	}
 	b.WriteString(`
+The files in [sweeps](sweeps) ask for many runs, over values of some keys and seeds; what they
+may have is in [learner/README.md](../learner/README.md#sweeps).
+
 MNIST and CIFAR-10 come by ` + "`ringwave data fetch mnist`" + ` and ` + "`ringwave data fetch cifar10`" + `.
 
 ## Keys

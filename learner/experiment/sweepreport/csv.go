@@ -130,14 +130,11 @@ func (f figures) state() string {
 }
 
 // numbers are the fields of a summary that are numbers or yes and no, by their names in
-// summary.json, but for the seed, which every line begins with.
+// summary.json, but for the seed, an unsigned number, which every line has before.
 func numbers(s runfolder.Summary) (names []string, values []float64) {
 	v := reflect.ValueOf(s)
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		if name == "seed" {
-			continue
-		}
 		var x float64
 		switch field := v.Field(i); field.Kind() {
 		case reflect.Int, reflect.Int64:

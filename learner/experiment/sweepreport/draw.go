@@ -248,7 +248,6 @@ func (w *writer) against(k int, x []float64, l lines, panel, position int, m mea
 		lo, mid, hi := m.of(w.combos[w.index(at)].line.Results)
 		if math.IsNaN(mid) || math.IsInf(mid, 0) {
 			out++
-			continue
 		}
 		if math.IsInf(hi, 0) { // of runs that never got there: after their last round
 			hi = float64(w.combos[w.index(at)].line.Rounds)
