@@ -40,12 +40,12 @@ type Cell struct {
 const (
 	cellGap      = vg.Length(6) // from a text to the sides of its cell
 	leastCell    = vg.Length(26)
-	tightCell    = vg.Length(6) // where there are too many cells for texts
 	mapWidth     = 11 * vg.Centimeter
 	mapHeight    = 7 * vg.Centimeter
 	barWidth     = vg.Length(12)
 	barGap       = vg.Length(14)
 	mostTickRoom = 4 * vg.Centimeter // for a value along an axis
+	mostCells    = 1000              // along an axis
 	tickGap      = vg.Length(5)
 )
 
@@ -63,6 +63,9 @@ func (h HeatMap) Save(base string) error {
 }
 
 func (h HeatMap) check() error {
+	if n := max(len(h.X), len(h.Y)); n > mostCells {
+		return fmt.Errorf("a heat map of %d values along an axis: it must have at most %d", n, mostCells)
+	}
 	if len(h.X) == 0 || len(h.Y) == 0 || len(h.Cells) != len(h.Y) {
 		return fmt.Errorf("a heat map of %d rows of cells for %d and %d values: it must have as many as values, and one or more", len(h.Cells), len(h.Y), len(h.X))
 	}
@@ -147,8 +150,7 @@ func lightening() (palette.ColorMap, error) {
 // side returns the side of n cells that would best be all of length, at least least, and
 // with all of them no more than most.
 func side(all, least, most vg.Length, n int) vg.Length {
-	s := max(all/vg.Length(max(n, 3)), least)
-	return max(min(s, most/vg.Length(n)), tightCell/10)
+	return min(max(all/vg.Length(max(n, 3)), least), most/vg.Length(n))
 }
 
 // roomy reports whether cells have room for their texts.

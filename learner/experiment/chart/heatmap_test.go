@@ -85,6 +85,9 @@ func TestHeatMap(t *testing.T) {
 	if err := h.Save(dir + "/short"); err == nil {
 		t.Error("a row with a cell too few")
 	}
+	if err := mapOf(1, 1001, "").Save(dir + "/high"); err == nil {
+		t.Error("a map of more than a thousand rows")
+	}
 	if err := (HeatMap{}).Save(dir + "/none"); err == nil {
 		t.Error("a map of nothing")
 	}

@@ -260,8 +260,11 @@ func (w *writer) against(k int, x []float64, l lines, panel, position int, m mea
 // decade reports whether numbers are above 0 and span a decade or more.
 func decade(x []float64) bool { return slices.Min(x) > 0 && slices.Max(x) >= 10*slices.Min(x) }
 
-// mostMaps bounds the heat maps of one measure.
-const mostMaps = 6
+// mostMaps bounds the heat maps of one measure, and mostMapValues the values along an axis.
+const (
+	mostMaps      = 6
+	mostMapValues = 100
+)
 
 // drawMaps draws the measures over the two axes with the most values.
 func (w *writer) drawMaps() (blocks []report.Block, err error) {
@@ -277,6 +280,11 @@ func (w *writer) drawMaps() (blocks []report.Block, err error) {
 			others = others[:mostMaps]
 		}
 		blocks = append(blocks, report.Paragraph(text+"."))
+	}
+	for _, k := range []int{x, y} {
+		if n := len(w.plan.Axes[k].Values); n > mostMapValues {
+			blocks = append(blocks, report.Paragraph(fmt.Sprintf("Of %d values of %s the maps have %d.", n, w.axisName(k), mostMapValues)))
+		}
 	}
 	for _, m := range w.measures() {
 		low, high := w.between(m)
@@ -337,7 +345,7 @@ func (w *writer) between(m measure) (low, high float64) {
 // heatMap returns the map at some places of the other axes, and which these are, where there
 // are others.
 func (w *writer) heatMap(x, y int, at []int, m measure) (h chart.HeatMap, with string) {
-	xs, ys := w.ordered(x), w.ordered(y)
+	xs, ys := some(w.ordered(x)), some(w.ordered(y))
 	h = chart.HeatMap{Title: w.title(), XLabel: w.axisLabel(x), YLabel: w.axisLabel(y), Label: m.label, X: w.valuesOf(x, xs), Y: w.valuesOf(y, ys)}
 	var own []string
 	for k, a := range w.plan.Axes {
@@ -369,6 +377,14 @@ func (w *writer) ordered(k int) []int {
 		slices.SortFunc(places, func(a, b int) int { return int(math.Copysign(1, x[a]-x[b])) })
 	}
 	return places
+}
+
+// some returns as many of some places as a map has room for, evenly.
+func some(places []int) (list []int) {
+	for _, i := range spread(len(places), mostMapValues) {
+		list = append(list, places[i])
+	}
+	return list
 }
 
 // axisLabel returns the label of an axis of a heat map.

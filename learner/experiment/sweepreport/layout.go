@@ -208,6 +208,7 @@ func (w *writer) numeric(k int) (key string, values []float64, ok bool) {
 // numbers returns the values of a key of an axis where all are numbers that differ.
 func (w *writer) numbers(k, j int) (values []float64, ok bool) {
 	at := make([]int, len(w.plan.Axes))
+	seen := map[float64]bool{}
 	for place := range w.plan.Axes[k].Values {
 		at[k] = place
 		c := w.plan.Points[w.index(at)*len(w.plan.Seeds)].Config
@@ -222,10 +223,10 @@ func (w *writer) numbers(k, j int) (values []float64, ok bool) {
 		default:
 			return nil, false
 		}
-		if slices.Contains(values, v) {
+		if seen[v] {
 			return nil, false
 		}
-		values = append(values, v)
+		seen[v], values = true, append(values, v)
 	}
 	return values, true
 }

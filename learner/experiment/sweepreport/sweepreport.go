@@ -64,6 +64,9 @@ func Write(ctx context.Context, p sweep.Plan, out string, dirs []string) (Report
 	if len(dirs) != len(p.Points) || len(dirs) == 0 {
 		return Report{}, fmt.Errorf("a report over %d run folders of %d runs: there must be as many, and one or more", len(dirs), len(p.Points))
 	}
+	if n := combinations(p) * len(p.Seeds); n != len(p.Points) {
+		return Report{}, fmt.Errorf("a plan with %d runs for %d combinations of values and seeds: it must be as it was loaded", len(p.Points), n)
+	}
 	if err := replaceable(out); err != nil {
 		return Report{}, err
 	}
@@ -77,6 +80,14 @@ func Write(ctx context.Context, p sweep.Plan, out string, dirs []string) (Report
 		return Report{}, err
 	}
 	return w.report, intake.PathError(replace(dir, out))
+}
+
+func combinations(p sweep.Plan) int {
+	n := 1
+	for _, a := range p.Axes {
+		n *= len(a.Values)
+	}
+	return n
 }
 
 // writer makes a report in a folder that is not yet in its place.

@@ -388,6 +388,10 @@ func TestReportIsReplaced(t *testing.T) {
 	if err := write(dirs[1:]); err == nil {
 		t.Error("a folder too few")
 	}
+	p.Seeds = nil
+	if err := write(dirs); err == nil {
+		t.Error("a plan without seeds")
+	}
 }
 
 // Whatever is swept, no figure has more than a reader can tell apart, and what is left out
@@ -406,11 +410,13 @@ func TestManyValues(t *testing.T) {
 			[]string{"With channel.std, task.partition goes along.", "channel.std / task.partition"}},
 		"many keys": {"[grid]\ndevices.count = [1, 2, 3, 4, 5, 6, 7, 8, 9]\nchannel.std = [1, 2, 3, 4]\nchannel.mean = [1, 2, 3, 4]\noptimizer.eta0 = [1, 2, 3]", 12,
 			[]string{"only 12 are drawn", "The maps are over devices.count and channel.std, which have the most values: one each for the values of the other keys, of which the first 6 of 12."}},
+		"more than a map has": {"[grid]\ndevices.count = [1, 2]\noptimizer.eta0 = [" + upTo(150) + "]", 5,
+			[]string{"Of 150 values of optimizer.eta0 the maps have 100."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, c.text, "optimizer.rounds=2", "optimizer.evaluate_every_rounds=1")
 			r, out := writeReport(t, p, func(c config.Config) float64 {
-				if c.Channel.Mean > 1 { // of many runs a few are enough
+				if c.Channel.Mean > 1 || c.Optimizer.Eta0 > 5 { // of many runs a few are enough
 					return math.NaN()
 				}
 				return 0.5 + 0.4/(1+c.Channel.Std) + 0.001*float64(c.Devices.Count)
@@ -425,4 +431,13 @@ func TestManyValues(t *testing.T) {
 			}
 		})
 	}
+}
+
+// upTo lists the whole numbers from 1 on.
+func upTo(n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprint(i+1))
+	}
+	return strings.Join(list, ", ")
 }
