@@ -149,6 +149,21 @@ func TestSpreadCurveBreaks(t *testing.T) {
 	}
 }
 
+// A name of which no plot has a point is no promise of one.
+func TestMultiplesSayWhatIsEmpty(t *testing.T) {
+	dir := t.TempDir()
+	nothing := []Series{{Name: "nothing", X: []float64{1}, Y: []float64{math.Inf(1)}}}
+	later := func(y float64) []Series { return []Series{{Name: "later", X: []float64{1}, Y: []float64{y}}} }
+	m := Multiples{List: []Panel{{Groups: [][]Series{nothing, later(math.NaN())}}, {Groups: [][]Series{nothing, later(2)}}}}
+	if err := m.Save(dir + "/m"); err != nil {
+		t.Fatal(err)
+	}
+	said := "|" + strings.Join(svgTexts(t, contents(t, dir)["m.svg"]), "|") + "|"
+	if !strings.Contains(said, "|nothing (no points)|") || !strings.Contains(said, "|later|") {
+		t.Errorf("the legend says %s", said)
+	}
+}
+
 // Lines that coincide are told apart although their bands differ, and each keeps its band.
 func TestToldOfLinesAlone(t *testing.T) {
 	x := []float64{1, 2, 3}

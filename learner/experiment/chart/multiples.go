@@ -47,11 +47,27 @@ func (m Multiples) Save(base string) error {
 	if len(p.list) == 0 {
 		p.list = []panel{{}}
 	}
+	p.sayEmpty()
 	p.bound("panels")
 	if p.xTicks = m.XTicks; !p.roomForTicks() {
 		p.xTicks = nil
 	}
 	return p.save(base)
+}
+
+// sayEmpty says in the legend which names have no point in any panel.
+func (p panels) sayEmpty() {
+	drawn := map[string]bool{}
+	for _, s := range p.all() {
+		drawn[s.Name] = drawn[s.Name] || len(s.clean(p.logX, p.logY).x) > 0
+	}
+	for _, l := range p.list {
+		for i, s := range l.series {
+			if s.Name != "" && !drawn[s.Name] {
+				l.series[i].Name += " (no points)"
+			}
+		}
+	}
 }
 
 // roomForTicks reports whether labels at all of xTicks stand clear of each other.

@@ -256,3 +256,36 @@ func TestLongFile(t *testing.T) {
 		}
 	}
 }
+
+// Configurations that are made of one base have nothing in common but its values, and values
+// are written in full.
+func TestBase(t *testing.T) {
+	base, err := Names{}.parseBase("b.toml", []byte("[devices]\ncount = 2\n[channel]\nmean_per_device = [1, 2]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed, err := base.With(Change{Key: "channel.mean_per_device", Value: []any{int64(3), 4.5}}, Change{Key: "task.classes", Value: []any{int64(2), int64(3)}}, Change{Key: "link.bandwidth_hz", Value: 1e12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same, err := base.With()
+	if err != nil || Text(same.Value("channel.mean_per_device")) != "[1, 2]" || same.Task.Classes != [2]int{0, 1} {
+		t.Errorf("%+v, %v", same.Channel.MeanPerDevice, err)
+	}
+	for key, want := range map[string]string{"channel.mean_per_device": "[3, 4.5]", "task.classes": "[2, 3]", "link.bandwidth_hz": "1e12", "link.kind": "ring", "radio.transmit": "false", "devices.count": "2"} {
+		if got := Text(changed.Value(key)); got != want {
+			t.Errorf("%s is written %s instead of %s", key, got, want)
+		}
+	}
+	for _, none := range []string{"", ".", "devices", "devices.", "devices.x", "x.count", "devices.count.x"} {
+		if v := changed.Value(none); v != nil {
+			t.Errorf("%q has the value %v", none, v)
+		}
+	}
+	if _, err := base.Try(Change{Key: "devices.count", Value: int64(0)}); err != nil {
+		t.Errorf("only the whole says what is out of range: %v", err)
+	}
+	if _, err := base.With(Change{Key: "devices.count", Value: int64(3), From: "here:"}); err == nil || !strings.HasPrefix(err.Error(), "b.toml: line 4: channel.mean_per_device = [1, 2]: must be ") {
+		t.Errorf("%v", err)
+	}
+}
