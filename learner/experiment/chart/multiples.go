@@ -23,6 +23,7 @@ type Multiples struct {
 	Title, Note    string // as in Figure
 	XLabel, YLabel string
 	LogX, LogY     bool
+	WholeY         bool      // as in Figure
 	XTicks         []float64 // where x has few values: the axis is labelled at these
 	List           []Panel   // at most MostPanels are drawn
 }
@@ -35,7 +36,7 @@ const Curves = int(Black)
 
 // Save writes the plots to base.svg and base.png, as Figure.Save does.
 func (m Multiples) Save(base string) error {
-	p := panels{title: m.Title, note: m.Note, xLabel: m.XLabel, yLabel: m.YLabel, logX: m.LogX, logY: m.LogY}
+	p := panels{title: m.Title, note: m.Note, xLabel: m.XLabel, yLabel: m.YLabel, logX: m.LogX, logY: m.LogY, wholeY: m.WholeY}
 	p.columns, p.tile = panelGrid(len(m.List))
 	for _, l := range m.List {
 		title := shorten(plain(l.Title), p.tile.X-yLabelRoom, textStyle(labelSize, text.XLeft, text.YTop))

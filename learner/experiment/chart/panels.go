@@ -30,6 +30,7 @@ type panels struct {
 	logX, logY     bool
 	xTicks         []float64 // where x has few values: the axis is labelled at these
 	ySpan          []float64 // values that the y axis holds besides
+	wholeY         bool      // as in Figure
 	openName       string
 	list           []panel
 
@@ -243,7 +244,7 @@ func (p panels) axes(all []Series) (x, y axis) {
 	for _, v := range p.ySpan {
 		ey.add(v)
 	}
-	ey.integer = false
+	ey.integer = ey.integer && p.wholeY
 	const margin = 0.04 // the outermost marks are seen whole
 	x = makeAxis(p.logX, ex, margin, count(p.tile.X, 1.1*vg.Centimeter))
 	const fewest = 5 // of the ticks of a low panel

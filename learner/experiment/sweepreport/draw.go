@@ -111,7 +111,7 @@ type measure struct {
 	name, label, says string
 	of                func(r compare.Results) (low, median, high float64)
 	text              func(r compare.Results) string // in a cell of a heat map
-	logarithmic       bool                           // where it spans a decade
+	counted           bool                           // whole numbers, on a logarithmic axis where they span a decade
 	note              string                         // on a plot with bands
 }
 
@@ -214,7 +214,7 @@ func (w *writer) drawMeasure(k int, key string, x []float64, m measure) (report.
 		}
 		plot.List, all = append(plot.List, p), append(all, slices.Concat(p.Groups...)...)
 	}
-	plot.LogY = m.logarithmic && chart.SpansDecades(all, 1)
+	plot.WholeY, plot.LogY = m.counted, m.counted && chart.SpansDecades(all, 1)
 	if left > 0 {
 		plot.Note = sentences(plot.Note, fmt.Sprintf("%s without a point: no result, or not within the rounds of the run in the median.", combinationsOf(left)))
 	}

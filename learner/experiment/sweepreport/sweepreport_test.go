@@ -429,8 +429,27 @@ func TestManyValues(t *testing.T) {
 			for _, name := range r.Figures {
 				whole(t, filepath.Join(out, name+".png"))
 			}
+			if strings.Contains(name, "more than a map") && strings.Contains(string(experimenttest.ReadFile(t, out, "sweep-map-accuracy.svg")), ">3<") {
+				t.Error("the map has the third of 150 values")
+			}
 		})
 	}
+}
+
+// Where a quarter of the runs never got to an accuracy, the band of the rounds goes up to
+// their last round: here 18 and 19 rounds in the median, of 20.
+func TestRoundsNeverReached(t *testing.T) {
+	p := planOf(t, "seeds = \"1-3\"\n[grid]\nchannel.std = [1, 2]", "optimizer.evaluate_every_rounds=1")
+	r, out := writeReport(t, p, func(c config.Config) float64 {
+		if c.Experiment.Seed == 3 {
+			return 0.85
+		}
+		return 0.968 - 0.019*c.Channel.Std
+	})
+	if a, b := r.Table[0].Reached[0], r.Table[1].Reached[0]; a.Rounds != 18 || b.Rounds != 19 || !math.IsInf(float64(a.RoundsHigh), 1) {
+		t.Fatalf("%+v, %+v", a, b)
+	}
+	experimenttest.WantAll(t, string(experimenttest.ReadFile(t, out, "sweep-rounds-against-channel-std.svg")), ">18<", ">19<", ">20<", ">rounds to 90 %<")
 }
 
 // upTo lists the whole numbers from 1 on.
