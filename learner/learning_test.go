@@ -23,6 +23,9 @@ func TestLearnsStrokes(t *testing.T) {
 // TestPaperMNIST is the paper's non-encrypted MNIST experiment at sigma = 1, of
 // which Table III reports 97.78 %.
 func TestPaperMNIST(t *testing.T) {
+	if testing.Short() {
+		t.Skip("five whole runs: not with -short")
+	}
 	data := mnist(t)
 	var accuracies []float64
 	for n := range uint64(5) {

@@ -167,7 +167,7 @@ func (a *air) arrivals(t *testing.T) (late []float64) {
 // Boards that begin when they begin are brought to one index, of which the receiver's
 // differs by what its clock runs apart, and so they are when they begin anew.
 func TestLocate(t *testing.T) {
-	for _, c := range []struct {
+	for i, c := range []struct {
 		name    string
 		devices int
 		change  func(*virtual.Config)
@@ -181,6 +181,9 @@ func TestLocate(t *testing.T) {
 		{"other ways", 3, func(c *virtual.Config) { c.Links[0].Delay, c.Links[2].Delay = 700, 5 }, 0.2, 0.2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() && i > 1 {
+				t.Skip("the goroutines of three devices with other figures: not with -short")
+			}
 			a := newAir(t, c.devices, c.change)
 			for range 2 {
 				ok(t, a.array.Start(t.Context()))
@@ -411,6 +414,9 @@ func (p *tape) Read(_ context.Context, dst []complex64) (int, radio.Meta, error)
 // A burst is found where it is, and not a period of the sounding beside, wherever it lies
 // among what is searched at a time.
 func TestFindPair(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a hundred searches in one goroutine: not with -short")
+	}
 	cfg := newAir(t, 1, nil).cfg
 	const every = 20_000
 	burst := cfg.Sounding.Samples(0.5)

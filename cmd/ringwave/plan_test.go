@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,12 +17,14 @@ func TestPlanLabelsTheBudget(t *testing.T) {
 	experimenttest.NoData(t)
 	for _, c := range []struct {
 		config string
+		more   []string
 		want   string
 	}{
-		{experimenttest.WaveformConfig, "alpha = 40\n"},
-		{experimenttest.LoopbackConfig, "alpha = 256\n"},
+		// Of the smallest ring, for all groups of devices are simulated.
+		{experimenttest.WaveformConfig, sets("devices.count=2", "encryption.parameter_set=demo-1024", "encryption.delta_max=1"), "alpha = 40\n"},
+		{experimenttest.LoopbackConfig, nil, "alpha = 256\n"},
 	} {
-		stdout, _ := mustRun(t, append([]string{"plan", c.config}, small...)...)
+		stdout, _ := mustRun(t, slices.Concat([]string{"plan", c.config}, small, c.more)...)
 		if !strings.Contains(stdout, "in units of the ring, "+c.want) {
 			t.Errorf("%s: the plan's budget is not that of %s%s", c.config, c.want, stdout)
 		}

@@ -450,7 +450,7 @@ func TestDesignRefusals(t *testing.T) {
 
 // The server takes M only where every witness is noise, and tells which is not.
 func TestServerChecksWitnesses(t *testing.T) {
-	for _, set := range Sets() {
+	for _, set := range tried() {
 		for _, form := range forms() {
 			const alpha = 4
 			d := testDesign(t, set, form, 3, 1, alpha, 10)
@@ -508,7 +508,7 @@ func TestWitnessesCatchChangedGains(t *testing.T) {
 			return []zq.Vector{p.resum(slot.TxC0, h), p.sum[slot.TxShare]}
 		}},
 	} {
-		for _, set := range Sets() {
+		for _, set := range tried() {
 			d := testDesign(t, set, Short, 3, 1, 4, 10)
 			c := testContext(t, d.Params, Short, d.Witnesses)
 			p := newParty(t, c, []int64{4, -2, 7})

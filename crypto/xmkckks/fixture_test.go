@@ -3,6 +3,7 @@ package xmkckks
 import (
 	"math/big"
 	"math/bits"
+	"slices"
 	"testing"
 
 	"ringwave/crypto/keystream"
@@ -38,6 +39,16 @@ func testSet(t testing.TB, name string) Params {
 		t.Fatalf("no parameter set %s", name)
 	}
 	return p
+}
+
+// tried returns the sets that a test tries: all of them, or with -short, as under the race
+// detector, the small rings and one of several primes: what goroutines share is the same in
+// rings of any size.
+func tried() []Params {
+	if !testing.Short() {
+		return Sets()
+	}
+	return slices.DeleteFunc(Sets(), func(p Params) bool { return p.N > 2048 && p.Name != "ringwave-4096-100" })
 }
 
 func testContext(t testing.TB, p Params, form Form, witnesses int) *Context {

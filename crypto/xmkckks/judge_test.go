@@ -105,7 +105,7 @@ func rounded(x float64, logLambda int) *big.Int {
 // demo-1024 they would bring more than q, so that it is asked twice: with these
 // for the identity, with gains up to 8 for the message.
 func TestJudgeAgrees(t *testing.T) {
-	for _, set := range Sets() {
+	for _, set := range tried() {
 		bounds := []int64{500}
 		if set.N == 1024 {
 			bounds = []int64{500, 8}

@@ -43,7 +43,7 @@ func packedDeltas(rnd *rand.Rand, devices, messages int) [][]float64 {
 func TestJudgeAgreesOnPackedMessages(t *testing.T) {
 	gains := []int64{7, -3, 5}
 	scaled := []float64{7, -3, 5}
-	for _, set := range Sets() {
+	for _, set := range tried() {
 		for _, messages := range []int{2, 8, set.N - 8} {
 			t.Run(fmt.Sprintf("%s/P=%d", set.Name, messages), func(t *testing.T) {
 				c := packedContext(t, set, Whole, messages, 8)
@@ -185,7 +185,7 @@ func packedDesign(t testing.TB, set Params, form Form, messages, devices, attemp
 func TestServerRecoversPackedMessages(t *testing.T) {
 	const messages, alpha = 5, 4
 	gains := []int64{4, -2, 7}
-	for _, set := range Sets() {
+	for _, set := range tried() {
 		for _, form := range forms() {
 			d := packedDesign(t, set, form, messages, 3, 10)
 			c := packedContext(t, d.Params, form, messages, d.Witnesses)

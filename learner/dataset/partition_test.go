@@ -82,6 +82,9 @@ func TestDirichlet(t *testing.T) {
 // moment of the Dirichlet distribution: for D devices the mean of the sum of
 // squared shares is (alpha+1)/(D alpha+1).
 func TestDirichletConcentration(t *testing.T) {
+	if testing.Short() {
+		t.Skip("twelve hundred partitions in one goroutine: not with -short")
+	}
 	const devices, draws = 4, 400
 	labels := make([]uint8, 4000)
 	for _, alpha := range []float64{0.1, 1, 10} {

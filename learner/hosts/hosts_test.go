@@ -98,11 +98,14 @@ func readRows(t *testing.T, dir string, rounds int) []runfolder.Row {
 // Devices in worlds of their own and a server give what one process gives: the columns that
 // a server knows, the model, and, once the logs of air and devices are merged, all others.
 func TestHostsAreOneProcess(t *testing.T) {
-	for _, set := range [][]string{
-		nil,
+	for i, set := range [][]string{
 		{"optimizer.packed_directions=3", "encryption.key_epoch_rounds=5"},
+		nil,
 		{"task.partition=dirichlet", "optimizer.evaluate_every_rounds=4"},
 	} {
+		if testing.Short() && i > 0 {
+			break // the same processes with less to say
+		}
 		const rounds = 12
 		w := newWorld(t, 4, rounds, append(set, "encryption.randomness=seed")...)
 		result, dir := w.serve(true)

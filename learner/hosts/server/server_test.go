@@ -276,13 +276,14 @@ func (b *bench) device(ctx context.Context, i int, change func(*device.Config, *
 	b.t.Helper()
 	id, conn := b.dial(identity.Device, i)
 	cfg := device.Config{Identity: id, Bus: beating{conn, b}, Version: "v", Beat: 100 * time.Millisecond, Say: b.said.say}
+	minimum := b.minimum // now: a test may wait for more by the time that the device joins
 	cfg.Join = func(wire.RunID, wire.Run) (*device.Part, error) {
 		f, err := phy.NewRingFramer(b.ctx.Modulus(), b.n, [slot.Transmissions]float64{}, b.root.Derive("link"))
 		if err != nil {
 			return nil, err
 		}
 		p := &device.Part{
-			Context: b.ctx, Cipher: b.cipher(i, b.guard), Member: &member{index: i}, Rounds: b.rounds, Minimum: b.minimum,
+			Context: b.ctx, Cipher: b.cipher(i, b.guard), Member: &member{index: i}, Rounds: b.rounds, Minimum: minimum,
 			Framer: device.NewRing(f, b.ctx.Modulus(), i-1), Epoch: func(int) uint32 { return 0 }, Readiness: wire.Readiness{Devices: b.n},
 		}
 		if change != nil {
