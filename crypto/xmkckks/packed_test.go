@@ -88,7 +88,7 @@ func TestJudgeAgreesOnPackedMessages(t *testing.T) {
 func TestPackedShortFormIsPartOfWhole(t *testing.T) {
 	const witnesses = 4
 	gains := []int64{3, -2, 5}
-	for _, set := range append(Sets(), smallSet(t, 64)) {
+	for _, set := range append(tried(), smallSet(t, 64)) {
 		for _, messages := range []int{3, 20} {
 			whole := newParty(t, packedContext(t, set, Whole, messages, witnesses), gains)
 			short := newParty(t, packedContext(t, set, Short, messages, witnesses), gains)
