@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 
@@ -87,7 +88,7 @@ func reproduce(cmd *cobra.Command, opt paper.Options, engine sweeps.EngineOption
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	tellJoin(speaker, e)
-	opt.Compute = e.Cell
+	opt.Compute, opt.AtOnce = e.Cell, math.MaxInt
 	tally, err := paper.Reproduce(cmd.Context(), opt, speaker)
 	if errors.Is(err, experiment.ErrInterrupted) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "Stopped. Go on with:\n  ringwave reproduce %s\n", reproduceArguments(opt))

@@ -99,6 +99,7 @@ func childCommand(data string) []string {
 // jobKinds are what such a process computes.
 func jobKinds(data string) map[string]jobs.Kind {
 	l := lab(data)
+	l.Sets = &experiment.Sets{} // for one run after the other
 	return map[string]jobs.Kind{sweeps.RunKind: sweeps.Runs{Lab: l}, sweeps.CellKind: sweeps.Cells{Lab: l}}
 }
 

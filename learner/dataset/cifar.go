@@ -68,6 +68,18 @@ func (c CIFAR10) test() []string {
 	return []string{c.Test}
 }
 
+// Reads returns the paths of the files that Binary reads, where they are there.
+func (c CIFAR10) Reads() []string {
+	paths := slices.Concat(c.Train, c.test())
+	var sums []string
+	for _, path := range paths {
+		if beside := filepath.Join(filepath.Dir(path), cifarSums); !slices.Contains(sums, beside) {
+			sums = append(sums, beside)
+		}
+	}
+	return append(paths, sums...)
+}
+
 // cifarFiles returns the names of the files, the test batch last.
 func cifarFiles() []string {
 	var names []string

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Part is which sets of a task are wanted.
@@ -29,6 +30,12 @@ type Paths struct {
 
 func (p Paths) list() [4]string {
 	return [4]string{p.TrainImages, p.TrainLabels, p.TestImages, p.TestLabels}
+}
+
+// Reads returns the paths of the files that Binary reads.
+func (s Source) Reads() []string {
+	list := s.Paths.list()
+	return slices.DeleteFunc(list[:], func(path string) bool { return path == "" })
 }
 
 func pathsOf(list [4]string) Paths {

@@ -41,6 +41,9 @@ type Lab struct {
 	NoPlots bool
 	// Fleet has the devices of runs, on other hosts; nil for devices in this process.
 	Fleet Fleet
+	// Sets keeps the module's own data sets loaded from one experiment to the next; nil
+	// loads them anew for each.
+	Sets *Sets
 }
 
 // Radios are where the devices of [radio] come from: the boards of this machine, drivers
@@ -89,6 +92,8 @@ type Request struct {
 	Own bool
 	// Fits refuses a run on a data set of that size, if it does not fit into memory.
 	Fits func(e dataset.Extent) error
+
+	sets *Sets // of the lab
 }
 
 // names returns what a configuration may name beside what every program has.

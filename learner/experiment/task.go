@@ -104,7 +104,7 @@ func (t *Task) load(l Lab, c config.Config, root keystream.Seed, design *xmkckks
 		return err
 	}
 	c.Task.Dataset = t.Name
-	wanted.Task, wanted.Data, wanted.Seed = c.Task, l.Data, root.Derive(t.Name)
+	wanted.Task, wanted.Data, wanted.Seed, wanted.sets = c.Task, l.Data, root.Derive(t.Name), l.Sets
 	wanted.Fits = func(e dataset.Extent) error { return setup.CheckMemory(c, setup.Needed(c, design, e)) }
 	loaded, err := kind.Load(wanted)
 	t.Train, t.Test, t.Files = loaded.Train, loaded.Test, loaded.Files
@@ -144,40 +144,46 @@ func dataSets() []DataSet {
 	}
 }
 
+// strokes is the built-in set, drawn of a seed.
+type strokes struct {
+	seed        keystream.Seed
+	train, test int
+}
+
 // loadStrokes makes the built-in set.
-func loadStrokes(r Request) (out dataset.Task, err error) {
+func loadStrokes(r Request) (dataset.Task, error) {
 	if r.Own {
-		return out, errors.New("task.dataset = \"strokes\" is drawn of a seed, and no device's own; allowed is one with files")
+		return dataset.Task{}, errors.New("task.dataset = \"strokes\" is drawn of a seed, and no device's own; allowed is one with files")
 	}
-	if err := r.Fits(dataset.StrokesExtent(r.Task.StrokesTrain, r.Task.StrokesTest)); err != nil {
-		return out, err
-	}
-	train, test, err := dataset.Strokes(r.Seed, r.Task.StrokesTrain, r.Task.StrokesTest)
+	s := strokes{r.Seed, r.Task.StrokesTrain, r.Task.StrokesTest}
+	return r.sets.load(r, fmt.Sprintf("strokes %x %d %d", s.seed[:], s.train, s.test), s)
+}
+
+// Extent returns that of what Binary draws.
+func (s strokes) Extent([2]int) (dataset.Extent, error) {
+	return dataset.StrokesExtent(s.train, s.test), nil
+}
+
+// Reads names no file.
+func (s strokes) Reads() []string { return nil }
+
+// Binary draws the set and keeps the samples of two classes.
+func (s strokes) Binary(classes [2]int) (*dataset.Task, error) {
+	train, test, err := dataset.Strokes(s.seed, s.train, s.test)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
-	if out.Train, err = train.Binary(r.Task.Classes); err != nil {
-		return out, err
+	var out dataset.Task
+	if out.Train, err = train.Binary(classes); err != nil {
+		return nil, err
 	}
-	out.Test, err = test.Binary(r.Task.Classes)
-	return out, err
+	out.Test, err = test.Binary(classes)
+	return &out, err
 }
 
 // loadBinary loads two classes from files, if what they need fits.
-func loadBinary(r Request, source interface {
-	Extent(classes [2]int) (dataset.Extent, error)
-	Binary(classes [2]int) (*dataset.Task, error)
-}) (out dataset.Task, err error) {
-	if extent, err := source.Extent(r.Task.Classes); err == nil {
-		if err := r.Fits(extent); err != nil {
-			return out, err
-		}
-	}
-	loaded, err := source.Binary(r.Task.Classes)
-	if err != nil {
-		return out, err
-	}
-	return *loaded, nil
+func loadBinary(r Request, from source) (dataset.Task, error) {
+	return r.sets.load(r, fmt.Sprintf("%#v", from), from)
 }
 
 // Unpublished says that files that go by a published set's name are not, or are not

@@ -252,12 +252,16 @@ func (r *reproduction) noiseFloors(ctx context.Context) (report.Table, report.Li
 		Caption: fmt.Sprintf("rho of Table II by Eq. 21, MNIST, sigma = 1, eta0 = gamma0 = 0.05, with L and d of these data, and the decoded noise variance that goes into it. Measured: the mean of eps^2 over the rounds of encrypted runs, whole form, %s.", seedsText(n)),
 		Head:    []string{"figure", "n", "paper", "here"},
 	}
+	var list []series
 	for _, system := range paperSystems()[:2] {
-		c := system.configure(paperMNIST(), 1)
-		results, err := r.seeds(ctx, "rho, "+system.name, c, n)
-		if err != nil {
-			return t, why, err
-		}
+		list = append(list, series{"rho, " + system.name, system.configure(paperMNIST(), 1), n})
+	}
+	found, err := r.all(ctx, list)
+	if err != nil {
+		return t, why, err
+	}
+	for k, system := range paperSystems()[:2] {
+		c, results := list[k].cfg, found[k]
 		s, err := r.lab().New(r.shortened(c))
 		if err != nil {
 			return t, why, err
@@ -268,8 +272,7 @@ func (r *reproduction) noiseFloors(ctx context.Context) (report.Table, report.Li
 		if err := errors.Join(errL, err, s.Close()); err != nil {
 			return t, why, err
 		}
-		k := slices.IndexFunc(rows, func(f statedNoise) bool { return f.ParameterSet == system.set && f.Sigma == 1 })
-		f := rows[k]
+		f := rows[slices.IndexFunc(rows, func(f statedNoise) bool { return f.ParameterSet == system.set && f.Sigma == 1 })]
 		why = append(why, fmt.Sprintf("n = %d: Eq. 21 multiplies the variance by L b_2^2 eta_0/(2 b_1 gamma_0) = %s, with L = %s, a quarter of the largest eigenvalue of the sum over devices of the mean of (x, 1)(x, 1)^T in these data, and b_2^2 = d = %d. Table II's rho is %s times the variance that the numerical results state for Omega = 1, and Omega is %v here.",
 			f.N, report.Number(f.Factor, 3), report.Number(l, 3), dim, report.Number(f.TableFactor, 2), f.Omega))
 		t.Rows = append(t.Rows, noiseRows(f, s.Design.DecodedStd(), meanSquareEps(results), s.Channel.Alpha(), func(variance float64) float64 {

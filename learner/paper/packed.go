@@ -96,7 +96,7 @@ func (r *reproduction) packed(ctx context.Context) (report.Section, error) {
 		for _, directions := range speeds.directions {
 			c := packedMNIST(sigma, directions)
 			c.Optimizer.Rounds = speeds.rounds
-			jobs = append(jobs, slices.Repeat([]job{{cfg: c, goal: packedGoal}}, speeds.seeds*(len(speeds.grid)+2))...)
+			jobs = append(jobs, slices.Repeat([]job{{Cell: Cell{Config: c, Goal: packedGoal}}}, speeds.seeds*(len(speeds.grid)+2))...)
 		}
 	}
 	r.begin("packed", jobs, true)
@@ -106,7 +106,7 @@ func (r *reproduction) packed(ctx context.Context) (report.Section, error) {
 			points = append(points, packedPoint{sigma: sigma, directions: directions})
 		}
 	}
-	err := sideBySide(r.opt.atATime(), len(points), func(k int) (err error) {
+	err := sideBySide(len(points), r.opt.atOnce(), func(k int) (err error) {
 		p := &points[k]
 		if *p, err = r.packedPoint(ctx, speeds, p.sigma, p.directions); err != nil {
 			err = fmt.Errorf("sigma = %v, P = %d: %w", p.sigma, p.directions, err)
@@ -149,30 +149,29 @@ func (r *reproduction) packedPoint(ctx context.Context, speeds packedSpeeds, sig
 	}
 	c := packedMNIST(sigma, directions)
 	c.Optimizer.Eta0, c.Optimizer.Rounds = p.eta0, speeds.rounds
-	var err error
-	if p.plain, err = r.until(ctx, c, speeds.seeds); err != nil {
+	encrypted := c
+	encrypted.Experiment.Aggregator, encrypted.Encryption.ParameterSet, encrypted.Encryption.Form = config.XMKCKKS, "ringwave-4096-100", "short"
+	both, err := r.until(ctx, speeds.seeds, c, encrypted)
+	if err != nil {
 		return p, err
 	}
-	c.Experiment.Aggregator, c.Encryption.ParameterSet, c.Encryption.Form = config.XMKCKKS, "ringwave-4096-100", "short"
-	if p.encrypted, err = r.until(ctx, c, speeds.seeds); err != nil {
-		return p, err
-	}
-	p.uplink, p.seconds, err = r.uplinkOf(c)
+	p.plain, p.encrypted = both[0], both[1]
+	p.uplink, p.seconds, err = r.uplinkOf(encrypted)
 	return p, err
 }
 
-// until runs a configuration with seeds 1 to n, each until the goal.
-func (r *reproduction) until(ctx context.Context, c config.Config, n int) ([]cellResult, error) {
-	var out []cellResult
-	for seed := 1; seed <= n; seed++ {
-		c.Experiment.Seed = int64(seed)
-		res, err := r.cell(ctx, job{cfg: c, goal: packedGoal})
-		if err != nil {
-			return out, err
-		}
-		out = append(out, res)
+// until runs configurations with seeds 1 to n, each until the goal.
+func (r *reproduction) until(ctx context.Context, n int, of ...config.Config) ([][]cellResult, error) {
+	var list []series
+	for _, c := range of {
+		list = append(list, series{fmt.Sprintf("to the goal, %s", c.Experiment.Aggregator), c, n})
 	}
-	return out, nil
+	jobs := jobsOf(list)
+	for k := range jobs {
+		jobs[k].Goal = packedGoal
+	}
+	results, err := r.cells(ctx, jobs)
+	return ofSeries(list, results), err
 }
 
 // hopeful is until, given up, with an infinite median, once half of the seeds can no
@@ -181,7 +180,7 @@ func (r *reproduction) hopeful(ctx context.Context, c config.Config, n int) ([]c
 	var out []cellResult
 	for failed := 0; len(out) < n; {
 		c.Experiment.Seed = int64(len(out) + 1)
-		res, err := r.cell(ctx, job{cfg: c, goal: packedGoal})
+		res, err := r.cell(ctx, job{Cell: Cell{Config: c, Goal: packedGoal}})
 		if err != nil {
 			return out, 0, err
 		}

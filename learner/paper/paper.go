@@ -30,9 +30,13 @@ type Options struct {
 	Rounds            int      // the most of any experiment; 0 for all
 	Verbose           bool     // each run is told of as it ends
 	Only              []string // these chapters alone; empty for those that nobody need ask for
-	// Compute returns the result of a cell as ComputeCell does, computed anywhere; nil for
-	// ComputeCell in this process. Key names what the cell is computed from.
+	// Compute has a run made elsewhere and returns what ComputeCell gives there, until ctx
+	// ends; nil makes it in this process. The key stands for the run: of one key there is
+	// one result. Progress may hear of the rounds as in ComputeCell.
 	Compute func(ctx context.Context, c Cell, key string, progress func(round int)) ([]byte, error)
+	// AtOnce is how many runs are asked for at a time; 0 for as many as there are cores
+	// here. With as many as a chapter has, all are asked for that wait for no other.
+	AtOnce int
 }
 
 // Complete returns the options with what they leave open filled in, if they are allowed:
@@ -100,15 +104,15 @@ type reproduction struct {
 	// timing is what a clock says; it changes from run to run.
 	timing   []report.Block
 	progress *chapterProgress // of the chapter that is made
+	turns    chan struct{}    // as many as runs are computed at a time
 
+	sets     experiment.Sets
 	dataLock sync.Mutex
 	data     map[string]dataInUse // by task.dataset
 }
 
 // lab returns what the report's experiments are made with.
-func (o Options) lab() experiment.Lab { return experiment.Lab{Data: o.Data} }
-
-func (r *reproduction) lab() experiment.Lab { return r.opt.lab() }
+func (r *reproduction) lab() experiment.Lab { return experiment.Lab{Data: r.opt.Data, Sets: &r.sets} }
 
 // Reproduce makes the report that opt.Complete gave, says on progress how far it is, and
 // returns the tally of its verdicts. It ends with ErrInterrupted where ctx did, and goes
@@ -118,7 +122,7 @@ func Reproduce(ctx context.Context, opt Options, progress io.Writer) (tally []st
 	if err != nil {
 		return nil, err
 	}
-	r := &reproduction{opt: opt, dir: opt.Out, stderr: progress, began: time.Now()}
+	r := &reproduction{opt: opt, dir: opt.Out, stderr: progress, began: time.Now(), turns: make(chan struct{}, opt.atOnce())}
 	for _, sub := range []string{"cache", "plots"} {
 		if err := os.MkdirAll(filepath.Join(r.dir, sub), 0o755); err != nil {
 			return nil, intake.PathError(fmt.Errorf("making the report's folder: %w", err))

@@ -20,14 +20,17 @@ type chapterProgress struct {
 	each bool // run is told of as it ends
 
 	mu sync.Mutex
-	// running has the work done of runs on their way.
-	running map[*cellResult]float64
+	// running has the runs on their way.
+	running map[*job]way
 	// plan is the work of the chapter, done what is behind it, here what of that this
-	// sitting did, all in expected seconds; runs and ran count runs.
+	// sitting did, on whatever machines, all in expected seconds; runs and ran count runs.
 	plan, done, here float64
 	runs, ran        int
 	began, said      time.Time
 }
+
+// way is the work done of a run on its way, and what of it earlier sittings did.
+type way struct{ done, before float64 }
 
 // sayEvery is the time from one line of progress to the next.
 const sayEvery = 10 * time.Second
@@ -35,9 +38,9 @@ const sayEvery = 10 * time.Second
 // begin plans a chapter's runs and says what it expects of them. With most set, they
 // are the most that there may be.
 func (r *reproduction) begin(name string, jobs []job, most bool) {
-	p := &chapterProgress{w: r.stderr, name: name, each: r.opt.Verbose, runs: len(jobs), began: time.Now(), said: time.Now(), running: map[*cellResult]float64{}}
+	p := &chapterProgress{w: r.stderr, name: name, each: r.opt.Verbose, runs: len(jobs), began: time.Now(), said: time.Now(), running: map[*job]way{}}
 	for _, j := range jobs {
-		j.cfg = r.shortened(j.cfg)
+		j.Config = r.shortened(j.Config)
 		p.plan += j.expectedSeconds()
 	}
 	r.progress = p
@@ -49,33 +52,40 @@ func (r *reproduction) begin(name string, jobs []job, most bool) {
 }
 
 // finished counts a run, of this sitting or of an earlier one.
-func (p *chapterProgress) finished(j job, run *cellResult, cached bool) {
+func (p *chapterProgress) finished(j *job, cached bool) {
 	if p == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.running, run)
 	cost := j.expectedSeconds()
 	p.done += cost
 	p.ran++
 	if !cached {
-		p.here += cost
+		p.here += cost - p.running[j].before
 	}
+	delete(p.running, j)
 	if p.each {
 		p.said = time.Time{}
 	}
 	p.say()
 }
 
-// within hears that a run is at some round.
-func (p *chapterProgress) within(j job, run *cellResult, round int) {
+// within hears that a run is at some round: first, that it goes on from there. A run that
+// another machine took up anew may be behind that.
+func (p *chapterProgress) within(j *job, round int) {
 	if p == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.running[run] = j.expectedSeconds() * float64(round) / float64(j.cfg.Optimizer.Rounds)
+	rounds := j.Config.Optimizer.Rounds
+	at := j.expectedSeconds() * float64(min(max(round, 0), rounds)) / float64(rounds)
+	w, ok := p.running[j]
+	if w.done = at; !ok || at < w.before {
+		w.before = at
+	}
+	p.running[j] = w
 	p.say()
 }
 
@@ -86,12 +96,13 @@ func (p *chapterProgress) say() {
 		return
 	}
 	p.said = now
-	more := 0.0
-	for _, work := range p.running {
-		more += work
+	more, worked := 0.0, p.here
+	for _, w := range p.running {
+		more += w.done
+		worked += w.done - w.before
 	}
 	left := math.Max(0, p.plan-p.done-more)
-	if worked := p.here + more; worked > 0 {
+	if worked > 0 {
 		left *= now.Sub(p.began).Seconds() / worked
 	}
 	fmt.Fprintf(p.w, "%s: %d of %d runs, about %v left\n", p.name, p.ran, p.runs, inWords(left))
@@ -111,7 +122,7 @@ func (j job) expectedSeconds() float64 {
 		gradientSamples = 4 // forward passes to a gradient
 		tests           = 2000
 	)
-	c := j.cfg
+	c := j.Config
 	losses := 2
 	if c.Optimizer.TrainLoss == "exact" {
 		losses = 3

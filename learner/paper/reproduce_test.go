@@ -93,8 +93,8 @@ func TestReproduceSaysWhichData(t *testing.T) {
 	if err != nil || !strokes.fallback {
 		t.Fatalf("%+v, %v", strokes, err)
 	}
-	mine, errA := job{cfg: c}.key(strokes)
-	other, errB := job{cfg: c}.key(dataInUse{name: "mnist", sums: "00"})
+	mine, errA := job{Cell: Cell{Config: c}}.key(strokes)
+	other, errB := job{Cell: Cell{Config: c}}.key(dataInUse{name: "mnist", sums: "00"})
 	if errA != nil || errB != nil || mine == other {
 		t.Errorf("one key for two data sets: %s, %v, %v", mine, errA, errB)
 	}

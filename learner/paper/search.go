@@ -44,7 +44,7 @@ func (r *reproduction) searchJobs(s cifarSetting) []job {
 	var jobs []job
 	for seed := range r.opt.CIFARSeeds {
 		c.Experiment.Seed = int64(searchSeed + seed)
-		jobs = append(jobs, job{cfg: c, validate: true, what: "search, " + s.title()})
+		jobs = append(jobs, job{Cell: Cell{Config: c, Validate: true}, what: "search, " + s.title()})
 	}
 	return jobs
 }

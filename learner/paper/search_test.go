@@ -53,8 +53,8 @@ func TestValidationIsOfTheTrainingSet(t *testing.T) {
 // A run on validation samples is not taken for one on the test set.
 func TestValidationHasItsKey(t *testing.T) {
 	c := paperMNIST()
-	one, errA := job{cfg: c}.key(dataInUse{})
-	other, errB := job{cfg: c, validate: true}.key(dataInUse{})
+	one, errA := job{Cell: Cell{Config: c}}.key(dataInUse{})
+	other, errB := job{Cell: Cell{Config: c, Validate: true}}.key(dataInUse{})
 	if errA != nil || errB != nil || one == other {
 		t.Errorf("%s, %s: %v, %v", one, other, errA, errB)
 	}

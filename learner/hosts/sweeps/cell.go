@@ -26,44 +26,45 @@ const (
 	cellPart = "cell.part"
 )
 
-// mostCell bounds a result, in bytes.
-const mostCell = 64 << 20
-
 // cellBody is what such a job is made of.
 type cellBody struct {
 	Config   string  `json:"config"` // TOML, with every key
 	Goal     float64 `json:"goal"`
 	Validate bool    `json:"validate"`
-	Data     string  `json:"data"`
+	Key      string  `json:"key"` // paper.CellKey: of the data, too
 }
 
-func (k Cells) parse(body []byte) (c paper.Cell, err error) {
-	var b cellBody
+func (k Cells) parse(body []byte) (b cellBody, c paper.Cell, err error) {
 	if len(body) > mostBody {
-		return c, intake.UserError(fmt.Errorf("a cell of %d bytes; allowed are %d", len(body), mostBody))
+		return b, c, intake.UserError(fmt.Errorf("a cell of %d bytes; allowed are %d", len(body), mostBody))
 	}
 	if err := json.Unmarshal(body, &b); err != nil {
-		return c, intake.UserError(fmt.Errorf("a cell that is no JSON: %w", err))
+		return b, c, intake.UserError(fmt.Errorf("a cell that is no JSON: %w", err))
 	}
-	c = paper.Cell{Goal: b.Goal, Validate: b.Validate, Data: b.Data}
+	c = paper.Cell{Goal: b.Goal, Validate: b.Validate}
 	if c.Config, err = k.Lab.Parse("the cell's configuration", []byte(b.Config), nil); err != nil {
-		return c, err
+		return b, c, err
 	}
-	return c, computable(c.Config, "")
+	return b, c, computable(c.Config, "")
 }
 
 // Compute is of jobs.Kind.
 func (k Cells) Compute(ctx context.Context, body []byte, dir string, progress func(done, of int)) error {
-	c, err := k.parse(body)
+	b, c, err := k.parse(body)
 	if err != nil {
 		return err
 	}
-	kept, err := paper.ComputeCell(ctx, k.Lab, c, filepath.Join(dir, cellPart), func(round int) { progress(round, c.Config.Optimizer.Rounds) })
-	var other *paper.OtherData
+	key, err := paper.CellKey(k.Lab, c)
 	switch {
-	case errors.As(err, &other), missing(err):
+	case missing(err):
 		return jobs.Other(err)
 	case err != nil:
+		return err
+	case key != b.Key:
+		return jobs.Other(errors.New("the data here are others than those of the report"))
+	}
+	kept, err := paper.ComputeCell(ctx, k.Lab, c, filepath.Join(dir, cellPart), func(round int) { progress(round, c.Config.Optimizer.Rounds) })
+	if err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, cellName), kept, 0o644)
@@ -74,15 +75,15 @@ func (k Cells) Result(string) ([]string, error) { return []string{cellName}, nil
 
 // Check is of jobs.Kind.
 func (k Cells) Check(body []byte, dir string) error {
-	c, err := k.parse(body)
+	_, c, err := k.parse(body)
 	if err != nil {
 		return err
 	}
-	kept, err := intake.ReadFile(filepath.Join(dir, cellName), mostCell)
-	if err != nil {
-		return err
+	kept, err := intake.ReadFile(filepath.Join(dir, cellName), c.MostBytes())
+	if err == nil && !json.Valid(kept) {
+		err = errors.New("it is no JSON")
 	}
-	return c.ParseCell(kept)
+	return err // whoever asks looks at what it says
 }
 
 // Cell has a cell computed by workers: paper.Options.Compute.
@@ -91,7 +92,7 @@ func (e *Engine) Cell(ctx context.Context, c paper.Cell, key string, progress fu
 	if err != nil {
 		return nil, err
 	}
-	body, err := json.Marshal(cellBody{string(encoded), c.Goal, c.Validate, c.Data})
+	body, err := json.Marshal(cellBody{string(encoded), c.Goal, c.Validate, key})
 	if err != nil {
 		return nil, fmt.Errorf("encoding a cell: %w", err)
 	}
@@ -109,6 +110,6 @@ func (e *Engine) Cell(ctx context.Context, c paper.Cell, key string, progress fu
 	if err != nil {
 		return nil, err
 	}
-	kept, err := intake.ReadFile(filepath.Join(dir, cellName), mostCell)
+	kept, err := intake.ReadFile(filepath.Join(dir, cellName), c.MostBytes())
 	return kept, errors.Join(err, os.RemoveAll(dir))
 }
