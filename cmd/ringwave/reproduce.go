@@ -96,7 +96,7 @@ func reproduce(cmd *cobra.Command, opt paper.Options, engine sweeps.EngineOption
 	if err != nil {
 		return err
 	}
-	if err := e.Over(); err != nil {
+	if err := e.Finish(); err != nil {
 		return err
 	}
 	if asJSON {

@@ -97,7 +97,7 @@ func (e *Engine) Cell(ctx context.Context, c paper.Cell, key string, progress fu
 		return nil, fmt.Errorf("encoding a cell: %w", err)
 	}
 	id := jobs.NewID(e.Program, []byte(key))
-	dir := filepath.Join(e.o.Folder, "cells", id)
+	dir := filepath.Join(e.o.Folder, cellsName, id)
 	if err := os.RemoveAll(dir); err != nil { // of a sitting that ended as it came
 		return nil, intake.PathError(err)
 	}

@@ -56,6 +56,8 @@ type Engine struct {
 	conns   []bus.Conn
 	ids     []identity.Identity
 	sweep   string
+	// finished says that there are no jobs any more.
+	finished bool
 
 	mu      sync.Mutex
 	cancel  context.CancelCauseFunc // of the local worker
@@ -68,6 +70,7 @@ const (
 	storeName    = "jetstream" // the queue
 	scratchName  = "scratch"   // jobs on their way at this machine
 	incomingName = "incoming"  // results on their way
+	cellsName    = "cells"     // results that are about to be read
 	engineName   = "engine.id" // what names the jobs on the bus
 	engineLock   = ".lock"
 )
@@ -311,8 +314,14 @@ func (e *Engine) URL() (url, identityPath string) {
 	return url, filepath.Join(folder, "worker.identity")
 }
 
-// Withdraw takes all jobs out of the queue.
-func (e *Engine) Withdraw(ctx context.Context) error { return e.queue.DropAll(ctx, e.sweep) }
+// Finish says that there are no jobs any more: workers elsewhere may go, and Close leaves
+// nothing of those there were.
+func (e *Engine) Finish() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	e.finished = true
+	return errors.Join(e.Over(), e.queue.DropAll(ctx, e.sweep))
+}
 
 // Close ends this machine's worker, which keeps what it has of jobs on their way, and the bus
 // in this program. Workers elsewhere wait for it to come back.
@@ -333,6 +342,11 @@ func (e *Engine) Close() error {
 	}
 	for _, id := range e.ids {
 		id.Wipe()
+	}
+	for _, name := range []string{storeName, scratchName, incomingName, cellsName} {
+		if e.finished {
+			errs = append(errs, os.RemoveAll(filepath.Join(e.o.Folder, name)))
+		}
 	}
 	if e.lock != nil {
 		errs = append(errs, e.lock.Close())

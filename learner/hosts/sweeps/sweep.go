@@ -318,9 +318,7 @@ func (s *Sweep) finish(all bool) error {
 			return nil // what is in the queue waits
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	return errors.Join(s.engine.Over(), s.engine.Withdraw(ctx))
+	return s.engine.Finish()
 }
 
 // state returns where the sweep stands.
