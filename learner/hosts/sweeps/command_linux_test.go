@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,8 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/experimenttest"
+	"ringwave/learner/experiment/sweep"
 	"ringwave/learner/hosts/sweeps"
+	"ringwave/learner/paper"
 )
 
 // changed writes a sweep's file anew, with texts replaced.
@@ -51,7 +55,12 @@ func ended(t *testing.T, p *exec.Cmd, said *spoken, want int) {
 func TestStopAndGoOn(t *testing.T) {
 	built(t) // before the home of the build cache is another
 	experimenttest.NoData(t)
-	spec, plan := shortSweep(t, 12)
+	spec, _ := shortSweep(t, 12)
+	changed(t, spec, "optimizer.rounds = 12", "optimizer.rounds = 400") // so that there is something to stop
+	plan, err := sweep.Load(experiment.Lab{}, spec, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := serial(t, plan)
 	out := filepath.Join(t.TempDir(), "out")
 	words := []string{built(t), "sweep", spec, "--out", out, "--workers", "2"}
@@ -219,5 +228,38 @@ func TestOneProcess(t *testing.T) {
 	ended(t, p, said, 2)
 	if !strings.Contains(said.String(), "another process is at it") {
 		t.Errorf("said %s", said)
+	}
+}
+
+// A report whose runs two workers of other processes compute is that of one process, byte by
+// byte, and the workers go when it is done.
+func TestReproduceWithWorkers(t *testing.T) {
+	built(t) // before the home of the build cache is another
+	experimenttest.NoData(t)
+	options := paper.Options{Quick: true, Seeds: 1, CIFARSeeds: 1, Rounds: 20, Only: []string{"mnist", "packed"}, Out: filepath.Join(t.TempDir(), "alone")}
+	options, err := options.Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := paper.Reproduce(t.Context(), options, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	out, address := filepath.Join(t.TempDir(), "report"), freeAddress(t)
+	p, said := begin(t, built(t), "reproduce", "--quick", "--seeds", "1", "--rounds", "20", "--only", "mnist,packed", "--out", out, "--listen", address, "--workers", "-1")
+	id := filepath.Join(out, "queue", "enrolled", "worker.identity")
+	until(t, "the report's identity", func() bool { return strings.Contains(said.String(), "--join") })
+	workers := map[*exec.Cmd]*spoken{}
+	for range 2 {
+		w, words := begin(t, built(t), "worker", id, "--join", "tls://"+address, "--jobs", "1", "--scratch", t.TempDir())
+		workers[w] = words
+	}
+	ended(t, p, said, 0)
+	for w, words := range workers {
+		ended(t, w, words, 0)
+	}
+	for _, name := range []string{"report.md", "report.html", filepath.Join("plots", "packed.png"), filepath.Join("plots", "packed.svg")} {
+		if !bytes.Equal(experimenttest.ReadFile(t, options.Out, name), experimenttest.ReadFile(t, out, name)) {
+			t.Errorf("%s is another one", name)
+		}
 	}
 }

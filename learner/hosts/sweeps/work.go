@@ -76,7 +76,7 @@ func Work(ctx context.Context, o WorkOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
+	defer func() { _ = conn.Close() }() // every result was asked whether it has arrived
 	err = jobs.RunWorker(ctx, jobs.WorkerOptions{
 		Conn: conn, Name: workerName(), Program: program, Slots: o.Jobs, Scratch: o.Scratch, Command: o.Command,
 		Stay: o.Stay, Say: o.Say, Busy: o.Busy,
