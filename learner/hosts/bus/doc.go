@@ -14,6 +14,9 @@
 // are put together. That catches what was mixed up on the way, not who made it up: messages
 // that must be genuine are signed, for which Message.Digest is at hand.
 //
+// A bus with a store has a Queue besides: names of jobs, each taken by one host at a time. It
+// may lose these, too.
+//
 // A receiver's memory is bounded by Limits for each sender and in all, so that no sender
 // takes another's share; beyond them the oldest unfinished message is dropped.
 package bus
