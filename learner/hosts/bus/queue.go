@@ -182,17 +182,18 @@ func (q *Queue) Take(wait time.Duration) (*Taken, error) {
 	if err != nil {
 		return nil, fmt.Errorf("taking a job: %w", plain(err))
 	}
-	for msg := range batch.Messages() {
-		words := strings.Split(msg.Subject(), ".")
-		if len(words) != 4 {
-			return nil, fmt.Errorf("taking a job: the subject is %.80q; allowed is one of %s", msg.Subject(), identity.QueueSubjects)
+	msg, ok := <-batch.Messages()
+	if !ok {
+		if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {
+			return nil, fmt.Errorf("taking a job: %w", plain(err))
 		}
-		return &Taken{Sweep: words[1], Job: words[3], msg: msg}, nil
+		return nil, nil
 	}
-	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {
-		return nil, fmt.Errorf("taking a job: %w", plain(err))
+	words := strings.Split(msg.Subject(), ".")
+	if len(words) != 4 {
+		return nil, fmt.Errorf("taking a job: the subject is %.80q; allowed is one of %s", msg.Subject(), identity.QueueSubjects)
 	}
-	return nil, nil
+	return &Taken{Sweep: words[1], Job: words[3], msg: msg}, nil
 }
 
 // Busy says that the worker still has the job.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -23,6 +24,7 @@ import (
 	"ringwave/learner/experiment/sweep"
 	"ringwave/learner/hosts/bus"
 	"ringwave/learner/hosts/identity"
+	"ringwave/learner/hosts/jobs"
 	"ringwave/learner/hosts/sweeps"
 )
 
@@ -30,9 +32,19 @@ import (
 // the store, with a vertical line between.
 const busVariable = "RINGWAVE_SWEEPS_BUS"
 
+// childVariable has this program be a process that computes jobs.
+const childVariable = "RINGWAVE_SWEEPS_CHILD"
+
 func TestMain(m *testing.M) {
 	if text := os.Getenv(busVariable); text != "" {
 		serveBus(strings.Split(text, "|"))
+	}
+	if os.Getenv(childVariable) != "" {
+		kinds := map[string]jobs.Kind{sweeps.RunKind: sweeps.Runs{}, sweeps.CellKind: sweeps.Cells{}}
+		if err := jobs.ServeChild(context.Background(), os.Stdin, os.Stdout, kinds); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
@@ -64,6 +76,9 @@ var program = sync.OnceValues(func() (string, error) {
 
 func built(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("the program in processes of its own is not tried by short tests")
+	}
 	path, err := program()
 	if err != nil {
 		t.Fatal(err)
@@ -230,6 +245,7 @@ func same(t *testing.T, out string, plan sweep.Plan, want []string) {
 // Schedules of kills and stops, of workers, the bus and the sweep itself: all results are
 // there once, and are those of serial runs to the byte. RINGWAVE_LONG=1 has 20 of 200 runs.
 func TestSchedules(t *testing.T) {
+	built(t)
 	schedules, runs, faults := 1, 24, 10
 	if os.Getenv("RINGWAVE_LONG") != "" {
 		schedules, runs, faults = 20, 200, 60
@@ -300,6 +316,35 @@ func (c *crew) play(random *rand.Rand, workers, most int) map[string]int {
 		}
 		c.start(name)
 		watch(c.members[name])
+	}
+}
+
+// A sweep of this process, whose runs its children compute: results as of serial runs, and a
+// state that says so.
+func TestSweep(t *testing.T) {
+	experimenttest.NoData(t)
+	t.Setenv(childVariable, "1")
+	_, plan := shortSweep(t, 8)
+	out := filepath.Join(t.TempDir(), "out")
+	var last sweeps.State
+	s, err := sweeps.New(t.Context(), sweeps.Options{
+		Plan: plan, Out: out, Say: func(text string) { t.Log(text) }, Progress: func(s sweeps.State) { last = s },
+		Engine: sweeps.EngineOptions{Workers: 2, Command: []string{os.Args[0]}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Run(t.Context()), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	same(t, out, plan, serial(t, plan))
+	if last.Done != 8 || last.Share != 1 || len(s.Failed()) != 0 || s.Unusable() != nil {
+		t.Errorf("%+v, %v, %v", last, s.Failed(), s.Unusable())
+	}
+	for _, name := range []string{"jetstream", "scratch", "incoming"} {
+		if _, err := os.Stat(filepath.Join(out, "queue", name)); !os.IsNotExist(err) {
+			t.Errorf("%s is left: %v", name, err)
+		}
 	}
 }
 
