@@ -225,10 +225,10 @@ results. IDENTITY is a copy of the file that the sweep names: whoever has it may
 take runs and give results, so keep it secret.
 
 A worker is refused that is another build of this program, on another kind of
-processor, or has other data: its results might be other bytes. Each run has a
-process of its own. Ctrl-C gives back what is not done. The worker ends by
-itself when the sweep is over, unless it is to --stay, and when the queue was
-not there for --patience.`,
+processor, or has other data: its results might be other bytes. Runs are
+computed in other processes than the worker's own. Ctrl-C gives back what is not
+done. The worker ends by itself when the sweep is over, unless it is to --stay,
+and when the queue was not there for --patience.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if child {
 				return exactly(0, "no IDENTITY")(cmd, args)

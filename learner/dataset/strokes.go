@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"ringwave/crypto/keystream"
 )
@@ -21,27 +22,35 @@ const (
 //
 // The counts are over all four classes, which take turns, and must be in
 // 1..2^31-1. Image i of either set depends on the seed and on i alone, so that a
-// larger set begins with the smaller one.
-func Strokes(seed keystream.Seed, train, test int) (trainSet, testSet *Set, err error) {
-	trainSet, err = drawStrokes(seed.Derive("strokes train"), train)
+// larger set begins with the smaller one. Those of the given classes are drawn, or all
+// where none is given.
+func Strokes(seed keystream.Seed, train, test int, classes ...int) (trainSet, testSet *Set, err error) {
+	trainSet, err = drawStrokes(seed.Derive("strokes train"), train, classes)
 	if err != nil {
 		return nil, nil, fmt.Errorf("drawing the training set: %w", err)
 	}
-	testSet, err = drawStrokes(seed.Derive("strokes test"), test)
+	testSet, err = drawStrokes(seed.Derive("strokes test"), test, classes)
 	if err != nil {
 		return nil, nil, fmt.Errorf("drawing the test set: %w", err)
 	}
 	return trainSet, testSet, nil
 }
 
-func drawStrokes(seed keystream.Seed, count int) (*Set, error) {
+func drawStrokes(seed keystream.Seed, count int, classes []int) (*Set, error) {
 	if count < 1 || count > math.MaxInt32 {
 		return nil, fmt.Errorf("the number of images is %d; allowed is 1 to %d", count, math.MaxInt32)
 	}
+	var wanted [strokeClasses]bool
+	drawn := 0
+	for class := range wanted {
+		if wanted[class] = len(classes) == 0 || slices.Contains(classes, class); wanted[class] {
+			drawn += (count + strokeClasses - 1 - class) / strokeClasses
+		}
+	}
 	const dim = strokeSide * strokeSide
 	set := &Set{
-		X:       make([]float64, count*dim),
-		Y:       make([]uint8, count),
+		X:       make([]float64, drawn*dim),
+		Y:       make([]uint8, 0, drawn),
 		Dim:     dim,
 		Shape:   []int{strokeSide, strokeSide},
 		Classes: []string{"ring", "bar", "cross", "zigzag"},
@@ -49,10 +58,13 @@ func drawStrokes(seed keystream.Seed, count int) (*Set, error) {
 	stream := seed.Stream()
 	rnd := rand.New(stream)
 	for i := range count {
-		stream.Start(uint32(i), 0)
 		class := i % strokeClasses
-		set.Y[i] = uint8(class)
-		drawStroke(set.Row(i), newFigure(class, rnd), rnd)
+		if !wanted[class] {
+			continue
+		}
+		stream.Start(uint32(i), 0)
+		drawStroke(set.Row(len(set.Y)), newFigure(class, rnd), rnd)
+		set.Y = append(set.Y, uint8(class))
 	}
 	return set, nil
 }

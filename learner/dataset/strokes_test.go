@@ -74,3 +74,30 @@ func TestStrokesNeedManyPixels(t *testing.T) {
 		t.Errorf("one pixel is right for %.1f %%", 100*share)
 	}
 }
+
+// Two classes drawn alone are those of a set of all, whatever the count.
+func TestStrokesOfTwoClasses(t *testing.T) {
+	for count := 4; count <= 9; count++ {
+		for _, classes := range [][2]int{{0, 1}, {3, 1}, {2, 0}} {
+			var got [2]*Set
+			for i, drawn := range [][]int{nil, classes[:]} {
+				train, test, err := Strokes(keystream.FromInteger(7), count, 13-count, drawn...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if i == 1 && train.Len() >= count {
+					t.Errorf("%d of %d images are drawn", train.Len(), count)
+				}
+				if got[i], err = train.Binary(classes); err != nil {
+					t.Fatal(err)
+				}
+				if _, err = test.Binary(classes); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !slices.Equal(got[0].X, got[1].X) || !slices.Equal(got[0].Y, got[1].Y) {
+				t.Errorf("%d images, classes %v: others than in a set of all", count, classes)
+			}
+		}
+	}
+}

@@ -167,9 +167,9 @@ func (s strokes) Extent([2]int) (dataset.Extent, error) {
 // Reads names no file.
 func (s strokes) Reads() []string { return nil }
 
-// Binary draws the set and keeps the samples of two classes.
+// Binary draws the samples of two classes.
 func (s strokes) Binary(classes [2]int) (*dataset.Task, error) {
-	train, test, err := dataset.Strokes(s.seed, s.train, s.test)
+	train, test, err := dataset.Strokes(s.seed, s.train, s.test, classes[:]...)
 	if err != nil {
 		return nil, err
 	}
