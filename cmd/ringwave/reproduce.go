@@ -97,7 +97,7 @@ func reproduce(cmd *cobra.Command, opt paper.Options, engine sweeps.EngineOption
 		return err
 	}
 	if err := e.Finish(); err != nil {
-		return err
+		speaker.Say("workers may not know that there is nothing left: " + err.Error())
 	}
 	if asJSON {
 		return printJSON(cmd.OutOrStdout(), madeReport{

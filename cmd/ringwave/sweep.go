@@ -200,9 +200,9 @@ func newSweepCancelCommand() *cobra.Command {
 		Example: `  ringwave sweep cancel sweeps/sigma-and-devices`,
 		Args:    exactly(1, "the folder of a sweep"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := sweeps.Cancel(args[0])
+			s, err := sweeps.Cancel(cmd.Context(), args[0], console.NewSpeaker(console.New(cmd)).Say)
 			if err != nil {
-				return err
+				return interrupted(err)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Cancelled with %d of %d runs done, which are kept; the sweep's command takes it up again.\n", s.Done, s.Runs)
 			return err

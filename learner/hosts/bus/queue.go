@@ -38,30 +38,48 @@ func NewQueue(ctx context.Context, conn Conn) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.stream, err = q.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+	if err = q.mend(ctx, true); err == nil {
+		return q, nil
+	}
+	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
+		return nil, intake.UserError(errors.New("the bus has no store for a queue; allowed is a nats-server with the nats-server.conf of a folder that ringwave enroll --sweeps has made"))
+	}
+	return nil, fmt.Errorf("making the queue of the bus: %w", plain(err))
+}
+
+// Mend makes what a bus that was killed may have forgotten of the queue.
+func (q *Queue) Mend(ctx context.Context) error {
+	if err := q.mend(ctx, false); err != nil {
+		return fmt.Errorf("mending the queue of the bus: %w", plain(err))
+	}
+	return nil
+}
+
+// mend makes the queue where it is not there; anew has all that is in it be taken again.
+func (q *Queue) mend(ctx context.Context, anew bool) (err error) {
+	stream, err := q.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name: identity.QueueStream, Subjects: []string{identity.QueueSubjects},
 		Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage,
 		// A name is in the queue once, however often it is put.
 		Discard: jetstream.DiscardNew, DiscardNewPerSubject: true, MaxMsgsPerSubject: 1,
 	})
-	if err == nil {
-		if err = q.stream.DeleteConsumer(ctx, identity.QueueConsumer); errors.Is(err, jetstream.ErrConsumerNotFound) {
-			err = nil
+	if err != nil {
+		return err
+	}
+	if q.stream == nil { // a handle is of the name: it serves what is made anew, too
+		q.stream = stream
+	}
+	if anew {
+		err = stream.DeleteConsumer(ctx, identity.QueueConsumer)
+		if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return err
 		}
 	}
-	if err == nil {
-		_, err = q.stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
-			Durable: identity.QueueConsumer, AckPolicy: jetstream.AckExplicitPolicy, AckWait: QueueWait,
-			MaxDeliver: -1, MaxAckPending: 1 << 16,
-		})
-	}
-	if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
-		return nil, intake.UserError(errors.New("the bus has no store for a queue; allowed is a nats-server with the nats-server.conf of a folder that ringwave enroll --sweeps has made"))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("making the queue of the bus: %w", plain(err))
-	}
-	return q, nil
+	_, err = stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+		Durable: identity.QueueConsumer, AckPolicy: jetstream.AckExplicitPolicy, AckWait: QueueWait,
+		MaxDeliver: -1, MaxAckPending: 1 << 16,
+	})
+	return err
 }
 
 // OpenQueue finds the queue of the bus, for who takes jobs. The error is ErrNoQueue where

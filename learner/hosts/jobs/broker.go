@@ -561,9 +561,12 @@ func (b *Broker) reconcile(ctx context.Context) {
 		}
 	}
 	b.mu.Unlock()
+	if err := b.o.Queue.Mend(ctx); err != nil {
+		return // the next turn does
+	}
 	left, err := b.o.Queue.Left(ctx, b.o.Sweep)
 	if err != nil {
-		return // the next turn does
+		return
 	}
 	b.mu.Lock()
 	var over []string
@@ -591,12 +594,14 @@ func (b *Broker) watch() {
 	defer cancel()
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
+	_ = b.order(order{}) // which workers that wait need not wait for
 	for {
 		select {
 		case <-b.gone:
 			return
 		case <-ticker.C:
 		}
+		_ = b.order(order{}) // it is here: the next one will come
 		for _, id := range b.vanished() {
 			// Put again it is given out at once.
 			if b.o.Queue.Drop(ctx, b.o.Sweep, id) != nil {

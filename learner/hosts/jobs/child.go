@@ -169,10 +169,13 @@ func (c *child) compute(ctx context.Context, t task) ([]string, error) {
 	return kind.Result(t.Dir)
 }
 
+// lockOf returns the file beside a task's folder that who is at the task holds.
+func lockOf(dir string) string { return filepath.Clean(dir) + ".lock" }
+
 // holdFolder locks a task's folder. A child whose worker was killed lets go of it a moment
 // later.
 func holdFolder(ctx context.Context, dir string) (*lockfile.File, error) {
-	path := filepath.Clean(dir) + ".lock"
+	path := lockOf(dir)
 	for until := time.Now().Add(lockWait); ; {
 		lock, err := lockfile.Open(path)
 		if err == nil {

@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"ringwave/crypto/lockfile"
 	"ringwave/learner/hosts/bus"
 	"ringwave/radio/intake"
 )
@@ -42,8 +44,10 @@ type Worker struct {
 	queue *bus.Queue
 	held  map[*holding]bool
 	done  int
-	over  bool  // a broker has no jobs any more
-	err   error // why it takes no more jobs
+	over  bool // a broker has no jobs any more
+	began time.Time
+	heard map[string]time.Time // when each sweep's broker was heard last
+	err   error                // why it takes no more jobs
 
 	stop chan struct{} // closed when it takes no more jobs, and gives back what it has
 	once sync.Once
@@ -69,7 +73,7 @@ func RunWorker(ctx context.Context, o WorkerOptions) error {
 	if err := os.MkdirAll(o.Scratch, 0o755); err != nil {
 		return intake.PathError(fmt.Errorf("making the folder for jobs on their way: %w", err))
 	}
-	w := &Worker{o: o, held: map[*holding]bool{}, stop: make(chan struct{})}
+	w := &Worker{o: o, held: map[*holding]bool{}, began: time.Now(), heard: map[string]time.Time{}, stop: make(chan struct{})}
 	end, err := o.Conn.Subscribe(orderSubject("*"), w.ordered)
 	if err != nil {
 		return err
@@ -119,6 +123,9 @@ func (w *Worker) ordered(m bus.Message) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.over = w.over || o.Over
+	if words := strings.Split(m.Subject, "."); len(words) > 1 && len(w.heard) < mostSweeps {
+		w.heard[words[1]] = time.Now()
+	}
 	for h := range w.held {
 		if slices.Contains(o.Stop, h.at.Job) && m.Subject == orderSubject(h.at.Sweep) {
 			h.once.Do(func() { close(h.stop) })
@@ -244,6 +251,10 @@ func (w *Worker) handle(s *slot, taken *bus.Taken) {
 		_ = taken.Return(0)
 		return
 	}
+	if after := w.silent(taken.Sweep); after > 0 {
+		_ = taken.Return(after)
+		return
+	}
 	a, err := w.ask(taken.Sweep, request{Verb: grant, Job: taken.Job}, askWait)
 	if err != nil {
 		_ = taken.Return(retryAfter) // its broker is not there
@@ -267,7 +278,26 @@ func (w *Worker) handle(s *slot, taken *bus.Taken) {
 	w.compute(s, h, a)
 }
 
+// silent returns how long a job is to wait whose broker is not there: other sweeps' jobs, of
+// which it may stand in the way, come first. It is 0 where the broker speaks.
+func (w *Worker) silent(sweep string) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case time.Since(w.heard[sweep]) < 5*beatEvery:
+		return 0
+	case time.Since(w.began) < 3*beatEvery:
+		return beatEvery / 2 // it could not have been heard yet
+	}
+	return absentAfter
+}
+
 const (
+	// mostSweeps bounds the sweeps that a worker knows.
+	mostSweeps = 10_000
+	// absentAfter is the time after which a job whose broker is not there is tried again. A
+	// broker that comes back has all of its jobs be tried at once.
+	absentAfter = 20 * time.Second
 	// askWait is how long a broker has to answer, and retryAfter the time after which a job that
 	// cannot be begun now is tried again.
 	askWait    = 5 * time.Second
@@ -360,11 +390,16 @@ func (w *Worker) fail(s *slot, h *holding, a answer, r report) {
 	}
 }
 
-// clear removes the job's folder.
+// clear removes the job's folder, unless another worker of this host computes the same job.
 func (w *Worker) clear(h *holding) {
 	dir := filepath.Join(w.o.Scratch, h.at.Job)
+	lock, err := lockfile.Open(lockOf(dir))
+	if err != nil {
+		return
+	}
+	defer lock.Close()
 	_ = os.RemoveAll(dir) // what is left is in nobody's way
-	_ = os.Remove(dir + ".lock")
+	_ = os.Remove(lockOf(dir))
 }
 
 // deliver has the broker store the result, however long it is away.

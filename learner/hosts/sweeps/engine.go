@@ -290,7 +290,10 @@ func workerName() string {
 		return '_'
 	}
 	host := strings.Map(letters, hostName())
-	return fmt.Sprintf("%s-%d", host[:min(40, len(host))], os.Getpid())
+	// Hosts in containers may have one name, and processes in them one number.
+	tag := make([]byte, 2)
+	rand.Read(tag)
+	return fmt.Sprintf("%s-%d-%x", host[:min(40, len(host))], os.Getpid(), tag)
 }
 
 // Alone reports whether nobody but this machine's worker can do the jobs.
@@ -333,9 +336,8 @@ func (e *Engine) Close() error {
 	if e.Broker != nil {
 		e.Broker.Close()
 	}
-	var errs []error
 	for _, c := range e.conns {
-		errs = append(errs, c.Close())
+		_ = c.Close() // what could be lost is said again, or was answered
 	}
 	if e.nats != nil {
 		e.nats.Close()
@@ -343,6 +345,7 @@ func (e *Engine) Close() error {
 	for _, id := range e.ids {
 		id.Wipe()
 	}
+	var errs []error
 	for _, name := range []string{storeName, scratchName, incomingName, cellsName} {
 		if e.finished {
 			errs = append(errs, os.RemoveAll(filepath.Join(e.o.Folder, name)))

@@ -293,7 +293,7 @@ func (c *crew) play(random *rand.Rand, workers, most int) map[string]int {
 			return faults
 		case <-after.C:
 			if n >= most {
-				c.t.Fatalf("the sweep has not ended: %s", c.output["sweep"])
+				c.t.Fatalf("the sweep has not ended: %s\n%s", c.output["sweep"], c.look())
 			}
 		}
 		name := names[random.IntN(len(names))]
@@ -317,6 +317,18 @@ func (c *crew) play(random *rand.Rand, workers, most int) map[string]int {
 		c.start(name)
 		watch(c.members[name])
 	}
+}
+
+// look returns what is known of a crew that hangs.
+func (c *crew) look() string {
+	text, err := os.ReadFile(filepath.Join(c.dir, "out", "state.json"))
+	words := fmt.Sprintf("%s, %v\n", text, err)
+	for name, p := range c.members {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Process.Pid))
+		state, _, _ := strings.Cut(string(status), "Tgid")
+		words += fmt.Sprintf("%s: %q, %v, said %s\n", name, state, err, c.output[name])
+	}
+	return words
 }
 
 // A sweep of this process, whose runs its children compute: results as of serial runs, and a

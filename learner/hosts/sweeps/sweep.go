@@ -84,6 +84,9 @@ type State struct {
 	Written     time.Time           `json:"written"`
 	Active      bool                `json:"active"` // a process is at it
 	Cancelled   bool                `json:"cancelled"`
+	// Join and Bench are those of EngineOptions, for what ends the sweep from outside.
+	Join  string `json:"join,omitempty"`
+	Bench string `json:"bench,omitempty"`
 }
 
 // New makes the jobs of a plan, looks which results are there, and begins the engine.
@@ -318,14 +321,18 @@ func (s *Sweep) finish(all bool) error {
 			return nil // what is in the queue waits
 		}
 	}
-	return s.engine.Finish()
+	if err := s.engine.Finish(); err != nil {
+		s.o.Say("workers may not know that there is nothing left: " + err.Error())
+	}
+	return nil
 }
 
 // state returns where the sweep stands.
 func (s *Sweep) state(first float64, began time.Time) State {
 	status := s.engine.Status()
 	n := float64(max(1, len(s.points)))
-	out := State{Name: s.o.Plan.Name, Runs: len(s.points), Running: status.Running, Workers: status.Workers, Written: time.Now().UTC(), Active: true, First: first, SecondsLeft: -1}
+	out := State{Name: s.o.Plan.Name, Runs: len(s.points), Running: status.Running, Workers: status.Workers, Written: time.Now().UTC(), Active: true, First: first, SecondsLeft: -1,
+		Join: s.o.Engine.URL, Bench: s.o.Engine.Bench}
 	out.Done, out.Aside = s.resumed+status.Ended-status.Aside, s.aside+status.Aside
 	out.Share = (float64(len(s.points)-status.Jobs) + status.Share*float64(status.Jobs)) / n
 	if out.Share > first {
@@ -426,8 +433,8 @@ func Look(out string) (State, error) {
 }
 
 // Cancel has the sweep of a folder be withdrawn: by the process that is at it, within a
-// second or so, or where there is none by leaving nothing in the queue of its own bus.
-func Cancel(out string) (State, error) {
+// second or so, or where there is none by taking its runs out of the queue.
+func Cancel(ctx context.Context, out string, say func(string)) (State, error) {
 	state, err := Look(out)
 	if err != nil {
 		return state, err
@@ -436,10 +443,14 @@ func Cancel(out string) (State, error) {
 		return state, intake.PathError(err)
 	}
 	state.Cancelled = true
-	if !state.Active {
-		return state, os.RemoveAll(filepath.Join(out, queueName, storeName))
+	if state.Active {
+		return state, nil
 	}
-	return state, nil
+	e, err := Open(ctx, EngineOptions{Folder: filepath.Join(out, queueName), Bench: state.Bench, URL: state.Join, Workers: -1, Say: say})
+	if err != nil {
+		return state, err
+	}
+	return state, errors.Join(e.Finish(), e.Close())
 }
 
 // titleOf returns what people know a point by, as in "std=10, count=5, seed=3".
