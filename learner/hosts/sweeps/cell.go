@@ -101,7 +101,7 @@ func (e *Engine) Cell(ctx context.Context, c paper.Cell, key string, progress fu
 	if err := os.RemoveAll(dir); err != nil { // of a sitting that ended as it came
 		return nil, intake.PathError(err)
 	}
-	title := fmt.Sprintf("%s, seed=%d", c.Config.Experiment.Name, c.Config.Experiment.Seed)
+	title := c.Config.Heading()
 	rounds := float64(c.Config.Optimizer.Rounds)
 	err = e.Do(ctx, jobs.Job{ID: id, Kind: CellKind, Title: title, Body: body}, dir, func(share float64) { progress(int(share * rounds)) })
 	if errors.Is(err, context.Canceled) {
