@@ -38,7 +38,7 @@ func FuzzMessages(f *testing.F) {
 		if a, err := decodeAnswer(message); err == nil && len(a.Why) > 4*mostWhy {
 			t.Errorf("a sentence of %d bytes", len(a.Why))
 		}
-		if b, err := decodeBeat(message); err == nil && (b.Slots < 1 || b.Slots > mostSlots) {
+		if b, err := decodeBeat(message); err == nil && (b.Slots < 1 || b.Slots > MostSlots) {
 			t.Errorf("%+v", b)
 		}
 	})

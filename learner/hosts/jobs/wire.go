@@ -89,9 +89,10 @@ const (
 	mostLog = 1 << 15
 	// mostWhy bounds a sentence, in bytes.
 	mostWhy = 1 << 10
-	// mostSlots bounds how many jobs a worker does at a time.
-	mostSlots = 1024
 )
+
+// MostSlots bounds how many jobs a worker does at a time.
+const MostSlots = 1024
 
 var (
 	nameForm  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
@@ -122,7 +123,7 @@ func decode(message []byte, header any) ([]byte, error) {
 		return nil, fmt.Errorf("a message without a line of at most %d bytes", mostHeader)
 	}
 	rest := message[len(line)+1:]
-	if err := intake.CheckJSON("the message", line, intake.JSONLimits{Depth: 4, Members: 64, Elements: mostSlots}); err != nil {
+	if err := intake.CheckJSON("the message", line, intake.JSONLimits{Depth: 4, Members: 64, Elements: MostSlots}); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(line, header); err != nil {
@@ -160,7 +161,7 @@ func decodeBeat(message []byte) (b beat, err error) {
 	if _, err = decode(message, &b); err != nil {
 		return b, err
 	}
-	if !nameForm.MatchString(b.Worker) || b.Slots < 1 || b.Slots > mostSlots || len(b.Jobs) > mostSlots {
+	if !nameForm.MatchString(b.Worker) || b.Slots < 1 || b.Slots > MostSlots || len(b.Jobs) > MostSlots {
 		return b, errors.New("a worker without a name and slots")
 	}
 	for _, h := range b.Jobs {

@@ -64,8 +64,8 @@ type holding struct {
 // RunWorker does jobs until ctx ends, there are none any more, or this host cannot: its disk
 // is full, or it is another program than the jobs want.
 func RunWorker(ctx context.Context, o WorkerOptions) error {
-	if o.Slots < 1 || o.Slots > mostSlots {
-		return intake.UserError(fmt.Errorf("%d jobs at a time: allowed are 1 to %d", o.Slots, mostSlots))
+	if o.Slots < 1 || o.Slots > MostSlots {
+		return intake.UserError(fmt.Errorf("%d jobs at a time: allowed are 1 to %d", o.Slots, MostSlots))
 	}
 	if !nameForm.MatchString(o.Name) {
 		return fmt.Errorf("the worker's name is %.80q; allowed are up to 64 letters, digits, _ and -", o.Name)

@@ -34,7 +34,7 @@ type EngineOptions struct {
 	// for none of other hosts. URL is that of another bus, in its place; it wants a Bench.
 	Listen, URL string
 	// Workers is how many jobs this machine does at a time: 0 for as many as it has cores, or
-	// none with URL; negative for none.
+	// none with URL; -1 for none.
 	Workers int
 	// Command runs a process that computes jobs: jobs.ServeChild.
 	Command []string
@@ -83,22 +83,23 @@ var ErrBusy = errors.New("another process is at it")
 
 // Open begins to have jobs done, until Close.
 func Open(ctx context.Context, o EngineOptions) (e *Engine, err error) {
-	switch {
-	case o.URL != "" && o.Bench == "":
-		return nil, intake.UserError(errors.New("--join wants --bench: the folder of ringwave enroll --sweeps whose bus it is"))
-	case o.URL != "" && o.Listen != "":
-		return nil, intake.UserError(errors.New("--listen is of the bus in this program, and --join names another: allowed is one of them"))
-	}
-	if s := o.Broker.Silence; s != 0 && s < leastSilence {
-		return nil, intake.UserError(fmt.Errorf("--silence is %v: allowed is %v or more", s, leastSilence))
+	if err := o.check(); err != nil {
+		return nil, err
 	}
 	if o.Workers == 0 && o.URL == "" {
 		o.Workers = runtime.NumCPU()
 	}
+	_, err = os.Lstat(o.Folder)
+	made := errors.Is(err, fs.ErrNotExist)
 	e = &Engine{o: o}
 	defer func() {
-		if err != nil {
-			err = errors.Join(err, e.Close())
+		if err == nil {
+			return
+		}
+		err = errors.Join(err, e.Close())
+		if made && !errors.Is(err, ErrBusy) {
+			_ = os.RemoveAll(o.Folder) // of which nothing was there
+			_ = os.Remove(filepath.Dir(o.Folder))
 		}
 	}()
 	if e.Program, err = jobs.Program(); err != nil {
@@ -115,6 +116,23 @@ func Open(ctx context.Context, o EngineOptions) (e *Engine, err error) {
 		return e, err
 	}
 	return e, e.work(ctx, folder)
+}
+
+// check refuses options that nothing can be done with.
+func (o EngineOptions) check() error {
+	switch {
+	case o.URL != "" && o.Bench == "":
+		return intake.UserError(errors.New("--join wants --bench: the folder of ringwave enroll --sweeps whose bus it is"))
+	case o.URL != "" && o.Listen != "":
+		return intake.UserError(errors.New("--listen is of the bus in this program, and --join names another: allowed is one of them"))
+	}
+	if s := o.Broker.Silence; s != 0 && s < leastSilence {
+		return intake.UserError(fmt.Errorf("--silence is %v: allowed is %v or more", s, leastSilence))
+	}
+	if o.Workers < -1 || o.Workers > jobs.MostSlots {
+		return intake.UserError(fmt.Errorf("--workers is %d: allowed are -1 for none, 0 for as many as there are cores, and 1 to %d", o.Workers, jobs.MostSlots))
+	}
+	return nil
 }
 
 // hold takes the engine's folder.

@@ -95,6 +95,13 @@ func New(ctx context.Context, o Options) (s *Sweep, err error) {
 	o.Engine.Folder = filepath.Join(o.Out, queueName)
 	o.Engine.Kinds = map[string]jobs.Kind{RunKind: Runs{o.Lab}}
 	o.Engine.Say = o.Say
+	program, err := jobs.Program()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.makeJobs(program); err != nil { // before anything is written
+		return nil, err
+	}
 	if s.engine, err = Open(ctx, o.Engine); err != nil {
 		return nil, err
 	}
@@ -106,14 +113,11 @@ func New(ctx context.Context, o Options) (s *Sweep, err error) {
 	if err := removed(os.Remove(filepath.Join(o.Out, cancelName))); err != nil {
 		return nil, intake.PathError(err)
 	}
-	if err := s.makeJobs(); err != nil {
-		return nil, err
-	}
 	return s, s.look()
 }
 
 // makeJobs names and describes all points.
-func (s *Sweep) makeJobs() error {
+func (s *Sweep) makeJobs(program string) error {
 	data, calibrations := map[string]string{}, map[string]string{}
 	for _, p := range s.o.Plan.Points {
 		found, err := s.data(data, p.Config)
@@ -132,7 +136,7 @@ func (s *Sweep) makeJobs() error {
 		if err != nil {
 			return fmt.Errorf("encoding a run: %w", err)
 		}
-		id := jobs.NewID(s.engine.Program, encoded, []byte(text), []byte(found))
+		id := jobs.NewID(program, encoded, []byte(text), []byte(found))
 		title := titleOf(s.o.Plan.Keys, p)
 		s.points = append(s.points, point{job: jobs.Job{ID: id, Kind: RunKind, Title: title, Body: body}, dir: filepath.Join(s.o.Out, runsName, folderName(title, id))})
 	}

@@ -40,6 +40,9 @@ func Work(ctx context.Context, o WorkOptions) (err error) {
 	if id.Role != identity.Worker {
 		return intake.UserError(fmt.Errorf("%s: the identity is that of %s; allowed is that of a worker", o.Identity, id))
 	}
+	if o.Jobs < 0 || o.Jobs > jobs.MostSlots {
+		return intake.UserError(fmt.Errorf("--jobs is %d: allowed are 0 for as many as there are cores, and 1 to %d", o.Jobs, jobs.MostSlots))
+	}
 	if o.Jobs == 0 {
 		o.Jobs = runtime.NumCPU()
 	}
