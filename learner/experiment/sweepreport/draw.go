@@ -35,7 +35,7 @@ type saver interface{ Save(base string) error }
 
 // save draws a figure, and returns its block in the report.
 func (w *writer) save(name, caption string, s saver) (report.Figure, error) {
-	if err := w.ctx.Err(); err != nil {
+	if err := w.stopped(); err != nil {
 		return report.Figure{}, err
 	}
 	name = figurePrefix + name

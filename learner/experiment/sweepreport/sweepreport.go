@@ -75,7 +75,7 @@ func Write(ctx context.Context, p sweep.Plan, out string, dirs []string) (Report
 		return Report{}, intake.PathError(err)
 	}
 	defer os.RemoveAll(dir) // what is left of it
-	w := &writer{ctx: ctx, plan: p, dirs: dirs, dir: dir, out: out}
+	w := &writer{stopped: ctx.Err, plan: p, dirs: dirs, dir: dir, out: out}
 	if err := w.write(); err != nil {
 		return Report{}, err
 	}
@@ -92,7 +92,7 @@ func combinations(p sweep.Plan) int {
 
 // writer makes a report in a folder that is not yet in its place.
 type writer struct {
-	ctx      context.Context
+	stopped  func() error // why nobody wants the report any more; nil while somebody does
 	plan     sweep.Plan
 	dirs     []string
 	dir, out string
@@ -169,8 +169,8 @@ func (w *writer) readCombo(i int, points []sweep.Point, out *csv) error {
 	spot, drawn := w.lines.spots[i]
 	var kept [][]runfolder.Row
 	for k, point := range points {
-		if w.ctx.Err() != nil {
-			return w.ctx.Err()
+		if err := w.stopped(); err != nil {
+			return err
 		}
 		run := i*len(points) + k
 		if w.dirs[run] == "" {
