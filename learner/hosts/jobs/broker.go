@@ -62,7 +62,10 @@ type entry struct {
 	share  float64   // of it that is done
 	failed int
 	lost   int
-	done   func(error) // is told nil, or a *Failure
+	// gaveBack is the worker that gave it back last, and when.
+	gaveBack string
+	at       time.Time
+	done     func(error) // is told nil, or a *Failure
 }
 
 // Broker gives jobs to workers, and takes in their results.
@@ -290,8 +293,8 @@ func (b *Broker) heard(m bus.Message) {
 		if h.Sweep != b.o.Sweep || e == nil {
 			continue
 		}
-		if e.state == waiting { // an earlier broker has given it, or this one has given it up
-			e.state, e.worker = running, beat.Worker
+		if e.state == waiting && (e.gaveBack != beat.Worker || now.Sub(e.at) > lateBeat) {
+			e.state, e.worker = running, beat.Worker // an earlier broker has given it, or this one has given it up
 		}
 		if e.state == running && e.worker == beat.Worker {
 			e.heard, e.share = now, float64(h.Done)/float64(max(1, h.Of))
@@ -372,13 +375,21 @@ func (b *Broker) answer(r request) answer {
 	if r.Verb == failed {
 		return b.fail(e, r)
 	}
-	e.state, e.worker = waiting, ""
+	e.giveBack(r.Worker)
 	return answer{Verdict: again}
 }
 
+// giveBack has a job wait for another worker.
+func (e *entry) giveBack(worker string) {
+	e.state, e.worker, e.gaveBack, e.at = waiting, "", worker, time.Now()
+}
+
+// lateBeat is how much later a worker may be heard to have a job that it has given back.
+const lateBeat = 5 * beatEvery
+
 // fail takes in that a job has no result. The caller holds mu.
 func (b *Broker) fail(e *entry, r request) answer {
-	e.state, e.worker = waiting, ""
+	e.giveBack(r.Worker)
 	switch r.Class {
 	case machine:
 		b.once(fmt.Sprintf("worker %s takes no more runs, and gives %s back: %s", r.Worker, e.job.Title, r.Why))

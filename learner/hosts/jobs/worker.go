@@ -356,6 +356,7 @@ func (w *Worker) compute(s *slot, h *holding, a answer) {
 
 // fail says that the job has no result.
 func (w *Worker) fail(s *slot, h *holding, a answer, r report) {
+	w.release(h) // before its broker knows that nobody has it
 	verb := failed
 	if r.Class == stopped {
 		verb = returned
