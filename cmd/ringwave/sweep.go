@@ -54,7 +54,7 @@ can mend, 1 the machine.`,
 			}
 			o.Plan = plan
 			if o.Out == "" {
-				o.Out = filepath.Join("sweeps", plan.Name)
+				o.Out = sweeps.DefaultOut(plan)
 			}
 			return runSweep(cmd, o, flags.json)
 		},

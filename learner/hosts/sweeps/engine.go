@@ -256,13 +256,20 @@ func (e *Engine) dial(ctx context.Context, folder *identity.Folder, role identit
 		return nil, err
 	}
 	e.ids = append(e.ids, id)
+	ended := func(err error) { // the bus no longer admits this process
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.Broker != nil {
+			e.Fail(err)
+		}
+	}
 	conn, err := bus.Dial(ctx, id, e.o.URL, bus.Options{
 		InProcess: e.nats, Patience: dialPatience,
 		Waiting:   func(err error) { e.o.Say(err.Error()) },
 		Lost:      func(err error) { connected(false); e.o.Say(err.Error()) },
 		Connected: func() { connected(true); e.o.Say("connected to the bus again") },
 		Trouble:   func(err error) { e.o.Say(err.Error()) },
-		Ended:     func(err error) { e.o.Say(err.Error()) },
+		Ended:     ended,
 	})
 	if err == nil {
 		e.conns = append(e.conns, conn)

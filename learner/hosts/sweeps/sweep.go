@@ -1,6 +1,7 @@
 package sweeps
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -146,14 +147,23 @@ func (s *Sweep) makeJobs(program string) error {
 // folderName returns what the folder of a run is called: what people know it by, and what it
 // is computed from.
 func folderName(title, id string) string {
+	return plainName(strings.ReplaceAll(title, ", ", ",")) + "-" + id[:12]
+}
+
+// DefaultOut returns the folder of a sweep that names none.
+func DefaultOut(p sweep.Plan) string { return filepath.Join("sweeps", plainName(p.Name)) }
+
+// plainName returns a text as one name of a folder that may be seen everywhere.
+func plainName(text string) string {
 	const most = 120
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("=.,+-_", r) {
 			return r
 		}
 		return '_'
-	}, strings.ReplaceAll(title, ", ", ","))
-	return strings.TrimLeft(name[:min(most, len(name))], ".-") + "-" + id[:12]
+	}, text)
+	name = strings.TrimLeft(name[:min(most, len(name))], ".-")
+	return cmp.Or(name, "_")
 }
 
 // data returns what a configuration's data are on this machine, which is looked up once for
