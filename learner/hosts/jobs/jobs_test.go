@@ -55,6 +55,9 @@ func (words) Compute(ctx context.Context, body []byte, dir string, progress func
 	case "crash":
 		go panic("a bug in it")
 		select {}
+	case "garbage":
+		go panic(strings.Repeat("\x01", 28_000))
+		select {}
 	case "bad":
 		return intake.UserError(errors.New("it asks for what is not there"))
 	case "fails":
@@ -264,6 +267,22 @@ func TestPoisonIsSetAside(t *testing.T) {
 	}
 	if f.got[fine] != nil || f.computed(fine) != 1 {
 		t.Errorf("the job without a fault: %v, begun %d times", f.got[fine], f.computed(fine))
+	}
+}
+
+// So is one whose last words are long and no text, which JSON makes longer: a worker that
+// could not tell of it would be taken for lost.
+func TestLongLastWords(t *testing.T) {
+	f := newFarm(t)
+	id := f.add("garbage", 0)
+	f.worker("a", "program 1", 1)
+	f.wait()
+	var failure *jobs.Failure
+	if !errors.As(f.got[id], &failure) || !strings.Contains(failure.Why, "panic: ") || !strings.Contains(failure.Log, "goroutine") {
+		t.Errorf("%.200v", f.got[id])
+	}
+	if n := f.computed(id); n != 3 {
+		t.Errorf("it was begun %d times in place of 3", n)
 	}
 }
 

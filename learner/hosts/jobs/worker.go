@@ -363,9 +363,9 @@ func (w *Worker) fail(s *slot, h *holding, a answer, r report) {
 	}
 	log := ""
 	if s.log != nil {
-		log = s.log.String()
+		log = printable(s.log.String()) // which JSON makes no longer than a message may be
 	}
-	answered, err := w.ask(h.at.Sweep, request{Verb: verb, Job: h.at.Job, Class: r.Class, Why: r.Why, Log: log}, askWait)
+	answered, err := w.ask(h.at.Sweep, request{Verb: verb, Job: h.at.Job, Class: r.Class, Why: intake.Sentence(r.Why), Log: log}, askWait)
 	dropped := err == nil && answered.Verdict == drop
 	switch {
 	case dropped:
