@@ -64,7 +64,9 @@ func badFlags(config string) (list []bad) {
 		})
 		if c.HasSubCommands() {
 			add("unknown command", "gpu")
-			add("help of an unknown command", "gpu", "--help")
+			if !strings.Contains(c.Use, " ") { // else the word is an argument
+				add("help of an unknown command", "gpu", "--help")
+			}
 		}
 	}
 	return list

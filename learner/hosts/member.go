@@ -101,8 +101,9 @@ func RunDevice(ctx context.Context, o DeviceOptions) (err error) {
 		return err
 	}
 	defer func() {
-		if closing := conn.Close(); err == nil {
-			err = closing // which of a bus that is gone says nothing new
+		// Of a run that has ended the server has all that it needs; it may be gone by now.
+		if closing := conn.Close(); closing != nil && err == nil {
+			o.Say(closing.Error())
 		}
 	}()
 	d, err := device.New(device.Config{
