@@ -108,6 +108,10 @@ func runSweep(cmd *cobra.Command, o sweeps.Options, asJSON bool) (err error) {
 	speaker := console.NewSpeaker(console.New(cmd))
 	o.Say, o.Engine.Command = speaker.Say, childCommand(o.Lab.Data)
 	o.Progress = func(s sweeps.State) { speaker.Share("run", s.Done+s.Aside, s.Runs, s.First, s.Share, s.Text()) }
+	dir := filepath.Join(o.Out, sweeps.ReportName)
+	if err := sweepreport.Replaceable(dir); err != nil { // not when all is computed
+		return err
+	}
 	s, err := sweeps.New(cmd.Context(), o)
 	if err != nil {
 		return interrupted(err)
@@ -123,7 +127,7 @@ func runSweep(cmd *cobra.Command, o sweeps.Options, asJSON bool) (err error) {
 		return err
 	}
 	speaker.Say("Drawing the report")
-	r, err := sweepreport.Write(cmd.Context(), o.Plan, filepath.Join(o.Out, sweeps.ReportName), s.Dirs())
+	r, err := sweepreport.Write(cmd.Context(), o.Plan, dir, s.Dirs())
 	if err != nil {
 		return interrupted(err)
 	}

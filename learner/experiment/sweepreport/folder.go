@@ -12,8 +12,8 @@ import (
 	"ringwave/radio/intake"
 )
 
-// replaceable refuses a folder that has anything in it but a report.
-func replaceable(out string) error {
+// Replaceable refuses a folder that has anything in it but a report.
+func Replaceable(out string) error {
 	entries, err := os.ReadDir(out)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

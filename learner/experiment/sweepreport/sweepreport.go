@@ -67,7 +67,7 @@ func Write(ctx context.Context, p sweep.Plan, out string, dirs []string) (Report
 	if n := combinations(p) * len(p.Seeds); n != len(p.Points) {
 		return Report{}, fmt.Errorf("a plan with %d runs for %d combinations of values and seeds: it must be as it was loaded", len(p.Points), n)
 	}
-	if err := replaceable(out); err != nil {
+	if err := Replaceable(out); err != nil {
 		return Report{}, err
 	}
 	dir, err := beside(out)

@@ -82,10 +82,15 @@ const leastSilence = 2 * time.Second
 var ErrBusy = errors.New("another process is at it")
 
 // Open begins to have jobs done, until Close.
-func Open(ctx context.Context, o EngineOptions) (e *Engine, err error) {
+func Open(ctx context.Context, o EngineOptions) (*Engine, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	return open(ctx, o)
+}
+
+// open is Open of options that were checked.
+func open(ctx context.Context, o EngineOptions) (e *Engine, err error) {
 	if o.Workers == 0 && o.URL == "" {
 		o.Workers = runtime.NumCPU()
 	}
@@ -131,6 +136,9 @@ func (o EngineOptions) check() error {
 	}
 	if o.Workers < -1 || o.Workers > jobs.MostSlots {
 		return intake.UserError(fmt.Errorf("--workers is %d: allowed are -1 for none, 0 for as many as there are cores, and 1 to %d", o.Workers, jobs.MostSlots))
+	}
+	if o.Workers == -1 && o.Listen == "" && o.URL == "" {
+		return intake.UserError(errors.New("--workers is -1 without --listen or --join: nobody would compute the runs; allowed is a worker here or on another host"))
 	}
 	return nil
 }

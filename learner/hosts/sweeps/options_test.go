@@ -22,6 +22,7 @@ func TestOptionsRefused(t *testing.T) {
 	for want, o := range map[string]sweeps.EngineOptions{
 		"--workers is 99999: allowed are -1 for none":    {Workers: 99999},
 		"--workers is -2: allowed are -1 for none":       {Workers: -2},
+		"--workers is -1 without --listen or --join":     {Workers: -1},
 		"--silence is 1ns: allowed is 2s or more":        {Broker: jobs.BrokerOptions{Silence: 1}},
 		`the address of the bus is "nonsense"`:           {Listen: "nonsense"},
 		"--join wants --bench":                           {URL: "tls://x:1"},

@@ -92,12 +92,20 @@ type State struct {
 
 // New makes the jobs of a plan, looks which results are there, and begins the engine.
 func New(ctx context.Context, o Options) (s *Sweep, err error) {
-	s = &Sweep{o: o}
 	o.Engine.Folder = filepath.Join(o.Out, queueName)
 	o.Engine.Kinds = map[string]jobs.Kind{RunKind: Runs{o.Lab}}
+	if o.Engine.Bench != "" { // which cancel finds from elsewhere, too
+		if o.Engine.Bench, err = filepath.Abs(o.Engine.Bench); err != nil {
+			return nil, fmt.Errorf("finding --bench: %w", err)
+		}
+	}
 	o.Engine.Say = o.Say
+	s = &Sweep{o: o}
 	program, err := jobs.Program()
 	if err != nil {
+		return nil, err
+	}
+	if err := ownFolder(o.Out); err != nil {
 		return nil, err
 	}
 	if err := s.makeJobs(program); err != nil { // before anything is written
@@ -115,6 +123,30 @@ func New(ctx context.Context, o Options) (s *Sweep, err error) {
 		return nil, intake.PathError(err)
 	}
 	return s, s.look()
+}
+
+// ownFolder refuses a folder of something else: a sweep writes and removes what has its
+// names.
+func ownFolder(out string) error {
+	entries, err := os.ReadDir(out)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return intake.PathError(fmt.Errorf("looking into the sweep's folder: %w", err))
+	}
+	if state, err := readState(out); err == nil && state.Runs > 0 || len(entries) == 0 {
+		return nil
+	}
+	// One that was killed as it began has a lock, or not even that.
+	queue := filepath.Join(out, queueName)
+	if _, err := os.Lstat(filepath.Join(queue, engineLock)); err == nil {
+		return nil
+	}
+	if inside, err := os.ReadDir(queue); err == nil && len(inside) == 0 && len(entries) == 1 {
+		return nil
+	}
+	return intake.UserError(fmt.Errorf("the sweep's folder, %s, holds %s: must be new or empty, or that of an earlier sweep, which goes on", out, entries[0].Name()))
 }
 
 // makeJobs names and describes all points.
@@ -282,7 +314,10 @@ func (s *Sweep) Run(ctx context.Context) error {
 	for {
 		err := s.turn(ctx, first, began, over)
 		if err != nil || s.over(over) {
-			return errors.Join(err, s.finish(err == nil), failed)
+			err = errors.Join(err, s.finish(err == nil))
+			mu.Lock() // of an interrupted sweep a job may end meanwhile
+			defer mu.Unlock()
+			return errors.Join(err, failed)
 		}
 		select {
 		case <-over:
@@ -460,7 +495,8 @@ func Cancel(ctx context.Context, out string, say func(string)) (State, error) {
 	if state.Active {
 		return state, nil
 	}
-	e, err := Open(ctx, EngineOptions{Folder: filepath.Join(out, queueName), Bench: state.Bench, URL: state.Join, Workers: -1, Say: say})
+	// To empty the queue it wants no worker.
+	e, err := open(ctx, EngineOptions{Folder: filepath.Join(out, queueName), Bench: state.Bench, URL: state.Join, Workers: -1, Say: say})
 	if err != nil {
 		return state, err
 	}
@@ -534,12 +570,12 @@ func (s State) Text() string {
 func (s State) WriteText(w io.Writer, now time.Time) error {
 	what := "stopped"
 	switch {
+	case s.Done+s.Aside == s.Runs && !s.Active:
+		what = "done"
 	case s.Cancelled:
 		what = "cancelled"
 	case s.Active:
 		what = "running"
-	case s.Done+s.Aside == s.Runs:
-		what = "done"
 	}
 	if _, err := fmt.Fprintf(w, "%s: %s, %d of %d runs done, %d set aside, %d at work\n", s.Name, what, s.Done, s.Runs, s.Aside, s.Running); err != nil {
 		return err

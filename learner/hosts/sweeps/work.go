@@ -43,11 +43,17 @@ func Work(ctx context.Context, o WorkOptions) (err error) {
 	if o.Jobs < 0 || o.Jobs > jobs.MostSlots {
 		return intake.UserError(fmt.Errorf("--jobs is %d: allowed are 0 for as many as there are cores, and 1 to %d", o.Jobs, jobs.MostSlots))
 	}
+	if o.Patience < 0 {
+		return intake.UserError(fmt.Errorf("--patience is %v: allowed is 0 for without end, or more", o.Patience))
+	}
 	if o.Jobs == 0 {
 		o.Jobs = runtime.NumCPU()
 	}
 	if o.Scratch == "" {
 		o.Scratch = filepath.Join(os.TempDir(), "ringwave-work-"+userName())
+		if err := private(o.Scratch); err != nil {
+			return err
+		}
 	}
 	program, err := jobs.Program()
 	if err != nil {
@@ -88,6 +94,22 @@ func Work(ctx context.Context, o WorkOptions) (err error) {
 		return cause
 	}
 	return err
+}
+
+// private makes a folder among those of all users that is this user's alone: what another has
+// put there would be taken for results.
+func private(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return intake.PathError(fmt.Errorf("making the folder for runs on their way: %w", err))
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return intake.PathError(fmt.Errorf("looking at the folder for runs on their way: %w", err))
+	}
+	if !info.IsDir() || !own(info) {
+		return intake.UserError(fmt.Errorf("%s is another user's, or no folder: allowed is another with --scratch", dir))
+	}
+	return os.Chmod(dir, 0o700) // whatever it was before
 }
 
 // userName returns what tells this user's folders from others'.
