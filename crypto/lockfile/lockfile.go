@@ -6,7 +6,10 @@
 // out.
 package lockfile
 
-import "errors"
+import (
+	"errors"
+	"os"
+)
 
 // ErrHeld says that the file is held already.
 var ErrHeld = errors.New("in use by another process")
@@ -16,3 +19,15 @@ var ErrHeld = errors.New("in use by another process")
 // lock is given up: removing it would let a third process lock a new file while a
 // second still waits on the old one.
 func Open(path string) (*File, error) { return open(path) }
+
+// Held reports whether another has the file at path. It makes none.
+func Held(path string) bool {
+	if _, err := os.Stat(path); err != nil {
+		return false
+	}
+	lock, err := Open(path)
+	if err == nil {
+		_ = lock.Close() // nothing was written
+	}
+	return errors.Is(err, ErrHeld)
+}

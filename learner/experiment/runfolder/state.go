@@ -40,7 +40,7 @@ func Holds(dir string) bool {
 func Look(dir string, rounds int) (Standing, error) {
 	at := Standing{State: Stopped, Accuracy: math.NaN()}
 	rows, err := ReadMetrics(filepath.Join(dir, MetricsName), rounds)
-	if held(dir) {
+	if lockfile.Held(filepath.Join(dir, lockName)) {
 		at.State = Running // its last line may be one that is being written
 	} else if err != nil {
 		return at, err
@@ -67,19 +67,6 @@ func Look(dir string, rounds int) (Standing, error) {
 	}
 	at.Accuracy = float64(s.TestAccuracy)
 	return at, nil
-}
-
-// held reports whether a process holds the lock of the folder dir.
-func held(dir string) bool {
-	path := filepath.Join(dir, lockName)
-	if _, err := os.Stat(path); err != nil {
-		return false // to look must not leave a lock file
-	}
-	lock, err := lockfile.Open(path)
-	if err == nil {
-		_ = lock.Close() // nothing was written
-	}
-	return errors.Is(err, lockfile.ErrHeld)
 }
 
 // DropSummary removes the result of a run that goes on beyond it.

@@ -13,6 +13,7 @@ import (
 
 	"ringwave/learner/hosts/bus"
 	"ringwave/radio/intake"
+	"ringwave/radio/life"
 )
 
 // BrokerOptions say what a Broker is made of.
@@ -85,7 +86,7 @@ type Broker struct {
 	broke   chan struct{}   // closed when err is set
 
 	changed chan struct{} // there is something to put into the queue
-	gone    chan struct{} // closed by Close
+	live    life.Life     // ends with Close
 	closed  bool
 	running sync.WaitGroup
 	store   chan struct{} // room for results that are written
@@ -102,7 +103,7 @@ func NewBroker(o BrokerOptions) (*Broker, error) {
 		return nil, fmt.Errorf("making the folder for results on their way: %w", err)
 	}
 	b := &Broker{o: o, entries: map[string]*entry{}, workers: map[string]*WorkerStatus{}, told: map[string]bool{}, back: time.Now(),
-		changed: make(chan struct{}, 1), broke: make(chan struct{}), gone: make(chan struct{}), store: make(chan struct{}, 4)}
+		changed: make(chan struct{}, 1), broke: make(chan struct{}), store: make(chan struct{}, 4)}
 	for subject, handle := range map[string]func(bus.Message){askSubject(o.Sweep): b.asked, beatSubject: b.heard} {
 		stop, err := o.Conn.Subscribe(subject, handle)
 		if err != nil {
@@ -132,7 +133,7 @@ func (b *Broker) Close() {
 		return
 	}
 	b.closed = true
-	close(b.gone)
+	b.live.End(nil)
 	b.mu.Unlock()
 	for _, stop := range b.stop {
 		stop()
@@ -183,7 +184,7 @@ func (b *Broker) Do(ctx context.Context, j Job, dir string, progress func(share 
 			return ctx.Err()
 		case <-b.broke:
 			return b.Err()
-		case <-b.gone:
+		case <-b.live.Done():
 			return errClosed
 		case <-ticker.C:
 			b.mu.Lock()
@@ -495,14 +496,14 @@ func (b *Broker) write(e *entry, r request) error {
 
 // feed puts into the queue what is not in it.
 func (b *Broker) feed() {
-	ctx, cancel := b.untilGone()
+	ctx, cancel := b.live.Join(context.Background())
 	defer cancel()
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	reconcile := time.Now()
 	for {
 		select {
-		case <-b.gone:
+		case <-b.live.Done():
 			return
 		case <-b.changed:
 		case <-ticker.C:
@@ -513,19 +514,6 @@ func (b *Broker) feed() {
 		}
 		b.put(ctx)
 	}
-}
-
-// untilGone returns a context that ends with the broker.
-func (b *Broker) untilGone() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		select {
-		case <-b.gone:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }
 
 // put puts jobs that wait into the queue.
@@ -601,14 +589,14 @@ func (b *Broker) reconcile(ctx context.Context) {
 
 // watch gives the jobs of workers that are not heard any more to others.
 func (b *Broker) watch() {
-	ctx, cancel := b.untilGone()
+	ctx, cancel := b.live.Join(context.Background())
 	defer cancel()
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
 	_ = b.order(order{}) // which workers that wait need not wait for
 	for {
 		select {
-		case <-b.gone:
+		case <-b.live.Done():
 			return
 		case <-ticker.C:
 		}

@@ -32,3 +32,37 @@ func TestLateBeat(t *testing.T) {
 		t.Errorf("the job is %v, of %q", e.state, e.worker)
 	}
 }
+
+// A worker that one sweep refuses, or that hears of one's end, stays where another sweep that
+// wants it speaks, and goes where there is none.
+func TestWorkerOfTwoSweeps(t *testing.T) {
+	const mine, theirs = "0123456789abcdef", "fedcba9876543210"
+	say := func(w *Worker, sweep string, o order) {
+		t.Helper()
+		text, err := encode(o, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.ordered(bus.Message{Subject: orderSubject(sweep), Payload: text})
+	}
+	for _, shared := range []bool{true, false} {
+		w := &Worker{heard: map[string]time.Time{}, refused: map[string]bool{}}
+		say(w, theirs, order{})
+		if shared {
+			say(w, mine, order{})
+		}
+		w.refuse(theirs, "another program")
+		if w.ending() == shared || shared && w.silent(theirs) != absentAfter {
+			t.Errorf("shared %v: refused by one, it ends: %v", shared, w.ending())
+		}
+		w = &Worker{heard: map[string]time.Time{}, refused: map[string]bool{}}
+		if shared {
+			say(w, mine, order{})
+		}
+		say(w, theirs, order{})
+		say(w, theirs, order{Over: true})
+		if !w.over || w.others("") != shared {
+			t.Errorf("shared %v: at the end of one, another speaks: %v", shared, w.others(""))
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"ringwave/crypto/lockfile"
 	"ringwave/learner/hosts/bus"
 	"ringwave/radio/intake"
+	"ringwave/radio/life"
 )
 
 // WorkerOptions say what a Worker is.
@@ -47,10 +47,10 @@ type Worker struct {
 	over  bool // a broker has no jobs any more
 	began time.Time
 	heard map[string]time.Time // when each sweep's broker was heard last
-	err   error                // why it takes no more jobs
+	// refused are the sweeps that do not want this worker.
+	refused map[string]bool
 
-	stop chan struct{} // closed when it takes no more jobs, and gives back what it has
-	once sync.Once
+	live life.Life // ends when it takes no more jobs, and gives back what it has
 }
 
 // holding is a job that the worker has.
@@ -73,13 +73,13 @@ func RunWorker(ctx context.Context, o WorkerOptions) error {
 	if err := os.MkdirAll(o.Scratch, 0o755); err != nil {
 		return intake.PathError(fmt.Errorf("making the folder for jobs on their way: %w", err))
 	}
-	w := &Worker{o: o, held: map[*holding]bool{}, began: time.Now(), heard: map[string]time.Time{}, stop: make(chan struct{})}
+	w := &Worker{o: o, held: map[*holding]bool{}, began: time.Now(), heard: map[string]time.Time{}, refused: map[string]bool{}}
 	end, err := o.Conn.Subscribe(orderSubject("*"), w.ordered)
 	if err != nil {
 		return err
 	}
 	defer end()
-	ended := context.AfterFunc(ctx, func() { w.end(nil) })
+	ended := context.AfterFunc(ctx, func() { w.live.End(nil) })
 	defer ended()
 	var running sync.WaitGroup
 	for range o.Slots {
@@ -89,30 +89,14 @@ func RunWorker(ctx context.Context, o WorkerOptions) error {
 	go w.beat(beating)
 	running.Wait()
 	close(beating)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return cmp.Or(w.err, ctx.Err())
-}
-
-// end has the worker take no more jobs, and give back what it has.
-func (w *Worker) end(err error) {
-	w.once.Do(func() {
-		w.mu.Lock()
-		w.err = err
-		w.mu.Unlock()
-		close(w.stop)
-	})
+	if err := w.live.Err(); !errors.Is(err, context.Canceled) && err != nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 // ending reports whether the worker takes no more jobs.
-func (w *Worker) ending() bool {
-	select {
-	case <-w.stop:
-		return true
-	default:
-		return false
-	}
-}
+func (w *Worker) ending() bool { return w.live.Err() != nil }
 
 // ordered hears what a broker says to all.
 func (w *Worker) ordered(m bus.Message) {
@@ -122,9 +106,13 @@ func (w *Worker) ordered(m bus.Message) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.over = w.over || o.Over
-	if words := strings.Split(m.Subject, "."); len(words) > 1 && len(w.heard) < mostSweeps {
-		w.heard[words[1]] = time.Now()
+	sweep := strings.Split(m.Subject, ".")[1]
+	switch {
+	case o.Over:
+		w.over = true
+		delete(w.heard, sweep)
+	case len(w.heard) < mostSweeps:
+		w.heard[sweep] = time.Now()
 	}
 	for h := range w.held {
 		if slices.Contains(o.Stop, h.at.Job) && m.Subject == orderSubject(h.at.Sweep) {
@@ -177,7 +165,7 @@ func (w *Worker) work() {
 			continue
 		}
 		w.mu.Lock()
-		leave := w.over && !w.o.Stay
+		leave := w.over && !w.o.Stay && !w.others("")
 		w.mu.Unlock()
 		if leave {
 			return
@@ -185,25 +173,12 @@ func (w *Worker) work() {
 	}
 }
 
-// untilEnd returns a context that ends with the worker.
-func (w *Worker) untilEnd() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		select {
-		case <-w.stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
-}
-
 // takeWait is how long a worker waits for a job before it asks again.
 const takeWait = time.Second
 
 // next returns the next job of the queue; nil for none now.
 func (w *Worker) next() *bus.Taken {
-	ctx, cancel := w.untilEnd()
+	ctx, cancel := w.live.Join(context.Background())
 	defer cancel()
 	w.mu.Lock()
 	q := w.queue
@@ -266,7 +241,7 @@ func (w *Worker) handle(s *slot, taken *bus.Taken) {
 		return
 	case refused:
 		_ = taken.Return(0)
-		w.end(intake.UserError(errors.New(a.Why)))
+		w.refuse(taken.Sweep, a.Why)
 		return
 	case begin:
 	default:
@@ -278,12 +253,36 @@ func (w *Worker) handle(s *slot, taken *bus.Taken) {
 	w.compute(s, h, a)
 }
 
+// refuse ends the worker that a sweep has refused, unless it is another's, too.
+func (w *Worker) refuse(sweep, why string) {
+	w.mu.Lock()
+	w.refused[sweep] = true
+	others := w.others(sweep)
+	w.mu.Unlock()
+	if !others {
+		w.live.End(intake.UserError(errors.New(why)))
+	}
+}
+
+// others reports whether sweeps speak, besides one, that have not refused the worker. The
+// caller holds mu.
+func (w *Worker) others(but string) bool {
+	for sweep, at := range w.heard {
+		if sweep != but && !w.refused[sweep] && time.Since(at) < 5*beatEvery {
+			return true
+		}
+	}
+	return false
+}
+
 // silent returns how long a job is to wait whose broker is not there: other sweeps' jobs, of
 // which it may stand in the way, come first. It is 0 where the broker speaks.
 func (w *Worker) silent(sweep string) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
+	case w.refused[sweep]:
+		return absentAfter
 	case time.Since(w.heard[sweep]) < 5*beatEvery:
 		return 0
 	case time.Since(w.began) < 3*beatEvery:
@@ -324,7 +323,7 @@ func (w *Worker) compute(s *slot, h *holding, a answer) {
 	over := make(chan struct{})
 	go func() {
 		select {
-		case <-w.stop:
+		case <-w.live.Done():
 		case <-h.stop:
 		case <-over:
 			return
@@ -380,10 +379,10 @@ func (w *Worker) fail(s *slot, h *holding, a answer, r report) {
 	}
 	switch r.Class {
 	case machine:
-		w.end(fmt.Errorf("%s: %s", a.Title, r.Why))
+		w.live.End(fmt.Errorf("%s: %s", a.Title, r.Why))
 	case data:
 		w.o.Say(fmt.Sprintf("%s: %s", a.Title, r.Why))
-		ctx, cancel := w.untilEnd()
+		ctx, cancel := w.live.Join(context.Background())
 		defer cancel()
 		pause(ctx, time.Second) // others have their turn
 	case crash, bad:
@@ -431,7 +430,7 @@ func (w *Worker) deliver(h *holding, archive []byte) {
 			_ = h.taken.Return(0)
 			return
 		}
-		ctx, cancel := w.untilEnd()
+		ctx, cancel := w.live.Join(context.Background())
 		pause(ctx, time.Second)
 		cancel()
 	}

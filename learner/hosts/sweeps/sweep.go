@@ -475,7 +475,7 @@ func Look(out string) (State, error) {
 	}
 	_, err = os.Stat(filepath.Join(out, cancelName))
 	state.Cancelled = err == nil
-	if state.Active = held(filepath.Join(out, queueName)); !state.Active {
+	if state.Active = lockfile.Held(filepath.Join(out, queueName, engineLock)); !state.Active {
 		state.Running, state.Workers = 0, []jobs.WorkerStatus{}
 	}
 	return state, nil
@@ -533,19 +533,6 @@ func (s *Sweep) Unusable() error {
 		return nil
 	}
 	return &experiment.Unusable{Reason: fmt.Sprintf("of %d runs %d were set aside, and %d have ended without a usable one; the report names them", len(s.points), aside, unusable)}
-}
-
-// held reports whether a process has an engine's folder.
-func held(dir string) bool {
-	path := filepath.Join(dir, engineLock)
-	if _, err := os.Stat(path); err != nil {
-		return false // to look must not leave a lock file
-	}
-	lock, err := lockfile.Open(path)
-	if err == nil {
-		_ = lock.Close() // nothing was written
-	}
-	return errors.Is(err, lockfile.ErrHeld)
 }
 
 // Text says in a few words what is going on.
