@@ -203,58 +203,6 @@ func (p *pump) waitAndFail(t *testing.T, cause error) {
 	}
 }
 
-// What the queue gives is what was put, at its index, however both are cut.
-func TestQueue(t *testing.T) {
-	for _, strict := range []bool{false, true} {
-		q := newQueue(minWindow, strict)
-		model := map[radio.SampleIndex]byte{}
-		put := func(at radio.SampleIndex, n int) {
-			src := make([]complex64, n)
-			for k := range src {
-				src[k] = complex(float32(k%100+1)/fullScale, 0)
-			}
-			if end, _, late := q.put(src, at, true); !late {
-				for k := range n {
-					model[end-radio.SampleIndex(n-k)] = byte(k%100 + 1)
-				}
-			}
-		}
-		next := radio.SampleIndex(0)
-		take := func(n int) {
-			dst := make([]byte, sampleBytes*n)
-			got := q.take(dst)
-			for k := range got.bytes / sampleBytes {
-				if dst[sampleBytes*k] != model[next] || dst[sampleBytes*k+1] != 0 {
-					t.Fatalf("strict %v: index %d is %d, want %d", strict, next, dst[sampleBytes*k], model[next])
-				}
-				delete(model, next)
-				next++
-			}
-		}
-		for k := range 4000 {
-			switch free, _ := q.free(); {
-			case k%7 == 0:
-				put(next+radio.SampleIndex(k%977), min(free, k%1500))
-			case k%3 == 0:
-				put(-1, min(free, 700))
-			case k%11 == 0:
-				q.idle(next + 500)
-			default:
-				take(packet * (1 + k%9))
-			}
-		}
-		q.end(100)
-		for left := true; left; {
-			before := next
-			take(8 * packet)
-			left = next > before
-		}
-		if len(model) > 0 || next%block != 0 {
-			t.Errorf("strict %v: %d samples left behind, ended at %d", strict, len(model), next)
-		}
-	}
-}
-
 // Each rate is told as the fraction that libhackrf tells it as: with the smallest
 // divider that makes it whole.
 func TestFraction(t *testing.T) {

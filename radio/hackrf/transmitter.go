@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ringwave/radio"
+	"ringwave/radio/feed"
 	"ringwave/radio/usb"
 )
 
@@ -21,12 +22,12 @@ type paced struct{ *sender }
 
 // Earliest is radio.Pacer.
 func (t paced) Earliest() radio.SampleIndex {
-	return t.queue.handed()
+	return t.queue.Handed()
 }
 
 // sender is the transmit stream of a device, strict by itself.
 type sender struct {
-	queue   *queue
+	queue   *feed.Queue
 	events  *radio.EventQueue
 	clipped atomic.Int64
 
@@ -36,6 +37,15 @@ type sender struct {
 	out    usb.OutStream
 	primed chan struct{} // closed when all transfers of the queue were handed over
 	fed    chan struct{} // closed when nothing more is fed and the board is off
+}
+
+// newQueue makes a queue for the board. A short packet would end a transfer of its own, and
+// less than a block stays in its buffers for ever.
+func newQueue(window int, strict bool) *feed.Queue {
+	const packet, block radio.SampleIndex = radio.SampleIndex(usb.PacketSize) / sampleBytes, 8192
+	return feed.NewQueue(feed.Config{
+		Codec: samples, SampleBytes: sampleBytes, Window: max(window, minWindow), Strict: strict, Packet: packet, Block: block,
+	})
 }
 
 func newSender(d *Device) *sender {
@@ -102,8 +112,8 @@ func (t *sender) Write(ctx context.Context, src []complex64, meta radio.TxMeta) 
 	at := radio.SampleIndex(-1)
 	switch {
 	case !meta.Timed:
-	case meta.Start > lastIndex:
-		return 0, fmt.Errorf("a block for %s is to start at index %d; allowed is at most %d", t.d.info.URI, meta.Start, lastIndex)
+	case meta.Start > feed.LastIndex:
+		return 0, fmt.Errorf("a block for %s is to start at index %d; allowed is at most %d", t.d.info.URI, meta.Start, feed.LastIndex)
 	case meta.Start < 0:
 		t.late(meta.Start, len(src))
 		return len(src), nil
@@ -111,12 +121,12 @@ func (t *sender) Write(ctx context.Context, src []complex64, meta radio.TxMeta) 
 		at = meta.Start
 	}
 	for {
-		k, err := t.room(ctx, min(len(src)-n, len(t.queue.ring)/sampleBytes), at)
+		k, err := t.room(ctx, min(len(src)-n, t.queue.Window()), at)
 		if err != nil {
 			return n, err
 		}
 		last := meta.BurstEnd && n+k == len(src)
-		end, clipped, late := t.queue.put(src[n:n+k], at, last)
+		end, clipped, late := t.queue.Put(src[n:n+k], at, last)
 		if late {
 			t.late(meta.Start, len(src))
 			return len(src), nil
@@ -142,12 +152,12 @@ func (t *sender) endsBurst(end radio.SampleIndex) {
 // wait.
 func (t *sender) room(ctx context.Context, want int, at radio.SampleIndex) (int, error) {
 	for {
-		free, earliest := t.queue.free()
+		free, earliest := t.queue.Free()
 		if free >= want || at >= 0 && at < earliest {
 			return min(free, want), nil
 		}
 		select {
-		case <-t.queue.room:
+		case <-t.queue.Room():
 		case <-t.cut.Done():
 		case <-ctx.Done():
 		}
@@ -174,7 +184,7 @@ func (t *sender) Idle(ctx context.Context, until radio.SampleIndex) error {
 	if err := t.ready(ctx); err != nil {
 		return err
 	}
-	t.queue.idle(until)
+	t.queue.Idle(until)
 	return nil
 }
 
@@ -188,7 +198,7 @@ func (t *sender) Close() error {
 
 // drain waits for what was written to be sent and the board to be off.
 func (t *sender) drain(failed bool) error {
-	left := t.queue.end(radio.SampleIndex(t.d.flush / sampleBytes))
+	left := t.queue.End(radio.SampleIndex(t.d.flush / sampleBytes))
 	left += radio.SampleCount((t.d.opts.queue*t.size + t.d.flush) / sampleBytes)
 	patience := t.d.opts.deadline
 	if patience == 0 { // no deadline: what waits behind a busy machine is sent, too
@@ -222,32 +232,32 @@ func (t *sender) feed(forgetSession, forgetGuard func() bool) {
 	defer release()
 	defer t.switchOff()
 	buf := make([]byte, t.size)
-	if t.queue.strict {
+	if t.queue.Strict() {
 		close(t.primed)
 	}
 	for handed := 0; ctx.Err() == nil; handed++ {
-		if handed == t.d.opts.queue && !t.queue.strict {
+		if handed == t.d.opts.queue && !t.queue.Strict() {
 			close(t.primed)
 		}
-		next := t.queue.take(buf)
-		if next.starved {
-			t.tell(radio.Event{Kind: radio.Underrun, Index: next.at, Exact: true})
+		next := t.queue.Take(buf)
+		if next.Starved {
+			t.tell(radio.Event{Kind: radio.Underrun, Index: next.At, Exact: true})
 		}
-		if next.bytes > 0 {
-			err := t.move(ctx, func(wait context.Context) error { return t.out.Write(wait, buf[:next.bytes]) })
+		if next.Bytes > 0 {
+			err := t.move(ctx, func(wait context.Context) error { return t.out.Write(wait, buf[:next.Bytes]) })
 			if err != nil {
 				t.fail(t.why(err))
 				return
 			}
 			t.progress(t.out.Taken())
 		}
-		if next.finished {
+		if next.Finished {
 			t.finishUp(ctx)
 			return
 		}
-		if next.bytes == 0 {
+		if next.Bytes == 0 {
 			select {
-			case <-t.queue.more:
+			case <-t.queue.More():
 			case <-ctx.Done():
 			}
 		}
@@ -265,8 +275,8 @@ func (t *sender) why(err error) error {
 
 // finishUp waits until all that was written is on air, which may long be so.
 func (t *sender) finishUp(ctx context.Context) {
-	behind := int64(t.d.flush) + sampleBytes*int64(t.queue.lastWritten())
-	if t.queue.lastWritten() == 0 || t.out.Taken() >= behind {
+	behind := int64(t.d.flush) + sampleBytes*int64(t.queue.LastWritten())
+	if t.queue.LastWritten() == 0 || t.out.Taken() >= behind {
 		t.progress(t.out.Taken())
 		return
 	}
@@ -311,7 +321,7 @@ func (t *sender) counted() counted {
 // behind makes a position of a count of the board's, which wraps and is not ahead
 // of what was handed over.
 func (t *sender) behind(m0 uint32) int64 {
-	handed := sampleBytes * int64(t.queue.handed())
+	handed := sampleBytes * int64(t.queue.Handed())
 	return max(0, handed-int64(uint32(handed)-m0))
 }
 
@@ -325,7 +335,7 @@ func (t *sender) disturbed(from, to counted) {
 	}
 	end := to.bytes + int64(limitBytes(settle, t.d.rate))
 	if !to.exact {
-		end = sampleBytes * int64(t.queue.handed())
+		end = sampleBytes * int64(t.queue.Handed())
 	}
 	t.turn(from.bytes, end)
 }
@@ -352,7 +362,7 @@ func (t *sender) look() error {
 	}
 	if news.shortfalls > 0 {
 		// Between bursts a strict transmitter has nothing to send.
-		if sampleBytes*int64(t.queue.lastWritten()) > t.watched.seen || !t.queue.strict {
+		if sampleBytes*int64(t.queue.LastWritten()) > t.watched.seen || !t.queue.Strict() {
 			t.tell(radio.Event{Kind: radio.Underrun, Index: radio.SampleIndex(now / sampleBytes), Count: radio.SampleCount(news.longest / sampleBytes)})
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"ringwave/radio"
-	"ringwave/radio/rtlsdr/cu8"
+	"ringwave/radio/blocks"
 	"ringwave/radio/usb"
 )
 
@@ -40,7 +40,7 @@ type device struct {
 	rate                  radio.Hertz
 	gain                  int // tenths of dB
 	auto                  bool
-	rx                    *cu8.Receiver
+	rx                    *blocks.Receiver
 
 	epochs atomic.Uint64
 }
@@ -457,13 +457,13 @@ const (
 
 // OpenReceiver returns the one stream that there is.
 func (d *device) OpenReceiver(ctx context.Context) (radio.Receiver, error) {
-	var rx *cu8.Receiver
+	var rx *blocks.Receiver
 	err := d.locked(ctx, radio.Receive, func() error {
 		if d.rx != nil {
 			return fmt.Errorf("opening a stream of %s: %w", d.info.URI, radio.ErrBusy)
 		}
-		rx = cu8.NewReceiver(cu8.Config{
-			Name: d.info.URI, Start: d.start, Epoch: d.nextEpoch, Silence: d.options.deadline,
+		rx = blocks.NewReceiver(blocks.Config{
+			Format: blocks.CU8(), Name: d.info.URI, Start: d.start, Epoch: d.nextEpoch, Silence: d.options.deadline,
 			Closed: func() { d.forget(rx) },
 		})
 		d.rx = rx
@@ -478,7 +478,7 @@ func (d *device) OpenReceiver(ctx context.Context) (radio.Receiver, error) {
 func (d *device) nextEpoch() radio.Epoch { return radio.Epoch(d.epochs.Add(1)) }
 
 // start lets samples flow.
-func (d *device) start(ctx context.Context) (cu8.Source, error) {
+func (d *device) start(ctx context.Context) (blocks.Source, error) {
 	var in usb.InStream
 	err := d.locked(ctx, radio.Receive, func() (err error) {
 		d.regs.emptyBuffer()
@@ -497,11 +497,11 @@ func (d *device) start(ctx context.Context) (cu8.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return blocks{in, d}, nil
+	return stream{in, d}, nil
 }
 
 // forget makes room for another stream when rx is closed.
-func (d *device) forget(rx *cu8.Receiver) {
+func (d *device) forget(rx *blocks.Receiver) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.rx == rx {
@@ -520,17 +520,17 @@ func (d *device) stop() error {
 	return nil
 }
 
-// blocks is a usb.InStream as a source.
-type blocks struct {
+// stream is a usb.InStream as a source.
+type stream struct {
 	in usb.InStream
 	d  *device
 }
 
-func (b blocks) Next(ctx context.Context) (cu8.Block, error) {
+func (b stream) Next(ctx context.Context) (blocks.Block, error) {
 	block, err := b.in.Next(ctx)
-	return cu8.Block{Data: block.Data, Lost: block.Lost}, err
+	return blocks.Block{Data: block.Data, Lost: block.Lost}, err
 }
 
 // Close stops the board first: one that still sends would go on filling what is
 // cancelled.
-func (b blocks) Close() error { return errors.Join(b.d.stop(), b.in.Close()) }
+func (b stream) Close() error { return errors.Join(b.d.stop(), b.in.Close()) }

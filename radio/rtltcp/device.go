@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"ringwave/radio"
+	"ringwave/radio/blocks"
 	"ringwave/radio/life"
 	"ringwave/radio/rtlsdr"
-	"ringwave/radio/rtlsdr/cu8"
 	"ringwave/radio/usb"
 )
 
@@ -70,7 +70,7 @@ type device struct {
 	// turn is held by the one who talks to the server, and guards what follows.
 	turn     chan struct{}
 	settings settings
-	rx       *cu8.Receiver
+	rx       *blocks.Receiver
 }
 
 // talk runs f while nobody else talks to the server. f's context ends with ctx and
@@ -160,7 +160,7 @@ var notes = []string{
 
 // Close ends the connection.
 func (d *device) Close() error {
-	var rx *cu8.Receiver
+	var rx *blocks.Receiver
 	d.life.End(radio.ErrClosed)
 	d.locked(func() { rx = d.rx })
 	var err error
@@ -318,13 +318,13 @@ func (d *device) SetAutoGain(ctx context.Context, dir radio.Direction) error {
 
 // OpenReceiver returns the one stream that there is.
 func (d *device) OpenReceiver(ctx context.Context) (radio.Receiver, error) {
-	var rx *cu8.Receiver
+	var rx *blocks.Receiver
 	err := d.talk(ctx, radio.Receive, func(context.Context) error {
 		if d.rx != nil {
 			return fmt.Errorf("opening a stream of %s: %w", d.uri, radio.ErrBusy)
 		}
-		rx = cu8.NewReceiver(cu8.Config{
-			Name:    d.uri,
+		rx = blocks.NewReceiver(blocks.Config{
+			Format: blocks.CU8(), Name: d.uri,
 			Start:   d.start,
 			Epoch:   func() radio.Epoch { return radio.Epoch(d.epochs.Add(1)) },
 			Silence: d.options.deadline,
@@ -341,7 +341,7 @@ func (d *device) OpenReceiver(ctx context.Context) (radio.Receiver, error) {
 
 // start drops what has come so far. What is still on its way may be of before the
 // last retune.
-func (d *device) start(ctx context.Context) (cu8.Source, error) {
+func (d *device) start(ctx context.Context) (blocks.Source, error) {
 	s := &source{d: d, tried: time.Now()}
 	err := d.talk(ctx, radio.Receive, func(ctx context.Context) error {
 		l := d.link.Load()
@@ -386,7 +386,7 @@ type source struct {
 }
 
 // Next returns the next block, and connects again where there is none.
-func (s *source) Next(ctx context.Context) (cu8.Block, error) {
+func (s *source) Next(ctx context.Context) (blocks.Block, error) {
 	ctx, release := s.life.Join(ctx)
 	defer release()
 	for {
@@ -394,13 +394,13 @@ func (s *source) Next(ctx context.Context) (cu8.Block, error) {
 		if err == nil {
 			restarted := s.restarted
 			s.restarted = false
-			return cu8.Block{Data: b.Data, Lost: b.Lost, Restarted: restarted}, nil
+			return blocks.Block{Data: b.Data, Lost: b.Lost, Restarted: restarted}, nil
 		}
 		if ctx.Err() != nil {
-			return cu8.Block{}, ctx.Err()
+			return blocks.Block{}, ctx.Err()
 		}
 		if err := s.reconnect(ctx, err); err != nil {
-			return cu8.Block{}, err
+			return blocks.Block{}, err
 		}
 		s.restarted = true
 	}

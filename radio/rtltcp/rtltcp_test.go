@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"ringwave/radio"
+	"ringwave/radio/blocks"
 	"ringwave/radio/radiotest"
 	"ringwave/radio/rtlsdr"
-	"ringwave/radio/rtlsdr/cu8"
 	"ringwave/radio/rtltcp"
 	"ringwave/radio/usb"
 )
@@ -316,7 +316,7 @@ func TestServerGone(t *testing.T) {
 	// It does not try at once again, but it does.
 	for told := 0; told < 2; {
 		_, _, err := rx.Read(t.Context(), make([]complex64, 10))
-		if !errors.Is(err, cu8.ErrSilent) || !errors.Is(err, usb.ErrTimeout) {
+		if !errors.Is(err, blocks.ErrSilent) || !errors.Is(err, usb.ErrTimeout) {
 			t.Fatal(err)
 		}
 		if errors.Is(err, refused) {
@@ -347,17 +347,17 @@ func TestServerGone(t *testing.T) {
 		}
 	}()
 	for err := refused; strings.Contains(err.Error(), "connecting") || errors.Is(err, refused); {
-		if _, _, err = rx.Read(t.Context(), make([]complex64, 10)); !errors.Is(err, cu8.ErrSilent) {
+		if _, _, err = rx.Read(t.Context(), make([]complex64, 10)); !errors.Is(err, blocks.ErrSilent) {
 			t.Fatal(err)
 		}
 	}
 	close(speak)
-	for err := cu8.ErrSilent; err != nil; {
+	for err := blocks.ErrSilent; err != nil; {
 		var meta radio.Meta
 		if _, meta, err = rx.Read(t.Context(), make([]complex64, 10)); err == nil && len(meta.Gaps) != 1 {
 			t.Errorf("%+v", meta)
 		}
-		if err != nil && !errors.Is(err, cu8.ErrSilent) {
+		if err != nil && !errors.Is(err, blocks.ErrSilent) {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package cu8_test
+package blocks_test
 
 import (
 	"context"
@@ -11,36 +11,36 @@ import (
 	"time"
 
 	"ringwave/radio"
-	"ringwave/radio/rtlsdr/cu8"
+	"ringwave/radio/blocks"
 	"ringwave/radio/usb"
 )
 
 // tape is a source that gives blocks as they are written down and then err.
 type tape struct {
-	blocks []cu8.Block
+	blocks []blocks.Block
 	err    error
 	closed chan struct{}
 	once   sync.Once
 }
 
-func newTape(err error, blocks ...cu8.Block) *tape {
+func newTape(err error, blocks ...blocks.Block) *tape {
 	return &tape{blocks: blocks, err: err, closed: make(chan struct{})}
 }
 
-func (p *tape) Next(ctx context.Context) (cu8.Block, error) {
+func (p *tape) Next(ctx context.Context) (blocks.Block, error) {
 	if len(p.blocks) > 0 {
 		b := p.blocks[0]
 		p.blocks = p.blocks[1:]
 		return b, nil
 	}
 	if p.err != nil {
-		return cu8.Block{}, p.err
+		return blocks.Block{}, p.err
 	}
 	select {
 	case <-ctx.Done():
-		return cu8.Block{}, ctx.Err()
+		return blocks.Block{}, ctx.Err()
 	case <-p.closed:
-		return cu8.Block{}, usb.ErrClosed
+		return blocks.Block{}, usb.ErrClosed
 	}
 }
 
@@ -65,12 +65,13 @@ func (d *device) next() radio.Epoch {
 
 func (d *device) forget() { d.closed++ }
 
-func receiver(t *testing.T, p *tape, silence time.Duration) (*cu8.Receiver, *device) {
+func receiver(t *testing.T, p *tape, silence time.Duration) (*blocks.Receiver, *device) {
 	t.Helper()
 	d := &device{}
-	r := cu8.NewReceiver(cu8.Config{
-		Name: "a tape", Epoch: d.next, Closed: d.forget, Silence: silence,
-		Start: func(context.Context) (cu8.Source, error) { return p, nil },
+	r := blocks.NewReceiver(blocks.Config{
+		Format: blocks.CU8(),
+		Name:   "a tape", Epoch: d.next, Closed: d.forget, Silence: silence,
+		Start: func(context.Context) (blocks.Source, error) { return p, nil },
 	})
 	if err := r.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -83,10 +84,10 @@ func bytesOf(n int) []byte { return make([]byte, 2*n) }
 // Losses move indices on; what nobody can count does not, and begins an epoch.
 func TestLosses(t *testing.T) {
 	r, _ := receiver(t, newTape(io.ErrUnexpectedEOF,
-		cu8.Block{Data: bytesOf(10)},
-		cu8.Block{Data: bytesOf(10), Lost: 14},
-		cu8.Block{Data: bytesOf(10), Lost: 6, Restarted: true},
-		cu8.Block{Data: bytesOf(10)},
+		blocks.Block{Data: bytesOf(10)},
+		blocks.Block{Data: bytesOf(10), Lost: 14},
+		blocks.Block{Data: bytesOf(10), Lost: 6, Restarted: true},
+		blocks.Block{Data: bytesOf(10)},
 	), 0)
 	x := make([]complex64, 40)
 	n, meta, err := radio.ReadFull(t.Context(), r, x)
@@ -104,9 +105,9 @@ func TestLosses(t *testing.T) {
 	if _, _, err := r.Read(t.Context(), x); !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "receiving from a tape") {
 		t.Error(err)
 	}
-	for _, odd := range []cu8.Block{{Data: make([]byte, 3)}, {Data: bytesOf(1), Lost: 1}} {
+	for _, odd := range []blocks.Block{{Data: make([]byte, 3)}, {Data: bytesOf(1), Lost: 1}} {
 		r, _ := receiver(t, newTape(nil, odd), 0)
-		if _, _, err := r.Read(t.Context(), x); err == nil || !strings.Contains(err.Error(), "allowed are even numbers") {
+		if _, _, err := r.Read(t.Context(), x); err == nil || !strings.Contains(err.Error(), "allowed are multiples of 2") {
 			t.Error(err)
 		}
 	}
@@ -114,7 +115,7 @@ func TestLosses(t *testing.T) {
 
 // A loss across the end of a bounded read is told after it.
 func TestReadUntil(t *testing.T) {
-	r, _ := receiver(t, newTape(io.EOF, cu8.Block{Data: bytesOf(10)}, cu8.Block{Data: bytesOf(10), Lost: 20}), 0)
+	r, _ := receiver(t, newTape(io.EOF, blocks.Block{Data: bytesOf(10)}, blocks.Block{Data: bytesOf(10), Lost: 20}), 0)
 	x := make([]complex64, 40)
 	for _, c := range []struct {
 		until radio.SampleIndex
@@ -135,11 +136,11 @@ func TestReadUntil(t *testing.T) {
 // A retune is an epoch that nobody uses and then one that all samples have which
 // come after those on their way.
 func TestSettle(t *testing.T) {
-	var blocks []cu8.Block
+	var all []blocks.Block
 	for range 20 {
-		blocks = append(blocks, cu8.Block{Data: bytesOf(10)})
+		all = append(all, blocks.Block{Data: bytesOf(10)})
 	}
-	r, _ := receiver(t, newTape(nil, blocks...), 0)
+	r, _ := receiver(t, newTape(nil, all...), 0)
 	x := make([]complex64, 15)
 	expect := func(epochs ...radio.Epoch) {
 		t.Helper()
@@ -174,12 +175,12 @@ func TestSettle(t *testing.T) {
 func TestSilence(t *testing.T) {
 	r, _ := receiver(t, newTape(nil), time.Millisecond)
 	_, _, err := r.Read(t.Context(), make([]complex64, 1))
-	if !errors.Is(err, cu8.ErrSilent) || !errors.Is(err, usb.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
+	if !errors.Is(err, blocks.ErrSilent) || !errors.Is(err, usb.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := r.Read(ctx, make([]complex64, 1)); !errors.Is(err, context.Canceled) || errors.Is(err, cu8.ErrSilent) {
+	if _, _, err := r.Read(ctx, make([]complex64, 1)); !errors.Is(err, context.Canceled) || errors.Is(err, blocks.ErrSilent) {
 		t.Error(err)
 	}
 }
@@ -190,9 +191,10 @@ func TestCloseWhileStarting(t *testing.T) {
 	d := &device{}
 	p := newTape(nil)
 	starting, goOn := make(chan struct{}), make(chan struct{})
-	r := cu8.NewReceiver(cu8.Config{
-		Name: "a tape", Epoch: d.next, Closed: d.forget,
-		Start: func(context.Context) (cu8.Source, error) {
+	r := blocks.NewReceiver(blocks.Config{
+		Format: blocks.CU8(),
+		Name:   "a tape", Epoch: d.next, Closed: d.forget,
+		Start: func(context.Context) (blocks.Source, error) {
 			close(starting)
 			<-goOn
 			return p, nil
@@ -225,9 +227,10 @@ func TestCloseWhileStarting(t *testing.T) {
 func TestStartFails(t *testing.T) {
 	d := &device{}
 	fails := errors.New("not yet")
-	r := cu8.NewReceiver(cu8.Config{
-		Name: "a tape", Epoch: d.next, Closed: d.forget,
-		Start: func(context.Context) (cu8.Source, error) {
+	r := blocks.NewReceiver(blocks.Config{
+		Format: blocks.CU8(),
+		Name:   "a tape", Epoch: d.next, Closed: d.forget,
+		Start: func(context.Context) (blocks.Source, error) {
 			if fails != nil {
 				return nil, fails
 			}

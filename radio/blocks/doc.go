@@ -1,10 +1,8 @@
-// Package cu8 is the receive stream of boards whose samples are complex, of
-// unsigned 8 bits: those with an RTL2832U, whether on USB or behind a server.
+// Package blocks is the receive stream of boards that give bytes: those with an RTL2832U,
+// whether on USB or behind a server, and those behind SoapySDR.
 //
-// It takes in blocks of bytes I, Q, I, Q with what was lost before each, and gives
-// a radio.Receiver whose indices are counted by the host. A byte u stands for
-// (u - 127.5)/128, which is exact in float32. It knows nothing of boards, nor of
-// where blocks come from.
+// It takes in blocks of whole samples in a Format, with what was lost before each, and gives
+// a radio.Receiver. It knows nothing of boards, nor of where blocks come from.
 //
 // # What a retune does to the epoch
 //
@@ -13,4 +11,4 @@
 // two epochs. The first is of the samples that may be of before, of after, or of
 // the retune itself: it is not to be used. The second, which Epoch gives once the
 // retune is done, begins where no sample of before can be left.
-package cu8
+package blocks

@@ -1,4 +1,4 @@
-package cu8
+package blocks
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 
 // Block is a number of bytes that follow each other.
 type Block struct {
-	// Data is good until the next call of Next. Its length is even.
+	// Data is good until the next call of Next. It has whole samples.
 	Data []byte
-	// Lost is the number of bytes that are missing before Data, even.
+	// Lost is the number of bytes that are missing before Data, of whole samples.
 	Lost int64
 	// Restarted says that the board or the way to it started again before Data:
 	// an unknown number of bytes is missing, and the phase is another.
@@ -32,8 +32,24 @@ type Source interface {
 	Close() error
 }
 
+// Format is what samples are in bytes.
+type Format struct {
+	Codec *iq.Codec
+	Bytes int             // of a sample
+	Clip  radio.Amplitude // as radio.Ranged has it
+}
+
+// CU8 returns the format of an RTL2832U: a byte u stands for (u - 127.5)/128, which is exact
+// in float32, so that +-1 is half a step beyond the outermost bytes.
+func CU8() Format {
+	return Format{Codec: iq.New(iq.Config{Format: iq.CU8, Step: 1.0 / 128}), Bytes: 2, Clip: 127.5 / 128}
+}
+
 // Config describes a stream.
 type Config struct {
+	Format Format
+	// DeviceCounted says that losses are counted by the board, so that its indices are.
+	DeviceCounted bool
 	// Name is that of the device, for errors.
 	Name string
 	// Start lets samples flow.
@@ -179,11 +195,8 @@ func (r *Receiver) Settle(inFlight int) {
 	r.steps = append(r.steps, step{r.blocks + int64(inFlight) + 1, r.epoch})
 }
 
-// samples is the format of blocks: +-1 is half a step beyond the outermost bytes.
-var samples = iq.New(iq.Config{Format: iq.CU8, Step: 1.0 / 128})
-
-// ClipLevel is that of 8 bits.
-func (r *Receiver) ClipLevel() radio.Amplitude { return 127.5 / 128 }
+// ClipLevel is that of the format.
+func (r *Receiver) ClipLevel() radio.Amplitude { return r.cfg.Format.Clip }
 
 // Read returns samples of one block.
 func (r *Receiver) Read(ctx context.Context, dst []complex64) (int, radio.Meta, error) {
@@ -207,17 +220,30 @@ func (r *Receiver) ReadUntil(ctx context.Context, dst []complex64, until radio.S
 		}
 	}
 	n = int(min(radio.SampleIndex(min(len(dst), len(r.data)/2)), until-r.index))
-	meta = radio.Meta{First: r.index, Epoch: r.current, Gaps: r.gaps, Flags: radio.HostCounted}
+	meta = radio.Meta{First: r.index, Epoch: r.current, Gaps: r.gaps}
+	if !r.cfg.DeviceCounted {
+		meta.Flags |= radio.HostCounted
+	}
 	if len(r.gaps) > 0 {
 		meta.Flags |= radio.Overrun
 		r.gaps = nil
 	}
-	if meta.Clipped = radio.SampleCount(samples.Decode(dst[:n], r.data).Clipped); meta.Clipped > 0 {
-		meta.Flags |= radio.Clipped
-	}
-	r.data = r.data[2*n:]
+	r.decode(dst[:n], &meta)
+	r.data = r.data[n*r.cfg.Format.Bytes:]
 	r.index += radio.SampleIndex(n)
 	return n, meta, nil
+}
+
+// decode reads samples, and notes what is wrong with them.
+func (r *Receiver) decode(dst []complex64, meta *radio.Meta) {
+	counts := r.cfg.Format.Codec.Decode(dst, r.data)
+	meta.Clipped, meta.Invalid = radio.SampleCount(counts.Clipped), radio.SampleCount(counts.Invalid)
+	if meta.Clipped > 0 {
+		meta.Flags |= radio.Clipped
+	}
+	if meta.Invalid > 0 {
+		meta.Flags |= radio.Invalid
+	}
 }
 
 func (r *Receiver) running() (Source, error) {
@@ -238,16 +264,17 @@ func (r *Receiver) fetch(ctx context.Context, source Source) error {
 	if err != nil {
 		return err
 	}
-	if len(b.Data)%2 != 0 || b.Lost%2 != 0 {
+	size := r.cfg.Format.Bytes
+	if len(b.Data)%size != 0 || b.Lost%int64(size) != 0 {
 		// I and Q would be exchanged from here on.
-		return fmt.Errorf("receiving from %s: %d bytes after %d that were lost; allowed are even numbers", r.cfg.Name, len(b.Data), b.Lost)
+		return fmt.Errorf("receiving from %s: %d bytes after %d that were lost; allowed are multiples of %d", r.cfg.Name, len(b.Data), b.Lost, size)
 	}
 	if b.Restarted {
 		r.gaps = append(r.gaps, radio.Gap{})
 	}
 	if b.Lost > 0 {
-		r.gaps = append(r.gaps, radio.Gap{Length: radio.SampleCount(b.Lost / 2), Exact: true})
-		r.index += radio.SampleIndex(b.Lost / 2)
+		r.gaps = append(r.gaps, radio.Gap{Length: radio.SampleCount(b.Lost / int64(size)), Exact: true})
+		r.index += radio.SampleIndex(b.Lost / int64(size))
 	}
 	r.data = b.Data
 	r.mu.Lock()
