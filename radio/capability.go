@@ -117,6 +117,26 @@ type TimeControl interface {
 	Now(ctx context.Context) (SampleIndex, error)
 }
 
+// DeviceTime is of a device's own clock, in nanoseconds.
+type DeviceTime int64
+
+// TimedStart is a device with a clock that several can set at one pulse, as that of a GPS
+// receiver once a second (PPS), and whose streams start at a time of it.
+type TimedStart interface {
+	TimeSources() []string
+	TimeSource() string
+	// SetTimeSource chooses where the pulses come from.
+	SetTimeSource(ctx context.Context, name string) error
+	// Time returns what the clock shows, and LastPulse what it showed at the last pulse.
+	Time(ctx context.Context) (DeviceTime, error)
+	LastPulse(ctx context.Context) (DeviceTime, error)
+	// SetTimeAtPulse has the clock show t at the next pulse.
+	SetTimeAtPulse(ctx context.Context, t DeviceTime) error
+	// StartAt has streams that are started from now on begin at t, which is then index 0 of
+	// each. A Start that comes later than t fails.
+	StartAt(t DeviceTime)
+}
+
 // The capabilities of streams, found by type assertion as those of devices are.
 
 // Pacer is a Transmitter that keeps its board fed: where nothing was written,

@@ -6,6 +6,8 @@
 package feed
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -126,6 +128,69 @@ func (q *Queue) Put(src []complex64, at radio.SampleIndex, burstEnd bool) (end r
 	q.inBurst, q.starved = !burstEnd, false
 	signal(q.more)
 	return end, clipped, false
+}
+
+// Written is what became of a block.
+type Written struct {
+	N       int // samples that were taken
+	Clipped int // of them, those that were limited
+	// End is the index behind the last; Late says that the block's time had passed, and that
+	// none of it will be sent, though all counts as taken.
+	End  radio.SampleIndex
+	Late bool
+}
+
+// Write takes src in whole, as far as there is room, so that a block shorter than the window
+// never has an underrun within. It waits for room until ctx or the stream ends: ready returns
+// the error of that, and cut is closed when it is to be asked.
+func (q *Queue) Write(ctx context.Context, src []complex64, meta radio.TxMeta, cut <-chan struct{}, ready func(context.Context) error) (w Written, err error) {
+	if err := ready(ctx); err != nil {
+		return w, err
+	}
+	at := radio.SampleIndex(-1)
+	switch {
+	case !meta.Timed:
+	case meta.Start > LastIndex:
+		return w, fmt.Errorf("a block is to start at index %d; allowed is at most %d", meta.Start, LastIndex)
+	case meta.Start < 0:
+		return Written{N: len(src), Late: true}, nil
+	default:
+		at = meta.Start
+	}
+	for {
+		k, err := q.wait(ctx, min(len(src)-w.N, q.Window()), at, cut, ready)
+		if err != nil {
+			return w, err
+		}
+		end, clipped, late := q.Put(src[w.N:w.N+k], at, meta.BurstEnd && w.N+k == len(src))
+		if late {
+			return Written{N: len(src), Late: true}, nil
+		}
+		w.Clipped += clipped
+		w.End = end
+		if w.N += k; w.N == len(src) {
+			return w, nil
+		}
+		at = -1
+	}
+}
+
+// wait waits until want samples fit; for a block that is late already it does not.
+func (q *Queue) wait(ctx context.Context, want int, at radio.SampleIndex, cut <-chan struct{}, ready func(context.Context) error) (int, error) {
+	for {
+		free, earliest := q.Free()
+		if free >= want || at >= 0 && at < earliest {
+			return min(free, want), nil
+		}
+		select {
+		case <-q.room:
+		case <-cut:
+		case <-ctx.Done():
+		}
+		if err := ready(ctx); err != nil {
+			return 0, err
+		}
+	}
 }
 
 // Idle promises zeros before index until.

@@ -106,65 +106,21 @@ func (t *sender) Event(ctx context.Context) (radio.Event, error) { return t.even
 // Write takes src in whole, as far as there is room, so that a block shorter than
 // the window never has an underrun within.
 func (t *sender) Write(ctx context.Context, src []complex64, meta radio.TxMeta) (n int, err error) {
-	if err := t.ready(ctx); err != nil {
-		return 0, err
-	}
-	at := radio.SampleIndex(-1)
+	w, err := t.queue.Write(ctx, src, meta, t.cut.Done(), t.ready)
+	t.clipped.Add(int64(w.Clipped))
 	switch {
-	case !meta.Timed:
-	case meta.Start > feed.LastIndex:
-		return 0, fmt.Errorf("a block for %s is to start at index %d; allowed is at most %d", t.d.info.URI, meta.Start, feed.LastIndex)
-	case meta.Start < 0:
+	case w.Late:
 		t.late(meta.Start, len(src))
-		return len(src), nil
-	default:
-		at = meta.Start
+	case err == nil && meta.BurstEnd:
+		t.endsBurst(w.End)
 	}
-	for {
-		k, err := t.room(ctx, min(len(src)-n, t.queue.Window()), at)
-		if err != nil {
-			return n, err
-		}
-		last := meta.BurstEnd && n+k == len(src)
-		end, clipped, late := t.queue.Put(src[n:n+k], at, last)
-		if late {
-			t.late(meta.Start, len(src))
-			return len(src), nil
-		}
-		t.clipped.Add(int64(clipped))
-		if last {
-			t.endsBurst(end)
-		}
-		if n += k; n == len(src) {
-			return n, nil
-		}
-		at = -1
-	}
+	return w.N, err
 }
 
 func (t *sender) endsBurst(end radio.SampleIndex) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.bursts = append(t.bursts, end)
-}
-
-// room waits until want samples fit; for a block that is late already it does not
-// wait.
-func (t *sender) room(ctx context.Context, want int, at radio.SampleIndex) (int, error) {
-	for {
-		free, earliest := t.queue.Free()
-		if free >= want || at >= 0 && at < earliest {
-			return min(free, want), nil
-		}
-		select {
-		case <-t.queue.Room():
-		case <-t.cut.Done():
-		case <-ctx.Done():
-		}
-		if err := t.ready(ctx); err != nil {
-			return 0, err
-		}
-	}
 }
 
 func (t *sender) late(at radio.SampleIndex, n int) {
