@@ -26,7 +26,7 @@ func TestRadioRefusals(t *testing.T) {
 		{`radio.transmit_gains_db=["txvga"]`, `radio.transmit_gains_db = ["txvga"]: must be a list of texts "stage=dB"`},
 		{`radio.receive_gains_db=["lna=1", "lna=2"]`, "each stage once"},
 		{"radio.clock=mine", `radio.clock = "mine": must be "external", "shared" or "internal"`},
-		{"radio.trigger=mine", `radio.trigger = "mine": must be "wired", "none", "lock-step" or "sounded"`},
+		{"radio.trigger=mine", `radio.trigger = "mine": must be "wired", "none", "lock-step", "sounded" or "pps"`},
 		{"radio.lead_seconds=-1", "radio.lead_seconds = -1: must be a number from 0 to 10"},
 		{"radio.level=-1", "radio.level = -1: must be a number from 0 to 100"},
 		{"encryption.randomness=seed", `encryption.randomness = "seed": must be "system" with radios`},

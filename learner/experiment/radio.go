@@ -76,6 +76,9 @@ func (s *Experiment) logRadios(a *array.Array) {
 	for i, info := range a.Infos() {
 		s.log.Info("radio", "index", i, "uri", info.URI, "model", info.Model, "serial", info.Serial, "firmware", info.Firmware)
 	}
+	if apart, ok := a.Apart(); ok {
+		s.log.Info("transmitters have started at one time of their clocks", "apart_samples", apart)
+	}
 	if permit, err := setup.PermitOf(s.Config); err == nil {
 		s.log.Info("radios may send", "permit", permit.String())
 	}
@@ -94,6 +97,9 @@ func (s *Experiment) radioNotes() []string {
 	link := s.waveform()
 	if link == nil || link.Radios == nil {
 		return append(notes, "the radios were not opened: this was computed with the simulated channel of [channel]")
+	}
+	if apart, ok := link.Radios.Apart(); ok {
+		notes = append(notes, fmt.Sprintf("the transmitters started %d samples apart, by soundings at the last start", apart))
 	}
 	for _, info := range link.Radios.Infos() {
 		for _, n := range info.Notes {

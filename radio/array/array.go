@@ -37,6 +37,9 @@ const (
 	LockStep
 	// SoundedStart: each starts when it starts, and Config.Locate finds out when that was.
 	SoundedStart
+	// PulsedStart: each has a clock that a pulse sets (radio.TimedStart), and starts at one
+	// time of it. Config.Locate, if it is there, measures how far apart that was.
+	PulsedStart
 )
 
 // Config describes an Array.
@@ -51,7 +54,8 @@ type Config struct {
 
 	Clock   Clock
 	Trigger Trigger
-	// Locate is for SoundedStart, and called at the end of each Start: it says of each
+	// Locate is for SoundedStart, and for PulsedStart, where it only measures. It is called at
+	// the end of each Start: it says of each
 	// running transmitter what must be added to its own index to get the one that all have
 	// in common.
 	Locate func(ctx context.Context, transmitters []radio.Transmitter, receiver radio.Receiver) ([]radio.SampleIndex, error)
@@ -102,6 +106,8 @@ type Array struct {
 
 	mu     sync.Mutex // over Close and what it closes
 	closed bool
+	agreed bool               // clocks showed the same at a pulse
+	apart  *radio.SampleCount // nil where it was not measured
 }
 
 // Open opens all devices, sets rate, carrier, gains and clocks, and checks that they

@@ -24,6 +24,10 @@
 // by soundings that the receiver hears (calibration/sounder). The transmitters that are
 // given then have the index in common that it found, to within a sample. They must go on by
 // themselves (radio.Pacer). This is for several Plutos, too, whose driver knows no trigger.
+// With PulsedStart each has a clock that a pulse sets, once a second from one GPS receiver
+// (PPS): at a pulse all are set to the same, and all streams start at one time of it. How far
+// apart that was is measured by soundings, where Config.Locate is given; more than a sample is
+// refused, and so are boards without such a clock or without pulses.
 // Without a trigger several transmitters are refused, unless all of them count on one
 // clock (radio.TimeControl, as in memory) or stand on a bench in lock-step; and so is a
 // reference clock of which a device does not tell.

@@ -32,7 +32,7 @@ func (a *Array) locate(ctx context.Context) error {
 		own = append(own, m.tx)
 	}
 	if !a.located() {
-		return nil
+		return a.measure(ctx, own)
 	}
 	offsets, err := a.cfg.Locate(ctx, own, a.Receiver())
 	if err != nil {

@@ -144,6 +144,8 @@ func (a *Array) checkTriggers() error {
 		return nil
 	}
 	switch a.cfg.Trigger {
+	case PulsedStart:
+		return a.checkPulses()
 	case NoTrigger:
 		for _, m := range a.transmitters() {
 			if _, ok := m.device.(radio.TimeControl); !ok {

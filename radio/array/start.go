@@ -58,6 +58,9 @@ func (a *Array) start(ctx context.Context) error {
 	if err := a.chooseTriggers(ctx); err != nil {
 		return err
 	}
+	if err := a.appoint(ctx); err != nil {
+		return err
+	}
 	for _, m := range a.members {
 		if err := m.open(ctx); err != nil {
 			return fmt.Errorf("opening the stream of %s, %s: %w", m.role, m.uri, err)

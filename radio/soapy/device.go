@@ -295,9 +295,14 @@ func (d *device) apply(ctx context.Context) error {
 		}
 	}
 	if d.opts.clock != "" {
-		return d.SetClockSource(ctx, d.opts.clock)
+		if err := d.SetClockSource(ctx, d.opts.clock); err != nil {
+			return err
+		}
 	}
-	return nil
+	if d.opts.time == "" {
+		return nil
+	}
+	return timekeeper{d}.SetTimeSource(ctx, d.opts.time)
 }
 
 func (d *device) applyTo(ctx context.Context, dir radio.Direction) error {

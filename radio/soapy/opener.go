@@ -17,8 +17,9 @@ import (
 //	channel         the channel of each direction, 0 unless given
 //	freq_hz, rate_hz, filter_hz
 //	                carrier, sample rate and analogue filter, left as they are unless given
-//	rx_antenna, tx_antenna, clock
-//	                ports and the reference clock, by the module's names
+//	rx_antenna, tx_antenna, clock, time
+//	                ports, the reference clock and where pulses come from, by the module's
+//	                names
 //	rx_gain.NAME, tx_gain.NAME
 //	                gains in dB by the module's names. All gains for transmitting are at their
 //	                least unless given

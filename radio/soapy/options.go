@@ -29,7 +29,7 @@ type options struct {
 	filter         *radio.Hertz
 	antenna        map[radio.Direction]string
 	gains          map[radio.Direction]map[string]radio.Decibels
-	clock          string
+	clock, time    string // sources
 	format         string
 	feed           *feeding
 	lead, settle   time.Duration
@@ -41,7 +41,7 @@ type options struct {
 
 // own are the parameters that go to nobody else.
 var own = []string{
-	"channel", "freq_hz", "rate_hz", "filter_hz", "rx_antenna", "tx_antenna", "clock", "format", "feed",
+	"channel", "freq_hz", "rate_hz", "filter_hz", "rx_antenna", "tx_antenna", "clock", "time", "format", "feed",
 	"lead_ms", "settle_ms", "deadline_ms", "limit_ms", "call_ms",
 }
 
@@ -62,6 +62,7 @@ func parseOptions(u radio.URI, remote bool, reserved []string) (o options, err e
 		gains:   map[radio.Direction]map[string]radio.Decibels{radio.Receive: {}, radio.Transmit: {}},
 		channel: p.Whole("channel", 0, 0, 63, 1),
 		clock:   p.Text("clock"),
+		time:    p.Text("time"),
 		format:  p.Word("format", "", "CF32", "CS16", "CS8", "CU8"),
 		// So long a block is written before its time, and samples are on their way.
 		lead:     p.Milliseconds("lead_ms", 20*time.Millisecond, 1, 10_000),

@@ -388,7 +388,7 @@ func radioRules() []rule {
 		{"receive_gains_db", "dB", gains, "gains of the receiver"},
 		{"level", "full scale", numbers(0, 100), "amplitude at the receiver that counts as gain 1 in the units of [channel]; 0 for an equal share of full scale for each device"},
 		{"clock", "", oneOf("external", "shared", "internal"), "reference of the boards: external is asked of every board, shared takes your word for it"},
-		{"trigger", "", oneOf("wired", "none", "lock-step", "sounded"), "how boards come to one index: wired, by trigger wires; sounded, each begins by itself, as on other hosts, and is found by soundings of [calibration]; lock-step, on an emulated bench whose time waits"},
+		{"trigger", "", oneOf("wired", "none", "lock-step", "sounded", "pps"), "how boards come to one index: wired, by trigger wires; pps, by clocks that one pulse sets, and a time at which all start; sounded, each begins by itself, as on other hosts, and is found by soundings of [calibration]; lock-step, on an emulated bench whose time waits"},
 		{"lead_seconds", "s", numbers(0, 10), "how far ahead of what boards were fed a frame is put"},
 		{"search_seconds", "s", numbers(0, 10), "by how much the receiver's index may differ from the transmitters'; 0 for not at all"},
 		{"secrets_from_seed", "", limit{}, "secrets may come from the seed although radios take part: they protect nothing then"},

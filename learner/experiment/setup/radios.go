@@ -49,9 +49,9 @@ func arrayConfig(c config.Config) (array.Config, error) {
 		Rate: radio.Hertz(c.Link.SampleRateHz), Frequency: radio.Hertz(r.FrequencyHz),
 		TransmitGains: decibels(r.TransmitGainsDB), ReceiveGains: decibels(r.ReceiveGainsDB),
 		Clock:   map[string]array.Clock{"external": array.ExternalClock, "shared": array.SharedClock, "internal": array.InternalClock}[r.Clock],
-		Trigger: map[string]array.Trigger{"wired": array.WiredTrigger, "none": array.NoTrigger, "lock-step": array.LockStep, "sounded": array.SoundedStart}[r.Trigger],
+		Trigger: map[string]array.Trigger{"wired": array.WiredTrigger, "none": array.NoTrigger, "lock-step": array.LockStep, "sounded": array.SoundedStart, "pps": array.PulsedStart}[r.Trigger],
 	}
-	if cfg.Trigger != array.SoundedStart {
+	if cfg.Trigger != array.SoundedStart && cfg.Trigger != array.PulsedStart {
 		return cfg, nil
 	}
 	var err error
