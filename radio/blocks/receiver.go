@@ -219,7 +219,7 @@ func (r *Receiver) ReadUntil(ctx context.Context, dst []complex64, until radio.S
 			return 0, meta, nil // what came before was lost
 		}
 	}
-	n = int(min(radio.SampleIndex(min(len(dst), len(r.data)/2)), until-r.index))
+	n = int(min(radio.SampleIndex(min(len(dst), len(r.data)/r.cfg.Format.Bytes)), until-r.index))
 	meta = radio.Meta{First: r.index, Epoch: r.current, Gaps: r.gaps}
 	if !r.cfg.DeviceCounted {
 		meta.Flags |= radio.HostCounted
