@@ -60,7 +60,6 @@ func newRig(t testing.TB, boards int, change func(*virtual.Config)) *rig {
 	for i := range boards {
 		b, err := virtual.NewHackRF(virtual.HackRFConfig{Serial: serial(i), Reference: &virtual.Gains{}})
 		ok(t, err)
-		r.boards, plugged = append(r.boards, b), append(plugged, b)
 		cfg.Boards = append(cfg.Boards, virtual.Place{Radio: b, Reference: true})
 		uri := "hackrf:" + serial(i) + params
 		if i == boards-1 {
@@ -75,6 +74,10 @@ func newRig(t testing.TB, boards int, change func(*virtual.Config)) *rig {
 	}
 	if change != nil {
 		change(&cfg)
+	}
+	for _, p := range cfg.Boards {
+		b := p.Radio.(*virtual.HackRF)
+		r.boards, plugged = append(r.boards, b), append(plugged, b)
 	}
 	var err error
 	r.bench, err = virtual.NewBench(cfg)
@@ -163,6 +166,22 @@ func TestCommonStart(t *testing.T) {
 	r.off(t)
 	if err := a.Start(t.Context()); !errors.Is(err, radio.ErrClosed) {
 		t.Error(err)
+	}
+}
+
+// A receiver waits for the trigger with firmware that does not count: it runs once
+// something has come.
+func TestOldReceiver(t *testing.T) {
+	r := newRig(t, 3, func(c *virtual.Config) {
+		old, err := virtual.NewHackRF(virtual.HackRFConfig{Serial: serial(2), API: virtual.API2018})
+		ok(t, err)
+		c.Boards[2].Radio = old
+	})
+	r.cfg.Clock = array.SharedClock // which such firmware does not tell of
+	a := r.open(t)
+	ok(t, a.Start(t.Context()))
+	if s := a.Receiver().State(); s != radio.Running {
+		t.Errorf("the receiver is %v", s)
 	}
 }
 

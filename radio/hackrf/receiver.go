@@ -31,8 +31,9 @@ type receiver struct {
 	pos      int64  // the byte to be read next, counting what was dropped here
 	unlocked bool
 
+	in usb.InStream // set by Start; its blocks are the reader's
+
 	// What follows belongs to the reader, but for Start, which comes before.
-	in        usb.InStream
 	rest      []byte // of the block that is being read
 	odd       []byte // half a sample that ended a block
 	ring      int    // transfers that it holds until they are read
@@ -306,6 +307,9 @@ func sorted(marks []mark) []mark {
 // look asks the board what it has lost.
 func (r *receiver) look() error {
 	state, pos := r.position()
+	if state == radio.Armed && r.in.Waiting() { // older firmware tells of the trigger in no other way
+		r.began()
+	}
 	news, err := r.watched.ask(r.d, state == radio.Armed)
 	if err != nil || !news.asked {
 		return err

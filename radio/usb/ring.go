@@ -130,6 +130,9 @@ func (r *ring) Next(ctx context.Context) (Block, error) {
 	return Block{}, r.err
 }
 
+// Waiting implements InStream.
+func (r *ring) Waiting() bool { return len(r.filled) > 0 }
+
 func (r *ring) give(b Block) Block {
 	r.current = b.Data[:cap(b.Data)]
 	return b

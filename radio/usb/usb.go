@@ -114,6 +114,9 @@ type InStream interface {
 	// filled before it, and then always: that of the board, or ErrClosed. Only
 	// ctx's own error ends nothing.
 	Next(ctx context.Context) (Block, error)
+	// Waiting reports whether a block is there that Next has not returned. It may be
+	// called from any goroutine.
+	Waiting() bool
 	// Close cancels what is queued and waits until the board has given it back.
 	Close() error
 }
