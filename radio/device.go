@@ -65,7 +65,7 @@ func Describe(d Device) Description {
 	if c, ok := d.(ClockControl); ok {
 		desc.add("clock", choice(c.ClockSources(), c.ClockSource()))
 	}
-	if t, ok := d.(TriggerControl); ok {
+	if t, ok := d.(TriggerControl); ok && len(t.TriggerSources()) > 0 {
 		desc.add("trigger", strings.Join(t.TriggerSources(), ", "))
 	}
 	if _, ok := d.(TimeControl); ok {

@@ -185,6 +185,31 @@ func TestOldReceiver(t *testing.T) {
 	}
 }
 
+// A transmitter that has no trigger wire says why.
+func TestTriggerProblem(t *testing.T) {
+	r := newRig(t, 3, nil)
+	inner := r.devices
+	var err error
+	r.devices, err = radio.NewRegistry(map[string]radio.Opener{"hackrf": wireless{inner}})
+	ok(t, err)
+	r.refused(t, "transmitter 1, "+r.cfg.Transmitters[0]+", can have no trigger wire: the pins are gone", false)
+}
+
+// wireless opens boards without trigger pins.
+type wireless struct{ devices *radio.Registry }
+
+func (w wireless) Open(ctx context.Context, u radio.URI) (radio.Device, error) {
+	d, err := w.devices.Open(ctx, u.String())
+	if err != nil {
+		return nil, err
+	}
+	return pinless{d.(*hackrf.Device)}, nil
+}
+
+type pinless struct{ *hackrf.Device }
+
+func (pinless) TriggerProblem() error { return errors.New("the pins are gone") }
+
 func TestIncoherent(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -153,6 +153,11 @@ func (a *Array) checkTriggers() error {
 			}
 		}
 	case WiredTrigger:
+		for _, m := range a.transmitters() {
+			if p, ok := m.device.(interface{ TriggerProblem() error }); ok && p.TriggerProblem() != nil {
+				return incoherent("%s, %s, can have no trigger wire: %w", m.role, m.uri, p.TriggerProblem())
+			}
+		}
 		for _, m := range a.transmitters()[1:] {
 			if source(m) == "" {
 				return incoherent("%s, %s, has no trigger input: of several transmitters, all but the first need one", m.role, m.uri)

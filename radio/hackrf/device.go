@@ -28,7 +28,8 @@ type Device struct {
 	guard     radio.Guard
 	session   *life.Life
 	info      radio.Info
-	flush     int // bytes that push samples through the board's buffers
+	flush     int  // bytes that push samples through the board's buffers
+	pro       bool // a HackRF Pro
 
 	epochs  atomic.Uint64 // the last one given out
 	maybeOn atomic.Bool   // the board could not be switched off
@@ -140,8 +141,10 @@ func (d *Device) setUpPorts(ctx context.Context) error {
 			return err
 		}
 	}
-	if d.trigger != "" && d.api < apiTrigger {
-		return d.tooOld(setTrigger)
+	if d.trigger != "" {
+		if err := d.triggers(); err != nil {
+			return err
+		}
 	}
 	return d.requireClock(ctx)
 }
@@ -165,6 +168,7 @@ func (d *Device) identify() error {
 	if err != nil {
 		return err
 	}
+	d.pro = id[0] == boardPro
 	version := make([]byte, 255)
 	n, err := d.control(versionString, 0, 0, version)
 	if err != nil {

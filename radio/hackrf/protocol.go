@@ -193,6 +193,9 @@ func decodeM0(b []byte) (m0State, error) {
 	}, nil
 }
 
+// boardPro is the number that a HackRF Pro gives.
+const boardPro = 5
+
 // models by the number that the board gives.
 func model(product uint16, id byte) string {
 	switch id {
@@ -204,7 +207,7 @@ func model(product uint16, id byte) string {
 		return "HackRF One"
 	case 3:
 		return "rad1o"
-	case 5:
+	case boardPro:
 		return "HackRF Pro"
 	}
 	switch product {

@@ -2,6 +2,7 @@ package hackrf
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -454,9 +455,31 @@ func (d *Device) SetClockOut(ctx context.Context, on bool) error {
 
 const triggerIn = "trigger-in"
 
-// TriggerSources returns trigger-in. Every board pulses its trigger output when its
-// own stream starts.
-func (d *Device) TriggerSources() []string { return []string{triggerIn} }
+// TriggerSources returns trigger-in, and none for a HackRF Pro: see TriggerProblem. Every
+// other board pulses its trigger output when its own stream starts.
+func (d *Device) TriggerSources() []string {
+	if d.pro {
+		return nil
+	}
+	return []string{triggerIn}
+}
+
+// TriggerProblem returns why the board neither waits for a trigger nor gives one, nil where
+// it does both.
+func (d *Device) TriggerProblem() error {
+	if !d.pro {
+		return nil
+	}
+	return errors.New("a HackRF Pro has its trigger at P1 and P2, which this driver does not switch to it (requests 51 and 52, P2_CTRL and P1_CTRL): start without a trigger")
+}
+
+// triggers says why a stream of the board cannot wait for a trigger.
+func (d *Device) triggers() error {
+	if d.api < apiTrigger {
+		return d.tooOld(setTrigger)
+	}
+	return d.TriggerProblem()
+}
 
 // SetTrigger chooses for streams started from now on.
 func (d *Device) SetTrigger(ctx context.Context, source string) error {
@@ -468,8 +491,10 @@ func (d *Device) SetTrigger(ctx context.Context, source string) error {
 	if err := d.usable(ctx); err != nil {
 		return err
 	}
-	if source != "" && d.api < apiTrigger {
-		return d.tooOld(setTrigger)
+	if source != "" {
+		if err := d.triggers(); err != nil {
+			return err
+		}
 	}
 	d.trigger = source
 	return nil

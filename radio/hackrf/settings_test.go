@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"ringwave/radio"
 	"ringwave/radio/hackrf"
@@ -212,6 +213,42 @@ func TestOldFirmware(t *testing.T) {
 	if notes := strings.Join(d.Info().Notes, "\n"); !strings.Contains(notes, "does not tell of lost samples") {
 		t.Error(notes)
 	}
+}
+
+// A HackRF Pro's trigger is at pins that the driver does not switch, and is refused.
+func TestProHasNoTrigger(t *testing.T) {
+	r := newRig(t, rigConfig{boards: 1})
+	r.opener = hackrf.NewOpener(t.Context(), pro{r.host}, anything(t), r.guard)
+	if _, err := r.tryOpen(0, "trigger=trigger-in"); err == nil || !strings.Contains(err.Error(), "HackRF Pro has its trigger at P1 and P2") {
+		t.Error(err)
+	}
+	d := r.open(0, "")
+	if err := d.SetTrigger(limited(t), "trigger-in"); err == nil || !strings.Contains(err.Error(), "P1_CTRL") {
+		t.Error(err)
+	}
+	if all := d.TriggerSources(); len(all) > 0 || d.Info().Model != "HackRF Pro" {
+		t.Errorf("%s has %v", d.Info().Model, all)
+	}
+	ok(t, d.SetTrigger(limited(t), ""))
+}
+
+// pro is a host whose boards say that each is a HackRF Pro.
+type pro struct{ usb.Host }
+
+func (p pro) Open(ctx context.Context, at usb.Address) (usb.Transport, error) {
+	t, err := p.Host.Open(ctx, at)
+	return proBoard{t}, err
+}
+
+type proBoard struct{ usb.Transport }
+
+func (b proBoard) Control(s usb.Setup, data []byte, timeout time.Duration) (int, error) {
+	const boardID = 14
+	n, err := b.Transport.Control(s, data, timeout)
+	if s.Request == boardID && n == 1 {
+		data[0] = 5
+	}
+	return n, err
 }
 
 // Boards are found by the end of their serial number, or by where they are.
