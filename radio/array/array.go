@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"ringwave/radio"
+	"ringwave/radio/usb"
 )
 
 // Clock is what devices take for their reference.
@@ -148,7 +150,19 @@ func (a *Array) open(ctx context.Context, devices *radio.Registry) error {
 }
 
 func (a *Array) add(ctx context.Context, devices *radio.Registry, role, uri string, dir radio.Direction) error {
+	for _, m := range a.members {
+		if m.uri == uri {
+			return again(role, uri, m)
+		}
+	}
 	d, err := devices.Open(ctx, uri)
+	if errors.Is(err, usb.ErrInUse) {
+		for _, m := range a.members {
+			if m.named(uri) {
+				return again(role, uri, m)
+			}
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", role, err)
 	}
@@ -159,6 +173,19 @@ func (a *Array) add(ctx context.Context, devices *radio.Registry, role, uri stri
 		return fmt.Errorf("%s: %s cannot %v", role, uri, dir)
 	}
 	return nil
+}
+
+// again says that a device has another place already.
+func again(role, uri string, m *member) error {
+	return fmt.Errorf("%s, %s, is the same board as %s, %s; allowed is a board of its own for each", role, uri, m.role, m.uri)
+}
+
+// named reports whether a URI names the member's board by another name: drivers take the end
+// of a serial number.
+func (m *member) named(uri string) bool {
+	u, err := radio.ParseURI(uri)
+	info := m.device.Info()
+	return err == nil && u.Scheme == info.Driver && strings.HasSuffix(strings.ToLower(info.Serial), strings.ToLower(u.Name))
 }
 
 // transmitters and receiver give the members by what they are there for.

@@ -185,6 +185,44 @@ func TestOldReceiver(t *testing.T) {
 	}
 }
 
+// A board that has two places is named, by whatever it is called.
+func TestSameBoardTwice(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*array.Config)
+		want   string
+	}{
+		{"two transmitters", func(c *array.Config) { c.Transmitters[1] = c.Transmitters[0] },
+			"transmitter 2, hackrf:" + serial(0) + params + ", is the same board as transmitter 1, hackrf:" + serial(0) + params + "; allowed is"},
+		{"transmitter and receiver", func(c *array.Config) { c.Receiver = c.Transmitters[1] }, "the receiver, hackrf:" + serial(1) + params + ", is the same board as transmitter 2"},
+		{"by another name", func(c *array.Config) { c.Receiver = "hackrf:C1" }, "the receiver, hackrf:C1, is the same board as transmitter 2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, 3, nil)
+			c.change(&r.cfg)
+			a, err := array.Open(t.Context(), r.devices, r.cfg)
+			if err == nil {
+				ok(t, a.Close())
+			}
+			if err == nil || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "another program") {
+				t.Errorf("%v; expected is %q", err, c.want)
+			}
+			r.off(t)
+		})
+	}
+	t.Run("boards that several programs may open", func(t *testing.T) {
+		r := plutos(t, 3)
+		r.cfg.Receiver = r.cfg.Transmitters[0]
+		a, err := array.Open(t.Context(), r.devices, r.cfg)
+		if err == nil {
+			ok(t, a.Close())
+		}
+		if err == nil || !strings.Contains(err.Error(), "is the same board as transmitter 1") {
+			t.Error(err)
+		}
+	})
+}
+
 // A transmitter that has no trigger wire says why.
 func TestTriggerProblem(t *testing.T) {
 	r := newRig(t, 3, nil)
