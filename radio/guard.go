@@ -36,5 +36,9 @@ type Watch interface {
 // ErrNoGuard: nothing watches over the board.
 var ErrNoGuard = errors.New("nothing is sent without a guard that switches the board off when this program cannot")
 
+// ErrStoodStill: the program was stopped for longer than its boards may be without a sign of
+// life. It comes with ErrGuard.
+var ErrStoodStill = errors.New("this program stood still")
+
 // ErrGuard: the guard can no longer be relied on, or has switched the boards off.
 var ErrGuard = errors.New("the guard of the carriers")

@@ -481,6 +481,9 @@ func carriersOfTheStopped(t *testing.T, program string) {
 			r.end(t, exitFailure)
 			experimenttest.WantAll(t, r.output.String(), "ringwave guard: the program gave no sign of life for 1s: switched off hackrf:",
 				radio.ErrGuard.Error()+" cannot be relied on", "ringwave run --resume "+r.folder)
+			if strings.Contains(r.output.String(), "receiv") {
+				t.Errorf("the receiver is blamed: %s", &r.output)
+			}
 			neverSent(t, s.transmitters...)
 			for i, b := range s.transmitters {
 				if n := b.M0().M0Count; n != since[i] {

@@ -174,7 +174,7 @@ func (b *soundedBench) connect(ctx context.Context, c config.Config, radios setu
 	b.radios, b.guarded = a, guarded
 	b.closing = append(b.closing, a.Close)
 	if err := a.Start(ctx); err != nil {
-		return err
+		return setup.LostGuard(guarded, err)
 	}
 	rate := c.Link.SampleRateHz
 	b.cfg.Transmitters, b.cfg.Receiver = a.Transmitters(), a.Receiver()

@@ -43,7 +43,7 @@ func (s *Experiment) connect(ctx context.Context) error {
 		return err // a caller closes the experiment
 	}
 	if err := link.Connect(ctx, s.Config, a, cmp.Or(s.patience, setup.RadioPatience)); err != nil {
-		return intake.UserError(errors.Join(err, a.Close()))
+		return setup.LostGuard(guarded, intake.UserError(errors.Join(err, a.Close())))
 	}
 	s.logRadios(a)
 	return nil
@@ -62,7 +62,7 @@ func (s *Experiment) connectFleet(ctx context.Context) error {
 		return a, err
 	}
 	if err := link.Connect(ctx, s.Config, open, cmp.Or(s.patience, setup.RadioPatience)); err != nil {
-		return intake.UserError(err) // a caller closes the experiment
+		return setup.LostGuard(s.guarded, intake.UserError(err)) // a caller closes the experiment
 	}
 	s.logRadios(link.Radios)
 	return nil

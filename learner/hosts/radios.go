@@ -206,8 +206,8 @@ func (o DeviceOptions) host(ctx context.Context, c experiment.Config, do func(ct
 	}
 	return remote.NewHost(remote.HostConfig{
 		Open: func(context.Context) (radio.Device, error) { // which lives as long as the device's process
-			d, guarded, err := o.Lab.Radios.OpenOne(ctx, permit, o.Radio)
-			return d, setup.LostGuard(guarded, err)
+			d, _, err := o.Lab.Radios.OpenOne(ctx, permit, o.Radio)
+			return d, err
 		},
 		Do: do, Say: o.Say,
 	}), nil

@@ -77,10 +77,10 @@ func (c *Client) listen(r reader, hello chan<- error) {
 		}
 	}
 	if errors.Is(err, io.EOF) {
-		c.lost("it has ended")
+		c.lost(errors.New("it has ended"))
 		return
 	}
-	c.lost(err.Error())
+	c.lost(err)
 }
 
 func (c *Client) hear(m message) {
@@ -88,7 +88,7 @@ func (c *Client) hear(m message) {
 	case verbAlive:
 		c.answered.Store(int64(time.Since(c.began)))
 	case verbFired:
-		c.lost("it has switched the boards off: " + m.text)
+		c.lost(fmt.Errorf("%w, and it has switched the boards off: %s", radio.ErrStoodStill, m.text))
 	case verbWatching, verbRefused:
 		c.mu.Lock()
 		answer := c.waiting[m.number]
@@ -101,8 +101,8 @@ func (c *Client) hear(m message) {
 }
 
 // lost notes that the guard can no longer be relied on.
-func (c *Client) lost(why string) {
-	c.life.End(fmt.Errorf("%w cannot be relied on: %s", radio.ErrGuard, why))
+func (c *Client) lost(why error) {
+	c.life.End(fmt.Errorf("%w cannot be relied on: %w", radio.ErrGuard, why))
 }
 
 // Err returns why the guard can no longer be relied on, which is why nothing is to be sent;
@@ -113,7 +113,7 @@ func (c *Client) Err() error {
 	}
 	if limit := time.Duration(c.limit.Load()); limit > 0 {
 		if still := time.Since(c.began) - time.Duration(c.beaten.Load()); still > limit {
-			c.lost(fmt.Sprintf("this program stood still for %v, longer than %v", still.Round(time.Millisecond), limit))
+			c.lost(fmt.Errorf("%w for %v, longer than %v", radio.ErrStoodStill, still.Round(time.Millisecond), limit))
 			return c.life.Err()
 		}
 	}
@@ -150,7 +150,7 @@ func (c *Client) beat() {
 		}
 		now := time.Since(c.began)
 		if silent := now - time.Duration(c.answered.Load()); silent > max(limit, answerPatience) {
-			c.lost(fmt.Sprintf("it has not answered for %v", silent.Round(time.Millisecond)))
+			c.lost(fmt.Errorf("it has not answered for %v", silent.Round(time.Millisecond)))
 			return
 		}
 		c.beaten.Store(int64(now))
@@ -239,7 +239,7 @@ func (c *Client) endWhenLeft() {
 // endIfLeft is called with the lock held.
 func (c *Client) endIfLeft() {
 	if c.ending && len(c.limits) == 0 {
-		c.lost("it was ended")
+		c.lost(errors.New("it was ended"))
 		_ = c.to.Close() // the guard ends either way
 	}
 }

@@ -392,7 +392,7 @@ func TestStoodStill(t *testing.T) {
 		t.Error(err)
 	}
 	c.beaten.Store(int64(time.Hour - 2*time.Minute))
-	if err := c.Err(); !errors.Is(err, radio.ErrGuard) || !strings.Contains(err.Error(), "this program stood still for 2m0") {
+	if err := c.Err(); !errors.Is(err, radio.ErrGuard) || !errors.Is(err, radio.ErrStoodStill) || !strings.Contains(err.Error(), "this program stood still for 2m0") {
 		t.Error(err)
 	}
 	c.beaten.Store(int64(time.Hour)) // it stays so

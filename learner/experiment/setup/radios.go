@@ -18,9 +18,16 @@ import (
 )
 
 // LostGuard returns err, behind the guard's own error if the guard was lost: what else
-// failed then may be but a consequence. No guard is nil.
+// failed then may be but a consequence. Where the program stood still it is, and the guard's
+// error is all that is returned: no board has failed. No guard is nil.
 func LostGuard(guarded func() error, err error) error {
-	if err == nil || guarded == nil || guarded() == nil || errors.Is(err, radio.ErrGuard) {
+	if err == nil || guarded == nil || guarded() == nil {
+		return err
+	}
+	if errors.Is(guarded(), radio.ErrStoodStill) {
+		return guarded()
+	}
+	if errors.Is(err, radio.ErrGuard) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", guarded(), err)
@@ -154,7 +161,7 @@ func (r Radios) Open(ctx context.Context, c config.Config) (a *array.Array, guar
 		return nil, guarded, err
 	}
 	a, err = array.Open(ctx, devices, cfg)
-	return a, guarded, intake.UserError(err)
+	return a, guarded, LostGuard(guarded, intake.UserError(err))
 }
 
 // OpenOne opens one radio, to send as far as permitted. It lives until ctx ends, or it is
@@ -165,7 +172,7 @@ func (r Radios) OpenOne(ctx context.Context, permit radio.TransmitPermit, uri st
 		return nil, nil, err
 	}
 	d, err = devices.Open(ctx, uri)
-	return d, guarded, intake.UserError(err)
+	return d, guarded, LostGuard(guarded, intake.UserError(err))
 }
 
 // registry makes what opens the devices, under a guard if the transmitters need one.

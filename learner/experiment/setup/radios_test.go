@@ -1,12 +1,41 @@
 package setup
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/experimenttest"
 	"ringwave/radio"
 )
+
+// What fails with a guard that is lost comes behind it; of a program that stood still there is
+// nothing else to tell.
+func TestLostGuard(t *testing.T) {
+	failed := errors.New("receiving: no samples")
+	lost := fmt.Errorf("%w cannot be relied on: it has ended", radio.ErrGuard)
+	stood := fmt.Errorf("%w cannot be relied on: %w for 2s", radio.ErrGuard, radio.ErrStoodStill)
+	for _, c := range []struct {
+		guarded, err error
+		want         string
+	}{
+		{nil, failed, failed.Error()},
+		{lost, failed, lost.Error() + ": " + failed.Error()},
+		{stood, failed, stood.Error()},
+		{stood, errors.Join(failed, stood), stood.Error()},
+	} {
+		if got := LostGuard(func() error { return c.guarded }, c.err); got == nil || got.Error() != c.want {
+			t.Errorf("%v becomes %v; expected is %s", c.err, got, c.want)
+		}
+	}
+	if err := LostGuard(func() error { return stood }, nil); err != nil {
+		t.Errorf("what succeeded fails with %v", err)
+	}
+	if err := LostGuard(nil, failed); err != failed {
+		t.Error(err)
+	}
+}
 
 // The permit is the user's band, for signals as wide as the sample rate, and the most
 // gain.
