@@ -100,6 +100,14 @@ func TestRTLSDRReceives(t *testing.T) {
 	}
 }
 
+// rtl_sdr warns of a synthesizer that does not lock, and receives.
+func TestRTLSDRUnlocked(t *testing.T) {
+	b := board(t, virtual.RTL2832UConfig{Unlocked: true})
+	paced(t, b, numbered)
+	_, out := received(t, radiotest.Bus(t, b), 50_000, "-f", "433920000", "-s", "2400000")
+	requireLines(t, out, "PLL not locked")
+}
+
 // fetched is a board that remembers what it had lost when its first transfer was
 // queued, and when the last was.
 type fetched struct {

@@ -128,8 +128,17 @@ func (d *device) crystal() float64 { return corrected(demodCrystal, d.options.pp
 
 func corrected(crystal float64, ppm int) float64 { return crystal * (1 + float64(ppm)*1e-6) }
 
-// Info says what the board is.
-func (d *device) Info() radio.Info { return d.info }
+// Info says what the board is, and whether its synthesizer has locked: of one that has not,
+// others' drivers warn, and go on.
+func (d *device) Info() radio.Info {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	info := d.info
+	if d.tuner.unlocked && d.options.direct == throughTuner {
+		info.Notes = append(slices.Clone(info.Notes), fmt.Sprintf("the tuner's synthesizer does not lock at %v: it may receive at another frequency, or nothing but noise; try another frequency", d.frequency))
+	}
+	return info
+}
 
 // Close switches the board off and gives it back.
 func (d *device) Close() error {

@@ -69,8 +69,9 @@ type tuner struct {
 	regs  *registers
 	model tunerModel
 	// crystal is the frequency of the crystal as corrected.
-	crystal float64
-	shadow  [32]byte // what was written
+	crystal  float64
+	shadow   [32]byte // what was written
+	unlocked bool     // the synthesizer, where it was set last
 }
 
 // write sets registers from first on.
@@ -151,6 +152,9 @@ func (t *tuner) calibrate() (code byte, err error) {
 			return 0, fmt.Errorf("calibrating the tuner's filter: %w", err)
 		}
 		t.setAll(field{0x0b, 0x10, 0x10}, field{0x0b, 0x00, 0x10}, field{0x0f, 0x00, 0x04})
+		if t.unlocked {
+			break // an oscillator that runs free measures nothing
+		}
 		var state [5]byte
 		t.read(state[:])
 		if code = state[4] & 0x0f; code != 0 && code != 0x0f {
@@ -264,9 +268,8 @@ func planPLL(lo, crystal float64) (pll, error) {
 		radio.Hertz(lo), errPLLRange, radio.Hertz(minVCO/maxDivider), radio.Hertz(maxVCO/2))
 }
 
-var errUnlocked = errors.New("the tuner's synthesizer does not lock")
-
-// setLO sets the local oscillator and gives where it is.
+// setLO sets the local oscillator and gives where it is, or is to be: one that does not lock
+// is left as it is, and told of by unlocked.
 func (t *tuner) setLO(lo float64) (float64, error) {
 	p, err := planPLL(lo, t.crystal)
 	if err != nil {
@@ -283,10 +286,9 @@ func (t *tuner) setLO(lo float64) (float64, error) {
 	t.set(0x12, integerOnly, 0x08)
 	t.set(0x16, byte(p.fraction>>8), 0xff)
 	t.set(0x15, byte(p.fraction), 0xff)
-	if err := t.awaitLock(); err != nil {
-		return 0, fmt.Errorf("a local oscillator of %v: %w", radio.Hertz(lo), err)
+	if t.unlocked = !t.locks(); !t.unlocked {
+		t.set(0x1a, 0x08, 0x08)
 	}
-	t.set(0x1a, 0x08, 0x08)
 	return p.lo(t.crystal), t.regs.err
 }
 
@@ -305,20 +307,20 @@ func (t *tuner) dividerBits(p pll) byte {
 	return byte(min(max(code, 0), 7)) << 5
 }
 
-// awaitLock looks whether the synthesizer has locked, and gives it more current
-// and another look if not.
-func (t *tuner) awaitLock() error {
+// locks reports whether the synthesizer has locked, and gives it more current and another
+// look if not.
+func (t *tuner) locks() bool {
 	for attempt := range 2 {
 		var state [3]byte
 		t.read(state[:])
-		if t.regs.err != nil || state[2]&0x40 != 0 {
-			return t.regs.err
+		if state[2]&0x40 != 0 {
+			return true
 		}
 		if attempt == 0 {
 			t.set(0x12, 0x60, 0xe0)
 		}
 	}
-	return errUnlocked
+	return false
 }
 
 // The steps of gain of the first amplifier and of the mixer, in tenths of dB, as
