@@ -62,11 +62,14 @@ func Describe(d Device) Description {
 			desc.add(dir.String()+" antenna", choice(a.Antennas(dir), a.Antenna(dir)))
 		}
 	}
-	if c, ok := d.(ClockControl); ok {
+	if c, ok := d.(ClockControl); ok && len(c.ClockSources()) > 0 {
 		desc.add("clock", choice(c.ClockSources(), c.ClockSource()))
 	}
 	if t, ok := d.(TriggerControl); ok && len(t.TriggerSources()) > 0 {
 		desc.add("trigger", strings.Join(t.TriggerSources(), ", "))
+	}
+	if t, ok := d.(TimedStart); ok && len(t.TimeSources()) > 0 {
+		desc.add("time", choice(t.TimeSources(), t.TimeSource()))
 	}
 	if _, ok := d.(TimeControl); ok {
 		desc.add("indices", "counted by the device")

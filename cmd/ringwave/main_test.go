@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	if slices.Equal(os.Args[1:min(3, len(os.Args))], []string{"worker", "--" + childFlag}) {
 		os.Exit(execute(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
-	if len(os.Args) == 2 && os.Args[1] == guardCommand { // of a child that sends
+	if len(os.Args) > 1 && os.Args[1] == guardCommand { // of a child that sends
 		main()
 	}
 	args := os.Getenv(childArgs)

@@ -30,6 +30,9 @@ type Config struct {
 	Guard  radio.Guard
 	// Media are places in memory, which the scheme loopback opens.
 	Media []*loopback.Medium
+	// EndProgram ends the program for which a guard uses these boards, and returns once it is
+	// gone; nil where nothing is to be ended.
+	EndProgram func() error
 	// Drivers are the program's own, of schemes that this package does not have.
 	Drivers []Driver
 }
@@ -51,6 +54,10 @@ type Driver struct {
 	// nil for what cannot send.
 	OpenSwitch func(ctx context.Context, u radio.URI) (guard.Switch, error)
 
+	// Find lists the boards that can be found by their driver, as those that SoapySDR finds
+	// here, or at the server that a URI names; nil where there is none.
+	Find func(ctx context.Context, where radio.URI) ([]Listing, error)
+
 	// The rest may be nil. Notes returns what a board's descriptors alone give away, API
 	// the version of its firmware's interface in them, and Remedy what a user can do
 	// about an error of the driver's own.
@@ -58,6 +65,9 @@ type Driver struct {
 	API    func(usb.Identity) string
 	Remedy func(error) []string
 }
+
+// Listing is a board that Find has found.
+type Listing struct{ URI, Driver, Model, Serial string }
 
 // Kind is a sort of board on USB.
 type Kind struct {
@@ -111,7 +121,7 @@ func New(session context.Context, cfg Config) (*Boards, error) {
 		},
 		{Scheme: "rtl_tcp", Opener: rtltcp.NewOpener(&net.Dialer{}), Board: true},
 		plutoDriver(pluto.NewOpener(session, cfg.Permit, cfg.Guard)),
-	}, own))
+	}, soapyDrivers(session, cfg), own))
 }
 
 // newBoards checks the drivers, each by itself and against the others.
@@ -164,10 +174,10 @@ func (b *Boards) Parse(uris []string) (list []radio.URI, err error) {
 }
 
 // Guarded reports whether a URI is of a board that can send, and so needs a guard. It
-// makes no opener.
+// opens nothing.
 func (c Config) Guarded(uri string) bool {
 	scheme, _, _ := strings.Cut(uri, ":")
-	for _, d := range slices.Concat([]Driver{hackrfDriver(c.USB, nil), plutoDriver(nil)}, c.Drivers) {
+	for _, d := range slices.Concat([]Driver{hackrfDriver(c.USB, nil), plutoDriver(nil)}, soapyDrivers(context.Background(), c), c.Drivers) {
 		if d.Scheme == scheme {
 			return d.OpenSwitch != nil
 		}

@@ -135,7 +135,7 @@ func TestOwnDriver(t *testing.T) {
 	if err != nil || s.Off() != nil || offs != 1 {
 		t.Errorf("%d times off, %v", offs, err)
 	}
-	if _, err := b.OpenSwitch(t.Context(), radio.URI{Scheme: "rtl_tcp", Name: "x"}); err == nil || err.Error() != `device "rtl_tcp:x": allowed are boards of hackrf and pluto and toy` {
+	if _, err := b.OpenSwitch(t.Context(), radio.URI{Scheme: "rtl_tcp", Name: "x"}); err == nil || err.Error() != `device "rtl_tcp:x": allowed are boards of hackrf and pluto and soapy and soapy-remote and toy` {
 		t.Errorf("a switch of a receiver: %v", err)
 	}
 

@@ -12,6 +12,7 @@ import (
 	"ringwave/radio"
 	"ringwave/radio/hackrf"
 	"ringwave/radio/intake"
+	"ringwave/radio/soapy"
 	"ringwave/radio/usb"
 )
 
@@ -21,10 +22,11 @@ const probePatience = 20 * time.Second
 // Inventory is what there is.
 type Inventory struct {
 	USB     USBState `json:"usb"`
+	Soapy   USBState `json:"soapy"`
 	Devices []Found  `json:"devices"`
 }
 
-// USBState says whether USB could be looked at.
+// USBState says whether USB could be looked at, or SoapySDR asked.
 type USBState struct {
 	Listed  bool     `json:"listed"`
 	Problem string   `json:"problem,omitempty"`
@@ -84,12 +86,12 @@ func (b *Boards) Inventory(ctx context.Context, named []radio.URI) (Inventory, e
 	for _, board := range plugged {
 		inv.Devices = append(inv.Devices, b.describe(board, plugged))
 	}
+	b.addSoapy(ctx, &inv)
 	for _, u := range named {
-		d, _ := b.driver(u.Scheme)
-		inv.Devices = append(inv.Devices, Found{URI: u.String(), Driver: u.Scheme, TriedOnHardware: d.tried(), driver: d})
+		inv.Devices = append(inv.Devices, b.expand(ctx, u)...)
 	}
 	if errors.Is(err, usb.ErrNoUSBBuild) {
-		if len(named) > 0 {
+		if len(named) > 0 || inv.Soapy.Listed {
 			return inv, nil
 		}
 		return inv, intake.UserError(err)
@@ -218,8 +220,8 @@ func (f *Found) askClock(ctx context.Context, d radio.Device) error {
 	}
 	there, err := c.ClockLocked(ctx)
 	switch {
-	case errors.Is(err, hackrf.ErrOldFirmware):
-		return nil // the notes say so
+	case errors.Is(err, hackrf.ErrOldFirmware), errors.Is(err, soapy.ErrNoSensor):
+		return nil // the notes and sensors say so
 	case err != nil:
 		return fmt.Errorf("asking for the clock input: %w", err)
 	}

@@ -16,6 +16,10 @@ func (inv Inventory) WriteText(w io.Writer) error {
 	} else if !slices.ContainsFunc(inv.Devices, Found.OnUSB) {
 		b.WriteString("No radio on USB: no HackRF, RTL-SDR or ADALM-Pluto is plugged in.\n")
 	}
+	if !inv.Soapy.Listed {
+		fmt.Fprintln(&b, "Boards of SoapySDR were not looked for:", inv.Soapy.Problem)
+		writeToDo(&b, inv.Soapy.ToDo)
+	}
 	for _, f := range inv.Devices {
 		f.write(&b)
 	}

@@ -2,6 +2,7 @@ package soapy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -14,6 +15,9 @@ import (
 // refLocked is the sensor that says whether the reference clock is followed, by the name that
 // modules have for it.
 const refLocked = "ref_locked"
+
+// ErrNoSensor: the board does not tell whether it follows a reference clock.
+var ErrNoSensor = errors.New("it has no sensor " + refLocked)
 
 // span returns the range that others lie in.
 func span(all []Range) (s radio.Span[radio.Hertz]) {
@@ -323,7 +327,7 @@ func (d *device) SetClockSource(ctx context.Context, name string) error {
 // ClockLocked asks the board's sensor ref_locked.
 func (d *device) ClockLocked(ctx context.Context) (bool, error) {
 	if !d.refLocked {
-		return false, fmt.Errorf("%s has no sensor %s", d.info.URI, refLocked)
+		return false, fmt.Errorf("%s: %w", d.info.URI, ErrNoSensor)
 	}
 	if err := d.usable(ctx); err != nil {
 		return false, err

@@ -1,0 +1,231 @@
+//go:build soapy
+
+package native
+
+/*
+#include <stdlib.h>
+#include <SoapySDR/Device.h>
+#include <SoapySDR/Formats.h>
+
+static int read_stream(SoapySDRDevice *d, SoapySDRStream *s, void *buffer, size_t n, int *flags, long long *at, long us) {
+	void *buffers[1] = {buffer};
+	*flags = 0;
+	*at = 0;
+	return SoapySDRDevice_readStream(d, s, buffers, n, flags, at, us);
+}
+
+static int write_stream(SoapySDRDevice *d, SoapySDRStream *s, const void *buffer, size_t n, int flags, long long at, long us) {
+	const void *buffers[1] = {buffer};
+	return SoapySDRDevice_writeStream(d, s, buffers, n, &flags, at, us);
+}
+
+static int read_status(SoapySDRDevice *d, SoapySDRStream *s, int *flags, long long *at, long us) {
+	size_t channels = 0;
+	*flags = 0;
+	*at = 0;
+	return SoapySDRDevice_readStreamStatus(d, s, &channels, flags, at, us);
+}
+*/
+import "C"
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"ringwave/radio/soapy"
+)
+
+// stream is a stream of one channel. Its buffers are C's, as a call that has not returned may
+// still write to them; they are given back with the stream.
+type stream struct {
+	b    *board
+	s    *C.SoapySDRStream
+	size int // of a sample
+	mtu  int
+
+	in, out buffer
+
+	calls
+}
+
+// asks makes a call of the stream.
+func asks[T any](ctx context.Context, s *stream, f func() T) (T, error) {
+	return within(ctx, []*calls{&s.b.calls, &s.calls}, f)
+}
+
+// buffer is C's memory for one goroutine.
+type buffer struct {
+	at    unsafe.Pointer
+	bytes int
+}
+
+// room returns a buffer of n bytes or more.
+func (b *buffer) room(n int) unsafe.Pointer {
+	if n > b.bytes {
+		C.free(b.at)
+		b.at, b.bytes = C.malloc(C.size_t(n)), n
+	}
+	return b.at
+}
+
+// maxBuffer bounds what is read or written at once, in samples.
+const maxBuffer = 1 << 18
+
+func (b *board) SetupStream(ctx context.Context, at soapy.Channel, format string, args soapy.Args) (soapy.Stream, error) {
+	d, n := of(at)
+	size := int(named(format, func(s *C.char) C.size_t { return C.SoapySDR_formatToSize(s) }))
+	if size == 0 {
+		return nil, fmt.Errorf("the format %s: %w", format, soapy.ErrNotSupported)
+	}
+	if err := b.enter(); err != nil {
+		return nil, err
+	}
+	s, err := ask(ctx, b.giveUp, func() *C.SoapySDRStream {
+		defer b.leave()
+		list, release := kwargs(args)
+		defer release()
+		channel := (*C.size_t)(C.malloc(C.sizeof_size_t))
+		defer C.free(unsafe.Pointer(channel))
+		*channel = n
+		return named(format, func(f *C.char) *C.SoapySDRStream { return C.SoapySDRDevice_setupStream(b.d, d, f, channel, 1, list) })
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s == nil {
+		return nil, errors.New("SoapySDR made no stream")
+	}
+	mtu, err := query(ctx, b, func() C.size_t { return C.SoapySDRDevice_getStreamMTU(b.d, s) })
+	st := &stream{b: b, s: s, size: size, mtu: int(min(max(mtu, 1), maxBuffer))}
+	if err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
+	return st, nil
+}
+
+// giveUp closes a stream that nobody waits for any more, unless its board is gone.
+func (b *board) giveUp(s *C.SoapySDRStream) {
+	if s == nil || b.enter() != nil {
+		return
+	}
+	defer b.leave()
+	C.SoapySDRDevice_closeStream(b.d, s)
+}
+
+// do makes a call that gives a code.
+func (s *stream) do(ctx context.Context, f func() C.int) error {
+	code, err := asks(ctx, s, f)
+	if err == nil && code != 0 {
+		return soapy.Code(code)
+	}
+	return err
+}
+
+func (s *stream) MTU() int { return s.mtu }
+
+func (s *stream) Activate(ctx context.Context, flags soapy.Flags, at soapy.Time) error {
+	return s.do(ctx, func() C.int { return C.SoapySDRDevice_activateStream(s.b.d, s.s, C.int(flags), C.longlong(at), 0) })
+}
+
+func (s *stream) Deactivate(ctx context.Context, flags soapy.Flags, at soapy.Time) error {
+	return s.do(ctx, func() C.int { return C.SoapySDRDevice_deactivateStream(s.b.d, s.s, C.int(flags), C.longlong(at)) })
+}
+
+// result is what a call of a stream gave.
+type result struct {
+	code C.int
+	info soapy.BlockInfo
+}
+
+// made returns the number of samples of a call, or its code as an error.
+func (r result) made() (int, error) {
+	if r.code < 0 {
+		return 0, soapy.Code(r.code)
+	}
+	return int(r.code), nil
+}
+
+func (s *stream) Read(ctx context.Context, dst []byte, patience time.Duration) (int, soapy.BlockInfo, error) {
+	n := min(len(dst)/s.size, maxBuffer)
+	at := s.in.room(n * s.size)
+	r, err := asks(ctx, s, func() result {
+		var flags C.int
+		var when C.longlong
+		code := C.read_stream(s.b.d, s.s, at, C.size_t(n), &flags, &when, C.long(patience.Microseconds()))
+		return result{code, soapy.BlockInfo{Flags: soapy.Flags(flags), At: soapy.Time(when)}}
+	})
+	s.abandon(ctx, &s.in)
+	if err != nil {
+		return 0, soapy.BlockInfo{}, err
+	}
+	got, err := r.made()
+	if err != nil {
+		return 0, r.info, err
+	}
+	got = min(got, n)
+	copy(dst, unsafe.Slice((*byte)(at), got*s.size))
+	if got == 0 {
+		return 0, r.info, soapy.ErrTimeout
+	}
+	return got * s.size, r.info, nil
+}
+
+// abandon leaves a buffer to a call that has not returned.
+func (s *stream) abandon(ctx context.Context, b *buffer) {
+	if ctx.Err() != nil {
+		*b = buffer{}
+	}
+}
+
+func (s *stream) Write(ctx context.Context, src []byte, b soapy.BlockInfo, patience time.Duration) (int, error) {
+	n := min(len(src)/s.size, maxBuffer)
+	at := s.out.room(n * s.size)
+	copy(unsafe.Slice((*byte)(at), n*s.size), src)
+	flags := b.Flags
+	if n < len(src)/s.size {
+		flags &^= soapy.EndBurst
+	}
+	r, err := asks(ctx, s, func() result {
+		return result{code: C.write_stream(s.b.d, s.s, at, C.size_t(n), C.int(flags), C.longlong(b.At), C.long(patience.Microseconds()))}
+	})
+	s.abandon(ctx, &s.out)
+	if err != nil {
+		return 0, err
+	}
+	got, err := r.made()
+	return min(got, n) * s.size, err
+}
+
+func (s *stream) Status(ctx context.Context, patience time.Duration) (soapy.BlockInfo, error) {
+	r, err := asks(ctx, s, func() result {
+		var flags C.int
+		var when C.longlong
+		code := C.read_status(s.b.d, s.s, &flags, &when, C.long(patience.Microseconds()))
+		return result{code, soapy.BlockInfo{Flags: soapy.Flags(flags), At: soapy.Time(when)}}
+	})
+	if err != nil {
+		return soapy.BlockInfo{}, err
+	}
+	_, err = r.made()
+	return r.info, err
+}
+
+// Close implements soapy.Stream.
+func (s *stream) Close() error {
+	if !s.close() {
+		return nil
+	}
+	if !s.drain(closing) {
+		return errors.New("a call of SoapySDR has not returned: its stream is not closed")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	_, err := query(ctx, s.b, func() C.int { return C.SoapySDRDevice_closeStream(s.b.d, s.s) })
+	C.free(s.in.at)
+	C.free(s.out.at)
+	s.in, s.out = buffer{}, buffer{}
+	return err
+}
