@@ -1,0 +1,33 @@
+// Package remote makes SoapySDR's calls over the network, to boards of hosts on which
+// SoapyRemote's server runs (SoapySDRServer, in Debian's package soapyremote-server), without
+// SoapySDR on this one. It is a soapy.Backend, and knows nothing of permits, indices or
+// complex samples: samples stay in the server's bytes.
+//
+// The protocol is that of SoapyRemote 0.5 (github.com/pothosware/SoapyRemote): remote calls
+// over TCP, one at a time, and for each stream a connection for samples and one for news, over
+// TCP or UDP. What comes from a server is outside input: an answer is 1 MiB at most, each call
+// and each wait has an end, and an error names the server.
+//
+// # When the client ends, stops, or is cut off
+//
+// A server gives boards back when the connection for calls ends: it closes the streams and
+// then the board. So a client that is killed leaves no carrier on, after what the server's
+// threads may take to notice, some tenths of a second. It could not if its connections for
+// samples ended as usual: the threads of SoapyRemote 0.5.2 read on at the end of a stream
+// without end, and the server then waits for them with the board in its hands. Those of this
+// package therefore end by a reset, also when the program is killed.
+//
+// A client that stands still (SIGSTOP, a host that sleeps) keeps its connections, and the
+// server the board: a transmitter goes on to send what its module sends when there are no
+// samples, which with a HackRF's is a carrier without modulation. Nothing but the end of the
+// program ends that.
+//
+// A network that breaks is an error here within the time of a call, soapy.ErrGone. The server
+// does not see it, has no limit of time, and sends nothing by which it would: the board stays
+// as it is, a transmitter's carrier on, until that server is restarted. Transmitters that must
+// not be left alone belong to the host that this program runs on, or on a network as sure as
+// that.
+//
+// A server also hangs, board in hand, where a client dies just between the two connections
+// of a stream that is made over TCP.
+package remote
