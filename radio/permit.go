@@ -7,15 +7,17 @@ import (
 )
 
 // ErrNotPermitted: the TransmitPermit does not allow what was asked for.
-var ErrNotPermitted = errors.New("transmitting this is not permitted")
+var ErrNotPermitted = errors.New("this is not permitted")
 
 // TransmitPermit is what the user has confirmed that a device may send. Drivers
 // hold on to it below their callers: a stream, a retune and a gain outside it
-// fail with ErrNotPermitted. The zero value permits nothing.
+// fail with ErrNotPermitted, and so does power for an amplifier at the antenna. The zero
+// value permits nothing.
 type TransmitPermit struct {
 	band  Span[Hertz]
 	width Hertz
 	most  Decibels
+	bias  bool
 }
 
 // NewTransmitPermit permits carriers whose signal, width wide around the carrier
@@ -31,6 +33,21 @@ func NewTransmitPermit(band Span[Hertz], width Hertz, most Decibels) (TransmitPe
 		return TransmitPermit{}, fmt.Errorf("a permit to transmit with a gain of %v; allowed is a number", most)
 	}
 	return TransmitPermit{band: Span[Hertz]{Min: band.Min, Max: band.Max}, width: width, most: most}, nil
+}
+
+// WithBias returns p with power at antennas' ports permitted, too, which no receiver puts out
+// without it: it destroys what is not made for it.
+func (p TransmitPermit) WithBias() TransmitPermit {
+	p.bias = true
+	return p
+}
+
+// Bias fails where power at antennas' ports is not permitted.
+func (p TransmitPermit) Bias() error {
+	if p.bias {
+		return nil
+	}
+	return fmt.Errorf("%w: power at the antenna's port, which destroys what is not made for it; allowed is bias=off, until the user has confirmed it by radio.bias_tee = true", ErrNotPermitted)
 }
 
 // Allowed reports whether anything may be sent at all.
@@ -64,8 +81,12 @@ func (p TransmitPermit) nothing() error {
 
 // String returns the permit in one line.
 func (p TransmitPermit) String() string {
-	if !p.Allowed() {
-		return "nothing may be sent"
+	s := "nothing may be sent"
+	if p.Allowed() {
+		s = fmt.Sprintf("%v to %v, signals %v wide, gains up to %v in all", p.band.Min, p.band.Max, p.width, p.most)
 	}
-	return fmt.Sprintf("%v to %v, signals %v wide, gains up to %v in all", p.band.Min, p.band.Max, p.width, p.most)
+	if p.bias {
+		s += ", and power at antennas' ports"
+	}
+	return s
 }

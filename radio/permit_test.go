@@ -42,6 +42,12 @@ func TestTransmitPermit(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
+	if err := p.Bias(); !errors.Is(err, ErrNotPermitted) || !strings.Contains(err.Error(), "radio.bias_tee = true") {
+		t.Error(err)
+	}
+	if biased := none.WithBias(); biased.Bias() != nil || biased.Allowed() || biased.Frequency(433.92e6) == nil || none.Bias() == nil || biased.String() == none.String() {
+		t.Error(biased)
+	}
 	if p.String() == "" || none.String() != "nothing may be sent" {
 		t.Error(p, none)
 	}

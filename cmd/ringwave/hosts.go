@@ -136,7 +136,8 @@ nothing: a device takes part in it with --secrets-from-seed only.
 
 Over radios (radio.transmitters of host:1, host:2, ...) this host's is the one
 that --radio names, and it sends what --set radio.transmit=true, radio.band_hz
-and radio.most_gain_db, all three, allow on this host, in runs and calibrations.`,
+and radio.most_gain_db, all three, allow on this host, in runs and calibrations.
+So does radio.bias_tee=true allow a URI with bias=on.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return exactly(1, "one IDENTITY file or several")(cmd, args)

@@ -209,8 +209,8 @@ func (o DeviceOptions) frames(ctx context.Context, part *device.Part, m *member,
 // config reads the run's configuration. What it says of this device's data is the device's.
 func (o DeviceOptions) config(w wire.Run) (c experiment.Config, err error) {
 	for _, set := range o.Set {
-		if key := keyOf(set); !strings.HasPrefix(key, "task.") && !slices.Contains(local(), key) {
-			return c, intake.UserError(fmt.Errorf("--set %s: allowed are keys of [task], which say where this device's data are, and %s: all else is the run's", intake.Sentence(set), strings.Join(local(), ", ")))
+		if key := keyOf(set); !strings.HasPrefix(key, "task.") && key != biasTee && !slices.Contains(local(), key) {
+			return c, intake.UserError(fmt.Errorf("--set %s: allowed are keys of [task], which say where this device's data are, and %s: all else is the run's", intake.Sentence(set), strings.Join(append(local(), biasTee), ", ")))
 		}
 	}
 	if c, err = o.Lab.Parse("the run's configuration", w.Config, o.Set); err != nil {

@@ -169,8 +169,11 @@ func (b *Bench) overRadios(h uplink.Hosted) (phy.Receiver, error) {
 	return rx, nil
 }
 
-// local returns the keys of [radio] that a device's own user decides on.
+// local returns the keys of [radio] that a device's own user decides on, and must. There is
+// also biasTee, which the user may leave as it is: false.
 func local() []string { return []string{"radio.transmit", "radio.band_hz", "radio.most_gain_db"} }
+
+const biasTee = "radio.bias_tee"
 
 // permit returns what this host's user has confirmed that may be sent. What the run's
 // configuration says of that is the server's user's.
@@ -178,12 +181,16 @@ func (o DeviceOptions) permit(c experiment.Config) (radio.TransmitPermit, error)
 	if o.Radio == "" {
 		return radio.TransmitPermit{}, intake.UserError(errors.New("the run sends over radios: name this host's with --radio, as in --radio hackrf:SERIAL"))
 	}
+	sets := func(key string) bool {
+		return slices.ContainsFunc(o.Set, func(set string) bool { return keyOf(set) == key })
+	}
 	for _, key := range local() {
-		if !slices.ContainsFunc(o.Set, func(set string) bool { return keyOf(set) == key }) {
+		if !sets(key) {
 			return radio.TransmitPermit{}, intake.UserError(fmt.Errorf("the run asks this host to send %v wide at %v with gains of %s: allow it with --set radio.transmit=true, --set radio.band_hz=[from, to] and --set radio.most_gain_db=dB, of which there is no %s",
 				radio.Hertz(c.Link.SampleRateHz), radio.Hertz(c.Radio.FrequencyHz), strings.Join(c.Radio.TransmitGainsDB, ", "), key))
 		}
 	}
+	c.Radio.BiasTee = c.Radio.BiasTee && sets(biasTee)
 	p, err := setup.PermitOf(c)
 	if err == nil && !p.Allowed() {
 		err = errors.New("--set radio.transmit=false: must be true for a run over radios")

@@ -215,27 +215,28 @@ func TestRadiosNotAllowed(t *testing.T) {
 	}
 }
 
-// A gain beyond what the host's user has allowed ends the calibration with that host's
-// sentence.
+// A gain beyond what the host's user has allowed, or power at the antenna's port that the
+// server's user alone has, ends the calibration with that host's sentence.
 func TestRadiosBeyondThePermit(t *testing.T) {
-	for want, set := range map[string]string{
-		"the transmit gains add up to 0 dB; allowed is at most -30 dB": "radio.most_gain_db=-30",
+	for want, change := range map[string]func(o *hosts.DeviceOptions){
+		"the transmit gains add up to 0 dB; allowed is at most -30 dB": func(o *hosts.DeviceOptions) { o.Set[2] = "radio.most_gain_db=-30" },
+		"until the user has confirmed it by radio.bias_tee = true":     func(o *hosts.DeviceOptions) { o.Radio += "&bias=on" },
 	} {
-		w := newRadioWorld(t, 1)
+		w := newRadioWorld(t, 1, "radio.bias_tee=true")
 		b, lab := w.bench("localhost:0")
 		o := w.options(1, b.URL())
-		o.Set[2] = set
+		change(&o)
 		w.hosts.Go(func() {
 			if err := hosts.RunDevice(w.ctx, o); err != nil && w.ctx.Err() == nil {
-				t.Errorf("%s: %v", set, err)
+				t.Errorf("%s: %v", want, err)
 			}
 		})
 		k, err := lab.NewCalibration(w.config, "")
 		must(t, err)
 		must(t, b.Calibrate(t.Context(), k.Config))
 		_, err = k.Run(t.Context(), filepath.Join(t.TempDir(), "cal"), experiment.CalibrationObserver{NoAdvice: true})
-		if err == nil || !intake.IsUserError(err) || !strings.Contains(err.Error(), "host:1") || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", set, err)
+		if err == nil || !intake.IsUserError(err) || !strings.Contains(err.Error(), "transmitter 1") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
 		}
 		must(t, b.Close())
 	}

@@ -39,7 +39,7 @@ func limited(t testing.TB) context.Context {
 func anything(t testing.TB) radio.TransmitPermit {
 	p, err := radio.NewTransmitPermit(radio.Span[radio.Hertz]{Min: 1e6, Max: 6e9}, 0, 58)
 	ok(t, err)
-	return p
+	return p.WithBias()
 }
 
 // serial returns the serial number of board i.

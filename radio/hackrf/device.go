@@ -129,6 +129,11 @@ func (d *Device) setUpGains() error {
 }
 
 func (d *Device) setUpPorts(ctx context.Context) error {
+	if d.bias {
+		if err := d.permit.Bias(); err != nil {
+			return err
+		}
+	}
 	if hasBias(d.board.Identity.Product) {
 		if err := d.send(setBias, 0, 0, nil); err != nil {
 			return err

@@ -22,7 +22,7 @@ import (
 //	rx_amp, lna, vga, txvga, tx_amp
 //	                gains in dB: 0 or 11, 0 to 40, 0 to 62, 0 to 47, 0 or 11; those
 //	                for transmitting are 0 unless given, lna and vga 16
-//	bias=on         power for an amplifier at the antenna
+//	bias=on         power for an amplifier at the antenna, which must be permitted
 //	clkout=on|off   10 MHz at the clock output; left as it is unless given
 //	clock=external  fail where there are no 10 MHz at the clock input
 //	trigger=trigger-in

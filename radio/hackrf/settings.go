@@ -357,9 +357,14 @@ func (d *Device) sendGain(g gain, v radio.Decibels) error {
 	return nil
 }
 
-// SetBias switches the power for an amplifier at the antenna. It is on only while a
-// stream runs.
+// SetBias switches the power for an amplifier at the antenna, which must be permitted. It is
+// on only while a stream runs.
 func (d *Device) SetBias(ctx context.Context, on bool) error {
+	if on {
+		if err := d.permit.Bias(); err != nil {
+			return err
+		}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.usable(ctx); err != nil {

@@ -155,6 +155,24 @@ func TestPermit(t *testing.T) {
 		t.Error(err)
 	}
 
+	// Power at the antenna is permitted by itself, to transmitters, too.
+	for name, p := range map[string]radio.TransmitPermit{"nothing": {}, "a band": narrow} {
+		rig := newRig(t, rigConfig{boards: 1, permit: &p})
+		if _, err := rig.tryOpen(0, "bias=on"); !errors.Is(err, radio.ErrNotPermitted) || !strings.Contains(err.Error(), "radio.bias_tee") {
+			t.Errorf("%s: %v", name, err)
+		}
+		d := rig.open(0, "")
+		if err := d.SetBias(ctx, true); !errors.Is(err, radio.ErrNotPermitted) {
+			t.Errorf("%s: %v", name, err)
+		}
+		rx := receiver(t, d)
+		start(t, rx)
+		if rig.boards[0].Settings().BiasTee {
+			t.Errorf("%s: the power is on", name)
+		}
+		ok(t, rx.Close(), d.SetBias(ctx, false))
+	}
+
 	r := newRig(t, rigConfig{boards: 1, permit: &narrow})
 	d = r.open(0, lockstep+"&freq_hz=2400500000")
 	// The signal would reach below the band.

@@ -182,6 +182,7 @@ type Radio struct {
 	FrequencyHz     float64    `toml:"frequency_hz"`
 	BandHz          [2]float64 `toml:"band_hz"`
 	MostGainDB      float64    `toml:"most_gain_db"`
+	BiasTee         bool       `toml:"bias_tee"`
 	TransmitGainsDB []string   `toml:"transmit_gains_db"`
 	ReceiveGainsDB  []string   `toml:"receive_gains_db"`
 	Level           float64    `toml:"level"`

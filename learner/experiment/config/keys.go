@@ -384,6 +384,7 @@ func radioRules() []rule {
 		{"frequency_hz", "Hz", orZero(above0(), "none yet"), "carrier"},
 		{"band_hz", "Hz", orZero(above0(), "none yet"), "from where to where signals may lie, as you confirm"},
 		{"most_gain_db", "dB", orNoGain(numbers(-maxGain, maxGain)), "the most that the gains of a transmitter may add up to, on its own scale"},
+		{"bias_tee", "", limit{}, "true: you let URIs with bias=on put power out at antennas' ports, which destroys what is not made for it"},
 		{"transmit_gains_db", "dB", gains, "gains of transmitters as \"stage=dB\", by the names of the radios' stages; what is not there stays as the URI has it"},
 		{"receive_gains_db", "dB", gains, "gains of the receiver"},
 		{"level", "full scale", numbers(0, 100), "amplitude at the receiver that counts as gain 1 in the units of [channel]; 0 for an equal share of full scale for each device"},

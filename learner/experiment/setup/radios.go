@@ -38,14 +38,18 @@ func LostGuard(guarded func() error, err error) error {
 type Registry func(session context.Context, permit radio.TransmitPermit) (*radio.Registry, error)
 
 // PermitOf returns what the user has confirmed that may be sent: signals as wide as the
-// sample rate, in radio.band_hz, at gains up to radio.most_gain_db. The zero permit, which
-// allows nothing, stands for radio.transmit = false.
-func PermitOf(c config.Config) (radio.TransmitPermit, error) {
-	if !c.Radio.Transmit {
-		return radio.TransmitPermit{}, nil
+// sample rate, in radio.band_hz, at gains up to radio.most_gain_db, and power at antennas'
+// ports with radio.bias_tee. The zero permit, which allows nothing, stands for
+// radio.transmit = false and radio.bias_tee = false.
+func PermitOf(c config.Config) (p radio.TransmitPermit, err error) {
+	if c.Radio.Transmit {
+		band := radio.Span[radio.Hertz]{Min: radio.Hertz(c.Radio.BandHz[0]), Max: radio.Hertz(c.Radio.BandHz[1])}
+		p, err = radio.NewTransmitPermit(band, radio.Hertz(c.Link.SampleRateHz), radio.Decibels(c.Radio.MostGainDB))
 	}
-	band := radio.Span[radio.Hertz]{Min: radio.Hertz(c.Radio.BandHz[0]), Max: radio.Hertz(c.Radio.BandHz[1])}
-	return radio.NewTransmitPermit(band, radio.Hertz(c.Link.SampleRateHz), radio.Decibels(c.Radio.MostGainDB))
+	if c.Radio.BiasTee {
+		p = p.WithBias()
+	}
+	return p, err
 }
 
 // arrayConfig returns the array of a configuration.

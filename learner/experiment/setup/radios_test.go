@@ -56,6 +56,14 @@ func TestPermitOf(t *testing.T) {
 	if p.Gain(0) != nil || p.Gain(0.1) == nil {
 		t.Errorf("gains: %v, %v", p.Gain(0), p.Gain(0.1))
 	}
+	if p.Bias() == nil {
+		t.Error("power at antennas' ports is permitted")
+	}
+	biased := c
+	biased.Radio.BiasTee = true
+	if p, err := PermitOf(biased); err != nil || p.Bias() != nil || p.Gain(0.1) == nil {
+		t.Errorf("%v: %v", p, err)
+	}
 	c.Radio.Transmit = false
 	if p, err := PermitOf(c); err != nil || p.Allowed() {
 		t.Errorf("%v: %v", p, err)
