@@ -248,6 +248,73 @@ type pinless struct{ *hackrf.Device }
 
 func (pinless) TriggerProblem() error { return errors.New("the pins are gone") }
 
+// The receiver has had time to settle before the edge of an only transmitter, too.
+func TestSettledBeforeTheEdge(t *testing.T) {
+	for _, wire := range []bool{true, false} {
+		r := newRig(t, 2, nil)
+		if !wire {
+			r.cfg.Trigger = array.NoTrigger
+		}
+		w := &looked{devices: r.devices}
+		var err error
+		r.devices, err = radio.NewRegistry(map[string]radio.Opener{"hackrf": w})
+		ok(t, err)
+		ok(t, r.open(t).Start(t.Context()))
+		if wire != (w.atStart >= 5) {
+			t.Errorf("with a wire: %v; the receiver was looked at %d times before", wire, w.atStart)
+		}
+	}
+}
+
+// looked counts how often the receiver was looked at before the transmitter started.
+type looked struct {
+	devices        *radio.Registry
+	looks, atStart int
+}
+
+func (w *looked) Open(ctx context.Context, u radio.URI) (radio.Device, error) {
+	d, err := w.devices.Open(ctx, u.String())
+	if err != nil {
+		return nil, err
+	}
+	return lookedDevice{d.(*hackrf.Device), w}, nil
+}
+
+type lookedDevice struct {
+	*hackrf.Device
+	w *looked
+}
+
+func (d lookedDevice) OpenReceiver(ctx context.Context) (radio.Receiver, error) {
+	rx, err := d.Device.OpenReceiver(ctx)
+	return lookedReceiver{rx, d.w}, err
+}
+
+func (d lookedDevice) OpenTransmitter(ctx context.Context) (radio.Transmitter, error) {
+	tx, err := d.Device.OpenTransmitter(ctx)
+	return lookedTransmitter{tx, d.w}, err
+}
+
+type lookedReceiver struct {
+	radio.Receiver
+	w *looked
+}
+
+func (r lookedReceiver) CheckLoss(ctx context.Context) error {
+	r.w.looks++
+	return r.Receiver.(radio.LossChecker).CheckLoss(ctx)
+}
+
+type lookedTransmitter struct {
+	radio.Transmitter
+	w *looked
+}
+
+func (t lookedTransmitter) Start(ctx context.Context) error {
+	t.w.atStart = t.w.looks
+	return t.Transmitter.Start(ctx)
+}
+
 func TestIncoherent(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -81,6 +81,9 @@ func (a *Array) start(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := a.settle(ctx); err != nil {
+		return err
+	}
 	if err := a.members[0].begin(ctx, a.starting); err != nil {
 		return err
 	}
@@ -167,16 +170,39 @@ func (m *member) filled(ctx context.Context) error {
 	})
 }
 
+// settle gives a receiver that waits for the edge of the only transmitter the time that it
+// has by itself where others fill their buffers: a board that is not yet armed misses it.
+func (a *Array) settle(ctx context.Context) error {
+	m := a.receiver()
+	if !m.armed || len(a.cfg.Transmitters) > 1 {
+		return nil
+	}
+	waited := time.Duration(0)
+	return m.until(ctx, filling, "was not armed", func() (bool, error) {
+		if err := m.checkLoss(ctx); err != nil || waited >= settled {
+			return true, err
+		}
+		waited += look
+		return false, nil
+	})
+}
+
+// checkLoss has a stream that can look at what its board says.
+func (m *member) checkLoss(ctx context.Context) error {
+	if c, ok := m.stream().(radio.LossChecker); ok {
+		return c.CheckLoss(ctx)
+	}
+	return nil
+}
+
 // triggered waits until an armed stream runs.
 func (m *member) triggered(ctx context.Context) error {
 	if !m.armed {
 		return nil
 	}
 	return m.until(ctx, edge, "was never triggered: is there a wire from the trigger output of transmitter 1 to its trigger input?", func() (bool, error) {
-		if c, ok := m.stream().(radio.LossChecker); ok {
-			if err := c.CheckLoss(ctx); err != nil {
-				return false, err
-			}
+		if err := m.checkLoss(ctx); err != nil {
+			return false, err
 		}
 		return m.stream().State() == radio.Running, nil
 	})
