@@ -60,8 +60,7 @@ type HackRFConfig struct {
 // It models the control requests of radio and clocks, the 32 KiB ring between
 // converter and USB, the 32 KiB buffer behind it that firmware of 2026 has, their
 // counters and limits, the flush of each firmware, trigger and clock input.
-// Sweeping, the flash, the Opera Cake and what only a HackRF Pro has are refused by
-// a stall.
+// The flash, the Opera Cake and what only a HackRF Pro has are refused by a stall.
 //
 // A board in ModeTransmit has its transmit chain on, whether samples come or not, until it
 // is put into another mode: from before its ring is full, while it waits for a trigger,
@@ -84,6 +83,7 @@ type HackRF struct {
 	seat       *Seat
 	unplugged  bool
 	settings   Settings
+	sweep      sweep
 	registers  registers
 	transcript []Request
 	stream     stream
@@ -115,6 +115,7 @@ const (
 	ModeOff      TransceiverMode = 0
 	ModeReceive  TransceiverMode = 1
 	ModeTransmit TransceiverMode = 2
+	ModeSweep    TransceiverMode = 5 // receives, at one frequency after the other
 )
 
 // Request is a control request as a board saw it.
@@ -176,6 +177,7 @@ func NewHackRF(cfg HackRFConfig) (*HackRF, error) {
 
 // powerUp sets what the firmware starts with.
 func (h *HackRF) powerUp() {
+	h.sweep = sweep{}
 	h.settings = Settings{Frequency: 2450e6, Rate: 10e6, Filter: 1.75e6}
 	h.registers = newRegisters()
 	h.stream.reset(h)
@@ -251,7 +253,7 @@ func (h *HackRF) Activity() Activity {
 	if ref.Amp {
 		a.Gain -= ampGain
 	}
-	if h.settings.Mode == ModeReceive {
+	if h.settings.Mode != ModeTransmit {
 		a.Mode = Receiving
 		a.Gain += g.LNA - ref.LNA + g.VGA - ref.VGA
 		a.Room = h.stream.receiveRoom()

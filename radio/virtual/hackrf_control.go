@@ -28,6 +28,7 @@ const (
 	setTXVGAGain         = 21
 	antennaEnable        = 23
 	setFrequencyExplicit = 24
+	initSweep            = 26
 	operaCakeGetBoards   = 27
 	setHardwareSync      = 29
 	resetBoard           = 30
@@ -49,10 +50,13 @@ const (
 type request struct {
 	in    bool
 	since uint16 // USB API
-	// length is that of the data of a request out, to the byte.
+	// length is that of the data of a request out, to the byte; anyLength for one that
+	// looks at it by itself.
 	length int
 	do     func(h *HackRF, s Setup, data []byte) (answer []byte, err error)
 }
+
+const anyLength = -1
 
 func requestIn(since uint16, do func(h *HackRF, s Setup) ([]byte, error)) request {
 	return request{in: true, since: since, do: func(h *HackRF, s Setup, _ []byte) ([]byte, error) { return do(h, s) }}
@@ -90,6 +94,7 @@ func requests() map[byte]request {
 		setTXVGAGain:         requestIn(0, (*HackRF).setGain),
 		antennaEnable:        requestOut(0, 0, (*HackRF).setBiasTee),
 		setFrequencyExplicit: requestOut(0, 24, (*HackRF).setFrequencyExplicit),
+		initSweep:            requestOut(0x0102, anyLength, (*HackRF).initSweep),
 		operaCakeGetBoards:   requestFor(0x0105, (*HackRF).noOperaCake),
 		setHardwareSync:      requestOut(0x0102, 0, (*HackRF).setSync),
 		resetBoard:           requestOut(0x0102, 0, (*HackRF).reset),
@@ -170,17 +175,18 @@ func (h *HackRF) answer(ctx context.Context, s Setup, data []byte) ([]byte, erro
 	if r.in && s.RequestType != vendorIn || !r.in && s.RequestType != vendorOut {
 		return nil, ErrStall
 	}
-	if !r.in && len(data) != r.length {
+	if !r.in && r.length != anyLength && len(data) != r.length {
 		return nil, ErrStall
 	}
 	return r.do(h, s, data)
 }
 
-// setMode changes between off, receiving and transmitting. With a firmware that
+// setMode changes between off, receiving, transmitting and sweeping. With a firmware that
 // flushes by itself, leaving transmission waits until all has been sent.
 func (h *HackRF) setMode(ctx context.Context, s Setup) error {
 	mode := TransceiverMode(s.Value)
-	if s.Value > uint16(ModeTransmit) {
+	sweeps := h.api >= apiSweep && len(h.sweep.ranges) > 0
+	if s.Value > uint16(ModeTransmit) && !(s.Value == uint16(ModeSweep) && sweeps) {
 		return ErrStall
 	}
 	if h.settings.Mode == ModeTransmit && h.api >= API2026 && !h.settings.HostFlush {

@@ -122,7 +122,10 @@ func (st *stream) start(mode TransceiverMode) {
 	st.m0 = M0State{}
 	st.head, st.tail, st.seen, st.clipped = 0, 0, 0, 0
 	st.short, st.longestBefore = 0, 0
-	if mode == ModeReceive {
+	if mode == ModeSweep {
+		st.h.beginSweep()
+	}
+	if mode != ModeTransmit {
 		st.m0.Requested, st.m0.Active = uint16(M0Receive), M0Receive
 		st.m0.ShortfallLimit = st.h.settings.OverrunLimit
 		st.arm()
@@ -294,9 +297,12 @@ func (h *HackRF) Receive(src []complex64) {
 		k, lost := st.piece(int64(len(src)))
 		room := (ringSize - (st.head - st.moved())) / 2
 		if !lost && room > 0 {
-			k = min(k, room)
+			k = min(k, room, (usbBlock-st.head%usbBlock)/2)
 			st.convert(src[:k])
 			st.short = 0
+			if h.settings.Mode == ModeSweep && st.head%usbBlock == 0 {
+				st.sweepBlock()
+			}
 			st.give()
 		} else {
 			st.shortfall(2 * k)

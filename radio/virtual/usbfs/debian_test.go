@@ -5,12 +5,14 @@ package usbfs_test
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -166,6 +168,66 @@ func TestSettingsArrive(t *testing.T) {
 	want := virtual.Settings{Frequency: 2450e6, Rate: 10e6, Filter: 5e6, Gains: virtual.Gains{LNA: 24, VGA: 30, Amp: true}}
 	if got := h.Settings(); got != want {
 		t.Errorf("settings are\n%+v, want\n%+v", got, want)
+	}
+}
+
+// TestHackRFSweep: hackrf_sweep finds the carrier of another board where that is, and has looked
+// everywhere else.
+func TestHackRFSweep(t *testing.T) {
+	for _, api := range []uint16{virtual.API2022, virtual.API2026} {
+		t.Run(fmt.Sprintf("%04x", api), func(t *testing.T) { sweepsOver(t, api) })
+	}
+}
+
+func sweepsOver(t *testing.T, api uint16) {
+	radiotest.Leaks(t)
+	a := radiotest.HackRF(t, virtual.HackRFConfig{Serial: serialA, API: api})
+	b := radiotest.HackRF(t, virtual.HackRFConfig{Serial: serialB, API: api})
+	bus := plug(t, virtual.Config{
+		Boards: []virtual.Place{{Radio: a}, {Radio: b}},
+		Links:  []virtual.Link{{From: 0, To: 1, Gain: 0.5}},
+		Await:  []int{0, 1},
+	})
+	tx := radiotest.Tool(t, bus, "hackrf", "hackrf_transfer", "-d", serialA, "-c", "127", "-s", "20000000", "-f", "2437300000")
+	if err := tx.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Wait() }() // killed
+	defer func() { _ = tx.Process.Kill() }()
+	file := filepath.Join(t.TempDir(), "swept")
+	run(t, radiotest.Tool(t, bus, "hackrf", "hackrf_sweep", "-d", serialB, "-f", "2400:2480", "-w", "500000", "-N", "2", "-r", file))
+	swept, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	looked := map[float64]int{}
+	loudest, where := math.Inf(-1), 0.0
+	for _, line := range strings.Split(strings.TrimSpace(string(swept)), "\n") {
+		var numbers []float64
+		for _, field := range strings.Split(line, ", ")[2:] { // behind date and time
+			v, err := strconv.ParseFloat(field, 64)
+			if err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			numbers = append(numbers, v)
+		}
+		looked[numbers[0]]++
+		for k, db := range numbers[4:] {
+			if db > loudest {
+				loudest, where = db, numbers[0]+(float64(k)+0.5)*numbers[2]
+			}
+		}
+	}
+	if math.Abs(where-2437.3e6) > 0.5e6 {
+		t.Errorf("the loudest is %.1f dB at %.2f MHz\n%s", loudest, where/1e6, swept)
+	}
+	for f := 2400e6; f < 2480e6; f += 5e6 {
+		if looked[f] < 2 {
+			t.Errorf("%v MHz was looked at %d times in 2 sweeps", f/1e6, looked[f])
+		}
+	}
+	if s := b.Settings(); s.Mode != virtual.ModeOff || s.Rate != 20e6 {
+		t.Errorf("%+v", s)
 	}
 }
 
