@@ -261,7 +261,7 @@ func quantised(x float32) float32 { return float32(int(x*127)) / 127 }
 
 // What was written right before Close is on air, whatever firmware flushes how.
 func TestCloseFlushes(t *testing.T) {
-	for _, api := range []uint16{virtual.API2018, virtual.API2022, virtual.API2026} {
+	for _, api := range []uint16{virtual.API2018, virtual.API2022, 0x0111, virtual.API2026} {
 		for _, n := range []int{1, 100, 8192, 16384, 40001, 200000} {
 			t.Run(fmt.Sprintf("%04x %d", api, n), func(t *testing.T) {
 				r := newRig(t, rigConfig{boards: 2, api: api})

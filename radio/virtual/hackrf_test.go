@@ -74,7 +74,7 @@ func TestRequestsByAPI(t *testing.T) {
 		47: 0x0107, 48: 0x0108, 61: 0x0112,
 	}
 	answers := map[byte]int{27: 8, 33: 2, 41: 40, 44: 1, 45: 1, 46: 4, 61: 4}
-	for _, api := range []uint16{virtual.API2018, virtual.API2022, virtual.API2026} {
+	for _, api := range []uint16{virtual.API2018, virtual.API2022, 0x0109, 0x0111, virtual.API2026} {
 		h := radiotest.HackRF(t, virtual.HackRFConfig{API: api})
 		radiotest.Bench(t, virtual.Config{Boards: []virtual.Place{{Radio: h}}})
 		d := open(t, h)
@@ -175,7 +175,7 @@ func TestRefusesBadConfig(t *testing.T) {
 	}{
 		{virtual.HackRFConfig{Serial: "12"}, "32 lower-case"},
 		{virtual.HackRFConfig{Serial: strings.ToUpper(serial)}, "32 lower-case"},
-		{virtual.HackRFConfig{API: 0x0105}, "allowed is 0x0102"},
+		{virtual.HackRFConfig{API: 0x0101}, "allowed is 0x0102"},
 		{virtual.HackRFConfig{Revision: 3}, "revision"},
 	} {
 		if _, err := virtual.NewHackRF(c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -394,6 +394,7 @@ func TestFlush(t *testing.T) {
 	}{
 		{"a: by the size asked for", virtual.API2026, 65536, true},
 		{"b: by 32 KiB", virtual.API2022, 32768, false},
+		{"b: by 32 KiB, the last before the size can be asked for", 0x0111, 32768, false},
 		{"b: by 32 KiB, oldest", virtual.API2018, 32768, false},
 		{"c: by the board", virtual.API2026, 0, false},
 	} {
