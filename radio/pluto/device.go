@@ -40,6 +40,7 @@ type Device struct {
 	permit  radio.TransmitPermit
 	guard   radio.Guard
 	session *life.Life
+	sending *senders
 	info    radio.Info
 	limits  [2]limits
 
@@ -98,7 +99,7 @@ var customary = [2]limits{
 var directions = [2]radio.Direction{radio.Receive, radio.Transmit}
 
 func open(ctx context.Context, u radio.URI, opts options, o *Opener) (*Device, error) {
-	d := &Device{opts: opts, permit: o.permit, guard: o.guard, session: o.session, turn: make(chan struct{}, 1)}
+	d := &Device{opts: opts, permit: o.permit, guard: o.guard, session: o.session, sending: o.sending, turn: make(chan struct{}, 1)}
 	l, version, b, err := d.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func (d *Device) greet(ctx context.Context, l *link) (version string, b *board, 
 	if err != nil {
 		return "", nil, fmt.Errorf("asking for the board's description: %w", err)
 	}
-	if b, err = parseBoard(text); err != nil {
+	if b, err = parseBoard(text, d.opts.channel); err != nil {
 		return "", nil, err
 	}
 	if err = l.timeout(ctx, d.remoteTimeout()); err != nil {
@@ -151,10 +152,10 @@ func (d *Device) describe(u radio.URI, version string) {
 		Notes: []string{
 			"this driver was never tried on real hardware, only with Debian's iiod and an emulated board",
 			"if the host hangs or dies, or this program and its guard are killed at once, while it transmits, samples end but the board leaves its oscillator and attenuator as they are: what leaks through goes on until it is unplugged, loses its power or is switched off",
-			"the network over USB carries a few million samples a second in all",
+			"a network over USB carries a few million samples a second in all",
 		},
 	}
-	if _, ok := d.powerdown(); !ok {
+	if len(d.board.powerdowns) == 0 {
 		d.info.Notes = append(d.info.Notes, "this board cannot switch its transmit oscillator off, only its attenuator up")
 	}
 	for _, dir := range directions {
@@ -258,19 +259,33 @@ func (d *Device) learn(ctx context.Context, dir radio.Direction) error {
 			return err
 		}
 		*s.value = radio.Hertz(v)
-		if err := readSpan(ctx, d, s.of, s.name, s.limit); err != nil {
+		if err := readSpan(ctx, d, s.of, s.name, s.limit, parseSpan); err != nil {
 			return err
 		}
 	}
-	gain, err := d.value(ctx, path, stage)
-	if err != nil {
-		return err
-	}
-	now.gain = radio.Decibels(gain)
-	if err := readSpan(ctx, d, path, stage, &lim.gain); err != nil {
+	if err := d.learnGain(ctx, dir); err != nil {
 		return err
 	}
 	return d.learnAntennas(ctx, dir)
+}
+
+// learnGain reads limits and value of a direction's gain.
+func (d *Device) learnGain(ctx context.Context, dir radio.Direction) error {
+	path, span, parse := d.board.path[dir], d.gains(dir), parseSpan
+	if dir == radio.Transmit {
+		parse = parseAttenuation
+	}
+	g, err := d.value(ctx, path, stage)
+	if err != nil {
+		return err
+	}
+	if err := readSpan(ctx, d, path, stage, &span, parse); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.limits[dir].gain, d.now[dir].gain = span, radio.Decibels(g)
+	return nil
 }
 
 // value reads a setting.
@@ -331,7 +346,7 @@ func (d *Device) patience() time.Duration {
 
 // readSpan reads the limits of a setting, and leaves what is there where the board
 // tells none.
-func readSpan[T ~float64](ctx context.Context, d *Device, of channel, name string, s *radio.Span[T]) error {
+func readSpan[T ~float64](ctx context.Context, d *Device, of channel, name string, s *radio.Span[T], parse func(string) (lo, step, hi float64, err error)) error {
 	name += "_available"
 	if _, ok := of.attribute(name); !ok {
 		return nil
@@ -340,7 +355,7 @@ func readSpan[T ~float64](ctx context.Context, d *Device, of channel, name strin
 	if err != nil {
 		return err
 	}
-	lo, step, hi, err := parseSpan(text)
+	lo, step, hi, err := parse(text)
 	if err != nil {
 		return fmt.Errorf("reading %s of %s: %w", name, of.id, err)
 	}
@@ -411,7 +426,8 @@ func (d *Device) Frequency(dir radio.Direction) radio.Hertz {
 	return d.now[dir].frequency
 }
 
-// SetFrequency tunes one direction, in whole hertz, and gives what the board took.
+// SetFrequency tunes one direction, in whole hertz, and gives what the board took. The range
+// of the receive gain may be another one then.
 // While a transmitter is open its frequency must be permitted.
 func (d *Device) SetFrequency(ctx context.Context, dir radio.Direction, f radio.Hertz) (radio.Hertz, error) {
 	span := d.limits[dir].frequency
@@ -430,7 +446,12 @@ func (d *Device) SetFrequency(ctx context.Context, dir radio.Direction, f radio.
 			return 0, err
 		}
 	}
-	return d.setHertz(ctx, dir, d.board.local[dir], "frequency", f, &d.now[dir].frequency)
+	f, err = d.setHertz(ctx, dir, d.board.local[dir], "frequency", f, &d.now[dir].frequency)
+	if err == nil && dir == radio.Receive {
+		// Another table of gains may hold there.
+		err = d.learnGain(ctx, dir)
+	}
+	return f, err
 }
 
 // setHertz sets what turns the phase of a direction, and notes what the board took.
@@ -560,7 +581,7 @@ func (d *Device) setFilter(ctx context.Context, dir radio.Direction, bandwidth r
 // GainStages returns hardwaregain, an amplification to receive and an attenuation to
 // transmit.
 func (d *Device) GainStages(dir radio.Direction) []radio.GainStage {
-	return []radio.GainStage{{Name: stage, Span: d.limits[dir].gain}}
+	return []radio.GainStage{{Name: stage, Span: d.gains(dir)}}
 }
 
 // Gain returns a direction's gain: that of a transmitter as it is or will be while it
@@ -572,6 +593,13 @@ func (d *Device) Gain(dir radio.Direction, name string) (radio.Decibels, error) 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.now[dir].gain, nil
+}
+
+// gains returns the range of a direction's gain, which to receive depends on the frequency.
+func (d *Device) gains(dir radio.Direction) radio.Span[radio.Decibels] {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.limits[dir].gain
 }
 
 func (d *Device) named(dir radio.Direction, name string) error {
@@ -588,7 +616,7 @@ func (d *Device) SetGain(ctx context.Context, dir radio.Direction, name string, 
 	if err := d.named(dir, name); err != nil {
 		return 0, err
 	}
-	span := d.limits[dir].gain
+	span := d.gains(dir)
 	g, err := span.Floor(fmt.Sprintf("the %v gain %s of %s", dir, name, d.info.URI), g)
 	if err != nil {
 		return 0, err
@@ -711,14 +739,14 @@ func (d *Device) SetAntenna(ctx context.Context, dir radio.Direction, name strin
 	return nil
 }
 
-// powerdown returns the switch of the transmit oscillator; ok tells whether the board
-// has one.
+// powerdown returns the switch of the channel's transmit oscillator; ok tells whether the
+// board has one.
 func (d *Device) powerdown() (a attribute, ok bool) {
 	return d.board.local[radio.Transmit].attribute("powerdown")
 }
 
 // off sets the greatest attenuation and switches the transmit oscillator and the
-// synthesizer's tones off. It does as much of it as it can, in that order, whatever
+// synthesizer's tones off, of all channels: one oscillator drives two. It does as much of it as it can, in that order, whatever
 // has become of the session.
 func (d *Device) off() (err error) {
 	for range offAttempts {
@@ -734,16 +762,17 @@ func (d *Device) off() (err error) {
 func (d *Device) tryOff() error {
 	ctx, cancel := context.WithTimeout(context.Background(), d.patience())
 	defer cancel()
-	gain, _ := d.board.path[radio.Transmit].attribute(stage)
-	least := strconv.FormatFloat(float64(d.limits[radio.Transmit].gain.Min), 'f', -1, 64)
+	least := strconv.FormatFloat(float64(d.gains(radio.Transmit).Min), 'f', -1, 64)
 	var errs []error
 	set := func(a attribute, value string) {
 		if err := d.talk(ctx, func(l *link) error { return l.write(ctx, a, value) }); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	set(gain, least)
-	if a, ok := d.powerdown(); ok {
+	for _, a := range d.board.attenuators {
+		set(a, least)
+	}
+	for _, a := range d.board.powerdowns {
 		set(a, "1")
 	}
 	for _, a := range d.board.tones {
@@ -770,7 +799,7 @@ func (d *Device) on(ctx context.Context) error {
 	d.mu.Lock()
 	g := d.now[radio.Transmit].gain
 	d.mu.Unlock()
-	if g > d.limits[radio.Transmit].gain.Min {
+	if g > d.gains(radio.Transmit).Min {
 		if err := d.permit.Gain(g); err != nil {
 			return err
 		}

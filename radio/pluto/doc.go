@@ -1,10 +1,21 @@
 // Package pluto drives ADALM-Pluto boards, over the network that their USB plug
-// is, as devices of package radio.
+// is, as devices of package radio, and other boards with an AD9361, AD9363 or AD9364 behind
+// an iiod.
 //
 // It takes in the address of a board's iiod and speaks the text protocol of libiio
 // 0.x with it; it gives streams in both directions at once and settings. It knows
 // nothing of USB, nor of what samples mean. Nothing in it was tried on real
 // hardware; Info says so to the user. It was tried with Debian's iiod.
+//
+// # Boards
+//
+// What a board is called, how its devices are named and what it can tune, amplify and sample
+// is read from its own description: Pluto+ and AntSDR E200 and E310 with firmware that has
+// iiod, ADRV9361 and ADRV9364 modules, FMCOMMS2 to FMCOMMS5. The parameter channel chooses
+// among the antennas that the firmware shows, of which a board may have more; only that
+// channel's samples are asked for. The range of the receive gain goes with the frequency,
+// and is read again when that changes. A board has one transmitter at a time: its channels
+// share an oscillator, so that whoever opens one silences all.
 //
 // # Samples
 //
@@ -51,8 +62,9 @@
 // Nothing is sent without a radio.TransmitPermit for the frequency and the gain, and
 // without a radio.Guard that watches over the board. When a transmitter is opened the
 // board is set to its greatest attenuation, its oscillator is switched off and so are the
-// tones of its synthesizer, which sends by itself when no samples come. All this is undone
-// when the stream starts, but for the tones, and done again when it is closed, when it
+// tones of its synthesizer, which sends by itself when no samples come; all this for each of
+// its channels. It is undone for the one in use when the stream starts, but for the tones,
+// and done again when it is closed, when it
 // fails, when the session ends, when the guard is lost and when a panic takes the feeding
 // goroutine down. However else the program ends, or when it stands still for longer than
 // limit_ms, the guard does it (see Switch).

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -136,18 +138,22 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
+// gains are what a path of a transceiver has.
+const gains = `<attribute name="hardwaregain"/><attribute name="sampling_frequency"/><attribute name="rf_bandwidth"/>`
+
 const described = `<?xml version="1.0" encoding="utf-8"?><!DOCTYPE context [<!ELEMENT context (device | context-attribute)*>]>
 <context name="network" description="Linux">
 <context-attribute name="hw_model" value="A &lt;B&gt;" /><context-attribute name="hw_serial" value="12" /><context-attribute name="fw_version" value="v0.38" />
 <device id="iio:device1" name="ad9361-phy"><channel id="altvoltage1" name="TX_LO" type="output"><attribute name="frequency" filename="f"/></channel>
-<channel id="voltage0" type="input"><attribute name="hardwaregain"/></channel><channel id="altvoltage0" type="output"/><channel id="voltage0" type="output"/></device>
+<channel id="voltage0" type="input">` + gains + `</channel><channel id="altvoltage0" type="output"><attribute name="frequency"/></channel>
+<channel id="voltage0" type="output">` + gains + `</channel></device>
 <device id="iio:device4" name="cf-ad9361-lpc"><channel id="temp" type="input"/><channel id="voltage0" type="input"><scan-element index="0" format="le:S12/16&gt;&gt;0"/></channel>
 <channel id="voltage1" type="input"><scan-element index="1" format="le:S12/16&gt;&gt;0"/></channel><debug-attribute name="direct_reg_access"/></device>
 <device id="iio:device3" name="cf-ad9361-dds-core-lpc"><channel id="altvoltage0" name="TX1_I_F1" type="output"><attribute name="raw"/></channel>
 <channel id="voltage0" type="output"><scan-element index="0" format="le:S16/16&gt;&gt;0"/></channel><channel id="voltage1" type="output"><scan-element index="1" format="le:S16/16&gt;&gt;0"/></channel></device></context>`
 
 func TestParseBoard(t *testing.T) {
-	b, err := parseBoard([]byte(described))
+	b, err := parseBoard([]byte(described), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,15 +173,72 @@ func TestParseBoard(t *testing.T) {
 		t.Errorf("%v", b.tones)
 	}
 	many := strings.Replace(described, `<channel id="temp" type="input"/>`, strings.Repeat(`<channel id="temp" type="input"/>`, 31), 1)
-	if b, err = parseBoard([]byte(many)); err != nil || b.ports[radio.Receive].mask != "0000000180000000" {
+	if b, err = parseBoard([]byte(many), 1); err != nil || b.ports[radio.Receive].mask != "0000000180000000" {
 		t.Errorf("%v, %+v", err, b)
+	}
+}
+
+// twice is a board with two transceivers of two paths each, whose samples are all those of
+// the first's converters, as one says of itself.
+var twice = `<context name="network"><context-attribute name="ad9361-phy,model" value="ad9361"/>
+<device id="d2" name="ad9361-phy-B">` + phyChannels + `</device><device id="d1" name="ad9361-phy">` + phyChannels + `</device>
+<device id="d7" name="cf-ad9361-B"><channel id="voltage0" type="input"/><channel id="voltage1" type="input"/></device>
+<device id="d5" name="cf-ad9361-dds-core-B"><channel id="altvoltage0" type="output"><attribute name="raw"/></channel></device>
+<device id="d4" name="cf-ad9361-dds-core-lpc">` + outputs + `<channel id="altvoltage0" type="output"><attribute name="raw"/></channel></device>
+<device id="d6" name="cf-ad9361-A">` + inputs + `</device></context>`
+
+const phyChannels = `<channel id="altvoltage1" type="output"><attribute name="frequency"/><attribute name="powerdown"/></channel>
+<channel id="altvoltage0" type="output"><attribute name="frequency"/></channel><channel id="voltage3" type="output"><attribute name="raw"/></channel>
+<channel id="voltage1" type="output">` + gains + `</channel><channel id="voltage0" type="output">` + gains + `</channel>
+<channel id="voltage1" type="input">` + gains + `</channel><channel id="voltage0" type="input">` + gains + `</channel>`
+
+var inputs, outputs = scans("input", "le:S12/16&gt;&gt;0"), scans("output", "le:S16/16&gt;&gt;0")
+
+// scans are eight channels with samples.
+func scans(kind, format string) (x string) {
+	for i := range 8 {
+		x += fmt.Sprintf(`<channel id="voltage%d" type="%s"><scan-element index="%d" format="%s"/></channel>`, i, kind, i, format)
+	}
+	return x
+}
+
+// Each channel has its own way through the board, and all are silenced.
+func TestParseChannels(t *testing.T) {
+	for number, want := range map[int]struct{ phy, path, mask string }{
+		1: {"d1", "voltage0", "00000003"}, 2: {"d1", "voltage1", "0000000c"}, 3: {"d2", "voltage0", "00000030"}, 4: {"d2", "voltage1", "000000c0"},
+	} {
+		b, err := parseBoard([]byte(twice), number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.phy != want.phy || b.model != "ad9361" {
+			t.Errorf("channel %d: %+v", number, b)
+		}
+		for dir, device := range map[radio.Direction]string{radio.Receive: "d6", radio.Transmit: "d4"} {
+			if p := b.ports[dir]; p.device != device || p.mask != want.mask {
+				t.Errorf("channel %d, %v: %+v", number, dir, p)
+			}
+			if b.path[dir].id != want.path || b.path[dir].device != want.phy || b.local[dir].device != want.phy {
+				t.Errorf("channel %d, %v: %+v %+v", number, dir, b.path[dir], b.local[dir])
+			}
+		}
+		if got := fmt.Sprint(b.attenuators, b.powerdowns, b.tones); got != "[d1 OUTPUT voltage0 hardwaregain d1 OUTPUT voltage1 hardwaregain d2 OUTPUT voltage0 hardwaregain d2 OUTPUT voltage1 hardwaregain]"+
+			" [d1 OUTPUT altvoltage1 powerdown d2 OUTPUT altvoltage1 powerdown] [d4 OUTPUT altvoltage0 raw d5 OUTPUT altvoltage0 raw]" {
+			t.Errorf("channel %d: %s", number, got)
+		}
+	}
+	if _, err := parseBoard([]byte(twice), 5); err == nil || err.Error() != `the board "ad9361": it has no channel 5 to receive; allowed is channel=1 to channel=4` {
+		t.Error(err)
 	}
 }
 
 // A description that is no Pluto's is refused with what it lacks.
 func TestParseBoardRefuses(t *testing.T) {
 	for change, want := range map[[2]string]string{
-		{"ad9361-phy", "adc081c"}: `the board has no device "ad9361-phy" and is no Pluto; it has "adc081c", "cf-ad9361-lpc", "cf-ad9361-dds-core-lpc"`,
+		{"ad9361-phy", "adc081c"}: `the board "A <B>": it has no device "ad9361-phy" and so no AD936x as this driver knows it; it has "adc081c", "cf-ad9361-lpc", "cf-ad9361-dds-core-lpc"`,
+		{`type="output">` + gains, `type="output"><attribute name="rssi"/>`}: `the board "A <B>": the channel output voltage0 of its device ad9361-phy has no hardwaregain`,
+		{`name="cf-ad9361-dds`, `name="axi-dds`}:                             `it has no device "cf-ad9361-dds-core-"`,
+
 		{"le:S12/16&gt;&gt;0\"/></channel>\n", "le:u12/16\"/></channel>\n"}: "no channels voltage0 and voltage1 that carry I before Q in one format",
 		{`index="1" format="le:S12`, `index="0" format="le:S12`}:            "no channels voltage0 and voltage1 that carry I before Q in one format",
 		{"S16/16", "S32/32"}:                     `samples have the format "le:S32/32>>0"; allowed is signed in 16 bits`,
@@ -183,7 +246,7 @@ func TestParseBoardRefuses(t *testing.T) {
 		{"</context>", ""}:                       "its description cannot be read",
 		{`id="altvoltage1"`, `id="altvoltage7"`}: "has no channel output altvoltage1",
 	} {
-		if _, err := parseBoard([]byte(strings.ReplaceAll(described, change[0], change[1]))); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseBoard([]byte(strings.ReplaceAll(described, change[0], change[1])), 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", change, err, want)
 		}
 	}
@@ -192,9 +255,11 @@ func TestParseBoardRefuses(t *testing.T) {
 // FuzzBoard: a description is understood or refused, and what is understood makes no
 // command but those that are meant.
 func FuzzBoard(f *testing.F) {
-	f.Add([]byte(described))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		b, err := parseBoard(text)
+	f.Add([]byte(described), 1)
+	f.Add([]byte(twice), 3)
+	f.Fuzz(func(t *testing.T, text []byte, number int) {
+		number = 1 + int(uint(number)%maxChannel)
+		b, err := parseBoard(text, number)
 		if err != nil {
 			return
 		}
@@ -203,7 +268,7 @@ func FuzzBoard(f *testing.F) {
 				t.Errorf("%+v", p)
 			}
 		}
-		for _, a := range b.tones {
+		for _, a := range slices.Concat(b.attenuators, b.powerdowns, b.tones) {
 			if strings.Count(a.String(), " ") != 3 || strings.ContainsAny(a.String(), "\r\n") {
 				t.Errorf("%q", a)
 			}
@@ -218,6 +283,18 @@ func TestSpans(t *testing.T) {
 	} {
 		if lo, step, hi, err := parseSpan(text); err != nil || lo != want[0] || step != want[1] || hi != want[2] {
 			t.Errorf("%q: %v %v %v, %v", text, lo, step, hi, err)
+		}
+	}
+	// An attenuation in thousandths of a decibel, and the least gain alone, as boards have
+	// them, too.
+	for _, text := range []string{"[-89.750000 0.250000 0.000000]", "[0 250 89750]", "[-89.750000]"} {
+		if lo, step, hi, err := parseAttenuation(text); err != nil || lo != -89.75 || step != 0.25 || hi != 0 {
+			t.Errorf("%q: %v %v %v, %v", text, lo, step, hi, err)
+		}
+	}
+	for _, text := range []string{"", "[]", "[x]", "[1 2]", "[90 1 0]"} {
+		if _, _, _, err := parseAttenuation(text); !errors.Is(err, ErrProtocol) {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 	for _, text := range []string{"", "[1 2]", "[1 x 2]", "[2 1 1]", "[NaN 1 2]", "[1 1 Inf]"} {

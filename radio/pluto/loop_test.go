@@ -10,9 +10,9 @@ import (
 )
 
 // loop sends samples through an ideal channel and fails unless they come back.
-func loop(t *testing.T, address string, n int) {
+func loop(t *testing.T, address string, n int, params string) {
 	t.Helper()
-	d := open(t, t.Context(), everything(t), address, ideal+"&feed=strict&block=4096")
+	d := open(t, t.Context(), everything(t), address, ideal+"&feed=strict&block=4096&"+params)
 	rx, tx := receiver(t, d), transmitter(t, d)
 	if _, ok := tx.(radio.Pacer); ok {
 		t.Error("a transmitter that is fed strictly says that its index goes on by itself")
@@ -50,13 +50,13 @@ func TestLoop(t *testing.T) {
 		}
 	})
 	b := newBench(t, loopback.Config{}, nil)
-	loop(t, b.address, 100_000)
+	loop(t, b.address, 100_000, "")
 	b.isOff(t)
 }
 
 // The same with Debian's iiod between driver and board.
 func TestLoopThroughIIOD(t *testing.T) {
 	b := newBench(t, loopback.Config{}, nil)
-	loop(t, b.realIIOD(t), 100_000)
+	loop(t, b.realIIOD(t), 100_000, "")
 	b.isOff(t)
 }

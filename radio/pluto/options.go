@@ -6,6 +6,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"ringwave/radio"
@@ -29,6 +30,7 @@ const (
 // options are the parameters of a URI.
 type options struct {
 	address  string
+	channel  int          // from 1
 	tuning   *radio.Hertz // of both directions; nil leaves the board's
 	rate     *radio.Hertz // likewise
 	filter   radio.Hertz  // 0 for the one that goes with the rate
@@ -53,13 +55,15 @@ const (
 	maxRing   = 4096
 	minWindow = 1 << 12
 	maxWindow = 1 << 28
+	// maxChannel is that of four transceivers, which no board has.
+	maxChannel = 8
 )
 
 // blockTime is the length of a block unless told otherwise.
 const blockTime = 20 * time.Millisecond
 
 // allowedParams are the parameters of a URI.
-var allowedParams = []string{"freq_hz", "rate_hz", "filter_hz", "rx_gain", "tx_gain",
+var allowedParams = []string{"channel", "freq_hz", "rate_hz", "filter_hz", "rx_gain", "tx_gain",
 	"feed", "block", "blocks", "ring", "hold", "window", "deadline_ms", "limit_ms"}
 
 // given reads a number that the board keeps its own of where it is not there: nil then.
@@ -79,6 +83,7 @@ func parseOptions(u radio.URI) (options, error) {
 		rxGain: (*radio.Decibels)(given(p, "rx_gain", -100, 100)),
 		txGain: (*radio.Decibels)(given(p, "tx_gain", -100, 0)),
 
+		channel:  p.Whole("channel", 1, 1, maxChannel, 1),
 		hold:     p.Word("hold", "off", "on") == "on",
 		block:    p.Whole("block", 0, minBlock, maxBlock, 1) &^ 1,
 		blocks:   p.Whole("blocks", 4, minBlocks, maxBlocks, 1),
@@ -133,10 +138,13 @@ func (o options) blockSamples(rate radio.Hertz) int {
 // Opener opens pluto:HOST or pluto:HOST:PORT; pluto: is 192.168.2.1, which boards
 // have by custom. The parameters are
 //
+//	channel         the board's antennas: 1, unless given, is RX1 and TX1, 2 is RX2 and
+//	                TX2; 3 and 4 are those of a second transceiver
 //	freq_hz         carrier, both ways; left as the board has it unless given
 //	rate_hz         sample rate, both ways; likewise
 //	filter_hz       analog bandwidth, both ways; that of the rate unless given
-//	rx_gain         dB, -3 to 71; likewise left, but always in manual mode
+//	rx_gain         dB, as the board tells, -3 to 71 at 2 GHz; likewise left, but always
+//	                in manual mode
 //	tx_gain         dB, -89.75 to 0, the least unless given
 //	feed=strict     see the package
 //	block, blocks   samples of a block, some 20 ms unless given, an even number of
@@ -152,6 +160,30 @@ type Opener struct {
 	session *life.Life
 	permit  radio.TransmitPermit
 	guard   radio.Guard
+	sending *senders
+}
+
+// senders are the addresses of the boards that an opener's devices transmit with.
+type senders struct {
+	mu sync.Mutex
+	at map[string]bool
+}
+
+// take reports whether nobody transmits there yet.
+func (s *senders) take(address string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at[address] {
+		return false
+	}
+	s.at[address] = true
+	return true
+}
+
+func (s *senders) leave(address string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.at, address)
 }
 
 // NewOpener makes an opener. When session ends, whatever the boards transmit is cut
@@ -159,7 +191,7 @@ type Opener struct {
 // may be sent, and guard watches over the boards that do; their zero values are for
 // receiving.
 func NewOpener(session context.Context, permit radio.TransmitPermit, guard radio.Guard) *Opener {
-	return &Opener{life.Of(session), permit, guard}
+	return &Opener{life.Of(session), permit, guard, &senders{at: map[string]bool{}}}
 }
 
 // Open connects to a board and gives it the URI's settings. It leaves what transmits

@@ -137,7 +137,7 @@ func (r *receiver) begin(ctx context.Context) (*link, error) {
 		return nil, errors.Join(err, l.close())
 	}
 	if err := l.openDevice(ctx, p.device, r.size, p.mask); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening %s: %w", rxName, err), l.close())
+		return nil, errors.Join(fmt.Errorf("opening %s: %w", p.name, err), l.close())
 	}
 	return l, nil
 }

@@ -82,7 +82,7 @@ func TestBadSettings(t *testing.T) {
 	}
 	for uri, want := range map[string]string{
 		"pluto:" + b.address + "?feed=some":  `parameter feed=some; allowed is fill, strict`,
-		"pluto:" + b.address + "?gain=3":     `parameter "gain"; allowed is freq_hz,`,
+		"pluto:" + b.address + "?gain=3":     `parameter "gain"; allowed is channel, freq_hz,`,
 		"pluto:" + b.address + "?blocks=1":   `parameter blocks=1; allowed is a whole number from 2 to 64`,
 		"pluto:" + b.address + "?tx_gain=1":  `parameter tx_gain=1; allowed is a number from -100 to 0`,
 		"pluto:" + b.address + "?freq_hz=x":  `parameter freq_hz=x; allowed is a number from 1000000 to 10000000000`,
@@ -454,7 +454,7 @@ func TestStartBehindTheSession(t *testing.T) {
 // Device numbers are not assumed.
 func TestOtherNumbers(t *testing.T) {
 	b := newBench(t, loopback.Config{}, func(c *iiod.Config) { c.FirstDevice = 1 })
-	loop(t, b.address, 10_000)
+	loop(t, b.address, 10_000, "")
 	if lines := b.take(); !slices.ContainsFunc(lines, func(l string) bool { return strings.HasSuffix(l, "OPEN iio:device4 4096 00000003") }) {
 		t.Errorf("%q", lines)
 	}

@@ -68,10 +68,10 @@ type transmitter struct {
 	rising life.Life // ends when the carrier is to go off
 }
 
-// OpenTransmitter returns a stream that is Ready; radio.ErrBusy while another is open,
-// radio.ErrNotPermitted where the board's frequency or gain is not permitted;
-// radio.ErrNoGuard or radio.ErrGuard where no guard watches over the board. It switches
-// off whatever the board transmits.
+// OpenTransmitter returns a stream that is Ready; radio.ErrBusy while another is open, of
+// whichever channel of the board; radio.ErrNotPermitted where the board's frequency or gain
+// is not permitted; radio.ErrNoGuard or radio.ErrGuard where no guard watches over the
+// board. It switches off whatever the board transmits, of all its channels.
 func (d *Device) OpenTransmitter(ctx context.Context) (radio.Transmitter, error) {
 	d.changing.Lock()
 	defer d.changing.Unlock()
@@ -90,8 +90,21 @@ func (d *Device) OpenTransmitter(ctx context.Context) (radio.Transmitter, error)
 	if err := d.watchOver(ctx); err != nil {
 		return nil, fmt.Errorf("opening the transmitter of %s: %w", d.info.URI, err)
 	}
-	if err := d.off(); err != nil {
+	if !d.sending.take(d.opts.address) {
+		return nil, fmt.Errorf("opening the transmitter of %s: this program sends with another channel of the board, which shares its oscillator; allowed is one transmitter a board: %w", d.info.URI, radio.ErrBusy)
+	}
+	t, err := d.silentTransmitter()
+	if err != nil {
+		d.sending.leave(d.opts.address)
 		return nil, fmt.Errorf("opening the transmitter of %s: %w", d.info.URI, err)
+	}
+	return t, nil
+}
+
+// silentTransmitter switches the board off and makes its stream.
+func (d *Device) silentTransmitter() (radio.Transmitter, error) {
+	if err := d.off(); err != nil {
+		return nil, err
 	}
 	t := &transmitter{d: d, codec: iq.New(d.board.ports[radio.Transmit].format), events: radio.NewEventQueue(), epoch: d.nextEpoch()}
 	d.mu.Lock()
@@ -161,7 +174,7 @@ func (t *transmitter) begin(ctx context.Context) error {
 	t.rate = d.SampleRate(radio.Transmit)
 	t.size = d.opts.blockSamples(t.rate)
 	if err := l.openDevice(ctx, p.device, t.size, p.mask); err != nil {
-		return errors.Join(fmt.Errorf("opening %s: %w", txName, err), l.close())
+		return errors.Join(fmt.Errorf("opening %s: %w", p.name, err), l.close())
 	}
 	t.mu.Lock()
 	if t.state == radio.Closed || t.closing {
@@ -640,6 +653,7 @@ func (t *transmitter) Close() error {
 		t.d.mu.Lock()
 		t.d.tx = nil
 		t.d.mu.Unlock()
+		t.d.sending.leave(t.d.opts.address)
 	})
 	return t.result
 }

@@ -38,18 +38,29 @@ type device struct {
 	channels             []channel
 }
 
-// settings are what clients set; the board's lock guards them.
+// settings are what clients set; the board's lock guards them. Nothing is added to the
+// lists later on: attributes point into them.
 type settings struct {
+	rate               int64 // Hz, of both directions
+	phys               []phySettings
+	tones              []tone
+	rxStatus, txStatus status
+}
+
+// phySettings are those of a transceiver.
+type phySettings struct {
 	rxFrequency, txFrequency int64 // Hz
 	rxDown, txDown           bool
-	rate                     int64 // Hz, of both directions
 	rxBandwidth, txBandwidth int64 // Hz
-	gainMode                 string
-	rxGain                   float64 // dB
-	txGain                   float64 // dB, 0 or less
-	rxPort, txPort           string
-	tones                    [4]tone
-	rxStatus, txStatus       status
+	paths                    []pathSettings
+}
+
+// pathSettings are those of an antenna each way.
+type pathSettings struct {
+	gainMode       string
+	rxGain         float64 // dB
+	txGain         float64 // dB, 0 or less
+	rxPort, txPort string
 }
 
 // tone is a sine of the transmit synthesizer; it is stored and not sent.
@@ -71,16 +82,14 @@ const (
 	overflow       uint32 = 1 << 2
 )
 
-// The ranges of a Pluto as it is sold (an AD9363).
+// The ranges that all transceivers have, and their receive gains at 2 GHz.
 const (
-	minFrequency, maxFrequency = 325_000_000, 3_800_000_000
-	minRate, maxRate           = 2_083_333, 61_440_000
-	minBandwidth               = 200_000
-	maxRxBandwidth             = 56_000_000
-	maxTxBandwidth             = 40_000_000
-	minRxGain, maxRxGain       = -3, 71
-	minTxGain                  = -89.75
-	txGainStep                 = 0.25
+	minBandwidth         = 200_000
+	maxRxBandwidth       = 56_000_000
+	maxTxBandwidth       = 40_000_000
+	minRxGain, maxRxGain = -3, 71
+	minTxGain            = -89.75
+	txGainStep           = 0.25
 )
 
 const (
@@ -89,19 +98,39 @@ const (
 	txPorts   = "A B"
 )
 
+// The frequencies of a board that was just switched on.
+const (
+	firstRxFrequency = 2_400_000_000
+	firstTxFrequency = 2_450_000_000
+)
+
+// tonesOfPath is the number of sines that a path's synthesizer has.
+const tonesOfPath = 4
+
 // powerOn returns the settings of a board that was just switched on.
-func powerOn(rate int64) settings {
-	s := settings{
-		rxFrequency: 2_400_000_000, txFrequency: 2_450_000_000, rate: rate,
-		rxBandwidth: 18_000_000, txBandwidth: 18_000_000,
-		gainMode: "slow_attack", rxGain: maxRxGain, txGain: -10,
-		rxPort: "A_BALANCED", txPort: "A",
+func powerOn(p Profile, rate int64) settings {
+	s := settings{rate: rate, phys: make([]phySettings, p.Transceivers), tones: make([]tone, tonesOfPath*p.Paths)}
+	for i := range s.phys {
+		s.phys[i] = phySettings{
+			rxFrequency: firstRxFrequency, txFrequency: firstTxFrequency,
+			rxBandwidth: 18_000_000, txBandwidth: 18_000_000,
+		}
+	}
+	for i := range p.Paths {
+		phy := &s.phys[i/pathsOfPhy]
+		phy.paths = append(phy.paths, pathSettings{
+			gainMode: "slow_attack", rxGain: maxRxGain, txGain: -10,
+			rxPort: "A_BALANCED", txPort: "A",
+		})
 	}
 	for i := range s.tones {
 		s.tones[i].raw = 1
 	}
 	return s
 }
+
+// told is an attribute that can only be read.
+func told(name, file string, get func() string) attribute { return attribute{name, file, get, nil} }
 
 // fixed is an attribute that does not change.
 func fixed(name, file, value string) attribute {

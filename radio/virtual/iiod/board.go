@@ -34,17 +34,23 @@ type port struct {
 const (
 	defaultBlocks = 4
 	maxBlocks     = 64
+	// pathsOfPhy is the number of paths of a transceiver that is not the last.
+	pathsOfPhy = 2
 )
 
 func newBoard(cfg Config) *board {
 	b := &board{cfg: cfg}
-	b.set = powerOn(b.initialRate())
-	b.devices = []device{b.phy(), b.xadc(), b.dds(), b.adc()}
+	b.set = powerOn(cfg.Profile, b.initialRate())
+	for i := range b.set.phys {
+		b.devices = append(b.devices, b.phy(i))
+	}
+	first := len(b.devices)
+	b.devices = append(b.devices, b.xadc(), b.dds(), b.adc())
 	for i := range b.devices {
 		b.devices[i].id = fmt.Sprintf("iio:device%d", cfg.FirstDevice+i)
 	}
-	b.tx = port{dev: &b.devices[2], blocks: defaultBlocks, status: &b.set.txStatus, held: make(chan struct{}, 1)}
-	b.rx = port{dev: &b.devices[3], blocks: defaultBlocks, status: &b.set.rxStatus, held: make(chan struct{}, 1)}
+	b.tx = port{dev: &b.devices[first+1], blocks: defaultBlocks, status: &b.set.txStatus, held: make(chan struct{}, 1)}
+	b.rx = port{dev: &b.devices[first+2], blocks: defaultBlocks, status: &b.set.rxStatus, held: make(chan struct{}, 1)}
 	b.xml = b.describe()
 	return b
 }
@@ -64,9 +70,26 @@ func (b *board) ends() [2]radio.Device {
 	return [2]radio.Device{radio.Receive: b.cfg.Receive, radio.Transmit: b.cfg.Transmit}
 }
 
-// retune passes an oscillator's new frequency on.
-func (b *board) retune(d radio.Direction) func(int64) error {
+// wired returns the transceiver and the path of it that the ends are joined to.
+func (b *board) wired() (*phySettings, *pathSettings) {
+	i := b.cfg.Path - 1
+	phy := &b.set.phys[i/pathsOfPhy]
+	return phy, &phy.paths[i%pathsOfPhy]
+}
+
+// retune passes an oscillator's new frequency on, and takes the receive gains to where they
+// are allowed at it.
+func (b *board) retune(s *phySettings, d radio.Direction) func(int64) error {
 	return func(f int64) error {
+		if d == radio.Receive {
+			lo, hi := gains(f)
+			for i := range s.paths {
+				s.paths[i].rxGain = max(lo, min(hi, s.paths[i].rxGain))
+			}
+		}
+		if phy, _ := b.wired(); phy != s {
+			return nil
+		}
 		c, ok := b.ends()[d].(radio.FrequencyControl)
 		if !ok {
 			return nil
@@ -94,7 +117,7 @@ func (b *board) changeRate(rate int64) error {
 
 // rates are the attributes of the sample rate, which all devices show.
 func (b *board) rates(prefix string) []attribute {
-	lo, hi := int64(minRate), int64(maxRate)
+	lo, hi := int64(b.cfg.Profile.Rates.Min), int64(b.cfg.Profile.Rates.Max)
 	// A bench may run at a rate that no board has.
 	lo, hi = min(lo, b.set.rate), max(hi, b.set.rate)
 	return []attribute{
@@ -103,45 +126,31 @@ func (b *board) rates(prefix string) []attribute {
 	}
 }
 
-// phy is the transceiver's control.
-func (b *board) phy() device {
-	s := &b.set
-	oscillator := func(id, name string, f *int64, down *bool, d radio.Direction) channel {
+// phy is the control of a transceiver.
+func (b *board) phy(i int) device {
+	s := &b.set.phys[i]
+	oscillator := func(id, name string, f *int64, down *bool, d radio.Direction, r radio.Span[radio.Hertz]) channel {
 		prefix := "out_" + id + "_" + name + "_"
+		lo, hi := int64(r.Min), int64(r.Max)
 		return channel{id: id, name: name, output: true, attrs: []attribute{
-			integer("frequency", prefix+"frequency", f, minFrequency, maxFrequency, b.retune(d)),
-			fixed("frequency_available", prefix+"frequency_available", span(minFrequency, 1, int64(maxFrequency))),
+			integer("frequency", prefix+"frequency", f, lo, hi, b.retune(s, d)),
+			fixed("frequency_available", prefix+"frequency_available", span(lo, 1, hi)),
 			flag("powerdown", prefix+"powerdown", down),
 		}}
 	}
-	rx := channel{id: "voltage0", attrs: append([]attribute{
-		word("gain_control_mode", "in_voltage0_gain_control_mode", &s.gainMode, gainModes),
-		fixed("gain_control_mode_available", "in_voltage0_gain_control_mode_available", gainModes),
-		b.rxHardwareGain(),
-		fixed("hardwaregain_available", "in_voltage0_hardwaregain_available", span(minRxGain, 1, maxRxGain)),
-		integer("rf_bandwidth", "in_voltage_rf_bandwidth", &s.rxBandwidth, minBandwidth, maxRxBandwidth, nil),
-		fixed("rf_bandwidth_available", "in_voltage_rf_bandwidth_available", span(minBandwidth, 1, maxRxBandwidth)),
-		word("rf_port_select", "in_voltage0_rf_port_select", &s.rxPort, rxPorts),
-		fixed("rf_port_select_available", "in_voltage_rf_port_select_available", rxPorts),
-		fixed("rssi", "in_voltage0_rssi", "110.00 dB"),
-	}, b.rates("in_voltage_")...)}
-	tx := channel{id: "voltage0", output: true, attrs: append([]attribute{
-		decibels("hardwaregain", "out_voltage0_hardwaregain", &s.txGain, minTxGain, 0, txGainStep),
-		fixed("hardwaregain_available", "out_voltage0_hardwaregain_available", "[-89.750000 0.250000 0.000000]"),
-		integer("rf_bandwidth", "out_voltage_rf_bandwidth", &s.txBandwidth, minBandwidth, maxTxBandwidth, nil),
-		fixed("rf_bandwidth_available", "out_voltage_rf_bandwidth_available", span(minBandwidth, 1, maxTxBandwidth)),
-		word("rf_port_select", "out_voltage0_rf_port_select", &s.txPort, txPorts),
-		fixed("rf_port_select_available", "out_voltage_rf_port_select_available", txPorts),
-		fixed("rssi", "out_voltage0_rssi", "0.00 dB"),
-	}, b.rates("out_voltage_")...)}
-	return device{
-		name: "ad9361-phy",
+	name := "ad9361-phy"
+	if i > 0 {
+		name += "-" + string(rune('A'+i))
+	}
+	d := device{
+		name: name,
 		channels: []channel{
-			oscillator("altvoltage1", "TX_LO", &s.txFrequency, &s.txDown, radio.Transmit),
-			rx,
-			oscillator("altvoltage0", "RX_LO", &s.rxFrequency, &s.rxDown, radio.Receive),
-			tx,
+			oscillator("altvoltage1", "TX_LO", &s.txFrequency, &s.txDown, radio.Transmit, b.cfg.Profile.TxFrequencies),
+			oscillator("altvoltage0", "RX_LO", &s.rxFrequency, &s.rxDown, radio.Receive, b.cfg.Profile.RxFrequencies),
 			{id: "temp0", attrs: []attribute{fixed("input", "in_temp0_input", "35800")}},
+			// The auxiliary converters have the shared attributes, too.
+			{id: "voltage2", attrs: append([]attribute{fixed("raw", "in_voltage2_raw", "1406")}, b.rates("in_voltage_")...)},
+			{id: "voltage2", output: true, attrs: append([]attribute{fixed("raw", "out_voltage2_raw", "306")}, b.rates("out_voltage_")...)},
 		},
 		attrs: []attribute{
 			fixed("calib_mode", "calib_mode", "auto"),
@@ -151,17 +160,56 @@ func (b *board) phy() device {
 			fixed("xo_correction", "xo_correction", "40000000"),
 		},
 	}
+	for k := range s.paths {
+		d.channels = append(d.channels, b.hearing(s, k), b.sending(s, k))
+	}
+	return d
+}
+
+// hearing is the receive path k of a transceiver.
+func (b *board) hearing(s *phySettings, k int) channel {
+	p, id := &s.paths[k], fmt.Sprintf("voltage%d", k)
+	own := "in_" + id + "_"
+	return channel{id: id, attrs: append([]attribute{
+		word("gain_control_mode", own+"gain_control_mode", &p.gainMode, gainModes),
+		fixed("gain_control_mode_available", "in_voltage_gain_control_mode_available", gainModes),
+		rxHardwareGain(own, s, p),
+		told("hardwaregain_available", own+"hardwaregain_available", func() string {
+			lo, hi := gains(s.rxFrequency)
+			return span(lo, 1, hi)
+		}),
+		integer("rf_bandwidth", "in_voltage_rf_bandwidth", &s.rxBandwidth, minBandwidth, maxRxBandwidth, nil),
+		fixed("rf_bandwidth_available", "in_voltage_rf_bandwidth_available", span(minBandwidth, 1, maxRxBandwidth)),
+		word("rf_port_select", own+"rf_port_select", &p.rxPort, rxPorts),
+		fixed("rf_port_select_available", "in_voltage_rf_port_select_available", rxPorts),
+		fixed("rssi", own+"rssi", "110.00 dB"),
+	}, b.rates("in_voltage_")...)}
+}
+
+// sending is the transmit path k of a transceiver.
+func (b *board) sending(s *phySettings, k int) channel {
+	p, id := &s.paths[k], fmt.Sprintf("voltage%d", k)
+	own := "out_" + id + "_"
+	return channel{id: id, output: true, attrs: append([]attribute{
+		decibels("hardwaregain", own+"hardwaregain", &p.txGain, minTxGain, 0, txGainStep),
+		fixed("hardwaregain_available", own+"hardwaregain_available", "[-89.750000 0.250000 0.000000]"),
+		integer("rf_bandwidth", "out_voltage_rf_bandwidth", &s.txBandwidth, minBandwidth, maxTxBandwidth, nil),
+		fixed("rf_bandwidth_available", "out_voltage_rf_bandwidth_available", span(minBandwidth, 1, maxTxBandwidth)),
+		word("rf_port_select", own+"rf_port_select", &p.txPort, txPorts),
+		fixed("rf_port_select_available", "out_voltage_rf_port_select_available", txPorts),
+		fixed("rssi", own+"rssi", "0.00 dB"),
+	}, b.rates("out_voltage_")...)}
 }
 
 // rxHardwareGain can be set in manual mode only, as the driver has it.
-func (b *board) rxHardwareGain() attribute {
-	a := decibels("hardwaregain", "in_voltage0_hardwaregain", &b.set.rxGain, minRxGain, maxRxGain, 1)
-	manual := a.set
+func rxHardwareGain(own string, s *phySettings, p *pathSettings) attribute {
+	a := decibels("hardwaregain", own+"hardwaregain", &p.rxGain, 0, 0, 1)
 	a.set = func(value string) error {
-		if b.set.gainMode != "manual" {
+		if p.gainMode != "manual" {
 			return einval
 		}
-		return manual(value)
+		lo, hi := gains(s.rxFrequency)
+		return decibels("", "", &p.rxGain, lo, hi, 1).set(value)
 	}
 	return a
 }
@@ -178,18 +226,19 @@ func (b *board) xadc() device {
 // dds is the transmit converter with its synthesizer.
 func (b *board) dds() device {
 	d := device{name: "cf-ad9361-dds-core-lpc", debug: []attribute{registers(&b.set.txStatus)}}
-	for i, id := range []string{"voltage0", "voltage1"} {
+	for i := range 2 * b.cfg.Profile.Paths {
 		d.channels = append(d.channels, channel{
-			id: id, output: true, scan: &scan{i, "le:S16/16>>0"},
+			id: fmt.Sprintf("voltage%d", i), output: true, scan: &scan{i, "le:S16/16>>0"},
 			attrs: b.rates("out_voltage_"),
 		})
 	}
-	for i, name := range []string{"TX1_I_F1", "TX1_I_F2", "TX1_Q_F1", "TX1_Q_F2"} {
-		t := &b.set.tones[i]
+	for i := range b.set.tones {
+		t, k := &b.set.tones[i], i%tonesOfPath
+		name := fmt.Sprintf("TX%d_%c_F%d", i/tonesOfPath+1, "IQ"[k/2], k%2+1)
 		id := fmt.Sprintf("altvoltage%d", i)
 		prefix := "out_" + id + "_" + name + "_"
 		d.channels = append(d.channels, channel{id: id, name: name, output: true, attrs: []attribute{
-			integer("frequency", prefix+"frequency", &t.frequency, 0, maxRate/2, nil),
+			integer("frequency", prefix+"frequency", &t.frequency, 0, int64(b.cfg.Profile.Rates.Max)/2, nil),
 			integer("phase", prefix+"phase", &t.phase, 0, 360_000, nil),
 			integer("raw", prefix+"raw", &t.raw, 0, 1, nil),
 			fraction("scale", prefix+"scale", &t.scale),
@@ -208,13 +257,13 @@ func fraction(name, file string, v *float64) attribute {
 // adc is the receive converter.
 func (b *board) adc() device {
 	d := device{
-		name:   "cf-ad9361-lpc",
+		name:   b.cfg.Profile.Receiver,
 		debug:  []attribute{registers(&b.set.rxStatus), fixed("pseudorandom_err_check", "", "CH0 : PN9 : Out of Sync : PN Error\nCH1 : PN9 : Out of Sync : PN Error")},
 		buffer: []attribute{fixed("data_available", "", "0"), fixed("length_align_bytes", "", "8"), fixed("watermark", "", "2048")},
 	}
-	for i, id := range []string{"voltage0", "voltage1"} {
+	for i := range 2 * b.cfg.Profile.Paths {
 		d.channels = append(d.channels, channel{
-			id: id, scan: &scan{i, "le:S12/16>>0"},
+			id: fmt.Sprintf("voltage%d", i), scan: &scan{i, "le:S12/16>>0"},
 			attrs: b.rates("in_voltage_"),
 		})
 	}
@@ -226,23 +275,25 @@ func (b *board) adc() device {
 func (b *board) txFactor() float32 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.set.txDown {
+	phy, path := b.wired()
+	if phy.txDown {
 		return 0
 	}
-	return float32(radio.Decibels(b.set.txGain).Amplitude())
+	return float32(radio.Decibels(path.txGain).Amplitude())
 }
 
 // rxFactor returns what the receive amplifiers make of a sample.
 func (b *board) rxFactor() float32 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.set.rxDown {
+	phy, path := b.wired()
+	if phy.rxDown {
 		return 0
 	}
-	if b.set.gainMode != "manual" {
+	if path.gainMode != "manual" {
 		return 1
 	}
-	return float32((radio.Decibels(b.set.rxGain) - b.cfg.UnitGain).Amplitude())
+	return float32((radio.Decibels(path.rxGain) - b.cfg.UnitGain).Amplitude())
 }
 
 // raise sets flags of a port's status register.
@@ -258,9 +309,12 @@ func (b *board) describe() string {
 	x.WriteString(xmlHeader)
 	fmt.Fprintf(&x, `<context name="network" description="emulated, Linux (none) armv7l" >`)
 	for _, a := range [][2]string{
-		{"hw_model", b.cfg.Model}, {"hw_model_variant", "0"}, {"hw_serial", b.cfg.Serial},
-		{"fw_version", b.cfg.Firmware}, {"ad9361-phy,xo_correction", "40000000"}, {"ad9361-phy,model", "ad9363a"},
+		{"hw_model", b.cfg.Profile.Model}, {"hw_model_variant", "0"}, {"hw_serial", b.cfg.Serial},
+		{"fw_version", b.cfg.Firmware}, {"ad9361-phy,xo_correction", "40000000"}, {"ad9361-phy,model", b.cfg.Profile.Transceiver},
 	} {
+		if a[1] == "" {
+			continue
+		}
 		fmt.Fprintf(&x, `<context-attribute name=%s value=%s />`, quote(a[0]), quote(a[1]))
 	}
 	for _, d := range b.devices {

@@ -1,5 +1,6 @@
 // Package iiod emulates an ADALM-Pluto as it shows itself on the network: its
-// iiod, the attributes of its transceiver, and its converters.
+// iiod, the attributes of its transceiver, and its converters. A Profile makes it one of
+// its relatives, with other names, ranges and numbers of antennas.
 //
 // It takes in two ends of a radio.Device, one that receives and one that
 // transmits, and serves them to any client of iiod's text protocol (Debian's
@@ -13,7 +14,8 @@
 //
 // The commands VERSION, PRINT, TIMEOUT, READ, WRITE, SET BUFFERS_COUNT, OPEN,
 // READBUF, WRITEBUF, CLOSE, GETTRIG, SETTRIG, HELP and EXIT; the devices
-// ad9361-phy, xadc, cf-ad9361-dds-core-lpc and cf-ad9361-lpc. The transmit
+// ad9361-phy, xadc, cf-ad9361-dds-core-lpc and cf-ad9361-lpc, or those of the profile,
+// whose antennas but one lead nowhere. The transmit
 // attenuation, the receive gain in manual mode and the powering down of the
 // transmit oscillator act on the samples; oscillator frequencies are passed on to
 // devices that have them. Samples are 12 bits wide: what is received is rounded,

@@ -102,6 +102,32 @@ func TestInfo(t *testing.T) {
 	}
 }
 
+// So it does of all other boards, whose samples it lists by channel.
+func TestInfoOfProfiles(t *testing.T) {
+	radiotest.Goroutines(t)
+	for name, p := range iiod.Profiles() {
+		address := serve(t, loopback.Config{}, func(cfg *iiod.Config) { cfg.Profile = p })
+		out := output(t, tool(t, t.Context(), "iio_info", address))
+		for _, want := range []string{
+			fmt.Sprintf("IIO context has %d devices:", 3+p.Transceivers), "ad9361-phy,model: " + p.Transceiver, p.Receiver + " (buffer capable)",
+			fmt.Sprintf("frequency_available value: [%.0f 1 6000000000]", 70e6),
+			fmt.Sprintf("voltage%d:  (input, index: %[1]d, format: le:S12/16>>0)", 2*p.Paths-1),
+			fmt.Sprintf("voltage%d:  (output, index: %[1]d, format: le:S16/16>>0)", 2*p.Paths-1),
+			fmt.Sprintf("TX%d_Q_F2 (output)", p.Paths),
+		} {
+			if name == "pluto" {
+				want = strings.Replace(want, "[70000000 1 6000000000]", "[325000000 1 3800000000]", 1)
+			}
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: %q is missing", name, want)
+			}
+		}
+		if strings.Contains(out, "ERROR") || strings.Contains(out, fmt.Sprintf("voltage%d:  (input, index", 2*p.Paths)) {
+			t.Errorf("%s: an attribute cannot be read, or there are too many channels\n%s", name, out)
+		}
+	}
+}
+
 // What is set is there afterwards, and what is not allowed is refused.
 func TestAttributes(t *testing.T) {
 	address := serve(t, loopback.Config{}, nil)

@@ -30,10 +30,9 @@ const placeDepth = 1 << 17
 // NewPlace makes the antenna of a direction.
 func NewPlace(d radio.Direction) *Place {
 	p := &Place{direction: d}
-	s := powerOn(0)
-	p.now.Frequency, p.now.Rate = radio.Hertz(s.rxFrequency), 30_720_000
+	p.now.Frequency, p.now.Rate = firstRxFrequency, 30_720_000
 	if d == radio.Transmit {
-		p.now.Frequency = radio.Hertz(s.txFrequency)
+		p.now.Frequency = firstTxFrequency
 	}
 	return p
 }
@@ -124,9 +123,9 @@ func (p *Place) Close() error {
 	return nil
 }
 
-// Frequencies are those of the board.
+// Frequencies are any that a board has.
 func (p *Place) Frequencies(radio.Direction) radio.Span[radio.Hertz] {
-	return radio.Span[radio.Hertz]{Min: minFrequency, Max: maxFrequency}
+	return radio.Span[radio.Hertz]{Min: 1, Max: 6e9}
 }
 
 // Frequency returns the carrier.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 
 	"ringwave/radio"
@@ -23,11 +24,15 @@ type Config struct {
 	RealTime bool
 	// UnitGain is the receive gain that leaves samples as they are, -3 to 71 dB.
 	UnitGain radio.Decibels
-	// Model, Serial and Firmware are what the board says of itself; "" is that of
-	// an emulated board.
-	Model, Serial, Firmware string
-	// FirstDevice is the number of the first of the board's four devices, 0 or
-	// more: real boards differ.
+	// Profile is the sort of board, a Pluto unless given, and Path which of its antennas
+	// the ends are joined to, 1 unless given. The others hear nothing.
+	Profile Profile
+	Path    int
+	// Serial and Firmware are what the board says of itself; "" is that of an emulated
+	// board.
+	Serial, Firmware string
+	// FirstDevice is the number of the first of the board's devices, 0 or more: real
+	// boards differ.
 	FirstDevice int
 	// Log is told each command, by the number of its connection from 0; nil for
 	// nobody. It may be called from several goroutines at once.
@@ -44,8 +49,11 @@ type Server struct {
 
 // Serve serves a board on a listener, which it owns from now on, until Close.
 func Serve(ln net.Listener, cfg Config) (*Server, error) {
-	if cfg.Model == "" {
-		cfg.Model = "Analog Devices PlutoSDR Rev.C (Z7010-AD9363A), emulated"
+	if cfg.Profile == (Profile{}) {
+		cfg.Profile = Profiles()["pluto"]
+	}
+	if cfg.Path == 0 {
+		cfg.Path = 1
 	}
 	if cfg.Serial == "" {
 		cfg.Serial = "00000000000000000000000000000000"
@@ -76,6 +84,9 @@ func check(cfg Config) error {
 	if cfg.FirstDevice < 0 {
 		return fmt.Errorf("emulated Pluto: the first device is %d; allowed is 0 or more", cfg.FirstDevice)
 	}
+	if cfg.Path < 1 || cfg.Path > cfg.Profile.Paths {
+		return fmt.Errorf("emulated Pluto: the ends are joined to path %d; allowed is 1 to %d", cfg.Path, cfg.Profile.Paths)
+	}
 	if !(cfg.UnitGain >= minRxGain && cfg.UnitGain <= maxRxGain) {
 		return fmt.Errorf("emulated Pluto: the unit gain is %v; allowed is %v dB to %v dB", cfg.UnitGain, minRxGain, maxRxGain)
 	}
@@ -97,12 +108,12 @@ func (s *Server) Attribute(device, channel, name string) (string, error) {
 	return "", fmt.Errorf("emulated Pluto: device %s has no attribute %s %s", device, channel, name)
 }
 
-// Carrier reports whether the transmit oscillator is on: it leaks to the antenna then, through
+// Carrier reports whether a transmit oscillator is on: it leaks to the antenna then, through
 // the attenuator as it is set, with samples and without.
 func (s *Server) Carrier() bool {
 	s.board.mu.Lock()
 	defer s.board.mu.Unlock()
-	return !s.board.set.txDown
+	return slices.ContainsFunc(s.board.set.phys, func(p phySettings) bool { return !p.txDown })
 }
 
 // Close ends all connections and waits for them. The ends stay open.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"math/bits"
 	"strconv"
 	"time"
 
@@ -14,40 +15,55 @@ import (
 // fullScale is the integer of a sample of 1, at 12 bits.
 const fullScale = 1 << 11
 
-// components says which of I and Q a client wants, as bits 0 and 1 of a mask.
+// components says which channels a client wants, as the bits of a mask: I and Q of each
+// path.
 type components uint32
 
-const (
-	inPhase    components = 1
-	quadrature components = 2
-)
-
 // parseMask reads the mask of a device with samples: 8 hexadecimal digits for
-// each 32 channels, of which only the first two have samples.
+// each 32 channels, of which the first have samples.
 func parseMask(d *device, mask string) (components, error) {
 	words := (len(d.channels) + 31) / 32
 	if len(mask) != 8*words {
 		return 0, einval
 	}
-	bits, err := strconv.ParseUint(mask, 16, 32) // more digits are more channels than the board has
-	if err != nil || bits == 0 || bits > uint64(inPhase|quadrature) {
+	wanted, err := strconv.ParseUint(mask, 16, 32) // more digits are more channels than the board has
+	if err != nil || wanted == 0 || wanted>>d.scanned() != 0 {
 		return 0, einval
 	}
-	return components(bits), nil
+	return components(wanted), nil
+}
+
+// scanned returns the number of channels with samples.
+func (d *device) scanned() (n int) {
+	for _, c := range d.channels {
+		if c.scan != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // bytes returns the length of a sample.
-func (c components) bytes() int { return 2 * int(c&1+c>>1) }
+func (c components) bytes() int { return 2 * bits.OnesCount32(uint32(c)) }
 
-// append adds samples to dst as the converter gives them: times factor, rounded
-// and clipped to 12 bits.
-func (c components) append(dst []byte, samples []complex64, factor float32) []byte {
-	for _, x := range samples {
-		if c&inPhase != 0 {
-			dst = binary.LittleEndian.AppendUint16(dst, convert(real(x), factor))
+// offset returns where in a sample a channel is; ok tells whether it is wanted.
+func (c components) offset(channel int) (at int, ok bool) {
+	return (c & (1<<channel - 1)).bytes(), c>>channel&1 != 0
+}
+
+// append adds samples of a path, from 1, to dst as the converter gives them: times factor,
+// rounded and clipped to 12 bits. The other paths hear nothing.
+func (c components) append(dst []byte, path int, samples []complex64, factor float32) []byte {
+	size, start := c.bytes(), len(dst)
+	dst = append(dst, make([]byte, size*len(samples))...)
+	if at, ok := c.offset(2*path - 2); ok {
+		for k, x := range samples {
+			binary.LittleEndian.PutUint16(dst[start+k*size+at:], convert(real(x), factor))
 		}
-		if c&quadrature != 0 {
-			dst = binary.LittleEndian.AppendUint16(dst, convert(imag(x), factor))
+	}
+	if at, ok := c.offset(2*path - 1); ok {
+		for k, x := range samples {
+			binary.LittleEndian.PutUint16(dst[start+k*size+at:], convert(imag(x), factor))
 		}
 	}
 	return dst
@@ -66,22 +82,23 @@ func convert(v, factor float32) uint16 {
 	return uint16(int16(code))
 }
 
-// parse returns the samples of src, of which the converter uses the upper 12 bits
-// of 16.
-func (c components) parse(src []byte, factor float32) []complex64 {
-	samples := make([]complex64, len(src)/c.bytes())
-	next := func() float32 {
-		v := int16(binary.LittleEndian.Uint16(src)) >> 4
-		src = src[2:]
-		return float32(v) / fullScale * factor
+// parse returns the samples of src for a path, from 1, of which the converter uses the
+// upper 12 bits of 16.
+func (c components) parse(src []byte, path int, factor float32) []complex64 {
+	size := c.bytes()
+	samples := make([]complex64, len(src)/size)
+	inPhase, hasI := c.offset(2*path - 2)
+	quadrature, hasQ := c.offset(2*path - 1)
+	value := func(at int) float32 {
+		return float32(int16(binary.LittleEndian.Uint16(src[at:]))>>4) / fullScale * factor
 	}
 	for k := range samples {
 		var i, q float32
-		if c&inPhase != 0 {
-			i = next()
+		if hasI {
+			i = value(k*size + inPhase)
 		}
-		if c&quadrature != 0 {
-			q = next()
+		if hasQ {
+			q = value(k*size + quadrature)
 		}
 		samples[k] = complex(i, q)
 	}
@@ -204,7 +221,7 @@ func (s *stream) receive(ctx context.Context, r radio.Receiver) error {
 			s.b.raise(s.port, overflow)
 			continue
 		}
-		block := s.kept.append(make([]byte, 0, s.block), samples, s.b.rxFactor())
+		block := s.kept.append(make([]byte, 0, s.block), s.b.cfg.Path, samples, s.b.rxFactor())
 		select {
 		case s.queue <- block:
 		case <-ctx.Done():
@@ -263,7 +280,7 @@ func (s *stream) transmit(ctx context.Context, t radio.Transmitter) error {
 				return ctx.Err()
 			}
 		}
-		if _, err := t.Write(ctx, s.kept.parse(block, s.b.txFactor()), radio.TxMeta{}); err != nil {
+		if _, err := t.Write(ctx, s.kept.parse(block, s.b.cfg.Path, s.b.txFactor()), radio.TxMeta{}); err != nil {
 			return err
 		}
 	}
