@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
+	"syscall"
 	"time"
 
 	"ringwave/radio/virtual/usbip"
@@ -29,3 +31,6 @@ func (b *bench) attach(ctx context.Context) error {
 	defer cancel()
 	return usbip.Appear(ctx, b.serials)
 }
+
+// standApart makes a program one that the terminal's signals do not reach.
+func standApart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

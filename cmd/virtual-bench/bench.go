@@ -20,14 +20,24 @@ import (
 
 // bench is the boards and where they are plugged in.
 type bench struct {
-	hackrfs  []*virtual.HackRF // the last is the receiver
-	boards   []virtual.Radio   // those, and an RTL2832U
-	serials  []string
+	seats    []seat
+	hackrfs  []*virtual.HackRF // by board, of which one behind the transmitters is the receiver; nil for a Pluto
+	boards   []virtual.Radio   // those on USB
+	serials  []string          // of those, and roles
+	roles    []string
+	plutos   []*pluto
 	gains    []float64
 	virtual  *virtual.Bench
 	bus      *usbfs.Bus
 	at       []usb.Address
 	attached []io.Closer
+}
+
+// seat is an antenna of a board on the bench. A Pluto has one each way.
+type seat struct {
+	radio        virtual.Radio
+	board        int
+	sends, hears bool
 }
 
 // apis are the choices of --api.
@@ -56,6 +66,9 @@ func (o *options) check() error {
 	}
 	if !(o.offsetPPM >= 0 && o.offsetPPM <= virtual.MaxOffsetPPM) {
 		return fmt.Errorf("--offset-ppm is %v; allowed is 0 to %d", o.offsetPPM, virtual.MaxOffsetPPM)
+	}
+	if err := o.checkKinds(); err != nil {
+		return err
 	}
 	if o.backlog < time.Millisecond || o.backlog > time.Minute {
 		return fmt.Errorf("--backlog is %v; allowed is 1ms to 1m", o.backlog)
@@ -92,14 +105,19 @@ func build(o options, seed keystream.Seed) (*bench, error) {
 		}
 	}
 	for i := range o.transmitters + 1 {
+		if o.kind(i) != kindHackRF {
+			b.hackrfs = append(b.hackrfs, nil)
+			b.addPluto(&o, i)
+			continue
+		}
 		serial := fmt.Sprintf("%016x%08x%08x", 0, 0x72696e67, i)
 		h, err := virtual.NewHackRF(virtual.HackRFConfig{Serial: serial, API: apis()[o.api]})
 		if err != nil {
 			return nil, err
 		}
 		b.hackrfs = append(b.hackrfs, h)
-		b.boards = append(b.boards, h)
-		b.serials = append(b.serials, serial)
+		b.plugged(h, serial, b.role("HackRF One", i))
+		b.seats = append(b.seats, seat{h, i, true, true})
 	}
 	if o.rtl {
 		const serial = "00000001"
@@ -107,8 +125,8 @@ func build(o options, seed keystream.Seed) (*bench, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.boards = append(b.boards, r)
-		b.serials = append(b.serials, serial)
+		b.plugged(r, serial, "RTL2832U, receiver")
+		b.seats = append(b.seats, seat{r, o.transmitters + 1, false, true})
 	}
 	cfg, err := b.config(o, seed)
 	if err != nil {
@@ -118,38 +136,49 @@ func build(o options, seed keystream.Seed) (*bench, error) {
 	return b, err
 }
 
+// plugged notes a board on USB.
+func (b *bench) plugged(r virtual.Radio, serial, role string) {
+	b.boards, b.serials, b.roles = append(b.boards, r), append(b.serials, serial), append(b.roles, role)
+}
+
 // config describes the bench.
 func (b *bench) config(o options, seed keystream.Seed) (virtual.Config, error) {
-	cfg := virtual.Config{Await: o.await, Backlog: o.backlog}
+	cfg := virtual.Config{Await: b.awaited(o.await), Backlog: o.backlog}
 	if !o.lockStep {
 		cfg.Clock = loopback.WallClock()
 	}
 	// All ways have one where any has: they delay alike.
 	echoes := slices.ContainsFunc(o.hardware, func(h hardware) bool { return h.delay > 0 || len(h.echoes) > 0 })
-	oscillators := rand.New(seed.Derive("oscillators").Stream())
-	for i, r := range b.boards {
-		cfg.Boards = append(cfg.Boards, o.place(i, r, oscillators, seed))
-		for from := range b.hackrfs {
-			if from == i {
+	drawn, oscillators := rand.New(seed.Derive("oscillators").Stream()), map[int]float64{}
+	for i, to := range b.seats {
+		if _, known := oscillators[to.board]; !known {
+			oscillators[to.board] = o.offsetPPM * (2*drawn.Float64() - 1)
+		}
+		cfg.Boards = append(cfg.Boards, o.place(to.board, to.radio, oscillators[to.board], seed))
+		if !to.hears {
+			continue
+		}
+		for j, from := range b.seats {
+			if !from.sends || from.board == to.board {
 				continue
 			}
 			gain := 1.0 // the receiver, if it sends
-			if from < len(b.gains) {
-				gain = b.gains[from]
+			if from.board < len(b.gains) {
+				gain = b.gains[from.board]
 			}
-			l := virtual.Link{From: from, To: i, Gain: complex(float32(gain), 0)}
+			l := virtual.Link{From: j, To: i, Gain: complex(float32(gain), 0)}
 			if echoes {
-				path, err := o.hardware[from].path(seed.Derive("air", uint64(from), uint64(i)))
+				path, err := o.hardware[from.board].path(seed.Derive("air", uint64(from.board), uint64(to.board)))
 				if err != nil {
 					return cfg, err
 				}
 				l.Path = way{path}
 			}
 			cfg.Links = append(cfg.Links, l)
-			cfg.Triggers = append(cfg.Triggers, virtual.Wire{From: from, To: i})
+			cfg.Triggers = append(cfg.Triggers, virtual.Wire{From: j, To: i})
 		}
 		if o.noise > 0 {
-			front, err := channel.NewFront(channel.Impairments{}, o.noise, 1, seed.Derive("noise", uint64(i)))
+			front, err := channel.NewFront(channel.Impairments{}, o.noise, 1, seed.Derive("noise", uint64(to.board)))
 			if err != nil {
 				return cfg, err
 			}
@@ -164,10 +193,21 @@ func (b *bench) config(o options, seed keystream.Seed) (virtual.Config, error) {
 	return cfg, nil
 }
 
-// place describes board i, which of the RTL2832U has no faults.
-func (o *options) place(i int, r virtual.Radio, oscillators *rand.Rand, seed keystream.Seed) virtual.Place {
-	p := virtual.Place{Radio: r, Reference: o.offsetPPM == 0}
-	p.OffsetPPM = o.offsetPPM * (2*oscillators.Float64() - 1)
+// awaited returns where boards are on the bench that time waits for: where transmitters
+// send, and where the receiver hears.
+func (b *bench) awaited(boards []int) (seats []int) {
+	for i, s := range b.seats {
+		sends := s.board < len(b.gains)
+		if slices.Contains(boards, s.board) && (sends && s.sends || !sends && s.hears) {
+			seats = append(seats, i)
+		}
+	}
+	return seats
+}
+
+// place describes board i, which of the RTL2832U has no faults. Its oscillator has an error.
+func (o *options) place(i int, r virtual.Radio, offsetPPM float64, seed keystream.Seed) virtual.Place {
+	p := virtual.Place{Radio: r, Reference: o.offsetPPM == 0, OffsetPPM: offsetPPM}
 	if i >= len(o.hardware) {
 		return p
 	}
@@ -189,8 +229,11 @@ type noise struct{ front *channel.Front }
 
 func (n noise) Add(dst []complex64, _ int64) { n.front.Apply(dst) }
 
-// plug plugs the boards in and gives the environment to see them by.
+// plug plugs the boards on USB in and gives the environment to see them by.
 func (b *bench) plug(ctx context.Context, kernel bool) (env []string, err error) {
+	if len(b.boards) == 0 {
+		return nil, nil
+	}
 	if kernel {
 		return nil, b.attach(ctx)
 	}
@@ -214,6 +257,9 @@ func (b *bench) plug(ctx context.Context, kernel bool) (env []string, err error)
 // close unplugs everything.
 func (b *bench) close() error {
 	var errs []error
+	for _, p := range b.plutos {
+		errs = append(errs, p.close())
+	}
 	for _, a := range b.attached {
 		errs = append(errs, a.Close())
 	}
@@ -223,15 +269,12 @@ func (b *bench) close() error {
 	return errors.Join(append(errs, b.virtual.Close())...)
 }
 
-// role says what board i is there for.
-func (b *bench) role(i int) string {
-	switch {
-	case i < len(b.gains):
-		return fmt.Sprintf("HackRF One, transmitter %d, heard at gain %.4g", i, b.gains[i])
-	case i < len(b.hackrfs):
-		return "HackRF One, receiver"
+// role says what board i, called name, is there for.
+func (b *bench) role(name string, i int) string {
+	if i < len(b.gains) {
+		return fmt.Sprintf("%s, transmitter %d, heard at gain %.4g", name, i, b.gains[i])
 	}
-	return "RTL2832U, receiver"
+	return name + ", receiver"
 }
 
 // describe says what there is.
@@ -242,11 +285,15 @@ func (b *bench) describe(w io.Writer) {
 		if i < len(b.at) {
 			where = b.at[i].String() + "  "
 		}
-		fmt.Fprintf(w, "  %s%s  %s\n", where, serial, b.role(i))
+		fmt.Fprintf(w, "  %s%s  %s\n", where, serial, b.roles[i])
 	}
+	b.describePlutos(w)
 }
 
 func (b *bench) invitation(kernel bool) string {
+	if len(b.boards) == 0 {
+		return "Programs on this machine reach them by these URIs. Ctrl-C ends them."
+	}
 	if kernel {
 		return "They are plugged into this machine's kernel. Ctrl-C unplugs them."
 	}
@@ -256,6 +303,9 @@ func (b *bench) invitation(kernel bool) string {
 // report says what was lost.
 func (b *bench) report(w io.Writer) {
 	for i, h := range b.hackrfs {
+		if h == nil {
+			continue
+		}
 		m := h.M0()
 		if m.Shortfalls > 0 || m.Error != 0 {
 			fmt.Fprintf(w, "board %d: %d shortfalls in its last stream, the longest of %d bytes; error %d\n", i, m.Shortfalls, m.LongestShortfall, m.Error)

@@ -18,11 +18,14 @@ const rate radio.Hertz = 2e6
 // built returns the bench that a command line describes, of 2 transmitters.
 func built(t *testing.T, faults ...string) virtual.Config {
 	t.Helper()
-	o := options{transmitters: 2, api: "0106", faults: faults, backlog: 1e9, seed: 1}
+	o := options{transmitters: 2, transmitter: kindHackRF, api: "0106", faults: faults, backlog: 1e9, seed: 1}
 	if err := o.check(); err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{gains: []float64{1, 1}, hackrfs: make([]*virtual.HackRF, 3), boards: make([]virtual.Radio, 3)}
+	b := &bench{gains: []float64{1, 1}}
+	for i := range 3 {
+		b.seats = append(b.seats, seat{board: i, sends: true, hears: true})
+	}
 	cfg, err := b.config(o, keystream.FromInteger(o.seed))
 	if err != nil {
 		t.Fatal(err)

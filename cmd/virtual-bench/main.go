@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -66,6 +67,10 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // options are what the command line says.
 type options struct {
 	transmitters int
+	transmitter  string // the kind
+	receiver     string // "" for that of the transmitters
+	iiod         bool
+	port         int
 	rtl          bool
 	api          string
 	gains        []float64
@@ -98,6 +103,13 @@ was compared with a real board.
 Programs that share the environment must not start at the same moment, or one of
 them may see no USB at all: start the second once the first has found its board.
 
+With --transmitter pluto boards are Plutos, each at a port of this machine, and need no USB;
+so they can be relatives of it. They have no triggers. --receiver makes the receiver of
+another kind, and with --iiod Debian's program iiod serves each, at all of this machine's
+addresses:
+
+  virtual-bench -n 2 --transmitter pluto --iiod -- iio_info -u ip:127.0.0.1:30431
+
 With --fault boards have hardware that is not perfect. BOARD is tx (all transmitters),
 rx, all, or a number from 0 on:
 
@@ -109,8 +121,8 @@ A board with an error of its reference is not on the common 10 MHz: what asks fo
 ("clock = external") refuses it. Spikes and mismatches are those of both directions.
 All that is drawn comes from --seed.
 
-It needs the package umockdev; with --kernel it needs root and the kernel's module
-vhci-hcd instead, and all programs see the boards.`,
+Boards on USB need the package umockdev; with --kernel they need root and the kernel's
+module vhci-hcd instead, and all programs see the boards.`,
 		Args:          cobra.ArbitraryArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -121,6 +133,10 @@ vhci-hcd instead, and all programs see the boards.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return badInput{err} })
 	f := root.Flags()
 	f.IntVarP(&o.transmitters, "transmitters", "n", 2, "number of transmitters, 1 to 12")
+	f.StringVar(&o.transmitter, "transmitter", kindHackRF, "kind of the transmitters: "+strings.Join(kinds(), ", "))
+	f.StringVar(&o.receiver, "receiver", "", "kind of the receiver (default that of the transmitters)")
+	f.BoolVar(&o.iiod, "iiod", false, "let Debian's program iiod serve each Pluto (package iiod)")
+	f.IntVar(&o.port, "port", 30431, "port of the first Pluto, to which the next ones add, 0 for any that are free")
 	f.BoolVar(&o.rtl, "rtl", false, "add an RTL2832U receiver")
 	f.StringVar(&o.api, "api", "0106", "USB API of the HackRFs: 0102, 0106 or 0112")
 	f.Float64SliceVar(&o.gains, "gain", nil, "gain from each transmitter to all others, -16 to 16 (default 1/N each)")
@@ -143,6 +159,9 @@ func run(ctx context.Context, o options, program []string, stdout, stderr io.Wri
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
+	if err := b.serve(ctx, &o); err != nil {
+		return err
+	}
 	env, err := b.plug(ctx, o.kernel)
 	if err != nil {
 		return err
