@@ -12,6 +12,7 @@ import (
 
 	"ringwave/crypto/keystream"
 	"ringwave/phy/channel"
+	"ringwave/radio"
 	"ringwave/radio/loopback"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
@@ -111,7 +112,11 @@ func build(o options, seed keystream.Seed) (*bench, error) {
 			continue
 		}
 		serial := fmt.Sprintf("%016x%08x%08x", 0, 0x72696e67, i)
-		h, err := virtual.NewHackRF(virtual.HackRFConfig{Serial: serial, API: apis()[o.api]})
+		faults := &o.hardware[i]
+		h, err := virtual.NewHackRF(virtual.HackRFConfig{
+			Serial: serial, API: apis()[o.api], Stays: radio.Amplitude(faults.stays),
+			LoseEvery: radio.SampleCount(faults.loseEvery), LoseLength: radio.SampleCount(faults.lose),
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -175,7 +180,9 @@ func (b *bench) config(o options, seed keystream.Seed) (virtual.Config, error) {
 				l.Path = way{path}
 			}
 			cfg.Links = append(cfg.Links, l)
-			cfg.Triggers = append(cfg.Triggers, virtual.Wire{From: j, To: i})
+			if i >= len(o.hardware) || o.hardware[i].noTrigger == 0 {
+				cfg.Triggers = append(cfg.Triggers, virtual.Wire{From: j, To: i})
+			}
 		}
 		if o.noise > 0 {
 			front, err := channel.NewFront(channel.Impairments{}, o.noise, 1, seed.Derive("noise", uint64(to.board)))

@@ -30,6 +30,8 @@ type hardware struct {
 	tone, toneAt               float64
 	delay                      float64
 	echoes                     []channel.Echo
+	loseEvery, lose            float64
+	stays, noTrigger           float64
 }
 
 // faultKey is a key of --fault.
@@ -42,7 +44,7 @@ type faultKey struct {
 
 // whole reports whether the key counts something.
 func (k *faultKey) whole() bool {
-	return slices.Contains([]string{"bits", "burst-every", "burst"}, k.name)
+	return slices.Contains([]string{"bits", "burst-every", "burst", "lose-every", "lose", "no-trigger"}, k.name)
 }
 
 // faultKeys are the keys of --fault but echo, which has no single value.
@@ -73,6 +75,10 @@ func faultKeys() []faultKey {
 		{"tone-hz", -maxHz, maxHz, "frequency of a tone at its antenna, from the carrier", func(h *hardware) *float64 { return &h.tone }},
 		{"tone", 0, 10, "amplitude of that tone, of full scale", func(h *hardware) *float64 { return &h.toneAt }},
 		{"delay", 0, channel.MaxDelaySamples, "delay of what it sends, in samples, fractions included", func(h *hardware) *float64 { return &h.delay }},
+		{"lose-every", 1, 1e9, "samples of a stream after which some are lost, again and again", func(h *hardware) *float64 { return &h.loseEvery }},
+		{"lose", 1, 1e6, "how many of them, the last ones", func(h *hardware) *float64 { return &h.lose }},
+		{"stays", 0, 1, "amplitude that it goes on sending once it is switched off, of full scale", func(h *hardware) *float64 { return &h.stays }},
+		{"no-trigger", 0, 1, "1 for no wire to its trigger input", func(h *hardware) *float64 { return &h.noTrigger }},
 	}
 }
 
@@ -184,6 +190,9 @@ func parseEcho(value string) (e channel.Echo, err error) {
 func (h *hardware) check(board int) error {
 	if (h.burstEvery > 0) != (h.burst > 0) || (h.burst > 0) != (h.burstAt > 0) || h.burst > h.burstEvery {
 		return fmt.Errorf("--fault gives board %d bursts of %v samples every %v, of deviation %v; allowed is all three, the length no more than the distance", board, h.burst, h.burstEvery, h.burstAt)
+	}
+	if (h.loseEvery > 0) != (h.lose > 0) || h.lose > h.loseEvery {
+		return fmt.Errorf("--fault gives board %d lose = %v and lose-every = %v; allowed is both together, the former no more than the latter", board, h.lose, h.loseEvery)
 	}
 	if h.loop > 0 && h.phaseNoise == 0 {
 		return fmt.Errorf("--fault gives board %d loop-hz without phase-noise-rad; allowed is both together", board)

@@ -12,56 +12,63 @@ import (
 )
 
 // set gives a device rate, carrier and gains.
-func (a *Array) set(ctx context.Context, m *member) error {
-	rate, ok := m.device.(radio.RateControl)
+func (a *Array) set(ctx context.Context, m *member) (err error) {
+	m.tuned, err = Set(ctx, m.device, m.dir, a.cfg)
+	return err
+}
+
+// Set gives one device the rate, the carrier and the gains that an array's devices of that
+// direction have, and returns its carrier as it took it.
+func Set(ctx context.Context, d radio.Device, dir radio.Direction, cfg Config) (tuned radio.Hertz, err error) {
+	rate, ok := d.(radio.RateControl)
 	if !ok {
-		return errors.New("it does not tell its sample rate")
+		return 0, errors.New("it does not tell its sample rate")
 	}
-	got, err := rate.SetSampleRate(ctx, m.dir, a.cfg.Rate)
+	got, err := rate.SetSampleRate(ctx, dir, cfg.Rate)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if got != a.cfg.Rate {
-		return incoherent("it takes a sample rate of %v in place of %v: all must have the same", got, a.cfg.Rate)
+	if got != cfg.Rate {
+		return 0, incoherent("it takes a sample rate of %v in place of %v: all must have the same", got, cfg.Rate)
 	}
-	tuner, ok := m.device.(radio.FrequencyControl)
+	tuner, ok := d.(radio.FrequencyControl)
 	if !ok {
-		return errors.New("its carrier cannot be set")
+		return 0, errors.New("its carrier cannot be set")
 	}
-	if m.tuned, err = tuner.SetFrequency(ctx, m.dir, a.cfg.Frequency); err != nil {
-		return err
+	if tuned, err = tuner.SetFrequency(ctx, dir, cfg.Frequency); err != nil {
+		return 0, err
 	}
-	gains := a.cfg.ReceiveGains
-	if m.dir == radio.Transmit {
-		gains = a.cfg.TransmitGains
+	gains := cfg.ReceiveGains
+	if dir == radio.Transmit {
+		gains = cfg.TransmitGains
 	}
-	return setGains(ctx, m, gains)
+	return tuned, setGains(ctx, d, dir, gains)
 }
 
 // setGains sets gains in the order of their names, so that errors do not depend on
 // the run.
-func setGains(ctx context.Context, m *member, gains map[string]radio.Decibels) error {
+func setGains(ctx context.Context, d radio.Device, dir radio.Direction, gains map[string]radio.Decibels) error {
 	if len(gains) == 0 {
 		return nil
 	}
-	g, ok := m.device.(radio.GainControl)
+	g, ok := d.(radio.GainControl)
 	if !ok {
-		return fmt.Errorf("it has no %v gains", m.dir)
+		return fmt.Errorf("it has no %v gains", dir)
 	}
 	var names []string
-	for _, s := range g.GainStages(m.dir) {
+	for _, s := range g.GainStages(dir) {
 		names = append(names, s.Name)
 	}
 	// Those that are lowered come first: on the way, no sum is above both ends.
 	order := slices.Sorted(maps.Keys(gains))
 	for _, stage := range order {
 		if !slices.Contains(names, stage) {
-			return fmt.Errorf("it has no %v gain %q; allowed is %s", m.dir, stage, strings.Join(names, ", "))
+			return fmt.Errorf("it has no %v gain %q; allowed is %s", dir, stage, strings.Join(names, ", "))
 		}
 	}
-	slices.SortStableFunc(order, func(x, y string) int { return rank(g, m.dir, x, gains[x]) - rank(g, m.dir, y, gains[y]) })
+	slices.SortStableFunc(order, func(x, y string) int { return rank(g, dir, x, gains[x]) - rank(g, dir, y, gains[y]) })
 	for _, stage := range order {
-		if _, err := g.SetGain(ctx, m.dir, stage, gains[stage]); err != nil {
+		if _, err := g.SetGain(ctx, dir, stage, gains[stage]); err != nil {
 			return err
 		}
 	}

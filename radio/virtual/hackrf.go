@@ -55,6 +55,12 @@ type HackRFConfig struct {
 	// Reference is the setting whose gain is 0 dB, both on the way out and on the
 	// way in; nil stands for DefaultReference.
 	Reference *Gains
+	// Of each LoseEvery samples of a stream the board loses the last LoseLength, as Lose has
+	// it; 0 for none.
+	LoseEvery, LoseLength radio.SampleCount
+	// Stays is the amplitude, of full scale, of a carrier that a broken board goes on sending
+	// once it has sent and was switched off; 0 for none.
+	Stays radio.Amplitude
 }
 
 // HackRF is an emulated HackRF One, which a Bench must have before a host can talk
@@ -73,12 +79,14 @@ type HackRFConfig struct {
 // trigger's edge is lost on a board that is not yet armed, or has not yet filled
 // its ring; and data of less than a full block of 16 KiB are never sent.
 type HackRF struct {
-	api       uint16
-	revision  Revision
-	serial    string
-	words     [4]uint32
-	reference Gains
-	requests  map[byte]request
+	api           uint16
+	revision      Revision
+	serial        string
+	words         [4]uint32
+	reference     Gains
+	every, length int64 // of losses that recur, in samples
+	stays         float32
+	requests      map[byte]request
 	// ep0 has a token while a control request is under way: one at a time.
 	ep0 chan struct{}
 
@@ -159,6 +167,10 @@ func NewHackRF(cfg HackRFConfig) (*HackRF, error) {
 	if cfg.Reference != nil {
 		h.reference = *cfg.Reference
 	}
+	h.every, h.length, h.stays = int64(cfg.LoseEvery), int64(cfg.LoseLength), float32(cfg.Stays)
+	if h.every < 0 || h.length < 0 || h.length > h.every || h.every > 0 && h.length == 0 {
+		return nil, fmt.Errorf("virtual HackRF: it loses %d of %d samples; allowed is 0 of 0, or 1 or more and at most all", h.length, h.every)
+	}
 	if h.api < API2018 || h.api > API2026 {
 		return nil, fmt.Errorf("virtual HackRF: its USB API is 0x%04x; allowed is 0x%04x to 0x%04x", h.api, API2018, API2026)
 	}
@@ -227,6 +239,11 @@ func (h *HackRF) Carrier() bool {
 
 func (h *HackRF) carrier() bool { return h.settings.Mode == ModeTransmit && !h.unplugged }
 
+// stayed reports whether a board is off that goes on sending.
+func (h *HackRF) stayed() bool {
+	return h.stays > 0 && h.stream.hasSent && h.settings.Mode == ModeOff && !h.unplugged
+}
+
 // Transcript returns the control requests so far, refused ones too.
 func (h *HackRF) Transcript() []Request {
 	h.seat.Lock()
@@ -244,6 +261,10 @@ func (h *HackRF) ClearTranscript() {
 // Activity reports whether samples go.
 func (h *HackRF) Activity() Activity {
 	a := Activity{Stream: h.stream.number, Tuning: h.registers.tuning, Rate: h.settings.Rate, Frequency: h.settings.Frequency, Carrier: h.carrier()}
+	if h.stayed() {
+		a.Mode, a.Room, a.Carrier = Transmitting, block, true
+		return a
+	}
 	if !h.stream.flows() {
 		return a
 	}

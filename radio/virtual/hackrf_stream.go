@@ -86,6 +86,7 @@ type stream struct {
 	seen    int64 // samples since the start, lost ones too
 	clipped int64
 	losses  []loss
+	hasSent bool // since the board has its power
 	// The shortfall that goes on, and the longest before it, in bytes.
 	short, longestBefore int64
 }
@@ -252,6 +253,14 @@ func (st *stream) piece(n int64) (k int64, lost bool) {
 	for len(st.losses) > 0 && st.losses[0].end <= st.seen {
 		st.losses = slices.Delete(st.losses, 0, 1)
 	}
+	if every := st.h.every; every > 0 {
+		at := st.seen % every
+		if first := every - st.h.length; at < first {
+			n = min(n, first-at)
+		} else {
+			return min(n, every-at), true
+		}
+	}
 	if len(st.losses) == 0 {
 		return n, false
 	}
@@ -407,7 +416,14 @@ func (st *stream) take() {
 // Send takes samples out of the ring, zeros where there are none.
 func (h *HackRF) Send(dst []complex64) {
 	clear(dst)
+	if h.stayed() {
+		for k := range dst {
+			dst[k] = complex(h.stays, 0)
+		}
+		return
+	}
 	st := &h.stream
+	st.hasSent = true
 	for len(dst) > 0 && st.flows() {
 		k, lost := st.piece(int64(len(dst)))
 		there := st.ready() / 2

@@ -22,7 +22,7 @@ import (
 // how it is told.
 func Add(root *cobra.Command) error {
 	arguments := map[string]cobra.CompletionFunc{
-		"run": oneConfig, "plan": oneConfig, "calibrate": oneConfig, "curves": oneConfig, "show": oneConfig,
+		"run": oneConfig, "plan": oneConfig, "calibrate": oneConfig, "bringup": oneConfig, "curves": oneConfig, "show": oneConfig,
 		"attack": words(attackNames), "fetch": first(words(dataset.Published)), "keys": words(config.Keys),
 		"compare": folders, "replay": first(folders), "enroll": first(folders),
 	}

@@ -94,6 +94,7 @@ var table = map[string]string{
 
 	"calibration":          "",
 	"calibration/advice":   "crypto/xmkckks phy/... radio",
+	"calibration/bringup":  "calibration/sounder phy/modem radio radio/array",
 	"calibration/campaign": "calibration/... phy/bench phy/channel phy/modem radio",
 	"calibration/moments":  "phy/channel",
 	"calibration/sounder":  "calibration/sounding phy/modem radio",
@@ -101,7 +102,7 @@ var table = map[string]string{
 
 	"learner":                           "crypto/aggregate learner/dataset learner/model",
 	"learner/dataset":                   "",
-	"learner/experiment":                "calibration/... crypto/... learner learner/dataset learner/experiment/catalogue learner/experiment/chart learner/experiment/config learner/experiment/runfolder learner/experiment/setup learner/experiment/uplink learner/model learner/model/kernel learner/theory learner/weights phy/... radio/...",
+	"learner/experiment":                "calibration/... crypto/... learner learner/dataset learner/experiment/catalogue learner/experiment/chart learner/experiment/config learner/experiment/report learner/experiment/runfolder learner/experiment/setup learner/experiment/uplink learner/model learner/model/kernel learner/theory learner/weights phy/... radio/...",
 	"learner/experiment/experimenttest": "calibration learner/experiment/runfolder radio",
 	"learner/experiment/replay":         "crypto/xmkckks learner/experiment learner/experiment/config learner/experiment/runfolder learner/experiment/setup learner/experiment/uplink phy phy/frame radio radio/sigmf",
 	"learner/experiment/setup":          "calibration/... crypto/xmkckks learner/dataset learner/experiment/config learner/experiment/memory phy/... radio/...",

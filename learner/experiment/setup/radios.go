@@ -52,8 +52,8 @@ func PermitOf(c config.Config) (p radio.TransmitPermit, err error) {
 	return p, err
 }
 
-// arrayConfig returns the array of a configuration.
-func arrayConfig(c config.Config) (array.Config, error) {
+// ArrayConfig returns the array of a configuration.
+func ArrayConfig(c config.Config) (array.Config, error) {
 	r := c.Radio
 	cfg := array.Config{
 		Transmitters: r.Transmitters, Receiver: r.Receiver,
@@ -149,6 +149,21 @@ func (r Radios) checkHosts(c config.Config) error {
 // returns why their guard is lost, once it is; any of the radios may fail by that first.
 // The radios live until ctx ends, or the array is closed.
 func (r Radios) Open(ctx context.Context, c config.Config) (a *array.Array, guarded func() error, err error) {
+	devices, guarded, err := r.Devices(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, err := ArrayConfig(c)
+	if err != nil {
+		return nil, guarded, err
+	}
+	a, err = array.Open(ctx, devices, cfg)
+	return a, guarded, LostGuard(guarded, intake.UserError(err))
+}
+
+// Devices returns what opens the radios of a configuration one by one, to send as far as the
+// user permits. guarded and ctx are as Open has them.
+func (r Radios) Devices(ctx context.Context, c config.Config) (devices *radio.Registry, guarded func() error, err error) {
 	if err := r.checkHosts(c); err != nil {
 		return nil, nil, intake.UserError(err)
 	}
@@ -156,16 +171,7 @@ func (r Radios) Open(ctx context.Context, c config.Config) (a *array.Array, guar
 	if err != nil {
 		return nil, nil, intake.UserError(err)
 	}
-	devices, guarded, err := r.registry(ctx, permit, c.Radio.Transmitters...)
-	if err != nil {
-		return nil, nil, err
-	}
-	cfg, err := arrayConfig(c)
-	if err != nil {
-		return nil, guarded, err
-	}
-	a, err = array.Open(ctx, devices, cfg)
-	return a, guarded, LostGuard(guarded, intake.UserError(err))
+	return r.registry(ctx, permit, c.Radio.Transmitters...)
 }
 
 // OpenOne opens one radio, to send as far as permitted. It lives until ctx ends, or it is
