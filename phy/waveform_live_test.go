@@ -435,6 +435,22 @@ func TestWaveformStarves(t *testing.T) {
 	}
 }
 
+// Streams begin anew where the receiver has lost samples that nobody counted and frames are not
+// found since: its index is farther off than it is searched for.
+func TestWaveformAstray(t *testing.T) {
+	b, _ := newLive(t, nil)
+	gone := errors.New("a test")
+	b.w.cfg.Restart = func(context.Context) ([]radio.Transmitter, radio.Receiver, error) { return nil, nil, gone }
+	b.w.time.astray = mostAstray - 1
+	if err := b.w.recount(t.Context()); err != nil {
+		t.Error(err)
+	}
+	b.w.time.astray = mostAstray
+	if err := b.w.recount(t.Context()); !errors.Is(err, gone) || !strings.Contains(err.Error(), "frames were not found since") {
+		t.Error(err)
+	}
+}
+
 // Who waits for a radio is released by the context, patient or not, and not told that the
 // radios stand still; what a new stream is opened with ends with it, too.
 func TestWaveformEndsWithItsContext(t *testing.T) {

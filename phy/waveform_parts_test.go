@@ -115,6 +115,21 @@ func TestTimeline(t *testing.T) {
 	}
 	l.heardUntil(305)
 	want("heard", 50, 305)
+	l.missedFrame()
+	if l.astray != 0 {
+		t.Errorf("%d frames astray without a loss", l.astray)
+	}
+	l.noteLoss([]radio.Gap{{}})
+	l.missedFrame()
+	l.missedFrame()
+	if l.astray != 2 {
+		t.Errorf("%d frames astray, and not 2", l.astray)
+	}
+	l.foundFrame(0)
+	l.missedFrame()
+	if l.astray != 0 {
+		t.Errorf("%d frames astray once one was found", l.astray)
+	}
 	l.begin(1000)
 	want("begun anew", 50, 1000)
 

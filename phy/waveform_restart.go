@@ -17,6 +17,9 @@ func (w *WaveformReceiver) recount(ctx context.Context) error {
 	if err := w.starve(w.streams.askForLosses(ctx, w.epochs.hear)); err != nil {
 		return err
 	}
+	if w.time.astray >= mostAstray && w.cfg.Restart != nil && w.epochs.uncounted == "" {
+		w.epochs.uncounted = fmt.Sprintf("the receiver lost samples, and not how many is known: %d frames were not found since", w.time.astray)
+	}
 	switch {
 	case w.epochs.uncounted == "":
 		return nil
@@ -29,6 +32,10 @@ func (w *WaveformReceiver) recount(ctx context.Context) error {
 	}
 	return nil
 }
+
+// mostAstray is how many frames are searched for as far as Reach behind a loss of samples that
+// nobody has counted, before streams begin anew: it was longer.
+const mostAstray = 3
 
 // mostStarved is how many attempts in a row may end as their streams did. A machine that is
 // too slow for its boards is so for a moment, or for good.

@@ -23,6 +23,10 @@ type timeline struct {
 	traced             bool // offset is known
 	sought             bool // cursor is where the next frame is due
 	missed             int  // frames in a row without preamble
+	// astray counts those since the receiver has lost samples of which nobody knows how many,
+	// until one is found; adrift says that it has.
+	astray int
+	adrift bool
 	// rate is by how many samples a sample of theirs the receiver's count gains on the
 	// transmitters', as calibrated; gained is what it has gained at their index since, and
 	// offset has not taken in, being whole.
@@ -47,6 +51,7 @@ func newTimeline(start radio.SampleIndex, reach radio.SampleCount) *timeline {
 func (l *timeline) begin(start radio.SampleIndex) {
 	l.moveTo(start)
 	l.offset, l.since, l.gained = 0, start, 0
+	l.adrift, l.astray = false, 0
 	l.loseTrace()
 	l.hasTimed = false
 }
@@ -80,6 +85,7 @@ func (l *timeline) loseTrace() {
 func (l *timeline) noteLoss(gaps []radio.Gap) {
 	for _, gap := range gaps {
 		if !gap.Exact {
+			l.adrift = true
 			l.loseTrace()
 		}
 	}
@@ -87,6 +93,9 @@ func (l *timeline) noteLoss(gaps []radio.Gap) {
 
 // missedFrame counts a frame without preamble, which may lie elsewhere.
 func (l *timeline) missedFrame() {
+	if l.adrift {
+		l.astray++
+	}
 	if l.missed++; l.missed >= maxMissed {
 		l.loseTrace()
 	}
@@ -96,6 +105,7 @@ func (l *timeline) missedFrame() {
 func (l *timeline) foundFrame(shift radio.SampleIndex) {
 	l.offset += shift
 	l.traced, l.missed = true, 0
+	l.adrift, l.astray = false, 0
 }
 
 // follow takes in where in its capture a frame lay whose index was looked for once. Clocks

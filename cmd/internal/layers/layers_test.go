@@ -45,6 +45,7 @@ var table = map[string]string{
 	"radio/blocks":       "radio/...",
 	"radio/feed":         "radio/...",
 	"radio/soapy":        "radio/...",
+	"radio/soapy/native": "radio/...",
 	"radio/soapy/remote": "radio radio/soapy",
 	"radio/hackrf":       "radio/...",
 	"radio/intake":       "",
