@@ -68,6 +68,7 @@ type WaveformReceiver struct {
 	report  WaveformReport
 
 	starved  int  // attempts in a row that ended as streams did
+	unread   int  // attempts in a row whose b was not read
 	combined bool // the frame at hand was demodulated, and is in the group's means
 }
 
@@ -247,6 +248,12 @@ func (w *WaveformReceiver) Receive(ctx context.Context, rx *Reception) error {
 		}
 	}
 	w.join(rx)
+	if w.slot.Transmission == slot.TxKey {
+		w.unread++
+	}
+	if rx.CheckPassed {
+		w.unread = 0
+	}
 	w.keyed = w.keyed || w.slot.Transmission == slot.TxKey && rx.CheckPassed
 	return nil
 }

@@ -451,6 +451,32 @@ func TestWaveformAstray(t *testing.T) {
 	}
 }
 
+// silent is a transmitter whose board loses samples without a word.
+type silent struct{ radio.Transmitter }
+
+func (silent) LosesSilently() bool { return true }
+
+// Streams of boards that do not tell of their losses begin anew where nothing is read; those of
+// others do not.
+func TestWaveformSilentLoss(t *testing.T) {
+	b, _ := newLive(t, nil)
+	gone := errors.New("a test")
+	b.w.cfg.Restart = func(context.Context) ([]radio.Transmitter, radio.Receiver, error) { return nil, nil, gone }
+	b.w.unread = mostUnread
+	if err := b.w.recount(t.Context()); err != nil {
+		t.Error(err)
+	}
+	b.w.streams.tx[1] = silent{b.w.streams.tx[1]}
+	b.w.unread = mostUnread - 1
+	if err := b.w.recount(t.Context()); err != nil {
+		t.Error(err)
+	}
+	b.w.unread = mostUnread
+	if err := b.w.recount(t.Context()); !errors.Is(err, gone) || !strings.Contains(err.Error(), "the radio of device 2 does not tell of all that it loses") {
+		t.Error(err)
+	}
+}
+
 // Who waits for a radio is released by the context, patient or not, and not told that the
 // radios stand still; what a new stream is opened with ends with it, too.
 func TestWaveformEndsWithItsContext(t *testing.T) {

@@ -17,8 +17,8 @@ func (w *WaveformReceiver) recount(ctx context.Context) error {
 	if err := w.starve(w.streams.askForLosses(ctx, w.epochs.hear)); err != nil {
 		return err
 	}
-	if w.time.astray >= mostAstray && w.cfg.Restart != nil && w.epochs.uncounted == "" {
-		w.epochs.uncounted = fmt.Sprintf("the receiver lost samples, and not how many is known: %d frames were not found since", w.time.astray)
+	if w.cfg.Restart != nil && w.epochs.uncounted == "" {
+		w.epochs.uncounted = w.suspicion()
 	}
 	switch {
 	case w.epochs.uncounted == "":
@@ -36,6 +36,27 @@ func (w *WaveformReceiver) recount(ctx context.Context) error {
 // mostAstray is how many frames are searched for as far as Reach behind a loss of samples that
 // nobody has counted, before streams begin anew: it was longer.
 const mostAstray = 3
+
+// mostUnread is how many attempts in a row may be void from their b on before streams begin anew
+// whose boards lose samples that nobody tells of.
+const mostUnread = 2
+
+// suspicion says why counts may be lost although nobody said so, empty where nothing speaks for
+// it.
+func (w *WaveformReceiver) suspicion() string {
+	if w.time.astray >= mostAstray {
+		return fmt.Sprintf("the receiver lost samples, and not how many is known: %d frames were not found since", w.time.astray)
+	}
+	if w.unread < mostUnread {
+		return ""
+	}
+	for i, tx := range w.streams.tx {
+		if radio.LosesSilently(tx) {
+			return fmt.Sprintf("b was not read in %d attempts in a row, and the radio of device %d does not tell of all that it loses", w.unread, i+1)
+		}
+	}
+	return ""
+}
 
 // mostStarved is how many attempts in a row may end as their streams did. A machine that is
 // too slow for its boards is so for a moment, or for good.
@@ -94,7 +115,7 @@ func (w *WaveformReceiver) beginAnew(ctx context.Context) error {
 	if err := w.remeasure(ctx); err != nil {
 		return err
 	}
-	w.epochs.uncounted = ""
+	w.epochs.uncounted, w.unread = "", 0
 	return nil
 }
 

@@ -162,3 +162,23 @@ type LossChecker interface {
 type ClipCounter interface {
 	Clipped() SampleCount
 }
+
+// SilentLoss is a stream whose board may lose samples that nobody tells of: its index may have
+// moved although no event says so.
+type SilentLoss interface {
+	LosesSilently() bool
+}
+
+// LosesSilently reports whether a stream is a SilentLoss, or what it is wrapped around is.
+func LosesSilently(s Stream) bool {
+	for {
+		if l, ok := s.(SilentLoss); ok {
+			return l.LosesSilently()
+		}
+		u, ok := s.(interface{ Unwrap() Transmitter })
+		if !ok {
+			return false
+		}
+		s = u.Unwrap()
+	}
+}

@@ -16,6 +16,7 @@ type fake struct {
 	Board // of calls that the session does not make: they panic
 
 	plain, half bool
+	strict      bool // a stream that is not active has no status
 	rate        float64
 
 	mu        sync.Mutex
@@ -316,6 +317,9 @@ func (s *fakeStream) Write(ctx context.Context, src []byte, b BlockInfo, patienc
 func (s *fakeStream) Status(ctx context.Context, patience time.Duration) (BlockInfo, error) {
 	timer := time.NewTimer(min(patience, 10*time.Millisecond))
 	defer timer.Stop()
+	if s.f.strict && !s.on() {
+		return BlockInfo{}, ErrStream
+	}
 	select {
 	case n := <-s.news:
 		return n.info, n.err

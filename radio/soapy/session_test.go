@@ -318,6 +318,20 @@ func TestOff(t *testing.T) {
 	}
 }
 
+// What a board says of a stream that was switched off is no failure.
+func TestQuietEnd(t *testing.T) {
+	f := newFake()
+	f.strict = true
+	d := newTable(t, fakes{"F1": f}).open(t, "")
+	for range 20 {
+		tx := sender(t, d)
+		ok(t, tx.Start(t.Context()))
+		_, err := tx.Write(t.Context(), make([]complex64, 10), radio.TxMeta{BurstEnd: true})
+		ok(t, err)
+		ok(t, tx.Close())
+	}
+}
+
 // A board that cannot be switched off is said to be on, and its guard is not let go.
 func TestCarrierStays(t *testing.T) {
 	for _, hang := range []bool{false, true} {

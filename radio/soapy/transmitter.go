@@ -221,6 +221,13 @@ func (t *transmitter) switchOff() error {
 	return t.offErr
 }
 
+// switchedOff reports whether the board was switched off.
+func (t *transmitter) switchedOff() bool {
+	t.power.Lock()
+	defer t.power.Unlock()
+	return t.isOff
+}
+
 func (t *transmitter) overTheSession() {
 	t.fail(fmt.Errorf("%w: %w", ErrSessionOver, t.d.session.Err()))
 }
@@ -333,6 +340,10 @@ func (t *transmitter) Idle(ctx context.Context, until radio.SampleIndex) error {
 
 // Clipped implements radio.ClipCounter.
 func (t *transmitter) Clipped() radio.SampleCount { return radio.SampleCount(t.clipped.Load()) }
+
+// LosesSilently implements radio.SilentLoss: without a clock only the module knows what its board
+// has lost, and not all of it.
+func (t *transmitter) LosesSilently() bool { return !t.d.timed }
 
 // Event implements radio.Transmitter.
 func (t *transmitter) Event(ctx context.Context) (radio.Event, error) { return t.events.Next(ctx) }
@@ -520,6 +531,8 @@ func (t *transmitter) listen() {
 			}
 			timer.Stop()
 		case errors.Is(err, ErrOverflow):
+		case t.switchedOff(): // what is off has no more news
+			return
 		default:
 			t.fail(err)
 			return
