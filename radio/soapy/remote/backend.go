@@ -109,13 +109,10 @@ func (b backend) Find(ctx context.Context, where radio.URI, args soapy.Args) ([]
 		return nil, err
 	}
 	found, err := ask(ctx, l, newRequest(callFind).args(deeper(args)), (*answer).argsList)
+	l.leave(ctx)
 	if err != nil {
-		l.close()
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, goodbye)
-	defer cancel()
-	l.leave(limited)
 	for _, a := range found {
 		delete(a, stopKey)
 	}
@@ -133,7 +130,7 @@ func (b backend) Make(ctx context.Context, where radio.URI, args soapy.Args) (so
 		return nil, err
 	}
 	if err := tell(ctx, l, newRequest(callMake).args(deeper(args))); err != nil {
-		l.close()
+		l.leave(ctx)
 		return nil, err
 	}
 	return &board{link: l, opts: o, dialer: b.dialer, streams: map[*stream]bool{}}, nil

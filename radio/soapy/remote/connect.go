@@ -36,7 +36,8 @@ func (b *board) connect(ctx context.Context, s *stream) (*flow, error) {
 		case done <- made{f, err}:
 		case <-late:
 			if err == nil {
-				f.end()
+				f.stop()
+				defer f.end()
 				_ = tell(own, l, newRequest(callCloseStream).integer(f.id)) // nobody waits for it
 			}
 		}

@@ -45,7 +45,7 @@ type flow struct {
 	taken uint32        // blocks
 	room  uint32        // blocks that may be on their way
 	more  chan struct{} // has a token when the server has acknowledged something
-	acks  sync.WaitGroup
+	pumps sync.WaitGroup
 
 	mute bool // of Status: there are no news
 }
@@ -89,7 +89,7 @@ func (f *flow) start() {
 		f.acknowledge()
 		return
 	}
-	f.acks.Add(1)
+	f.pumps.Add(1)
 	go f.listen()
 }
 
@@ -100,11 +100,32 @@ func (f *flow) cut(cause error) {
 	f.news.Close()
 }
 
+// stop ends what uses the connections. Those of a transmitter end themselves, so that the
+// server's thread takes no more of what is on its way. A receiver's are emptied until end, as
+// the server's thread may stand in sending, and does not hear of anything else before.
+func (f *flow) stop() {
+	f.life.End(errNotActive)
+	f.forget()
+	if f.out != nil {
+		f.cut(errNotActive)
+		return
+	}
+	f.pumps.Add(1)
+	go f.drain()
+}
+
 // end cuts the connections and waits until nothing is left of them.
 func (f *flow) end() {
 	f.cut(errNotActive)
-	f.forget()
-	f.acks.Wait()
+	f.pumps.Wait()
+}
+
+func (f *flow) drain() {
+	defer f.pumps.Done()
+	for err := os.ErrDeadlineExceeded; errors.Is(err, os.ErrDeadlineExceeded); {
+		_ = f.data.SetReadDeadline(time.Time{}) // Copy tells
+		_, err = io.Copy(io.Discard, f.data)
+	}
 }
 
 // begun notes that the stream is active.
@@ -137,7 +158,9 @@ func (f *flow) failure(ctx context.Context, err error) error {
 
 // until sets a deadline that has passed when ctx is done.
 func until(ctx context.Context, patience time.Duration, deadline func(time.Time) error) (stop func() bool) {
-	_ = deadline(time.Now().Add(patience)) // of a closed connection: the call says so
+	// What has come is not looked at behind a deadline. That of a closed connection the call
+	// tells of.
+	_ = deadline(time.Now().Add(max(patience, time.Millisecond)))
 	return context.AfterFunc(ctx, func() { _ = deadline(time.Unix(1, 0)) })
 }
 
@@ -158,7 +181,7 @@ func (f *flow) read(ctx context.Context, dst []byte, patience time.Duration) (n 
 		}
 	}
 	n, err = f.fill(dst[:min(len(dst), f.left)])
-	if n == 0 {
+	if n == 0 || f.life.Err() != nil { // or drain was quicker
 		return 0, info, f.failure(ctx, err)
 	}
 	info, f.left = f.info, f.left-n
@@ -241,7 +264,7 @@ func (f *flow) acknowledge() {
 
 // listen hears what the server has taken, until the end.
 func (f *flow) listen() {
-	defer f.acks.Done()
+	defer f.pumps.Done()
 	for {
 		b, err := f.in.Peek(frameHead)
 		if err != nil {

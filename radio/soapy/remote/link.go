@@ -232,8 +232,10 @@ func tell(ctx context.Context, l *link, r *request) error {
 	return err
 }
 
-// leave tells the server that it was the last call, and closes the connection.
+// leave tells the server that it was the last call, and ends the connection.
 func (l *link) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, goodbye)
+	defer cancel()
 	_ = tell(ctx, l, newRequest(callHangUp)) // it is the same to it if the connection ends
 	l.close()
 }

@@ -134,7 +134,8 @@ func (s *stream) Deactivate(ctx context.Context, flags soapy.Flags, at soapy.Tim
 	if f == nil {
 		return nil
 	}
-	f.end()
+	f.stop()
+	defer f.end()
 	off := s.switchOff(ctx, f, flags, at)
 	if errors.Is(off, soapy.ErrGone) {
 		return off
