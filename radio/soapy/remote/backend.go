@@ -109,7 +109,7 @@ func (b backend) Find(ctx context.Context, where radio.URI, args soapy.Args) ([]
 		return nil, err
 	}
 	found, err := ask(ctx, l, newRequest(callFind).args(deeper(args)), (*answer).argsList)
-	l.leave(ctx)
+	l.leave()
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (b backend) Make(ctx context.Context, where radio.URI, args soapy.Args) (so
 		return nil, err
 	}
 	if err := tell(ctx, l, newRequest(callMake).args(deeper(args))); err != nil {
-		l.leave(ctx)
+		l.leave()
 		return nil, err
 	}
 	return &board{link: l, opts: o, dialer: b.dialer, streams: map[*stream]bool{}}, nil

@@ -258,7 +258,7 @@ func (b *board) Close() error {
 
 func (b *board) giveBack() error {
 	gone := b.link.life.Err() != nil // whoever uses it was told
-	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+	ctx, cancel := b.link.farewell()
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { b.link.end(errClosed) }) // a call may be under way
 	defer stop()
@@ -269,7 +269,7 @@ func (b *board) giveBack() error {
 		_ = s.Close() // giving the board back closes them, too
 	}
 	err := b.tell(ctx, newRequest(callUnmake))
-	b.link.leave(ctx)
+	b.link.leave()
 	if gone {
 		return nil
 	}

@@ -167,7 +167,7 @@ func until(ctx context.Context, patience time.Duration, deadline func(time.Time)
 // read is Stream.Read.
 func (f *flow) read(ctx context.Context, dst []byte, patience time.Duration) (n int, info soapy.BlockInfo, err error) {
 	if len(dst) == 0 || ctx.Err() != nil {
-		return 0, info, ctx.Err()
+		return 0, info, context.Cause(ctx)
 	}
 	if f.in.Buffered() < min(f.left, len(dst)) || f.left == 0 {
 		defer until(ctx, patience, f.data.SetReadDeadline)()
@@ -257,7 +257,7 @@ func (f *flow) code(c soapy.Code) error {
 func (f *flow) acknowledge() {
 	var b [frameHead]byte
 	frame{bytes: frameHead, sequence: f.next, elems: int32(f.window)}.put(b[:])
-	_ = f.data.SetWriteDeadline(time.Now().Add(goodbye))
+	_ = f.data.SetWriteDeadline(time.Now().Add(f.link.limit))
 	_, _ = f.data.Write(b[:]) // Read tells of a connection that has failed
 	f.heard = f.next
 }
@@ -318,7 +318,7 @@ func (f *flow) await(ctx context.Context, patience time.Duration) error {
 // write is Stream.Write.
 func (f *flow) write(ctx context.Context, src []byte, b soapy.BlockInfo, patience time.Duration) (n int, err error) {
 	if len(src) == 0 || ctx.Err() != nil {
-		return 0, ctx.Err()
+		return 0, context.Cause(ctx)
 	}
 	if f.out == nil {
 		return 0, soapy.ErrNotSupported

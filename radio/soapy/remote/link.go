@@ -18,7 +18,7 @@ type Dialer interface {
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// goodbye bounds each step of taking leave of a server.
+// goodbye bounds the taking leave of a server, besides what a call may take.
 const goodbye = 3 * time.Second
 
 // link is a connection for remote calls, one at a time: a server answers in order.
@@ -232,9 +232,14 @@ func tell(ctx context.Context, l *link, r *request) error {
 	return err
 }
 
+// farewell returns a context for taking leave.
+func (l *link) farewell() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), min(goodbye, l.limit))
+}
+
 // leave tells the server that it was the last call, and ends the connection.
-func (l *link) leave(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, goodbye)
+func (l *link) leave() {
+	ctx, cancel := l.farewell()
 	defer cancel()
 	_ = tell(ctx, l, newRequest(callHangUp)) // it is the same to it if the connection ends
 	l.close()

@@ -195,7 +195,7 @@ func (s *stream) Close() error {
 	if closed {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+	ctx, cancel := s.b.link.farewell()
 	defer cancel()
 	err := s.Deactivate(ctx, 0, 0)
 	s.b.mu.Lock()
