@@ -133,5 +133,6 @@ func (b backend) Make(ctx context.Context, where radio.URI, args soapy.Args) (so
 		l.leave()
 		return nil, err
 	}
+	l.made = true
 	return &board{link: l, opts: o, dialer: b.dialer, streams: map[*stream]bool{}}, nil
 }

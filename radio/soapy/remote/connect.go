@@ -116,9 +116,9 @@ func (b *board) overUDP(ctx context.Context, s *stream) (f *flow, err error) {
 	from := server.AddrPort().Addr().Unmap()
 	var conns [2]*datagrams
 	for i := range conns {
-		c, err := net.ListenUDP("udp", &net.UDPAddr{IP: local.IP, Zone: local.Zone})
-		if err != nil {
-			return nil, fmt.Errorf("opening a port for samples: %w", err)
+		c, failed := net.ListenUDP("udp", &net.UDPAddr{IP: local.IP, Zone: local.Zone})
+		if failed != nil {
+			return nil, fmt.Errorf("opening a port for samples: %w", failed)
 		}
 		conns[i] = &datagrams{UDPConn: c, from: netip.AddrPortFrom(from, 0)}
 		defer func() {

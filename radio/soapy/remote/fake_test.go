@@ -185,7 +185,7 @@ func (f *fake) setUp(conn net.Conn, a *answer) error {
 	if f.port != "" {
 		port = f.port
 	}
-	if _, err := conn.Write(reply().text(port).message()); err != nil {
+	if _, err := conn.Write(reply().text(port).message()); err != nil || f.port != "" {
 		return err
 	}
 	var conns [2]net.Conn

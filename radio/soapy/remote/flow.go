@@ -153,7 +153,7 @@ func (f *flow) failure(ctx context.Context, err error) error {
 	case errors.Is(err, io.EOF):
 		err = errors.New("it ended the stream")
 	}
-	return fmt.Errorf("SoapyRemote server %s: %w: %w", f.link.address, soapy.ErrGone, err)
+	return fmt.Errorf("SoapyRemote server %s: %w: %w", f.link.address, err, soapy.ErrGone)
 }
 
 // until sets a deadline that has passed when ctx is done.

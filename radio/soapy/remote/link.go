@@ -26,6 +26,7 @@ type link struct {
 	conn    net.Conn
 	address string
 	limit   time.Duration // of a call
+	made    bool          // there is a board to be gone
 	life    life.Life     // ends with the connection
 
 	turn    chan struct{} // has a token while a call is under way
@@ -76,7 +77,11 @@ func (l *link) close() {
 
 // gone returns the error of whatever needs the connection after its end.
 func (l *link) gone() error {
-	return fmt.Errorf("SoapyRemote server %s: %w: %w", l.address, soapy.ErrGone, l.life.Err())
+	err := fmt.Errorf("SoapyRemote server %s: %w", l.address, l.life.Err())
+	if !l.made {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, soapy.ErrGone)
 }
 
 // listen takes the server's messages until the connection ends.

@@ -59,8 +59,10 @@ func (k kind) String() string {
 		return "a character"
 	case kindBool:
 		return "a truth value"
-	case kindInt32, kindInt64:
+	case kindInt32:
 		return "an integer"
+	case kindInt64:
+		return "a long integer"
 	case kindFloat64:
 		return "a number"
 	case kindText:
