@@ -175,7 +175,7 @@ exit 7`
 	left := filepath.Join(bin, "left")
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "kernel-bench"), "--kernel", kernel, "--out", left,
 		"--add", "hackrf_info,hackrf_transfer,sh,head,cmp", "--",
-		filepath.Join(bin, "virtual-bench"), "--kernel", "-n", "1", "--lock-step", "--await", "0,1", "--", "sh", "-c", script)
+		filepath.Join(bin, "virtual-bench"), "--kernel", "-n", "1", "--lock-step", "--await", "1,rx", "--", "sh", "-c", script)
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState.ExitCode() != 7 {
 		t.Errorf("%v, want status 7\n%s", err, out)

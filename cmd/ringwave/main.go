@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -25,6 +26,7 @@ import (
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/radio/intake"
+	"ringwave/radio/usb"
 )
 
 // The exit statuses.
@@ -45,6 +47,7 @@ func interrupted(err error) error {
 }
 
 func main() {
+	log.SetOutput(usb.WithoutEventErrors(os.Stderr))
 	os.Exit(execute(untilStopped(context.Background()), os.Args[1:], os.Stdout, os.Stderr))
 }
 

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
 	"ringwave/crypto/keystream"
@@ -24,7 +25,8 @@ type bench struct {
 	seats    []seat
 	hackrfs  []*virtual.HackRF // by board, of which one behind the transmitters is the receiver; nil for a Pluto
 	boards   []virtual.Radio   // those on USB
-	serials  []string          // of those, and roles
+	names    []string          // of those, and serials, and roles
+	serials  []string
 	roles    []string
 	plutos   []*pluto
 	gains    []float64
@@ -80,12 +82,16 @@ func (o *options) check() error {
 	}
 	for i := range o.hardware {
 		if o.hardware[i].beyond(o.offsetPPM) {
-			return fmt.Errorf("--fault and --offset-ppm give board %d an error of more than %d ppm together; allowed is up to that", i, virtual.MaxOffsetPPM)
+			return fmt.Errorf("--fault and --offset-ppm give %s an error of more than %d ppm together; allowed is up to that", titleOf(i, o.transmitters), virtual.MaxOffsetPPM)
 		}
 	}
-	for _, i := range o.await {
-		if i < 0 || i > o.transmitters {
-			return fmt.Errorf("--await names board %d; allowed is 0 to %d, the receiver", i, o.transmitters)
+	for _, who := range o.await {
+		first, end, err := boardsNamed("--await", who, o.transmitters)
+		if err != nil {
+			return err
+		}
+		for i := first; i < end; i++ {
+			o.awaited = append(o.awaited, i)
 		}
 	}
 	if len(o.await) > 0 && !o.lockStep {
@@ -121,7 +127,7 @@ func build(o options, seed keystream.Seed) (*bench, error) {
 			return nil, err
 		}
 		b.hackrfs = append(b.hackrfs, h)
-		b.plugged(h, serial, b.role("HackRF One", i))
+		b.plugged(h, nameOf(i, o.transmitters), serial, b.role("HackRF One", i))
 		b.seats = append(b.seats, seat{h, i, true, true})
 	}
 	if o.rtl {
@@ -130,7 +136,7 @@ func build(o options, seed keystream.Seed) (*bench, error) {
 		if err != nil {
 			return nil, err
 		}
-		b.plugged(r, serial, "RTL2832U, receiver")
+		b.plugged(r, "rtl", serial, "RTL2832U, receiver")
 		b.seats = append(b.seats, seat{r, o.transmitters + 1, false, true})
 	}
 	cfg, err := b.config(o, seed)
@@ -142,13 +148,30 @@ func build(o options, seed keystream.Seed) (*bench, error) {
 }
 
 // plugged notes a board on USB.
-func (b *bench) plugged(r virtual.Radio, serial, role string) {
-	b.boards, b.serials, b.roles = append(b.boards, r), append(b.serials, serial), append(b.roles, role)
+func (b *bench) plugged(r virtual.Radio, name, serial, role string) {
+	b.boards, b.names = append(b.boards, r), append(b.names, name)
+	b.serials, b.roles = append(b.serials, serial), append(b.roles, role)
+}
+
+// nameOf returns what users call board i, of which the one behind the transmitters is the
+// receiver; and titleOf, what errors do.
+func nameOf(i, transmitters int) string {
+	if i == transmitters {
+		return "rx"
+	}
+	return strconv.Itoa(i + 1)
+}
+
+func titleOf(i, transmitters int) string {
+	if i == transmitters {
+		return "the receiver"
+	}
+	return fmt.Sprintf("transmitter %d", i+1)
 }
 
 // config describes the bench.
 func (b *bench) config(o options, seed keystream.Seed) (virtual.Config, error) {
-	cfg := virtual.Config{Await: b.awaited(o.await), Backlog: o.backlog}
+	cfg := virtual.Config{Await: b.awaited(o.awaited), Backlog: o.backlog}
 	if !o.lockStep {
 		cfg.Clock = loopback.WallClock()
 	}
@@ -279,7 +302,7 @@ func (b *bench) close() error {
 // role says what board i, called name, is there for.
 func (b *bench) role(name string, i int) string {
 	if i < len(b.gains) {
-		return fmt.Sprintf("%s, transmitter %d, heard at gain %.4g", name, i, b.gains[i])
+		return fmt.Sprintf("%s, transmitter %d, heard at gain %.4g", name, i+1, b.gains[i])
 	}
 	return name + ", receiver"
 }
@@ -315,7 +338,7 @@ func (b *bench) report(w io.Writer) {
 		}
 		m := h.M0()
 		if m.Shortfalls > 0 || m.Error != 0 {
-			fmt.Fprintf(w, "board %d: %d shortfalls in its last stream, the longest of %d bytes; error %d\n", i, m.Shortfalls, m.LongestShortfall, m.Error)
+			fmt.Fprintf(w, "%s: %d shortfalls in its last stream, the longest of %d bytes; error %d\n", titleOf(i, len(b.gains)), m.Shortfalls, m.LongestShortfall, m.Error)
 		}
 	}
 	if s := b.virtual.Slipped(); s > 0 {

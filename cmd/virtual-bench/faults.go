@@ -103,7 +103,7 @@ func parseFaults(all []string, transmitters int) ([]hardware, error) {
 		if !ok {
 			return nil, fmt.Errorf("--fault is %q; allowed is BOARD:KEY=VALUE,..., as rx:dc=0.02,ppm=20", text)
 		}
-		first, end, err := boardsNamed(who, transmitters)
+		first, end, err := boardsNamed("--fault", who, transmitters)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +117,7 @@ func parseFaults(all []string, transmitters int) ([]hardware, error) {
 		}
 	}
 	for i := range boards {
-		if err := boards[i].check(i); err != nil {
+		if err := boards[i].check(titleOf(i, transmitters)); err != nil {
 			return nil, err
 		}
 	}
@@ -125,7 +125,7 @@ func parseFaults(all []string, transmitters int) ([]hardware, error) {
 }
 
 // boardsNamed returns the first board that a name stands for, and the one behind the last.
-func boardsNamed(who string, transmitters int) (first, end int, err error) {
+func boardsNamed(flag, who string, transmitters int) (first, end int, err error) {
 	switch who {
 	case "all":
 		return 0, transmitters + 1, nil
@@ -135,10 +135,10 @@ func boardsNamed(who string, transmitters int) (first, end int, err error) {
 		return transmitters, transmitters + 1, nil
 	}
 	n, err := strconv.Atoi(who)
-	if err != nil || n < 0 || n > transmitters {
-		return 0, 0, fmt.Errorf("--fault names the board %q; allowed is tx, rx, all or 0 to %d, the receiver", who, transmitters)
+	if err != nil || n < 1 || n > transmitters {
+		return 0, 0, fmt.Errorf("%s names the board %q; allowed is tx, rx, all or the number of a transmitter, 1 to %d", flag, who, transmitters)
 	}
-	return n, n + 1, nil
+	return n - 1, n, nil
 }
 
 // set takes in a key with its value.
@@ -187,15 +187,15 @@ func parseEcho(value string) (e channel.Echo, err error) {
 }
 
 // check refuses what does nothing because a part of it is missing.
-func (h *hardware) check(board int) error {
+func (h *hardware) check(board string) error {
 	if (h.burstEvery > 0) != (h.burst > 0) || (h.burst > 0) != (h.burstAt > 0) || h.burst > h.burstEvery {
-		return fmt.Errorf("--fault gives board %d bursts of %v samples every %v, of deviation %v; allowed is all three, the length no more than the distance", board, h.burst, h.burstEvery, h.burstAt)
+		return fmt.Errorf("--fault gives %s bursts of %v samples every %v, of deviation %v; allowed is all three, the length no more than the distance", board, h.burst, h.burstEvery, h.burstAt)
 	}
 	if (h.loseEvery > 0) != (h.lose > 0) || h.lose > h.loseEvery {
 		return fmt.Errorf("--fault gives board %d lose = %v and lose-every = %v; allowed is both together, the former no more than the latter", board, h.lose, h.loseEvery)
 	}
 	if h.loop > 0 && h.phaseNoise == 0 {
-		return fmt.Errorf("--fault gives board %d loop-hz without phase-noise-rad; allowed is both together", board)
+		return fmt.Errorf("--fault gives %s loop-hz without phase-noise-rad; allowed is both together", board)
 	}
 	return nil
 }

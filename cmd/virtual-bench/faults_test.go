@@ -73,8 +73,8 @@ func TestHardware(t *testing.T) {
 		{"dc-block-hz=100e3,dc=0", hz, amplitude, amplitude * 0.64},
 		{"tone-hz=-50e3,tone=0.1", -50e3, 0, 0.1},
 	} {
-		for _, board := range []int{1, 2} {
-			p := built(t, fmt.Sprintf("%d:%s", board, c.fault)).Boards[board]
+		for board, name := range map[int]string{1: "2", 2: "rx"} {
+			p := built(t, fmt.Sprintf("%s:%s", name, c.fault)).Boards[board]
 			for way, want := range map[string]float64{"sent": c.sent, "heard": c.heard} {
 				chain := p.Transmit
 				if way == "heard" {
@@ -86,7 +86,7 @@ func TestHardware(t *testing.T) {
 				}
 				room := 0.1*want + 1e-3
 				if got := part(x, c.at); math.Abs(got-want) > room {
-					t.Errorf("board %d, %s: %s is %.4g at %v Hz, want %.4g", board, c.fault, way, got, c.at, want)
+					t.Errorf("board %s, %s: %s is %.4g at %v Hz, want %.4g", name, c.fault, way, got, c.at, want)
 				}
 			}
 		}
@@ -95,7 +95,7 @@ func TestHardware(t *testing.T) {
 
 // TestCoarseAndWide: a converter of few bits gives few values, and a wide line is no line.
 func TestCoarseAndWide(t *testing.T) {
-	cfg := built(t, "0:bits=3", "1:linewidth-hz=10e3")
+	cfg := built(t, "1:bits=3", "2:linewidth-hz=10e3")
 	for _, chain := range []virtual.Chain{cfg.Boards[0].Transmit, cfg.Boards[0].Receive} {
 		x := tone(1000, 0.8, 1e5)
 		chain(rate, 1)(x)
@@ -143,7 +143,7 @@ func TestFaultsAreDrawn(t *testing.T) {
 // TestClocksOfFaults: an error of the reference is one of carrier and sampling clock, and
 // takes the common 10 MHz from that board alone.
 func TestClocksOfFaults(t *testing.T) {
-	cfg := built(t, "rx:ppm=20,carrier-ppm=1", "0:clock-ppm=-3")
+	cfg := built(t, "rx:ppm=20,carrier-ppm=1", "1:clock-ppm=-3")
 	for i, want := range []virtual.Place{{SamplePPM: -3}, {Reference: true}, {OffsetPPM: 21, SamplePPM: 20}} {
 		if p := cfg.Boards[i]; p.Reference != want.Reference || p.OffsetPPM != want.OffsetPPM || p.SamplePPM != want.SamplePPM {
 			t.Errorf("board %d: reference %v, %v and %v ppm, want %+v", i, p.Reference, p.OffsetPPM, p.SamplePPM, want)
@@ -154,7 +154,7 @@ func TestClocksOfFaults(t *testing.T) {
 // TestEchoes: what a board sends is followed by its echoes and comes later by its delay,
 // all other ways being delayed alike.
 func TestEchoes(t *testing.T) {
-	cfg := built(t, "0:echo=8/-20/0,echo=3/-6.0206,delay=5")
+	cfg := built(t, "1:echo=8/-20/0,echo=3/-6.0206,delay=5")
 	for _, l := range cfg.Links {
 		x := make([]complex64, 100)
 		x[0] = 1

@@ -80,7 +80,8 @@ type options struct {
 	faults       []string
 	hardware     []hardware // that faults name, of each HackRF
 	lockStep     bool
-	await        []int
+	await        []string
+	awaited      []int // that await names
 	backlog      time.Duration
 	kernel       bool
 	seed         uint64
@@ -100,8 +101,8 @@ was compared with a real board.
   virtual-bench -- hackrf_info
   virtual-bench -n 3 --noise 0.01
 
-Programs that share the environment must not start at the same moment, or one of
-them may see no USB at all: start the second once the first has found its board.
+In that environment virtual-bench join starts one of several programs, and
+virtual-bench unplug takes a board away while they run.
 
 With --transmitter pluto boards are Plutos, each at a port of this machine, and need no USB;
 so they can be relatives of it. They have no triggers. --receiver makes the receiver of
@@ -111,7 +112,7 @@ addresses:
   virtual-bench -n 2 --transmitter pluto --iiod -- iio_info -u ip:127.0.0.1:30431
 
 With --fault boards have hardware that is not perfect. BOARD is tx (all transmitters),
-rx, all, or a number from 0 on:
+rx, all, or the number of a transmitter, from 1 on, as configurations count them:
 
   virtual-bench --phases --fault rx:dc=0.02,ppm=20 --fault all:filter-hz=700e3
 
@@ -145,9 +146,11 @@ module vhci-hcd instead, and all programs see the boards.`,
 	f.BoolVar(&o.phases, "phases", false, "give carriers a random phase at each start and retune, as boards have")
 	f.StringArrayVar(&o.faults, "fault", nil, "what is wrong with a board's hardware, BOARD:KEY=VALUE,...; may be given several times")
 	f.BoolVar(&o.lockStep, "lock-step", false, "go as fast as programs do, without over- and underruns, in place of real time")
-	f.IntSliceVar(&o.await, "await", nil, "boards without which time does not begin, with --lock-step")
+	f.StringSliceVar(&o.await, "await", nil, "boards without which time does not begin, as for --fault, with --lock-step")
 	f.DurationVar(&o.backlog, "backlog", 100*time.Millisecond, "how late this machine may be before the bench leaves time out, 1ms to 1m")
 	f.BoolVar(&o.kernel, "kernel", false, "plug the boards into the kernel (needs root and the module vhci-hcd)")
+	root.AddCommand(newUnplug(), newJoin())
+	root.CompletionOptions.DisableDefaultCmd = true
 	f.Uint64Var(&o.seed, "seed", 1, "seed of noise, phases and oscillators")
 	return root
 }
@@ -166,6 +169,12 @@ func run(ctx context.Context, o options, program []string, stdout, stderr io.Wri
 	if err != nil {
 		return err
 	}
+	c, err := b.openControl()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	env = append(env, c.env())
 	b.describe(stderr)
 	if len(program) > 0 {
 		err := start(ctx, env, program, stdout, stderr)

@@ -52,6 +52,7 @@ func (o *options) checkKinds() error {
 
 // pluto is a board behind an iiod: its antennas on the bench, and who serves it.
 type pluto struct {
+	name    string
 	role    string
 	config  iiod.Config
 	server  *iiod.Server
@@ -69,7 +70,7 @@ func (b *bench) addPluto(o *options, board int) {
 	if name == "" {
 		name = profile.Transceiver + ", emulated"
 	}
-	b.plutos = append(b.plutos, &pluto{role: b.role(name, board), config: iiod.Config{
+	b.plutos = append(b.plutos, &pluto{name: nameOf(board, o.transmitters), role: b.role(name, board), config: iiod.Config{
 		Profile: profile, Receive: rx, Transmit: tx, RealTime: !o.lockStep, UnitGain: plutoUnitGain,
 		Serial: fmt.Sprintf("72696e67%08x", board),
 	}})
