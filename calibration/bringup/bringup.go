@@ -154,9 +154,9 @@ func Steps() []Step {
 		{"carrier", "carriers off", true, []string{"boards"}, (*bench).carrier},
 		{"levels", "levels and clipping", true, []string{"boards", "carrier"}, (*bench).levels},
 		{"images", "DC, images and harmonics", true, []string{"boards", "carrier"}, (*bench).images},
-		{"ppm", "carrier offsets", true, []string{"boards", "carrier"}, (*bench).ppm},
+		{"ppm", "carrier offsets", true, []string{"boards", "carrier", "clock"}, (*bench).ppm},
 		{"samples", "lost samples at the rate wanted", true, []string{"boards", "carrier"}, (*bench).samples},
-		{"starts", "start offsets", true, []string{"boards", "carrier", "clock", "levels", "ppm", "samples"}, (*bench).starts},
+		{"starts", "start offsets", true, []string{"boards", "carrier", "clock", "levels", "images", "ppm", "samples"}, (*bench).starts},
 		{"round", "one encrypted round", true, []string{"boards", "carrier", "clock", "silence", "levels", "images", "ppm", "samples", "starts"}, (*bench).round},
 	}
 }
@@ -241,11 +241,17 @@ func (b *bench) step(ctx context.Context, s Step, before []Result) (Result, erro
 	case errors.Is(err, ErrRefused):
 		r.find(Skipped, err.Error(), "")
 	case err != nil:
-		r.find(Fail, err.Error(), remedy(s, err))
+		r.find(Fail, sentence(err), remedy(s, err))
 	case len(r.Findings) == 0:
 		r.find(OK, "all is within bounds", "")
 	}
 	return r, nil
+}
+
+// sentence returns what an error says first: what follows is what came of it.
+func sentence(err error) string {
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return first
 }
 
 // remedy says what to do about an error.

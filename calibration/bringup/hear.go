@@ -2,6 +2,7 @@ package bringup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/cmplx"
@@ -71,8 +72,22 @@ func (e *ear) look(ctx context.Context, name string) ([]complex64, *Spectrum, er
 	return x, newSpectrum(name, x, e.rate, e.tuned), nil
 }
 
-// hearOne has transmitter i send the tone alone, and listens before, meanwhile and after.
+// tries is how often something is tried that a machine with other things to do may spoil.
+const tries = 3
+
+// hearOne has transmitter i send the tone alone, and listens before, meanwhile and after;
+// again where the board starved meanwhile.
 func (s *session) hearOne(ctx context.Context, e *ear, i int) (h *hearing, err error) {
+	for range tries {
+		if h, err = s.hearOnce(ctx, e, i); !errors.Is(err, radio.ErrStarved) {
+			break
+		}
+	}
+	return h, err
+}
+
+// hearOnce is one try of hearOne.
+func (s *session) hearOnce(ctx context.Context, e *ear, i int) (h *hearing, err error) {
 	b := s.b
 	h = &hearing{due: b.cfg.Array.Frequency + b.toneAbove() - e.tuned}
 	if _, h.before, err = e.look(ctx, transmitterRole(i)+", before"); err != nil {

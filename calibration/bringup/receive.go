@@ -52,8 +52,11 @@ func (s *session) meet(ctx context.Context, r *Result, role string, open func() 
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err != nil {
-		r.find(Fail, err.Error(), remedy(Step{Name: r.Step}, err))
+	switch {
+	case err != nil && d != nil:
+		r.find(Fail, sentence(err), "bring that board's firmware up to date, or do what the sentence names; ringwave devices --probe says what else is the matter with it")
+	case err != nil:
+		r.find(Fail, sentence(err), remedy(Step{Name: r.Step}, err))
 	}
 	if d != nil {
 		i := d.Info()
@@ -121,7 +124,7 @@ func (b *bench) judgeClock(ctx context.Context, r *Result, named string, d radio
 		return
 	}
 	if err := c.SetClockSource(ctx, external); err != nil {
-		r.find(Fail, fmt.Sprintf("%s has no reference clock: %v", named, err), toDo)
+		r.find(Fail, fmt.Sprintf("%s does not follow a reference clock: %v", named, err), toDo)
 		return
 	}
 	locked, err := c.ClockLocked(ctx)

@@ -98,9 +98,8 @@ func (s *Spectrum) peak(f radio.Hertz, reach int) (bin int) {
 // line returns the power of a line near a frequency, noise taken off, and remembers it.
 func (s *Spectrum) line(name string, f radio.Hertz) radio.Power {
 	at := s.peak(f, lobe)
-	p := radio.Power(max(0, s.Power[at]-s.floor()))
-	s.Lines = append(s.Lines, Line{name, s.Frequency(at), p})
-	return p
+	s.Lines = append(s.Lines, Line{name, s.Frequency(at), radio.Power(s.Power[at])})
+	return radio.Power(max(0, s.Power[at]-s.floor()))
 }
 
 // over returns by how much a bin stands out of the noise.

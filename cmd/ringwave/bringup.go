@@ -55,8 +55,8 @@ sent along when you ask for help: the configuration without folders and seed,
 results, versions, boards, and a few samples of steps that failed. It has no
 key, no model and no data.
 
-Ctrl-C ends with carriers off, and keeps what was measured. Exit status: 0 if no
-step failed, 1 if one did, 2 something you can mend before, 130 stopped.`,
+Ctrl-C ends with carriers off, and keeps what was measured. Exit status: 0 if all
+steps passed, 1 if one did not, 2 something you can mend before, 130 stopped.`,
 		Args: exactly(1, "one CONFIG file"),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.bringUp(cmd, args[0]) },
 	}
@@ -103,7 +103,7 @@ func (f *bringUpFlags) bringUp(cmd *cobra.Command, path string) error {
 	if err != nil && !errors.Is(err, experiment.ErrInterrupted) {
 		return err
 	}
-	return errors.Join(show(cmd.OutOrStdout(), f.json, r, func(w io.Writer) error { return printBringUp(w, r) }), err, failedSteps(r))
+	return errors.Join(show(cmd.OutOrStdout(), f.json, r, func(w io.Writer) error { return printBringUp(w, r) }), err, notPassed(r))
 }
 
 // sayResult says what came of a step as it ends.
@@ -113,18 +113,19 @@ func sayResult(say *console.Console, r bringup.Result) {
 	}
 }
 
-// failedSteps is the error of a bring-up in which steps failed, nil if none did.
-func failedSteps(r experiment.BringUpResult) error {
-	var names []string
+// notPassed is the error of a bring-up in which steps failed or were not made, nil if none.
+func notPassed(r experiment.BringUpResult) error {
+	names := map[bringup.Verdict][]string{}
 	for _, s := range r.Results {
-		if s.Verdict == bringup.Fail {
-			names = append(names, s.Step)
-		}
+		names[s.Verdict] = append(names[s.Verdict], s.Step)
 	}
-	if len(names) == 0 {
-		return nil
+	switch failed, skipped := names[bringup.Fail], names[bringup.Skipped]; {
+	case len(failed) > 0:
+		return fmt.Errorf("failed: %s", strings.Join(failed, ", "))
+	case len(skipped) > 0:
+		return fmt.Errorf("not made: %s", strings.Join(skipped, ", "))
 	}
-	return fmt.Errorf("failed: %s", strings.Join(names, ", "))
+	return nil
 }
 
 // printBringUp prints the steps, and what to do.
@@ -136,15 +137,21 @@ func printBringUp(w io.Writer, r experiment.BringUpResult) error {
 			if f.Verdict == bringup.OK {
 				continue
 			}
-			fmt.Fprintf(&b, "         %s\n", console.Fold(f.Text, 70))
+			fmt.Fprintln(&b, indented(f.Text))
 			if f.ToDo != "" {
-				fmt.Fprintf(&b, "         To do: %s\n", console.Fold(f.ToDo, 63))
+				fmt.Fprintln(&b, indented("To do: "+f.ToDo))
 			}
 		}
 	}
 	fmt.Fprintf(&b, "Page: %s\nTo send when you ask for help: %s\n", filepath.Join(r.Dir, experiment.BringUpReportName), filepath.Join(r.Dir, experiment.BringUpArchiveName))
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// indented folds text below the names of steps.
+func indented(text string) string {
+	const indent = "         "
+	return indent + strings.ReplaceAll(console.Fold(text, 70), "\n", "\n"+indent)
 }
 
 // isTerminal reports whether somebody can answer there.

@@ -243,8 +243,14 @@ func (h *hardware) impairments(rate float64, seed keystream.Seed) channel.Impair
 	return imp
 }
 
-// sends gives what the board's transmit chain does.
-func (h *hardware) sends(seed keystream.Seed) virtual.Chain {
+// bends reports whether the board's hardware does something to what it sends.
+func (h *hardware) bends() bool {
+	return h.dc != 0 || h.iqGainDB != 0 || h.iqPhaseRad != 0 || h.linewidth != 0 || h.phaseNoise != 0 || h.filter != 0 || h.bits != 0 || h.jitter != 0 || h.saturation != 0
+}
+
+// sends gives what the board's transmit chain does: where there is one at all it delays, and
+// so all boards have one where any has.
+func (h *hardware) sends(seed keystream.Seed, any bool) virtual.Chain {
 	return func(rate radio.Hertz, n uint64) func([]complex64) {
 		imp := h.impairments(float64(rate), seed)
 		smoothness := h.smoothness
@@ -252,7 +258,7 @@ func (h *hardware) sends(seed keystream.Seed) virtual.Chain {
 			smoothness = 2
 		}
 		imp.Amplifier = channel.Amplifier{Saturation: h.saturation, Smoothness: smoothness, PhaseRad: h.amPM}
-		if imp == (channel.Impairments{Amplifier: channel.Amplifier{Smoothness: smoothness}}) {
+		if !any && imp == (channel.Impairments{Amplifier: channel.Amplifier{Smoothness: smoothness}}) {
 			return nil
 		}
 		p, err := channel.NewPath(imp, seed.Derive("transmit", n))

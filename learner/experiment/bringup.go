@@ -44,7 +44,7 @@ type BringUpOptions struct {
 // BringUpResult is what came of it.
 type BringUpResult struct {
 	Dir     string           `json:"folder"`
-	Passed  bool             `json:"passed"` // no step has failed
+	Passed  bool             `json:"passed"` // all steps were made, and none has failed
 	Results []bringup.Result `json:"steps"`
 	Files   []string         `json:"files"` // in the folder
 }
@@ -153,7 +153,7 @@ func (u *BringUp) Run(ctx context.Context, dir string, o bringup.Observer) (out 
 	results, stopped := bringup.Run(ctx, u.bench, u.Steps, o)
 	out = BringUpResult{Dir: u.folder.Path(), Passed: stopped == nil, Results: results, Files: []string{}}
 	for _, r := range results {
-		out.Passed = out.Passed && r.Verdict != bringup.Fail
+		out.Passed = out.Passed && r.Verdict != bringup.Fail && r.Verdict != bringup.Skipped
 	}
 	if err := u.write(&out, began); err != nil {
 		return out, err

@@ -224,7 +224,7 @@ func delaysFigure(delays [][]float64) chart.Figure {
 // page returns the page of results.
 func (u *BringUp) page(out *BringUpResult, plots map[string][]report.Figure) report.Report {
 	p := report.Report{Title: "Bring-up of " + u.Config.Experiment.Name, Lead: []string{
-		map[bool]string{true: "No step has failed.", false: "It is not done: look at the steps below that failed or were not made."}[out.Passed],
+		map[bool]string{true: "All steps were made, and none has failed.", false: "It is not done: look at the steps below that failed or were not made."}[out.Passed],
 		fmt.Sprintf("If you ask for help, send %s along: it has the configuration without folders and seed, these results, what was built, and a few samples of steps that failed. It has no key, no model and no data.", BringUpArchiveName),
 	}}
 	steps := report.Table{Caption: "The steps.", Head: []string{"step", "verdict", "what was found"}}

@@ -1,0 +1,419 @@
+package bringup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/cmplx"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"ringwave/calibration/sounder"
+	"ringwave/calibration/sounding"
+	"ringwave/crypto/keystream"
+	"ringwave/phy/channel"
+	"ringwave/radio"
+	"ringwave/radio/array"
+	"ringwave/radio/boards"
+	"ringwave/radio/loopback"
+	"ringwave/radio/radiotest"
+	"ringwave/radio/virtual"
+)
+
+func TestMain(m *testing.M) { radiotest.Main(m) }
+
+const (
+	rate      radio.Hertz = 2e6
+	frequency radio.Hertz = 433.92e6
+)
+
+// scene is two emulated transmitters and a receiver, and what is wrong with them.
+type scene struct {
+	boards [3]virtual.HackRFConfig
+	places [3]virtual.Place
+	gains  [2]complex64
+	tone   complex64 // amplitude of another transmitter's, a fifth of the rate below the carrier
+	links  func(l []virtual.Link)
+	cfg    func(c *Config)
+	cut    bool // the trigger wire of the second transmitter
+	gone   bool // the receiver
+}
+
+// serial is that of board i.
+func serial(i int) string { return fmt.Sprintf("%032x", 0xb00+i) }
+
+// uri has board i of a bench whose time waits for it.
+func uri(i int) string {
+	return fmt.Sprintf("hackrf:%s?hold=on&deadline_ms=0&limit_ms=0&transfer=16384", serial(i))
+}
+
+// impaired gives what a chain of that hardware does.
+func impaired(imp channel.Impairments) virtual.Chain {
+	return func(radio.Hertz, uint64) func([]complex64) {
+		p, err := channel.NewPath(imp, keystream.FromInteger(1))
+		if err != nil {
+			panic(err)
+		}
+		p.Begin(channel.Moment{})
+		return func(x []complex64) { p.Apply(x, x) }
+	}
+}
+
+// noisy is a receiver's noise.
+type noisy struct{ front *channel.Front }
+
+func (n noisy) Add(dst []complex64, _ int64) { n.front.Apply(dst) }
+
+// config plugs the boards in and returns the bench to be tried.
+func (s *scene) config(t *testing.T) Config {
+	t.Helper()
+	cfg := virtual.Config{Triggers: []virtual.Wire{{From: 0, To: 1}, {From: 0, To: 2}}}
+	if s.cut {
+		cfg.Triggers = cfg.Triggers[1:]
+		cfg.Clock = loopback.WallClock() // for it is waited for
+	}
+	var plugged []virtual.Board
+	for i := range s.boards {
+		s.boards[i].Serial = serial(i)
+		h := radiotest.HackRF(t, s.boards[i])
+		s.places[i].Radio = h
+		cfg.Boards = append(cfg.Boards, s.places[i])
+		if i < 2 || !s.gone {
+			plugged = append(plugged, h)
+		}
+	}
+	for i, g := range s.gains {
+		cfg.Links = append(cfg.Links, virtual.Link{From: i, To: 2, Gain: g})
+	}
+	if s.links != nil {
+		s.links(cfg.Links)
+	}
+	front, err := channel.NewFront(channel.Impairments{}, 0.003, 1, keystream.FromInteger(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Ears = []virtual.Ear{{Board: 2, Noise: noisy{front}}}
+	radiotest.Bench(t, cfg)
+	return s.tried(t, virtual.NewHost(plugged...))
+}
+
+// tried returns what is tried of the boards of a host.
+func (s *scene) tried(t *testing.T, host *virtual.Host) Config {
+	t.Helper()
+	permit, err := radio.NewTransmitPermit(radio.Span[radio.Hertz]{Min: 432e6, Max: 436e6}, rate, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sound, err := sounding.New(sounding.Config{Kind: sounding.ZadoffChu, Length: 315, Repetitions: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gains := map[string]radio.Decibels{"amp": 0, "txvga": 0}
+	c := Config{
+		Array: array.Config{
+			Transmitters: []string{uri(0), uri(1)}, Receiver: uri(2), Rate: rate, Frequency: frequency, TransmitGains: gains,
+			ReceiveGains: map[string]radio.Decibels{"amp": 0, "lna": 8, "vga": 20}, Clock: array.ExternalClock, Trigger: array.WiredTrigger,
+		},
+		Soundings: sounder.Config{
+			Sounding: sound, Guard: 64, Search: sounding.Search{Delay: 32, Offset: 0.001}, Amplitude: 0.99,
+			Lead: 200e3, Reach: 100e3, Patience: 30 * time.Second,
+		},
+		Amplitude: 0.99, Level: 0.5, Means: []float64{1, 0.7}, OffsetSearch: 2000, Tolerance: 1, Permit: permit,
+		Ask:   func(context.Context, string) error { return nil },
+		Round: func(context.Context) (string, error) { return "", nil },
+	}
+	c.Devices = func(ctx context.Context) (*radio.Registry, func() error, error) {
+		devices, err := boards.NewRegistry(ctx, boards.Config{USB: host, Permit: permit, Guard: radiotest.StandingGuard{Stood: &atomic.Bool{}}})
+		return devices, func() error { return nil }, err
+	}
+	if s.cfg != nil {
+		s.cfg(&c)
+	}
+	return c
+}
+
+// good is a bench with nothing wrong.
+func good() *scene {
+	s := &scene{gains: [2]complex64{0.5, 0.35}}
+	for i := range s.places {
+		s.places[i].Reference = true
+	}
+	return s
+}
+
+// made makes steps.
+func made(t *testing.T, c Config, names ...string) []Result {
+	t.Helper()
+	steps, err := Chosen(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := Run(t.Context(), c, steps, Observer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// A bench with nothing wrong passes all steps, and nothing is left on.
+func TestGoodBench(t *testing.T) {
+	s := good()
+	c := s.config(t)
+	for _, r := range made(t, c) {
+		if r.Verdict != OK {
+			t.Errorf("%s: %s, %+v", r.Step, r.Verdict, r.Findings)
+		}
+	}
+	for i, p := range s.places[:2] {
+		if p.Radio.(*virtual.HackRF).Carrier() {
+			t.Errorf("transmitter %d is on", i+1)
+		}
+	}
+}
+
+// Each fault is named by its step, which fails, in one sentence with what to do; the steps
+// before it pass.
+func TestFaultsAreNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(s *scene)
+		steps  string
+		want   string
+	}{
+		"clock missing":        {func(s *scene) { s.places[1].Reference = false }, "boards clock", "transmitter 2, " + uri(1) + ", does not follow a reference clock"},
+		"board missing":        {func(s *scene) { s.gone = true }, "boards", "the receiver: device"},
+		"old firmware":         {func(s *scene) { s.boards[0].API = virtual.API2018; s.cfg = noLimit }, "boards", "firmware is too old"},
+		"DC spike":             {func(s *scene) { s.places[2].Receive = impaired(channel.Impairments{DC: 0.2}) }, "silence", "DC spike of -14.0 dB"},
+		"something else sends": {func(s *scene) { s.boards[1].Stays = 0.4; s.cfg = hasSent }, "silence", "something sends at 433.92"},
+		"carrier stays":        {func(s *scene) { s.boards[1].Stays = 0.1 }, "carrier", "transmitter 2, " + uri(1) + ", stays on"},
+		"clipping":             {func(s *scene) { s.gains[0] = 2.5 }, "levels", "transmitter 1, " + uri(0) + ", clips"},
+		"clipping at once":     {func(s *scene) { s.gains[0], s.gains[1] = 0.7, 0.6 }, "levels", "all transmitters at once reach 1.28"},
+		"weak":                 {func(s *scene) { s.gains[1] = 0.01 }, "levels", "transmitter 2, " + uri(1) + ", is weak: it arrives at 0.0"},
+		"dead":                 {func(s *scene) { s.gains[1] = 0 }, "levels", "transmitter 2, " + uri(1) + ", is not heard at all"},
+		"leak":                 {func(s *scene) { s.places[0].Transmit = impaired(channel.Impairments{DC: 0.2}) }, "images", "transmitter 1, " + uri(0) + ", leaks its oscillator at -13.9 dB"},
+		"image":                {func(s *scene) { s.places[1].Transmit = impaired(channel.Impairments{IQGainDB: 3}) }, "images", "transmitter 2, " + uri(1) + ", has an image of -15.3 dB"},
+		"receiver's image":     {func(s *scene) { s.places[2].Receive = impaired(channel.Impairments{IQGainDB: 2}) }, "images", "the receiver, " + uri(2) + ", has an image of -18.8 dB"},
+		"overdriven": {func(s *scene) {
+			s.places[0].Transmit = impaired(channel.Impairments{IQGainDB: 0, DC: 0, Amplifier: channel.Amplifier{Saturation: 0.3, Smoothness: 20}, ConverterBits: 2})
+		}, "images", "transmitter 1, " + uri(0) + ", has harmonics"},
+		"receiver off":      {func(s *scene) { s.places[2].Reference, s.places[2].OffsetPPM = false, 60 }, "ppm", "the receiver, " + uri(2) + ", is 60 ppm off"},
+		"transmitters part": {func(s *scene) { s.places[1].Reference, s.places[1].OffsetPPM = false, 0.1 }, "ppm", "transmitter 2, " + uri(1) + ", is 43.39 Hz (0.1 ppm) off the first"},
+		"lost samples":      {func(s *scene) { s.boards[2].LoseEvery, s.boards[2].LoseLength = 1e6, 5000 }, "samples", "the receiver, " + uri(2) + ", lost samples"},
+		"underruns":         {func(s *scene) { s.boards[1].LoseEvery, s.boards[1].LoseLength = 1e6, 5000 }, "samples", "transmitter 2, " + uri(1) + ", had nothing to send"},
+		"delay":             {func(s *scene) { s.links = func(l []virtual.Link) { l[1].Delay = 6 } }, "starts", "transmitter 2, " + uri(1) + ", is 6.00 samples behind the first"},
+		"round not read": {func(s *scene) {
+			s.cfg = func(c *Config) { c.Round = func(context.Context) (string, error) { return "no preamble", nil } }
+		}, "round", "the round was not read in 3 attempts"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := good()
+			c.change(s)
+			list := made(t, s.config(t), strings.Fields(c.steps)...)
+			last := list[len(list)-1]
+			at := slices.IndexFunc(last.Findings, func(f Finding) bool { return f.Verdict == Fail && strings.Contains(f.Text, c.want) })
+			if at < 0 || last.Verdict != Fail {
+				t.Fatalf("%s: %+v", last.Verdict, last.Findings)
+			}
+			if f := last.Findings[at]; f.ToDo == "" || strings.Contains(f.Text+f.ToDo, "\n") {
+				t.Errorf("no sentence, or nothing to do: %+v", f)
+			}
+			for _, r := range list[:len(list)-1] {
+				if r.Verdict != OK {
+					t.Errorf("%s: %s, %+v", r.Step, r.Verdict, r.Findings)
+				}
+			}
+		})
+	}
+}
+
+// noLimit leaves the URIs as a user has them who knows nothing of limits.
+func noLimit(c *Config) { c.Array.Transmitters = []string{"hackrf:" + serial(0), "hackrf:" + serial(1)} }
+
+// hasSent has a board that stays on send before anything is tried.
+func hasSent(c *Config) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	b := &bench{cfg: *c}
+	s, err := b.begin(ctx)
+	if err != nil {
+		panic(err)
+	}
+	e, err := s.listen(ctx, c.Array.Receiver, 0)
+	if err != nil {
+		panic(err)
+	}
+	if _, err := s.hearOne(ctx, e, 1); err != nil {
+		panic(err)
+	}
+	_ = s.close(nil)
+}
+
+// A trigger wire that is missing is named.
+func TestMissingTriggerWire(t *testing.T) {
+	s := good()
+	s.cut = true
+	r := made(t, s.config(t), "starts")[0]
+	if r.Verdict != Fail || !strings.Contains(r.Findings[0].Text, "transmitter 2, "+uri(1)+", was never triggered") || !strings.Contains(r.Findings[0].ToDo, "trigger output") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// What the user does not permit is not sent, and the steps that need it are not made.
+func TestRefused(t *testing.T) {
+	s := good()
+	var asked []string
+	s.cfg = func(c *Config) {
+		c.Ask = func(_ context.Context, what string) error {
+			asked = append(asked, what)
+			return ErrRefused
+		}
+	}
+	list := made(t, s.config(t), "boards", "clock", "silence", "carrier", "levels", "samples")
+	for _, r := range list {
+		if want := map[bool]Verdict{true: Skipped, false: OK}[slices.Contains([]string{"carrier", "levels", "samples"}, r.Step)]; r.Verdict != want {
+			t.Errorf("%s: %s, %+v", r.Step, r.Verdict, r.Findings)
+		}
+	}
+	if len(asked) != 1 || !strings.Contains(asked[0], "434.1075 MHz") || !strings.Contains(asked[0], "2 MHz around 433.92 MHz; amp 0 dB, txvga 0 dB") {
+		t.Errorf("asked: %q", asked)
+	}
+	for i, p := range s.places[:2] {
+		for _, q := range p.Radio.(*virtual.HackRF).Transcript() {
+			if q.Setup.Request == 1 && q.Setup.Value == uint16(virtual.ModeTransmit) {
+				t.Errorf("transmitter %d was switched on", i+1)
+			}
+		}
+	}
+}
+
+// Each step that sends asks before a board is switched on.
+func TestEveryStepThatSendsAsks(t *testing.T) {
+	for _, step := range Steps() {
+		s, asked := good(), 0
+		s.cfg = func(c *Config) {
+			c.Ask = func(context.Context, string) error {
+				asked++
+				return ErrRefused
+			}
+		}
+		r := made(t, s.config(t), step.Name)[0]
+		if (asked > 0) != step.Sends || step.Sends != (r.Verdict == Skipped) {
+			t.Errorf("%s asked %d times: %s", step.Name, asked, r.Verdict)
+		}
+	}
+}
+
+// A program that is killed while it sends is heard to go off, and one whose transmitters stay
+// on is heard, too.
+func TestKilledProgram(t *testing.T) {
+	for _, stays := range []radio.Amplitude{0, 0.1} {
+		s := good()
+		c := s.config(t)
+		c.Child = func(ctx context.Context) (func() error, error) {
+			own, cancel := context.WithCancel(ctx)
+			ready, ended := make(chan bool), make(chan error, 1)
+			go func() { ended <- Beacon(own, c, func() { close(ready) }) }()
+			select {
+			case <-ready:
+			case err := <-ended:
+				cancel()
+				return nil, err
+			}
+			return func() error {
+				cancel()
+				return <-ended
+			}, nil
+		}
+		if stays > 0 {
+			// Nobody switches off what the program has left: a second beacon goes on.
+			inner := c.Child
+			c.Child = func(ctx context.Context) (func() error, error) {
+				kill, err := inner(ctx)
+				return func() error { t.Cleanup(func() { _ = kill() }); return nil }, err
+			}
+		}
+		r := made(t, c, "carrier")[0]
+		if want := map[bool]Verdict{true: Fail, false: OK}[stays > 0]; r.Verdict != want {
+			t.Errorf("stays at %v: %s, %+v", stays, r.Verdict, r.Findings)
+		}
+	}
+}
+
+// A bring-up that is stopped tells of what was made, and leaves no carrier on.
+func TestStopped(t *testing.T) {
+	s := good()
+	ctx, cancel := context.WithCancel(t.Context())
+	s.cfg = func(c *Config) {
+		c.Ask = func(context.Context, string) error {
+			go cancel() // at some time while it sends
+			return nil
+		}
+	}
+	steps, err := Chosen([]string{"boards", "carrier", "levels"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := Run(ctx, s.config(t), steps, Observer{})
+	if !errors.Is(err, context.Canceled) || len(list) != 2 || list[0].Verdict != OK || list[1].Verdict != Skipped {
+		t.Errorf("%v, %+v", err, list)
+	}
+	for i, p := range s.places[:2] {
+		if p.Radio.(*virtual.HackRF).Carrier() {
+			t.Errorf("transmitter %d is on", i+1)
+		}
+	}
+}
+
+// Steps are chosen by their names.
+func TestChosen(t *testing.T) {
+	if _, err := Chosen([]string{"boards", "lvels"}); err == nil || !strings.Contains(err.Error(), `"lvels" is no step; allowed is boards, clock`) {
+		t.Errorf("%v", err)
+	}
+	list, err := Chosen([]string{"levels", "boards"})
+	if err != nil || len(list) != 2 || list[0].Name != "boards" {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
+// Steps need what comes before them.
+func TestNeedsAreThere(t *testing.T) {
+	var before []string
+	for _, s := range Steps() {
+		for _, need := range s.Needs {
+			if !slices.Contains(before, need) {
+				t.Errorf("%s needs %s, which does not come before it", s.Name, need)
+			}
+		}
+		before = append(before, s.Name)
+	}
+}
+
+// A line's frequency is found to far less than a bin, its power to the window's ripple, and
+// noise to a tenth.
+func TestSpectrum(t *testing.T) {
+	noise, err := channel.NewFront(channel.Impairments{}, 0.01, 1, keystream.FromInteger(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []radio.Hertz{0, 123.4, -777777.7, 437500.25, 999000} {
+		x := make([]complex64, stretch)
+		for k := range x {
+			x[k] = complex64(cmplx.Rect(0.25, 2*math.Pi*math.Mod(float64(f/rate)*float64(k), 1)))
+		}
+		noise.Apply(x)
+		s := newSpectrum("test", x, rate, frequency)
+		near := s.Frequency(s.peak(f, lobe))
+		if got := refine(x, rate, near); math.Abs(float64(got-f)) > 0.05 {
+			t.Errorf("%v Hz is found at %v", float64(f), float64(got))
+		}
+		if p := s.line("line", f).Decibels(); math.Abs(float64(p)+12.04) > 0.9 {
+			t.Errorf("the line at %v has %v", f, p)
+		}
+		if got := math.Sqrt(s.floor() * bins / noiseBandwidth); math.Abs(got/(0.01*math.Sqrt2)-1) > 0.1 {
+			t.Errorf("noise of %v in place of %v", got, 0.01*math.Sqrt2)
+		}
+	}
+}
