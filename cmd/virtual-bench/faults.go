@@ -192,7 +192,7 @@ func (h *hardware) check(board string) error {
 		return fmt.Errorf("--fault gives %s bursts of %v samples every %v, of deviation %v; allowed is all three, the length no more than the distance", board, h.burst, h.burstEvery, h.burstAt)
 	}
 	if (h.loseEvery > 0) != (h.lose > 0) || h.lose > h.loseEvery {
-		return fmt.Errorf("--fault gives board %d lose = %v and lose-every = %v; allowed is both together, the former no more than the latter", board, h.lose, h.loseEvery)
+		return fmt.Errorf("--fault gives %s lose = %v and lose-every = %v; allowed is both together, the former no more than the latter", board, h.lose, h.loseEvery)
 	}
 	if h.loop > 0 && h.phaseNoise == 0 {
 		return fmt.Errorf("--fault gives %s loop-hz without phase-noise-rad; allowed is both together", board)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"runtime"
 	"sync"
 	"time"
 
@@ -269,8 +270,13 @@ func (s *fakeStream) Deactivate(ctx context.Context, _ Flags, _ Time) error {
 		return err
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.active = 0
+	s.mu.Unlock()
+	if s.f.strict { // who writes meanwhile is refused, before this returns
+		for range 100 {
+			runtime.Gosched()
+		}
+	}
 	return nil
 }
 
@@ -299,6 +305,9 @@ func (s *fakeStream) Read(ctx context.Context, dst []byte, patience time.Duratio
 func (s *fakeStream) Write(ctx context.Context, src []byte, b BlockInfo, patience time.Duration) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.f.strict && s.active == 0 {
+		return 0, ErrStream
+	}
 	if s.f.plain && len(s.writes) == 3 && !s.waited { // full, for longer than a block is
 		s.waited = true
 		timer := time.NewTimer(min(patience, time.Millisecond))

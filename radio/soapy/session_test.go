@@ -295,6 +295,7 @@ func TestOff(t *testing.T) {
 		{"stream", func(_ *table, f *fake) { f.stream().news <- fakeNews{err: ErrStream} }, ErrStream},
 	} {
 		f := newFake()
+		f.plain, f.strict = true, true
 		b := newTable(t, fakes{"F1": f})
 		d := b.open(t, "")
 		tx := sender(t, d)

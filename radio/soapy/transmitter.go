@@ -238,12 +238,12 @@ func (t *transmitter) unguarded() { t.fail(t.d.watchOf().Err()) }
 // fail notes why the stream goes no further. What is queued is lost; a carrier goes off before
 // anything else.
 func (t *transmitter) fail(err error) {
-	_ = t.switchOff() // Close tells
 	t.mu.Lock()
-	if t.failed == nil {
+	if t.failed == nil { // else what fails now does so as the board goes off
 		t.failed = fmt.Errorf("transmitting with %s: %w", t.d.info.URI, err)
 	}
 	t.mu.Unlock()
+	_ = t.switchOff() // Close tells
 	t.life.End(err)
 }
 
