@@ -23,6 +23,7 @@ const (
 	callDeactivateStream call = 303
 	callFormats          call = 304
 	callNativeFormat     call = 305
+	callSetupBypass      call = 307 // a stream without threads
 
 	callAntennas   call = 500
 	callSetAntenna call = 501

@@ -160,7 +160,7 @@ var (
 // bench is boards on a bench in real time, with a server in front of them.
 func bench(t testing.TB, cfg virtual.Config, serials ...string) (*server, []*virtual.HackRF) {
 	t.Helper()
-	radiotest.Leaks(t)
+	radiotest.Goroutines(t)
 	var boards []*virtual.HackRF
 	for _, s := range serials {
 		h := radiotest.HackRF(t, virtual.HackRFConfig{Serial: s})

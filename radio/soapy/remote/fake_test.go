@@ -151,7 +151,7 @@ func (f *fake) serve(conn net.Conn) {
 // plain is what a board answers that has and does nothing.
 func plain(c call) []byte {
 	switch c {
-	case callActivateStream, callDeactivateStream, callChannels:
+	case callActivateStream, callDeactivateStream, callChannels, callSetupBypass:
 		return reply().integer(0).message()
 	case callFind:
 		return reply().kind(kindArgsList).integer(1).args(soapy.Args{"driver": "fake", stopKey: ""}).message()

@@ -39,6 +39,9 @@ type flow struct {
 	// Of Write.
 	out  []byte
 	sent atomic.Uint32 // blocks
+	// writing is held while a block goes; torn says that one went in part.
+	writing sync.Mutex
+	torn    bool
 
 	// What the server acknowledges.
 	mu    sync.Mutex
@@ -100,18 +103,25 @@ func (f *flow) cut(cause error) {
 	f.news.Close()
 }
 
-// stop ends what uses the connections. Those of a transmitter end themselves, so that the
-// server's thread takes no more of what is on its way. A receiver's are emptied until end, as
-// the server's thread may stand in sending, and does not hear of anything else before.
+// stop ends what uses the connections, which stay until the server has closed the stream: at
+// the end of one its threads may read on without end. A block that is under way is finished,
+// or its connection ends all the same. A receiver's is emptied, as the server's thread may
+// stand in sending, and does not hear of anything else before.
 func (f *flow) stop() {
 	f.life.End(errNotActive)
 	f.forget()
-	if f.out != nil {
-		f.cut(errNotActive)
+	_ = f.news.SetReadDeadline(time.Unix(1, 0)) // Status tells
+	if f.out == nil {
+		f.pumps.Add(1)
+		go f.drain()
 		return
 	}
-	f.pumps.Add(1)
-	go f.drain()
+	_ = f.data.SetWriteDeadline(time.Now().Add(min(goodbye, f.link.limit))) // write tells
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	if f.torn {
+		f.cut(errNotActive)
+	}
 }
 
 // end cuts the connections and waits until nothing is left of them.
@@ -330,16 +340,22 @@ func (f *flow) write(ctx context.Context, src []byte, b soapy.BlockInfo, patienc
 	if n < len(src) {
 		b.Flags &^= soapy.EndBurst
 	}
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	if f.life.Err() != nil {
+		return 0, f.failure(ctx, f.life.Err())
+	}
 	frame{uint32(frameHead + n), f.sent.Load(), int32(n / f.size), b.Flags, b.At}.put(f.out)
 	copy(f.out[frameHead:], src[:n])
 	// There is room for the block with the server: what holds it up now is the network.
 	stop := until(ctx, f.link.limit, f.data.SetWriteDeadline)
 	defer stop()
-	if _, err := f.data.Write(f.out[:frameHead+n]); err != nil {
+	if k, err := f.data.Write(f.out[:frameHead+n]); err != nil {
+		f.torn = k > 0
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			err = fmt.Errorf("it took no samples for %v", f.link.limit)
 		}
-		f.life.End(err) // part of the block may have gone
+		f.life.End(err)
 		return 0, f.failure(ctx, err)
 	}
 	f.sent.Add(1)

@@ -153,11 +153,15 @@ func (l *link) begin(ctx context.Context) error {
 
 func (l *link) done() { <-l.turn }
 
-// send sends a request. The call has its turn.
-func (l *link) send(r *request) error {
-	l.owed.Add(1)
+// send sends requests. They have their turn.
+func (l *link) send(requests ...*request) error {
+	var all []byte
+	for _, r := range requests {
+		all = append(all, r.message()...)
+	}
+	l.owed.Add(int32(len(requests)))
 	_ = l.conn.SetWriteDeadline(time.Now().Add(l.limit)) // Write tells
-	if _, err := l.conn.Write(r.message()); err != nil {
+	if _, err := l.conn.Write(all); err != nil {
 		l.end(err)
 		return l.gone()
 	}
@@ -179,29 +183,47 @@ func (l *link) receive(ctx context.Context, limit <-chan time.Time) (*answer, er
 	}
 }
 
-// call makes a call and returns the answer. One that ctx gives up is waited for all the same,
-// so that the next has an answer of its own.
+// call makes a call and returns the answer.
 func (l *link) call(ctx context.Context, r *request) (*answer, error) {
+	all, err := l.calls(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// calls makes calls, with nothing in between, and returns the answers. Those that ctx gives up
+// are waited for all the same, so that the next has an answer of its own.
+func (l *link) calls(ctx context.Context, requests ...*request) ([]*answer, error) {
 	if err := l.begin(ctx); err != nil {
 		return nil, err
 	}
-	if err := l.send(r); err != nil {
+	if err := l.send(requests...); err != nil {
 		l.done()
 		return nil, err
 	}
 	timer := time.NewTimer(l.limit)
-	a, err := l.receive(ctx, timer.C)
-	if err != nil && ctx.Err() != nil && l.life.Err() == nil {
-		go func() {
-			defer l.done()
-			defer timer.Stop()
-			_, _ = l.receive(context.Background(), timer.C)
-		}()
-		return nil, err
+	finish := func() { timer.Stop(); l.done() }
+	var all []*answer
+	for len(all) < len(requests) {
+		a, err := l.receive(ctx, timer.C)
+		if err != nil && l.life.Err() == nil {
+			go func() {
+				defer finish()
+				for range requests[len(all):] {
+					_, _ = l.receive(context.Background(), timer.C) // nobody waits for it
+				}
+			}()
+			return nil, err
+		}
+		if err != nil {
+			finish()
+			return nil, err
+		}
+		all = append(all, a)
 	}
-	timer.Stop()
-	l.done()
-	return a, err
+	finish()
+	return all, nil
 }
 
 // fault says what is wrong with an answer. One that cannot be read ends the connection: who
@@ -223,7 +245,12 @@ func ask[T any](ctx context.Context, l *link, r *request, value func(*answer) T)
 	if err != nil {
 		return v, err
 	}
-	v = value(a)
+	return valueOf(l, a, value)
+}
+
+// valueOf takes the value of an answer.
+func valueOf[T any](l *link, a *answer, value func(*answer) T) (T, error) {
+	v := value(a)
 	if err := l.fault(a.end()); err != nil {
 		var none T
 		return none, err

@@ -15,9 +15,9 @@ import (
 
 // stream is a soapy.Stream. The server has a thread that reads from the board, or writes to
 // it, from when the stream is made until it is closed there, whether it is active or not; and
-// some modules switch a board on that is read from or written to. So that what still is on
-// its way when the stream is deactivated does not switch it on again, the stream is closed
-// there, too, and is made again where it is activated again.
+// some modules switch a board on that is read from or written to. So what still is on its way
+// when a stream is deactivated could switch the board on again. Deactivate therefore closes
+// the stream there, too, and deactivates once more what no thread has; Activate makes it again.
 type stream struct {
 	b      *board
 	at     soapy.Channel
@@ -136,27 +136,43 @@ func (s *stream) Deactivate(ctx context.Context, flags soapy.Flags, at soapy.Tim
 	}
 	f.stop()
 	defer f.end()
-	off := s.switchOff(ctx, f, flags, at)
-	if errors.Is(off, soapy.ErrGone) {
-		return off
+	active := s.active
+	s.active = false
+	if !active {
+		return tell(ctx, s.b.link, newRequest(callCloseStream).integer(f.id))
 	}
-	if err := tell(ctx, s.b.link, newRequest(callCloseStream).integer(f.id)); off == nil {
+	if err := s.switchOff(ctx, f.id, flags, at); err != nil {
 		return err
 	}
-	return off
+	id, err := ask(ctx, s.b.link, newRequest(callSetupBypass).channels(s.at, s.format).args(s.args), (*answer).integer)
+	var said refusal
+	if errors.As(err, &said) && s.at.Direction == radio.Receive {
+		return nil // it was switched off, and a board that receives may
+	}
+	if err != nil {
+		return err
+	}
+	return s.switchOff(ctx, id, 0, 0)
 }
 
-// switchOff deactivates the stream, which some modules do only where it is closed.
-func (s *stream) switchOff(ctx context.Context, f *flow, flags soapy.Flags, at soapy.Time) error {
-	if !s.active {
-		return nil
+// switchOff deactivates and closes a stream at the server. Nothing comes in between: modules
+// that free what a stream has without ending it first crash where a thread has switched it on
+// again, as SoapyHackRF 0.3.3 does.
+func (s *stream) switchOff(ctx context.Context, id int32, flags soapy.Flags, at soapy.Time) error {
+	l := s.b.link
+	all, err := l.calls(ctx, newRequest(callDeactivateStream).integer(id).integer(int32(flags)).long(int64(at)), newRequest(callCloseStream).integer(id))
+	if err != nil {
+		return err
 	}
-	s.active = false
-	code, err := ask(ctx, s.b.link, newRequest(callDeactivateStream).integer(f.id).integer(int32(flags)).long(int64(at)), (*answer).integer)
-	if err == nil && code < 0 && soapy.Code(code) != soapy.ErrNotSupported {
-		return fmt.Errorf("SoapyRemote server %s: deactivating a stream: %w", s.b.link.address, soapy.Code(code))
+	code, off := valueOf(l, all[0], (*answer).integer)
+	_, closed := valueOf(l, all[1], (*answer).void)
+	if off == nil && code < 0 && soapy.Code(code) != soapy.ErrNotSupported {
+		off = fmt.Errorf("SoapyRemote server %s: deactivating a stream: %w", l.address, soapy.Code(code))
 	}
-	return err
+	if off == nil {
+		off = closed
+	}
+	return off
 }
 
 // Read implements soapy.Stream.
