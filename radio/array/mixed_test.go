@@ -186,7 +186,7 @@ func newRTLRig(t testing.TB) *rig {
 	r.end = end
 	t.Cleanup(end)
 	r.devices, err = radio.NewRegistry(map[string]radio.Opener{
-		"hackrf": hackrf.NewOpener(session, host, permitted(t, rtlRate), virtual.NewGuard()), "rtlsdr": rtlsdr.NewOpener(host),
+		"hackrf": hackrf.NewOpener(session, host, permitted(t, rtlRate), virtual.NewGuard()), "rtlsdr": rtlsdr.NewOpener(host, radio.TransmitPermit{}),
 	})
 	ok(t, err)
 	return r

@@ -116,10 +116,10 @@ func New(session context.Context, cfg Config) (*Boards, error) {
 		{Scheme: "file", Opener: sigmf.Opener{}},
 		hackrfDriver(host, hackrf.NewOpener(session, host, cfg.Permit, cfg.Guard)),
 		{
-			Scheme: "rtlsdr", Opener: rtlsdr.NewOpener(host), Board: true,
+			Scheme: "rtlsdr", Opener: rtlsdr.NewOpener(host, cfg.Permit), Board: true,
 			Kinds: []Kind{{Name: "RTL-SDR", Is: rtlsdr.Matches}},
 		},
-		{Scheme: "rtl_tcp", Opener: rtltcp.NewOpener(&net.Dialer{}), Board: true},
+		{Scheme: "rtl_tcp", Opener: rtltcp.NewOpener(&net.Dialer{}, cfg.Permit), Board: true},
 		plutoDriver(pluto.NewOpener(session, cfg.Permit, cfg.Guard)),
 	}, soapyDrivers(session, cfg), own))
 }

@@ -108,6 +108,31 @@ func TestRTLSDRUnlocked(t *testing.T) {
 	requireLines(t, out, "PLL not locked")
 }
 
+// bias=on switches what rtl_biast does.
+func TestSameBiasAsDebian(t *testing.T) {
+	their := board(t, virtual.RTL2832UConfig{})
+	paced(t, their, nil)
+	if out, err := radiotest.Tool(t, radiotest.Bus(t, their), "rtl-sdr", "rtl_biast", "-b", "1").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	our := board(t, virtual.RTL2832UConfig{})
+	bench(t, our, nil)
+	d, err := openWith(t.Context(), inProcess(t, our), radio.TransmitPermit{}.WithBias(), "rtlsdr:?bias=on")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := after(our.Transcript()), after(their.Transcript())
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, pin := range []string{"block 2 3001", "block 2 3003", "block 2 3004"} {
+		v, set := theirs[pin]
+		if o, ok := ours[pin]; o != v || ok != set || !set {
+			t.Errorf("%s is %02x (set: %v) instead of %02x (set: %v)", pin, o, ok, v, set)
+		}
+	}
+}
+
 // fetched is a board that remembers what it had lost when its first transfer was
 // queued, and when the last was.
 type fetched struct {

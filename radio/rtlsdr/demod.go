@@ -176,6 +176,13 @@ func (r *registers) biasTeeOff() {
 	}
 }
 
+// biasTeeOn makes the pin an output and puts voltage on it.
+func (r *registers) biasTeeOn() {
+	r.write(sysBlock, sysGPD, r.read(sysBlock, sysGPD)&^biasTeePin)
+	r.write(sysBlock, sysGPOE, r.read(sysBlock, sysGPOE)|biasTeePin)
+	r.write(sysBlock, sysGPO, r.read(sysBlock, sysGPO)|biasTeePin)
+}
+
 // emptyBuffer drops samples that the board holds and lets new ones flow.
 func (r *registers) emptyBuffer() {
 	r.write(usbBlock, usbEPACtl, 0x10, 0x02)

@@ -90,6 +90,9 @@ func (d *device) bringUp() error {
 		d.sendGain()
 	}
 	d.regs.setSamples(d.options)
+	if d.options.bias {
+		d.regs.biasTeeOn()
+	}
 	return d.regs.take()
 }
 
@@ -156,6 +159,9 @@ func (d *device) Close() error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.options.bias {
+		d.regs.biasTeeOff()
+	}
 	d.regs.repeater(true)
 	d.tuner.standby()
 	d.regs.repeater(false)

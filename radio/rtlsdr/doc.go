@@ -7,7 +7,7 @@
 // board has been there.
 //
 // Opener has the URIs. A bias tee that another program left on is switched off, and
-// never switched on.
+// switched on by bias=on alone, where that is permitted.
 //
 // # What the board does not do
 //

@@ -33,7 +33,7 @@ func TestLibusb(t *testing.T) {
 		{"Retune", TestRetune}, {"States", TestStates}, {"CloseStopsTheBoard", TestCloseStopsTheBoard},
 		{"WaitingEnds", TestWaitingEnds}, {"CancelKeepsSamples", TestCancelKeepsSamples}, {"Silence", TestSilence},
 		{"Faults", TestFaults}, {"Boards", TestBoards}, {"DirectSampling", TestDirectSampling}, {"Choice", TestChoice},
-		{"Concurrent", TestConcurrent}, {"Unlocked", TestUnlocked},
+		{"Concurrent", TestConcurrent}, {"Unlocked", TestUnlocked}, {"Bias", TestBias},
 	} {
 		t.Run(c.name, c.test)
 	}

@@ -51,6 +51,8 @@ var notes = []string{
 //	                unless given
 //	ppm             error of the crystal in parts per million, -400 to 400
 //	agc=on          digital gain control
+//	bias=on         power for an amplifier at the antenna, of boards with a bias tee at
+//	                pin 0, from Open to Close; it must be permitted
 //	direct=i|q      an input of the RTL2832U itself in place of the tuner
 //	test=on         bytes that count up in place of samples
 //	transfer, transfers
@@ -68,10 +70,14 @@ var notes = []string{
 //	hold=on         leave what is beyond the ring with the board, do not count it
 //	deadline_ms     time without a sample after which a read fails, 1000 unless
 //	                given, 0 for none
-type Opener struct{ host usb.Host }
+type Opener struct {
+	host   usb.Host
+	permit radio.TransmitPermit
+}
 
-// NewOpener makes an opener of the boards of a host.
-func NewOpener(host usb.Host) *Opener { return &Opener{host} }
+// NewOpener makes an opener of the boards of a host. permit is what the user has confirmed
+// that may be put out: of these boards, power at the antenna's port.
+func NewOpener(host usb.Host, permit radio.TransmitPermit) *Opener { return &Opener{host, permit} }
 
 // List returns the boards that are plugged in.
 func List(ctx context.Context, host usb.Host) ([]usb.Listed, error) { return host.List(ctx, Matches) }
@@ -87,6 +93,7 @@ type options struct {
 	gain   int // tenths of dB
 	ppm    int
 	agc    bool
+	bias   bool
 	direct directSampling
 	test   bool
 
@@ -141,7 +148,7 @@ func (o options) ringOf(transfer int) int {
 }
 
 func parseOptions(u radio.URI) (o options, err error) {
-	p := radio.ReadSettings(u, "index", "at", "freq_hz", "rate_hz", "filter_hz", "gain", "ppm", "agc", "direct", "test",
+	p := radio.ReadSettings(u, "index", "at", "freq_hz", "rate_hz", "filter_hz", "gain", "ppm", "agc", "bias", "direct", "test",
 		"transfer", "transfers", "ring", "hold", "deadline_ms")
 	o = options{
 		index:    p.Whole("index", -1, 0, 1000, 1),
@@ -151,6 +158,7 @@ func parseOptions(u radio.URI) (o options, err error) {
 		filter:   p.Number("filter_hz", 0, 1, maxFilter),
 		ppm:      p.Whole("ppm", 0, -maxPPM, maxPPM, 1),
 		agc:      p.Word("agc", "off", "on") == "on",
+		bias:     p.Word("bias", "off", "on") == "on",
 		test:     p.Word("test", "off", "on") == "on",
 		transfer: p.Whole("transfer", 0, usb.PacketSize, maxTransfer, usb.PacketSize),
 		ring:     p.Whole("ring", 0, 1, maxRing, 1),
@@ -190,6 +198,11 @@ func (o *Opener) Open(ctx context.Context, u radio.URI) (radio.Device, error) {
 	opts, err := parseOptions(u)
 	if err != nil {
 		return nil, err
+	}
+	if opts.bias {
+		if err := o.permit.Bias(); err != nil {
+			return nil, fmt.Errorf("opening %s: %w", u, err)
+		}
 	}
 	all, err := List(ctx, o.host)
 	if err != nil {

@@ -25,6 +25,8 @@ const (
 	usbEPAMaxpkt  = 0x2158
 	sysDemodCtl   = 0x3000
 	sysGPO        = 0x3001
+	sysGPOE       = 0x3003
+	sysGPD        = 0x3004
 	sysDemodCtl1  = 0x300b
 	writeFlag     = 0x10
 	demodRegister = 0x20

@@ -54,7 +54,11 @@ func board(t testing.TB, cfg virtual.RTL2832UConfig) *virtual.RTL2832U {
 }
 
 func tryOpen(ctx context.Context, h usb.Host, uri string) (radio.Device, error) {
-	reg, err := radio.NewRegistry(map[string]radio.Opener{"rtlsdr": rtlsdr.NewOpener(h)})
+	return openWith(ctx, h, radio.TransmitPermit{}, uri)
+}
+
+func openWith(ctx context.Context, h usb.Host, permit radio.TransmitPermit, uri string) (radio.Device, error) {
+	reg, err := radio.NewRegistry(map[string]radio.Opener{"rtlsdr": rtlsdr.NewOpener(h, permit)})
 	if err != nil {
 		return nil, err
 	}
@@ -575,6 +579,29 @@ func TestBoards(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
+	}
+}
+
+// Power at the antenna's port must be permitted, and is off behind Close.
+func TestBias(t *testing.T) {
+	b := board(t, virtual.RTL2832UConfig{})
+	bench(t, b, ramp)
+	h := front(t, b)
+	if _, err := tryOpen(t.Context(), h, "rtlsdr:?bias=on"); !errors.Is(err, radio.ErrNotPermitted) || !strings.Contains(err.Error(), "radio.bias_tee = true") {
+		t.Error(err)
+	}
+	if b.State().BiasTee {
+		t.Error("the bias tee is on, unasked")
+	}
+	d, err := openWith(t.Context(), h, radio.TransmitPermit{}.WithBias(), "rtlsdr:?bias=on")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !b.State().BiasTee {
+		t.Error("the bias tee is off")
+	}
+	if err := d.Close(); err != nil || b.State().BiasTee {
+		t.Errorf("behind Close the bias tee is on: %v; %v", b.State().BiasTee, err)
 	}
 }
 

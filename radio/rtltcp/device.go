@@ -24,14 +24,14 @@ type settings struct {
 	auto            bool
 	gain            radio.Decibels
 	ppm             int
-	agc, test       bool
+	agc, bias, test bool
 }
 
 // messages returns all settings as commands.
 func (s settings) messages() []byte {
 	var m []byte
 	add := func(c command, parameter uint32) { m = append(m, message(c, parameter)...) }
-	add(setBiasTee, 0)
+	add(setBiasTee, bit(s.bias))
 	add(setRate, uint32(math.Round(float64(s.rate))))
 	add(setPPM, uint32(int32(s.ppm)))
 	add(setFrequency, uint32(s.frequency))
@@ -162,12 +162,22 @@ var notes = []string{
 func (d *device) Close() error {
 	var rx *blocks.Receiver
 	d.life.End(radio.ErrClosed)
-	d.locked(func() { rx = d.rx })
+	bias := false
+	d.locked(func() { rx, bias = d.rx, d.settings.bias })
 	var err error
 	if rx != nil {
 		err = rx.Close()
 	}
+	if bias {
+		d.biasOff()
+	}
 	return errors.Join(err, d.link.Load().end())
+}
+
+// biasOff takes the power off the antenna's cable, which the server would leave there. Where
+// the server is gone nobody can.
+func (d *device) biasOff() {
+	_ = d.link.Load().send(context.Background(), message(setBiasTee, 0)) // which has a patience of its own
 }
 
 // Frequencies returns what R820T and R828D reach, whatever the filter.

@@ -27,16 +27,21 @@ type Dialer interface {
 //	             given
 //	ppm          error of the crystal in parts per million, -400 to 400
 //	agc=on       digital gain control
+//	bias=on      power for an amplifier at the antenna, until Close; it must be permitted
 //	test=on      bytes that count up in place of samples
 //	settle_ms    how long samples may be on their way at most, besides in the
 //	             server's transfer from its board, 500 unless given: it is taken
 //	             until then that a retune may not have reached them
 //	deadline_ms  time without a sample after which a read fails, 5000 unless given,
 //	             0 for none
-type Opener struct{ dialer Dialer }
+type Opener struct {
+	dialer Dialer
+	permit radio.TransmitPermit
+}
 
-// NewOpener makes an opener.
-func NewOpener(d Dialer) *Opener { return &Opener{d} }
+// NewOpener makes an opener. permit is what the user has confirmed that may be put out: of
+// these boards, power at the antenna's port.
+func NewOpener(d Dialer, permit radio.TransmitPermit) *Opener { return &Opener{d, permit} }
 
 // options are the parameters of a URI that are not settings of the board.
 type options struct{ settle, deadline time.Duration }
@@ -46,6 +51,11 @@ func (o *Opener) Open(ctx context.Context, u radio.URI) (radio.Device, error) {
 	s, opts, err := parse(u)
 	if err != nil {
 		return nil, err
+	}
+	if s.bias {
+		if err := o.permit.Bias(); err != nil {
+			return nil, fmt.Errorf("opening %s: %w", u, err)
+		}
 	}
 	address, err := addressOf(u)
 	if err != nil {
@@ -79,7 +89,7 @@ func addressOf(u radio.URI) (string, error) {
 const maxPPM = 400
 
 func parse(u radio.URI) (s settings, o options, err error) {
-	p := radio.ReadSettings(u, "freq_hz", "rate_hz", "gain", "ppm", "agc", "test", "settle_ms", "deadline_ms")
+	p := radio.ReadSettings(u, "freq_hz", "rate_hz", "gain", "ppm", "agc", "bias", "test", "settle_ms", "deadline_ms")
 	s.frequency = radio.Hertz(p.Number("freq_hz", 100e6, float64(frequencies.Min), float64(frequencies.Max)))
 	s.rate = radio.Hertz(p.Number("rate_hz", float64(rtlsdr.DefaultRate), float64(rtlsdr.MinRate), float64(rtlsdr.MaxRate)))
 	if _, err := rtlsdr.NearestRate(s.rate); err != nil {
@@ -95,6 +105,7 @@ func parse(u radio.URI) (s settings, o options, err error) {
 		p.Wrong("ppm", "whole numbers")
 	}
 	s.agc, s.test = p.Word("agc", "off", "on") == "on", p.Word("test", "off", "on") == "on"
+	s.bias = p.Word("bias", "off", "on") == "on"
 	o.settle = p.Milliseconds("settle_ms", 500*time.Millisecond, 0, 60_000)
 	o.deadline = p.Milliseconds("deadline_ms", 5*time.Second, 0, 600_000)
 	return s, o, p.Err()

@@ -109,7 +109,11 @@ func (c *client) send(first byte, n int) {
 }
 
 func tryOpen(ctx context.Context, d rtltcp.Dialer, uri string) (radio.Device, error) {
-	reg, err := radio.NewRegistry(map[string]radio.Opener{"rtl_tcp": rtltcp.NewOpener(d)})
+	return openWith(ctx, d, radio.TransmitPermit{}, uri)
+}
+
+func openWith(ctx context.Context, d rtltcp.Dialer, permit radio.TransmitPermit, uri string) (radio.Device, error) {
+	reg, err := radio.NewRegistry(map[string]radio.Opener{"rtl_tcp": rtltcp.NewOpener(d, permit)})
 	if err != nil {
 		return nil, err
 	}
@@ -187,6 +191,35 @@ func TestCommands(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := d.(radio.ReceiveOpener).OpenReceiver(t.Context()); !errors.Is(err, radio.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+// Power at the antenna's port must be permitted, and is taken away by Close.
+func TestBias(t *testing.T) {
+	radiotest.Leaks(t)
+	s := newServer()
+	if _, err := tryOpen(t.Context(), s, "rtl_tcp:?bias=on"); !errors.Is(err, radio.ErrNotPermitted) || !strings.Contains(err.Error(), "radio.bias_tee = true") {
+		t.Error(err)
+	}
+	opened := make(chan radio.Device, 1)
+	go func() {
+		d, err := openWith(t.Context(), s, radio.TransmitPermit{}.WithBias(), "rtl_tcp:?bias=on")
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- d
+	}()
+	c := s.answer(t)
+	d := <-opened
+	if d == nil {
+		t.FailNow()
+	}
+	c.expect("0e 1", "02 2048000", "05 0", "01 100000000", "08 0", "07 0", "03 1", "04 0")
+	closed := make(chan error, 1)
+	go func() { closed <- d.Close() }()
+	c.expect("0e 0")
+	if err := <-closed; err != nil {
 		t.Error(err)
 	}
 }

@@ -292,7 +292,7 @@ func TestRTLStreamRefuses(t *testing.T) {
 func rtlAt(t *testing.T, b *virtual.RTL2832U, cfg virtual.Config) radio.Device {
 	t.Helper()
 	radiotest.Bench(t, cfg)
-	d, err := rtlsdr.NewOpener(virtual.NewHost(b)).Open(t.Context(), radio.URI{Scheme: "rtlsdr", Params: map[string][]string{
+	d, err := rtlsdr.NewOpener(virtual.NewHost(b), radio.TransmitPermit{}).Open(t.Context(), radio.URI{Scheme: "rtlsdr", Params: map[string][]string{
 		"rate_hz": {"2400000"}, "freq_hz": {"433920000"}, "hold": {"on"},
 	}})
 	if err != nil {
