@@ -127,13 +127,18 @@ func (h *hearing) during(ctx context.Context, b *bench, e *ear, role string) err
 	if h.samples, h.clipped, err = e.take(ctx, stretch); err != nil {
 		return err
 	}
+	h.measure(e, role, bin)
+	return nil
+}
+
+// measure measures the tone in the samples, if it is heard, of which a bin is known.
+func (h *hearing) measure(e *ear, role string, bin int) {
 	h.tone = newSpectrum(role, h.samples, e.rate, e.tuned)
 	if !h.heard {
-		return nil
+		return
 	}
 	h.frequency = refine(h.samples, e.rate, h.tone.Frequency(bin))
 	h.amplitude = radio.Amplitude(cmplx.Abs(turnedMean(h.samples, float64(h.frequency/e.rate))))
-	return nil
 }
 
 // patience returns for how many samples a transmitter is waited for.
@@ -147,26 +152,30 @@ func (h *hearing) behind(ctx context.Context, b *bench, e *ear, role string, end
 	if b.quiet != nil && b.quiet.Centre == e.tuned {
 		before = b.quiet
 	}
-	closed, since := false, 0
-	for {
+	if err := e.until(ctx, ended); err != nil {
+		return err
+	}
+	for since := window; ; since += window {
 		if h.tail, h.after, err = e.look(ctx, role+", after"); err != nil {
 			return err
 		}
-		if !closed {
-			select {
-			case err := <-ended:
-				if err != nil {
-					return err
-				}
-				closed = true
-			default:
-			}
-			continue
-		}
-		since += window
 		h.off = float64(since) / float64(e.rate)
 		if h.bin, h.stays = b.sounds(e, h.after, before, true); !h.stays || h.off > offWithin {
 			return nil
+		}
+	}
+}
+
+// until throws samples away until something has ended, and returns its error.
+func (e *ear) until(ctx context.Context, ended <-chan error) error {
+	for {
+		select {
+		case err := <-ended:
+			return err
+		default:
+		}
+		if _, _, err := e.take(ctx, window); err != nil {
+			return err
 		}
 	}
 }

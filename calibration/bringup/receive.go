@@ -27,13 +27,9 @@ func (b *bench) boards(ctx context.Context, r *Result) error {
 		if others[k] == "" {
 			continue
 		}
-		cfg := b.cfg.Array
-		if k == 1 {
-			cfg.ReceiveGains = nil // it may be of another kind
-		}
 		err := s.meet(ctx, r, role, func() (radio.Device, error) {
-			d, _, err := s.device(ctx, role, others[k], radio.Receive, cfg)
-			return d, err
+			e, err := s.receiver(ctx, others[k], b.beside())
+			return e.device, err
 		})
 		if err != nil {
 			return err

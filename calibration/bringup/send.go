@@ -238,7 +238,8 @@ func (b *bench) ppm(ctx context.Context, r *Result) error {
 // judgePPM judges carriers against the receiver, and among each other. Where all are off alike
 // it is the receiver.
 func (b *bench) judgePPM(r *Result, list []*hearing) {
-	carrier, allowed := float64(b.cfg.Array.Frequency), float64(b.cfg.OffsetSearch)
+	// What is heard is the tone, of which a receiver's crystal is off carrier and samples alike.
+	carrier, allowed := float64(b.cfg.Array.Frequency+b.toneAbove()), float64(b.cfg.OffsetSearch)
 	var offs []float64
 	for i, h := range list {
 		if !h.heard {
@@ -334,19 +335,33 @@ func run(ctx context.Context, e *ear, voices []radio.Transmitter, samples int) (
 		return l, err
 	}
 	l = losses{underruns: make([]int, len(voices))}
-	block := make([]complex64, window)
+	epoch := e.rx.Epoch()
 	for l.received < samples {
-		n, meta, err := radio.ReadFull(ctx, e.rx, block)
-		if err != nil {
-			return l, fmt.Errorf("the receiver, %s: %w", e.uri, err)
-		}
-		l.received += n
-		l.gaps += len(meta.Gaps)
-		for _, g := range meta.Gaps {
-			l.missing += g.Length
+		if err := l.hear(ctx, e); err != nil {
+			return l, err
 		}
 	}
-	return l, l.ask(ctx, e, voices)
+	if err := l.ask(ctx, e, voices); err != nil {
+		return l, err
+	}
+	if l.gaps == 0 && e.rx.Epoch() != epoch {
+		l.gaps = 1 // or more, in what is not read yet
+	}
+	return l, nil
+}
+
+// hear receives a window, and counts what was lost of it and before.
+func (l *losses) hear(ctx context.Context, e *ear) error {
+	n, meta, err := radio.ReadFull(ctx, e.rx, make([]complex64, window))
+	if err != nil {
+		return fmt.Errorf("the receiver, %s: %w", e.uri, err)
+	}
+	l.received += n
+	l.gaps += len(meta.Gaps)
+	for _, g := range meta.Gaps {
+		l.missing += g.Length
+	}
+	return nil
 }
 
 // ask asks all boards what they have lost.

@@ -108,16 +108,46 @@ type ear struct {
 	rate, tuned radio.Hertz
 }
 
-// listen opens and starts a receiver, beside the carrier by beside.
-func (s *session) listen(ctx context.Context, uri string, beside radio.Hertz) (*ear, error) {
+// receiver opens a receiver, the bench's or the second, beside the carrier by beside. The
+// second may be of another kind: its gains are left as they are, and it has the rate that
+// it can have next to the bench's.
+func (s *session) receiver(ctx context.Context, uri string, beside radio.Hertz) (e *ear, err error) {
 	cfg, role := s.b.cfg.Array, "the receiver"
-	if uri != cfg.Receiver {
-		cfg.ReceiveGains, role = nil, "the second receiver"
-	}
 	cfg.Frequency -= beside
-	d, tuned, err := s.device(ctx, role, uri, radio.Receive, cfg)
+	e = &ear{uri: uri, rate: cfg.Rate}
+	if uri == cfg.Receiver {
+		e.device, e.tuned, err = s.device(ctx, role, uri, radio.Receive, cfg)
+		return e, err
+	}
+	role = "the second receiver"
+	if e.device, err = s.devices.Open(ctx, uri); err != nil {
+		return e, fmt.Errorf("%s: %w", role, err)
+	}
+	s.open = append(s.open, e.device)
+	rate, hasRate := e.device.(radio.RateControl)
+	tuner, hasTuner := e.device.(radio.FrequencyControl)
+	if !hasRate || !hasTuner {
+		return e, fmt.Errorf("%s, %s, cannot be tuned", role, uri)
+	}
+	span := rate.SampleRates(radio.Receive)
+	if e.rate, err = rate.SetSampleRate(ctx, radio.Receive, min(max(cfg.Rate, span.Min), span.Max)); err == nil {
+		e.tuned, err = tuner.SetFrequency(ctx, radio.Receive, cfg.Frequency)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s, %s: %w", role, uri, err)
+	}
+	return e, err
+}
+
+// listen opens and starts a receiver.
+func (s *session) listen(ctx context.Context, uri string, beside radio.Hertz) (*ear, error) {
+	e, err := s.receiver(ctx, uri, beside)
 	if err != nil {
 		return nil, err
+	}
+	role, d := "the receiver", e.device
+	if uri != s.b.cfg.Array.Receiver {
+		role = "the second receiver"
 	}
 	o, ok := d.(radio.ReceiveOpener)
 	if !ok {
@@ -128,11 +158,10 @@ func (s *session) listen(ctx context.Context, uri string, beside radio.Hertz) (*
 			return nil, fmt.Errorf("%s, %s: %w", role, uri, err)
 		}
 	}
-	rx, err := o.OpenReceiver(ctx)
-	if err != nil {
+	if e.rx, err = o.OpenReceiver(ctx); err != nil {
 		return nil, fmt.Errorf("%s, %s: %w", role, uri, err)
 	}
-	return &ear{uri, d, rx, cfg.Rate, tuned}, rx.Start(ctx)
+	return e, e.rx.Start(ctx)
 }
 
 // take reads n samples, and how many of them were clipped.

@@ -2,6 +2,7 @@ package bringup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -40,7 +41,7 @@ func (b *bench) starts(ctx context.Context, r *Result) (err error) {
 		err = s.close(err)
 	}()
 	for range startTimes {
-		delays, err := b.start(ctx, radios)
+		delays, err := b.startHeard(ctx, radios)
 		if err != nil {
 			return err
 		}
@@ -48,6 +49,18 @@ func (b *bench) starts(ctx context.Context, r *Result) (err error) {
 	}
 	b.judgeStarts(r)
 	return nil
+}
+
+// startHeard is start, again where soundings came too late or were lost meanwhile: that a
+// device is not heard at all has shown before.
+func (b *bench) startHeard(ctx context.Context, radios *array.Array) (delays []float64, err error) {
+	for range tries {
+		var unheard *sounder.NotHeardError
+		if delays, err = b.start(ctx, radios); !errors.As(err, &unheard) {
+			break
+		}
+	}
+	return delays, err
 }
 
 // start lets the bench begin once, and returns the devices' delays against the first.

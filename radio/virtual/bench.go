@@ -456,6 +456,7 @@ func (b *Bench) room() int {
 	n, streams := block, false
 	for _, m := range b.members {
 		switch {
+		case m.now.Stays:
 		case m.now.Mode != Off:
 			streams = true
 			n = min(n, m.room())

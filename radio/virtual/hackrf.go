@@ -262,7 +262,7 @@ func (h *HackRF) ClearTranscript() {
 func (h *HackRF) Activity() Activity {
 	a := Activity{Stream: h.stream.number, Tuning: h.registers.tuning, Rate: h.settings.Rate, Frequency: h.settings.Frequency, Carrier: h.carrier()}
 	if h.stayed() {
-		a.Mode, a.Room, a.Carrier = Transmitting, block, true
+		a.Mode, a.Room, a.Carrier, a.Stays = Transmitting, block, true, true
 		return a
 	}
 	if !h.stream.flows() {

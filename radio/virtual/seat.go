@@ -49,6 +49,8 @@ type Activity struct {
 	// Room is the number of samples that the board can send, or take, without
 	// loss before its host does anything more: what lock-step goes by.
 	Room int
+	// Stays says that it goes on though nobody wants it to: time does not go on for its sake.
+	Stays bool
 }
 
 // Seat is a board's place on a bench: its lock, its time and its wires. What a
