@@ -128,6 +128,9 @@ module vhci-hcd instead, and all programs see the boards.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.plutos() && !cmd.Flags().Changed("backlog") {
+				o.backlog = plutoBacklog
+			}
 			return run(cmd.Context(), o, args, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -147,7 +150,7 @@ module vhci-hcd instead, and all programs see the boards.`,
 	f.StringArrayVar(&o.faults, "fault", nil, "what is wrong with a board's hardware, BOARD:KEY=VALUE,...; may be given several times")
 	f.BoolVar(&o.lockStep, "lock-step", false, "go as fast as programs do, without over- and underruns, in place of real time")
 	f.StringSliceVar(&o.await, "await", nil, "boards without which time does not begin, as for --fault, with --lock-step")
-	f.DurationVar(&o.backlog, "backlog", 100*time.Millisecond, "how late this machine may be before the bench leaves time out, 1ms to 1m")
+	f.DurationVar(&o.backlog, "backlog", 100*time.Millisecond, "how late this machine may be before the bench leaves time out, 1ms to 1m; "+plutoBacklog.String()+" with Plutos")
 	f.BoolVar(&o.kernel, "kernel", false, "plug the boards into the kernel (needs root and the module vhci-hcd)")
 	root.AddCommand(newUnplug(), newJoin())
 	root.CompletionOptions.DisableDefaultCmd = true

@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
+	"ringwave/crypto/keystream"
 	"ringwave/radio/virtual/usbfs"
 )
 
@@ -52,6 +55,9 @@ func TestBadInput(t *testing.T) {
 		{"--fault rx:burst=80", "bursts of 80 samples"},
 		{"--fault rx:loop-hz=1e3", "loop-hz without phase-noise-rad"},
 		{"--offset-ppm 900 --fault rx:ppm=400", "--fault and --offset-ppm give the receiver"},
+		{"--transmitter usrp", "--transmitter is \"usrp\"; allowed is hackrf, antsdr-e200, antsdr-e310, fmcomms5, pluto, pluto-plus"},
+		{"--receiver usrp", "--receiver is \"usrp\""},
+		{"--port 65534", "--port is 65534; allowed is 0 to 65533"},
 		{"--nothing", "unknown flag"},
 		{"-n one", "invalid argument"},
 	} {
@@ -117,5 +123,76 @@ func TestSeen(t *testing.T) {
 	}
 	if n := strings.Count(stdout.String(), "Found HackRF"); n != 3 {
 		t.Errorf("%d boards were found, want 3", n)
+	}
+}
+
+// Plutos need nothing of this machine but ports, at which programs find them, all of them
+// on one bench with others.
+func TestPlutos(t *testing.T) {
+	program := []string{"--", "sh", "-c", "echo [$LD_PRELOAD]"}
+	var stdout, stderr bytes.Buffer
+	args := append([]string{"-n", "2", "--transmitter", "pluto", "--receiver", "fmcomms5", "--port", "0", "--fault", "rx:ppm=20"}, program...)
+	if status := execute(context.Background(), args, &stdout, &stderr); status != 0 || strings.TrimSpace(stdout.String()) != "[]" {
+		t.Errorf("status %d, %s %s", status, stdout.String(), stderr.String())
+	}
+	for _, want := range []string{"pluto:127.0.0.1:", "AD9363A), emulated, transmitter 1, heard at gain 0.5\n", "ad9361, emulated, receiver\n"} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("%q is missing in %s", want, stderr.String())
+		}
+	}
+	needBench(t)
+	stdout.Reset()
+	stderr.Reset()
+	args = append([]string{"-n", "2", "--receiver", "pluto", "--rtl", "--port", "0"}, program...)
+	if status := execute(context.Background(), args, &stdout, &stderr); status != 0 || !strings.Contains(stdout.String(), "umockdev") {
+		t.Errorf("status %d, %s %s", status, stdout.String(), stderr.String())
+	}
+	for _, want := range []string{"HackRF One, transmitter 1, heard", "AD9363A), emulated, receiver\n", "RTL2832U, receiver\n"} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("%q is missing in %s", want, stderr.String())
+		}
+	}
+}
+
+// A port that is taken is the user's to mend.
+func TestTakenPort(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	_, port, err := net.SplitHostPort(ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	args := []string{"-n", "1", "--transmitter", "pluto", "--port", port, "--", "true"}
+	if status := execute(context.Background(), args, &stdout, &stderr); status != exitBadInput || !strings.Contains(stderr.String(), "--port chooses others") {
+		t.Errorf("status %d, %s", status, stderr.String())
+	}
+}
+
+// Debian's programs see the board through Debian's iiod, which is gone with the bench.
+func TestThroughIIOD(t *testing.T) {
+	if _, err := findIIOD(); err != nil {
+		if os.Getenv("RINGWAVE_REQUIRE_BENCH") == "1" {
+			t.Fatal(err)
+		}
+		t.Skipf("%v (RINGWAVE_REQUIRE_BENCH=1 makes this a failure)", err)
+	}
+	o := options{transmitters: 1, transmitter: "antsdr-e310", api: "0106", backlog: plutoBacklog, iiod: true}
+	b, err := build(o, keystream.FromInteger(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.serve(t.Context(), &o); err != nil {
+		t.Fatal(errors.Join(err, b.close()))
+	}
+	out, err := exec.Command("iio_attr", "-u", "ip:"+b.plutos[1].address, "-i", "-c", "ad9361-phy", "voltage1", "hardwaregain_available").CombinedOutput()
+	if err := errors.Join(err, b.close()); err != nil || strings.TrimSpace(string(out)) != "[-3 1 71]" {
+		t.Errorf("%s, %v", out, err)
+	}
+	if conn, err := net.Dial("tcp", b.plutos[1].address); err == nil {
+		t.Errorf("iiod is still there: %v", conn.Close())
 	}
 }

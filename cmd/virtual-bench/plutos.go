@@ -24,6 +24,11 @@ const kindHackRF = "hackrf"
 // as it is.
 const plutoUnitGain radio.Decibels = 20
 
+// plutoBacklog is less than the time for which an emulated Pluto bridges between the bench
+// and who serves it: time that this machine was late by is left out, and no samples are
+// lost in it.
+const plutoBacklog = 10 * time.Millisecond
+
 // kinds are the choices of --transmitter and --receiver.
 func kinds() []string {
 	return append([]string{kindHackRF}, slices.Sorted(maps.Keys(iiod.Profiles()))...)
@@ -35,6 +40,11 @@ func (o *options) kind(board int) string {
 		return o.receiver
 	}
 	return o.transmitter
+}
+
+// plutos reports whether any board is one.
+func (o *options) plutos() bool {
+	return o.kind(0) != kindHackRF || o.kind(o.transmitters) != kindHackRF
 }
 
 // checkKinds says what is wrong with what the boards are to be.

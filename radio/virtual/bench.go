@@ -356,14 +356,15 @@ func (b *Bench) release() {
 	b.mu.Unlock()
 }
 
-// wait gives up the lock until met. It wakes nobody in its loop: two who wait
-// would wake each other for ever.
+// wait gives up the lock until met. It wakes nobody in its loop, nor brings time up to
+// now, which wakes all: two who wait would wake each other for ever.
 func (b *Bench) wait(ctx context.Context, met func() bool) error {
 	b.wake()
 	for {
 		b.note()
 		b.step()
 		if met() {
+			b.settle()
 			return nil
 		}
 		if b.changed == nil {
@@ -375,7 +376,7 @@ func (b *Bench) wait(ctx context.Context, met func() bool) error {
 		case <-changed:
 		case <-ctx.Done():
 		}
-		b.lock()
+		b.mu.Lock()
 		if !met() && ctx.Err() != nil {
 			return ctx.Err()
 		}

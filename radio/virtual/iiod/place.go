@@ -23,9 +23,12 @@ type Place struct {
 	stream *placeStream // the open one, or nil
 }
 
-// placeDepth is the number of samples between bench and server: in real time it
-// bridges what the machine is late by.
-const placeDepth = 1 << 17
+// The number of samples between bench and server: in real time they bridge what the
+// machine is late by. What is to be sent waits there, and so is less.
+const (
+	sendDepth    = 1 << 17
+	receiveDepth = 1 << 20
+)
 
 // NewPlace makes the antenna of a direction.
 func NewPlace(d radio.Direction) *Place {
@@ -100,7 +103,7 @@ func (p *Place) Receive(src []complex64) {
 	n := copy(s.want[s.got:], src)
 	s.got += n
 	src = src[n:]
-	n = min(len(src), placeDepth-len(s.samples))
+	n = min(len(src), receiveDepth-len(s.samples))
 	s.samples = append(s.samples, src[:n]...)
 	s.lost = s.lost || n < len(src)
 }
@@ -300,7 +303,7 @@ func (s *placeStream) Write(ctx context.Context, src []complex64, meta radio.TxM
 		if err := s.ready(); err != nil {
 			return n, err
 		}
-		k := min(len(src)-n, placeDepth-len(s.samples))
+		k := min(len(src)-n, sendDepth-len(s.samples))
 		if k > 0 {
 			s.samples = append(s.samples, src[n:n+k]...)
 			s.dry = false
@@ -309,7 +312,9 @@ func (s *placeStream) Write(ctx context.Context, src []complex64, meta radio.TxM
 		if n == len(src) {
 			return n, nil
 		}
-		err := s.p.seat.Wait(ctx, func() bool { return len(s.samples) < placeDepth || s.state == radio.Closed })
+		// Not for room for one sample: each wait wakes the bench's others.
+		most := sendDepth - min(len(src)-n, sendDepth/2)
+		err := s.p.seat.Wait(ctx, func() bool { return len(s.samples) <= most || s.state == radio.Closed })
 		if err != nil {
 			return n, err
 		}

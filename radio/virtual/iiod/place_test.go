@@ -1,9 +1,12 @@
 package iiod_test
 
 import (
+	"context"
 	"net"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"ringwave/radio"
 	"ringwave/radio/radiotest"
@@ -52,4 +55,63 @@ func TestPlaces(t *testing.T) {
 	rx.Unplug()
 	c.say(t, "CLOSE iio:device3\r\n", "0\n")
 	c.say(t, "OPEN iio:device3 2 00000003\r\n", "-19\n")
+}
+
+// slowClock is a clock on which each look takes a microsecond, and a wait ten.
+type slowClock struct {
+	mu    sync.Mutex
+	now   time.Duration
+	looks int
+}
+
+func (c *slowClock) Now() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now += time.Microsecond
+	c.looks++
+	return c.now
+}
+
+func (c *slowClock) Wait(context.Context, time.Duration, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now += 10 * time.Microsecond
+}
+
+// Those who wait for samples in real time do not bring time up to now: they would wake one
+// another at each sample.
+func TestWaitersRest(t *testing.T) {
+	radiotest.Goroutines(t)
+	const samples = 20_000
+	clock := &slowClock{}
+	cfg := virtual.Config{Clock: clock}
+	var places []*iiod.Place
+	for range 3 {
+		p := iiod.NewPlace(radio.Receive)
+		places = append(places, p)
+		cfg.Boards = append(cfg.Boards, virtual.Place{Radio: p})
+	}
+	bench, err := virtual.NewBench(cfg)
+	ok(t, err)
+	defer func() { ok(t, bench.Close()) }()
+	done := make(chan error)
+	for _, p := range places {
+		_, err := p.SetSampleRate(t.Context(), radio.Receive, 1e6)
+		ok(t, err)
+		r, err := p.OpenReceiver(t.Context())
+		ok(t, err, r.Start(t.Context()))
+		go func() {
+			_, _, err := r.Read(t.Context(), make([]complex64, samples))
+			done <- err
+		}()
+	}
+	for range places {
+		ok(t, <-done)
+	}
+	// The bench looks twice for each wait, of twelve microseconds in all.
+	clock.mu.Lock()
+	defer clock.mu.Unlock()
+	if passed := int(clock.now / time.Microsecond); clock.looks > passed/4 {
+		t.Errorf("the clock was looked at %d times in %d us", clock.looks, passed)
+	}
 }
