@@ -3,6 +3,7 @@ package iiod_test
 import (
 	"context"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -73,6 +74,9 @@ func (c *slowClock) Now() time.Duration {
 }
 
 func (c *slowClock) Wait(context.Context, time.Duration, <-chan struct{}) {
+	for range 200 { // for others to run
+		runtime.Gosched()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now += 10 * time.Microsecond
