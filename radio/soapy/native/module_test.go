@@ -106,13 +106,13 @@ func TestFaultSchedules(t *testing.T) {
 	if os.Getenv("RINGWAVE_LONG") == "1" {
 		n = 200
 	}
+	from := uint64(0)
 	if v, err := strconv.ParseUint(os.Getenv("RINGWAVE_FAULT_FROM"), 10, 32); err == nil {
-		bench(t).Schedule(t, v)
-		return
+		from, n = v, v+1
 	}
 	b := bench(t)
-	for seed := range n {
-		os.Setenv("RINGTEST_BOARDS", fmt.Sprintf("S%d", seed))
+	for seed := from; seed < n; seed++ {
+		os.Setenv("RINGTEST_BOARDS", soapytest.Serial(seed))
 		b.Schedule(t, seed)
 	}
 }
