@@ -11,6 +11,8 @@ import "C"
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 	"unsafe"
@@ -84,17 +86,23 @@ func (c *calls) drain(patience time.Duration) bool {
 type board struct {
 	d *C.SoapySDRDevice
 	calls
+	closing time.Duration // bounds waiting in Close
+
+	listing sync.Mutex
+	streams map[*stream]bool // that are open
 }
 
-func newBoard(d *C.SoapySDRDevice) *board { return &board{d: d} }
+func newBoard(d *C.SoapySDRDevice) *board {
+	return &board{d: d, closing: closing, streams: map[*stream]bool{}}
+}
 
 // query makes a call of the board.
 func query[T any](ctx context.Context, b *board, f func() T) (T, error) {
-	return within(ctx, []*calls{&b.calls}, f)
+	return within(ctx, []*calls{&b.calls}, nil, f)
 }
 
-// within makes a call that all of several count.
-func within[T any](ctx context.Context, all []*calls, f func() T) (none T, err error) {
+// within makes a call that all of several count; late is as in ask.
+func within[T any](ctx context.Context, all []*calls, late func(T), f func() T) (none T, err error) {
 	for i, c := range all {
 		if err = c.enter(); err != nil {
 			leave(all[:i])
@@ -105,7 +113,7 @@ func within[T any](ctx context.Context, all []*calls, f func() T) (none T, err e
 		leave(all)
 		return none, err
 	}
-	return ask(ctx, nil, func() T {
+	return ask(ctx, late, func() T {
 		defer leave(all)
 		return f()
 	})
@@ -126,18 +134,25 @@ func (b *board) do(ctx context.Context, f func() C.int) error {
 	return err
 }
 
-// Close implements soapy.Board.
+// Close implements soapy.Board. Streams that are open are closed first.
 func (b *board) Close() error {
+	var errs []error
+	b.listing.Lock()
+	open := slices.Collect(maps.Keys(b.streams))
+	b.listing.Unlock()
+	for _, s := range open {
+		errs = append(errs, s.Close())
+	}
 	if !b.close() {
 		return nil
 	}
-	if !b.drain(closing) {
-		return errors.New("a call of SoapySDR has not returned: the board is not given back before the program ends")
+	if !b.drain(b.closing) {
+		return errors.Join(append(errs, errors.New("a call of SoapySDR has not returned: the board is not given back before the program ends"))...)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	ctx, cancel := context.WithTimeout(context.Background(), b.closing)
 	defer cancel()
 	_, err := ask(ctx, nil, func() C.int { return C.SoapySDRDevice_unmake(b.d) })
-	return err
+	return errors.Join(append(errs, err)...)
 }
 
 // dir returns the library's name of a direction.

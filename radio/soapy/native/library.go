@@ -30,6 +30,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"unsafe"
@@ -52,8 +53,14 @@ type answer[T any] struct {
 	err   error
 }
 
-// ask makes a call, in any case, on a thread of its own and waits for it until ctx ends; late, if it is not
-// nil, then takes what it gives. Whatever the call writes to must not be Go's.
+// unanswered is the error of a call that nobody waits for any more: it may be under way.
+type unanswered struct{ error }
+
+func (u unanswered) Unwrap() error { return u.error }
+
+// ask makes a call, in any case, on a thread of its own and waits for it until ctx ends;
+// late, if it is not nil, then takes what it gives. Whatever the call writes to must not be
+// Go's.
 func ask[T any](ctx context.Context, late func(T), f func() T) (T, error) {
 	done := make(chan answer[T], 1)
 	go func() {
@@ -67,13 +74,11 @@ func ask[T any](ctx context.Context, late func(T), f func() T) (T, error) {
 	case a := <-done:
 		return a.value, a.err
 	case <-ctx.Done():
-		go func() {
-			if a := <-done; late != nil && a.err == nil {
-				late(a.value)
-			}
-		}()
+		if late != nil {
+			go func() { late((<-done).value) }()
+		}
 		var none T
-		return none, fmt.Errorf("SoapySDR has not answered: %w", ctx.Err())
+		return none, unanswered{fmt.Errorf("SoapySDR has not answered: %w", ctx.Err())}
 	}
 }
 
@@ -155,7 +160,7 @@ func (l library) Make(ctx context.Context, _ radio.URI, args soapy.Args) (soapy.
 	case ctx.Err() != nil && d == nil:
 		return nil, fmt.Errorf("making %s: %w", args, err)
 	case d == nil:
-		return nil, fmt.Errorf("making %s: %w; SoapySDR has %s", args, errors.Join(err), l.modules(err))
+		return nil, fmt.Errorf("making %s: %w; SoapySDR has %w", args, errors.Join(err), l.modules(err))
 	}
 	return newBoard(d), nil
 }
@@ -164,18 +169,13 @@ func (l library) Make(ctx context.Context, _ radio.URI, args soapy.Args) (soapy.
 // has a board for the arguments.
 func (library) modules(made error) error {
 	var n C.size_t
-	found := C.SoapySDR_listModules(&n)
 	var names []string
-	if n > 0 {
-		for _, path := range unsafe.Slice(found, int(n)) {
-			p := C.GoString(path)
-			names = append(names, p[strings.LastIndexByte(p, '/')+1:])
-		}
+	for _, path := range texts(C.SoapySDR_listModules(&n), n) {
+		names = append(names, filepath.Base(path))
 	}
-	C.SoapySDRStrings_clear(&found, n)
-	have := "no modules"
-	if len(names) > 0 {
-		have = "the modules " + strings.Join(names, ", ")
+	have := "the modules " + strings.Join(names, ", ")
+	if len(names) == 0 {
+		have = "no modules in " + strings.Join(texts(C.SoapySDR_listSearchPaths(&n), n), ", ")
 	}
 	if made == nil || strings.Contains(made.Error(), "no match") {
 		return fmt.Errorf("%s: %w", have, ErrNoModule)

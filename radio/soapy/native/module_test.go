@@ -53,8 +53,7 @@ func bench(t testing.TB) *soapytest.Bench {
 // an index is heard at one.
 func TestPulsedStart(t *testing.T) {
 	b := bench(t)
-	os.Setenv("RINGTEST_BOARDS", "A,B,C,R")
-	t.Cleanup(func() { os.Unsetenv("RINGTEST_BOARDS") })
+	t.Setenv("RINGTEST_BOARDS", "A,B,C,R")
 	devices, err := radio.NewRegistry(map[string]radio.Opener{"soapy": b.Opener})
 	ok(t, err)
 	uri := func(serial string, offset int) string {
@@ -112,7 +111,7 @@ func TestFaultSchedules(t *testing.T) {
 	}
 	b := bench(t)
 	for seed := from; seed < n; seed++ {
-		os.Setenv("RINGTEST_BOARDS", soapytest.Serial(seed))
+		t.Setenv("RINGTEST_BOARDS", soapytest.Serial(seed))
 		b.Schedule(t, seed)
 	}
 }

@@ -53,7 +53,17 @@ type stream struct {
 
 // asks makes a call of the stream.
 func asks[T any](ctx context.Context, s *stream, f func() T) (T, error) {
-	return within(ctx, []*calls{&s.b.calls, &s.calls}, f)
+	return within(ctx, []*calls{&s.b.calls, &s.calls}, nil, f)
+}
+
+// uses makes a call of the stream with a buffer. One that does not return keeps it.
+func uses(ctx context.Context, s *stream, b *buffer, f func() result) (result, error) {
+	at := b.at
+	r, err := within(ctx, []*calls{&s.b.calls, &s.calls}, func(result) { C.free(at) }, f)
+	if errors.As(err, new(unanswered)) {
+		*b = buffer{}
+	}
+	return r, err
 }
 
 // buffer is C's memory for one goroutine.
@@ -100,6 +110,9 @@ func (b *board) SetupStream(ctx context.Context, at soapy.Channel, format string
 	}
 	mtu, err := query(ctx, b, func() C.size_t { return C.SoapySDRDevice_getStreamMTU(b.d, s) })
 	st := &stream{b: b, s: s, size: size, mtu: int(min(max(mtu, 1), maxBuffer))}
+	b.listing.Lock()
+	b.streams[st] = true
+	b.listing.Unlock()
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
@@ -149,15 +162,18 @@ func (r result) made() (int, error) {
 }
 
 func (s *stream) Read(ctx context.Context, dst []byte, patience time.Duration) (int, soapy.BlockInfo, error) {
+	if err := s.enter(); err != nil { // the buffer is there until leave
+		return 0, soapy.BlockInfo{}, err
+	}
+	defer s.leave()
 	n := min(len(dst)/s.size, maxBuffer)
 	at := s.in.room(n * s.size)
-	r, err := asks(ctx, s, func() result {
+	r, err := uses(ctx, s, &s.in, func() result {
 		var flags C.int
 		var when C.longlong
 		code := C.read_stream(s.b.d, s.s, at, C.size_t(n), &flags, &when, C.long(patience.Microseconds()))
 		return result{code, soapy.BlockInfo{Flags: soapy.Flags(flags), At: soapy.Time(when)}}
 	})
-	s.abandon(ctx, &s.in)
 	if err != nil {
 		return 0, soapy.BlockInfo{}, err
 	}
@@ -173,14 +189,11 @@ func (s *stream) Read(ctx context.Context, dst []byte, patience time.Duration) (
 	return got * s.size, r.info, nil
 }
 
-// abandon leaves a buffer to a call that has not returned.
-func (s *stream) abandon(ctx context.Context, b *buffer) {
-	if ctx.Err() != nil {
-		*b = buffer{}
-	}
-}
-
 func (s *stream) Write(ctx context.Context, src []byte, b soapy.BlockInfo, patience time.Duration) (int, error) {
+	if err := s.enter(); err != nil {
+		return 0, err
+	}
+	defer s.leave()
 	n := min(len(src)/s.size, maxBuffer)
 	at := s.out.room(n * s.size)
 	copy(unsafe.Slice((*byte)(at), n*s.size), src)
@@ -188,10 +201,9 @@ func (s *stream) Write(ctx context.Context, src []byte, b soapy.BlockInfo, patie
 	if n < len(src)/s.size {
 		flags &^= soapy.EndBurst
 	}
-	r, err := asks(ctx, s, func() result {
+	r, err := uses(ctx, s, &s.out, func() result {
 		return result{code: C.write_stream(s.b.d, s.s, at, C.size_t(n), C.int(flags), C.longlong(b.At), C.long(patience.Microseconds()))}
 	})
-	s.abandon(ctx, &s.out)
 	if err != nil {
 		return 0, err
 	}
@@ -213,19 +225,29 @@ func (s *stream) Status(ctx context.Context, patience time.Duration) (soapy.Bloc
 	return r.info, err
 }
 
-// Close implements soapy.Stream.
+// Close implements soapy.Stream. The board is not given back meanwhile.
 func (s *stream) Close() error {
 	if !s.close() {
 		return nil
 	}
-	if !s.drain(closing) {
+	if err := s.b.enter(); err != nil {
+		return err
+	}
+	s.b.listing.Lock()
+	delete(s.b.streams, s)
+	s.b.listing.Unlock()
+	if !s.drain(s.b.closing) {
+		s.b.leave()
 		return errors.New("a call of SoapySDR has not returned: its stream is not closed")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), closing)
-	defer cancel()
-	_, err := query(ctx, s.b, func() C.int { return C.SoapySDRDevice_closeStream(s.b.d, s.s) })
 	C.free(s.in.at)
 	C.free(s.out.at)
 	s.in, s.out = buffer{}, buffer{}
+	ctx, cancel := context.WithTimeout(context.Background(), s.b.closing)
+	defer cancel()
+	_, err := ask(ctx, nil, func() C.int {
+		defer s.b.leave()
+		return C.SoapySDRDevice_closeStream(s.b.d, s.s)
+	})
 	return err
 }

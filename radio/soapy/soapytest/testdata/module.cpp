@@ -1,502 +1,866 @@
-// A module of SoapySDR for tests: boards in memory that share an air and a pulse, with a
-// clock of their own each, and with faults on request. What a board sends it sends at a time
-// of the machine's clock, and what a receiver reads is the sum of what all boards of the
-// process sent then.
-//
-// Arguments of a board: serial, offset_ns (of its clock), pps_ms (from pulse to pulse), mtu,
-// buffer (samples that wait for a reader), gain (amplitude on the air), noise, duplex=half,
-// clock=none.
-// The setting "fault" is one of: no_pps, unlocked, no_status, late, short, gone, throw,
-// stuck_on, overflow, lose=N, stream, corrupt, deaf=MS, hang=MS, none.
-//
-// With RINGTEST_STATE a folder has a file a board that says whether its carrier is on, which
-// outlives the process as hardware does, and a board is one process's.
+// A SoapySDR module for tests: boards of the driver key ringtest, whose samples meet on an air
+// that all boards of a process share, and which fail as they are told to. What they can be told
+// is in the documentation of package soapytest.
+
 #include <SoapySDR/Device.hpp>
 #include <SoapySDR/Errors.hpp>
 #include <SoapySDR/Formats.hpp>
+#include <SoapySDR/Logger.hpp>
 #include <SoapySDR/Registry.hpp>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <complex>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <deque>
-#include <fstream>
+#include <fcntl.h>
+#include <map>
 #include <mutex>
+#include <sstream>
 #include <stdexcept>
+#include <string>
+#include <sys/file.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
+
+using SoapySDR::Kwargs;
+using SoapySDR::Range;
+using SoapySDR::RangeList;
+using std::string;
+using Strings = std::vector<string>;
+using Lock = std::unique_lock<std::mutex>;
+using Sample = std::complex<float>;
 
 namespace {
 
-using Sample = std::complex<float>;
-const long long second = 1000000000LL;
+const int64_t second = 1000000000;
+const int TX = SOAPY_SDR_TX, RX = SOAPY_SDR_RX;
 
-// now is the common clock.
-long long now() {
-	return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+int64_t monotonic() {
+	timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * second + t.tv_nsec;
 }
 
-// position is the sample of a rate whose time is nearest, and timeOf its time.
-long long position(long long t, double rate) {
-	long long s = t / second, ns = t % second;
-	double whole = std::floor(double(s) * rate), rest = double(s) * rate - whole;
-	return (long long)whole + llround(rest + double(ns) * rate / double(second));
-}
-long long timeOf(long long p, double rate) {
-	double s = std::floor(double(p) / rate);
-	return (long long)s * second + llround((double(p) - s * rate) / rate * double(second));
-}
+// Index of the sample at a time, and the reverse, by a rate of the air's common clock.
+int64_t indexOf(int64_t ns, double rate) { return (int64_t)floorl((long double)ns * rate / second + 0.5L); }
+int64_t timeOf(int64_t index, double rate) { return (int64_t)floorl((long double)index * second / rate + 0.5L); }
 
-// Air has what all boards send, by the sample. A cell is of the position that was written to
-// it last.
-class Air {
-public:
-	static const long long cells = 1 << 22;
-	void add(long long p, const Sample *x, size_t n, float gain) {
-		std::lock_guard<std::mutex> hold(mutex);
-		for (size_t k = 0; k < n; k++) {
-			Cell &c = cell[(p + (long long)k) & (cells - 1)];
-			if (c.at != p + (long long)k) c = Cell{p + (long long)k, 0};
-			c.value += gain * x[k];
-		}
-	}
-	void get(long long p, Sample *x, size_t n) {
-		std::lock_guard<std::mutex> hold(mutex);
-		for (size_t k = 0; k < n; k++) {
-			const Cell &c = cell[(p + (long long)k) & (cells - 1)];
-			x[k] = c.at == p + (long long)k ? c.value : Sample(0);
-		}
-	}
-private:
-	struct Cell { long long at = -1; Sample value = 0; };
-	std::mutex mutex;
-	std::vector<Cell> cell = std::vector<Cell>(cells);
+// What was sent, from an index of the common clock on.
+struct Burst {
+	double frequency, rate;
+	int64_t start;
+	float amplitude;
+	std::vector<Sample> samples;
 };
 
-Air &air() {
-	static Air *one = new Air; // threads may outlive statics
-	return *one;
+// The air of all boards of the process. Boards of one pace share one.
+struct Air {
+	std::mutex m;
+	std::deque<Burst> bursts;
+	size_t held = 0;
+	std::atomic<int64_t> freeNow{10 * second};
+
+	void send(Burst b, int64_t now, bool real) {
+		std::lock_guard<std::mutex> l(m);
+		held += b.samples.size();
+		bursts.push_back(std::move(b));
+		// Receivers have had what is older than their longest buffer.
+		while (!bursts.empty()) {
+			Burst &old = bursts.front();
+			bool past = real && old.start + (int64_t)old.samples.size() + (1 << 22) < indexOf(now, old.rate);
+			if (!past && held < (1u << 26)) break;
+			held -= old.samples.size();
+			bursts.pop_front();
+		}
+	}
+
+	void receive(double frequency, double rate, int64_t start, float amplitude, std::vector<Sample> &out) {
+		std::lock_guard<std::mutex> l(m);
+		for (const Burst &b : bursts) {
+			if (std::abs(b.frequency - frequency) > 1 || b.rate != rate) continue;
+			int64_t first = std::max(start, b.start), last = std::min(start + (int64_t)out.size(), b.start + (int64_t)b.samples.size());
+			float a = amplitude * b.amplitude;
+			for (int64_t i = first; i < last; i++) out[i - start] += a * b.samples[i - b.start];
+		}
+	}
+
+	void advance(int64_t to) {
+		int64_t now = freeNow;
+		while (now < to && !freeNow.compare_exchange_weak(now, to)) {
+		}
+	}
+};
+
+Air &air(bool real) {
+	static Air realAir, freeAir;
+	return real ? realAir : freeAir;
 }
 
-struct News { int code, flags; long long due, time; };
+long number(const string &s) { return std::strtol(s.c_str(), nullptr, 10); }
 
-struct Stream {
+struct Channel {
+	double frequency = 100e6, rate = 1e6, bandwidth = 1e6;
+	string antenna;
+	std::map<string, double> gains;
+	bool automatic = false;
+};
+
+struct News {
+	int code, flags;
+	long long at;
+};
+
+struct Flow { // a stream
 	int direction;
-	bool floats;
+	size_t channel;
+	string format;
+	size_t size; // of a sample
 	bool active = false;
-	long long next = 0;   // position
-	bool inBurst = false, dropping = false, starved = false;
+	int64_t next = 0;      // index of the next sample
+	int64_t origin = 0;    // where a counter is 0
+	int64_t left = -1;     // samples of a burst that is received, -1 for no end
+	int64_t begun = 0;     // where the burst that is sent begins
+	bool inBurst = false, dropping = false;
+	std::deque<std::pair<int64_t, int64_t>> sent; // bursts that are complete
 	std::deque<News> news;
-	std::vector<Sample> work;
+	uint32_t expected = 0;
 };
 
-double number(const SoapySDR::Kwargs &args, const char *key, double unset) {
-	auto it = args.find(key);
-	return it == args.end() ? unset : std::atof(it->second.c_str());
-}
+class Ringtest : public SoapySDR::Device {
+	mutable std::mutex m;
+	mutable std::condition_variable changed;
+	std::map<string, string> options;
+	string serial;
+	int lockFile = -1;
+	std::vector<Channel> channels[2];
+	std::vector<Flow *> flows;
+	string clockSource = "internal", timeSource = "internal";
+	bool real = true, duplex = true, timed = true, gone = false, pulses = true, locked = true, late = false, stuck = false, status = true, counter = false, burstCarrier = false;
+	double gain = 1, noise = 0, rate0 = 1e6;
+	int64_t pulse = second, buffer = 1 << 20, txBuffer = 1 << 16, latency = 1000000;
+	size_t mtu = 4096, least = 0; // least: of a write, 0 for no bound
+	std::map<string, int64_t> hangs;
+	std::map<string, bool> throws;
+	std::map<string, long> left; // faults that are yet to happen, by name
+	mutable int64_t offset = 0, setTo = 0, setAt = -1, frozen = 0;
+	int64_t deafUntil = 0, hangUntil = 0; // streams take and give nothing; no call ends
+	int64_t stolen = 0, lost = 0, txSamples = 0, txLost = 0, txBreaks = 0;
+	uint64_t random = 88172645463325252ull;
+	std::thread player;
+	std::atomic<bool> over{false};
+	string shown;
 
-class Board : public SoapySDR::Device {
-public:
-	explicit Board(const SoapySDR::Kwargs &args) : args(args), serial(args.count("serial") ? args.at("serial") : "0"),
-		offset((long long)number(args, "offset_ns", 0)), pps((long long)(number(args, "pps_ms", 1000) * 1e6)),
-		mtu((size_t)number(args, "mtu", 2000)), buffer((long long)number(args, "buffer", 1e6)),
-		amplitude((float)number(args, "gain", 1)), noise((float)number(args, "noise", 0)) {
-		if (const char *folder = std::getenv("RINGTEST_STATE")) {
-			state = std::string(folder) + "/" + serial;
-			lock = open((state + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-			if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) != 0) {
-				if (lock >= 0) close(lock);
-				throw std::runtime_error("the board " + serial + " is in use");
-			}
+	static uint64_t hash(const string &s) {
+		uint64_t h = 1469598103934665603ull;
+		for (unsigned char c : s) h = (h ^ c) * 1099511628211ull;
+		return h;
+	}
+
+	int64_t now() const { return real ? monotonic() : air(false).freeNow.load(); }
+
+	// The last pulse: of the device's own phase, unless it comes from outside.
+	int64_t lastPulse() const {
+		int64_t phase = timeSource == "internal" ? (int64_t)(hash(serial) % (uint64_t)pulse) : 0;
+		int64_t t = now() - phase;
+		return t - t % pulse + phase;
+	}
+
+	int64_t clockOffset() const {
+		if (setAt >= 0 && pulses && now() >= setAt) {
+			offset = setTo - setAt;
+			setAt = -1;
 		}
-		tell();
-	}
-	~Board() override {
-		if (lock >= 0) close(lock);
+		return offset;
 	}
 
-	std::string getDriverKey() const override { return "ringtest"; }
-	std::string getHardwareKey() const override { return "Ringtest"; }
-	SoapySDR::Kwargs getHardwareInfo() const override { return {{"serial", serial}, {"firmware", "1.0"}}; }
-	size_t getNumChannels(const int) const override { return 1; }
-	bool getFullDuplex(const int, const size_t) const override { return !half(); }
-
-	std::vector<std::string> getStreamFormats(const int, const size_t) const override { return {SOAPY_SDR_CS16, SOAPY_SDR_CF32}; }
-	std::string getNativeStreamFormat(const int, const size_t, double &scale) const override { scale = 32768; return SOAPY_SDR_CS16; }
-
-	std::vector<std::string> listAntennas(const int d, const size_t) const override {
-		return d == SOAPY_SDR_TX ? std::vector<std::string>{"TX/RX"} : std::vector<std::string>{"TX/RX", "RX2"};
-	}
-	void setAntenna(const int d, const size_t, const std::string &name) override { check(); antenna[d] = name; }
-	std::string getAntenna(const int d, const size_t) const override { return antenna[d]; }
-
-	std::vector<std::string> listGains(const int, const size_t) const override { return {"PGA", "BB"}; }
-	SoapySDR::Range getGainRange(const int, const size_t, const std::string &name) const override {
-		return name == "PGA" ? SoapySDR::Range(0, 60, 0.5) : SoapySDR::Range(-10, 0, 1);
-	}
-	void setGain(const int d, const size_t, const std::string &name, const double v) override {
-		check();
-		gains[d][name] = v;
-		tell();
-	}
-	double getGain(const int d, const size_t, const std::string &name) const override {
-		auto it = gains[d].find(name);
-		return it == gains[d].end() ? 0 : it->second;
-	}
-
-	SoapySDR::RangeList getFrequencyRange(const int, const size_t) const override { return {SoapySDR::Range(70e6, 6e9)}; }
-	void setFrequency(const int d, const size_t, const double f, const SoapySDR::Kwargs &) override { check(); frequency[d] = f; tell(); }
-	double getFrequency(const int d, const size_t) const override { return frequency[d]; }
-	SoapySDR::RangeList getSampleRateRange(const int, const size_t) const override { return {SoapySDR::Range(2e5, 56e6)}; }
-	void setSampleRate(const int, const size_t, const double r) override { check(); rate = r; }
-	double getSampleRate(const int, const size_t) const override { return rate; }
-	SoapySDR::RangeList getBandwidthRange(const int, const size_t) const override { return {SoapySDR::Range(2e5, 56e6)}; }
-	void setBandwidth(const int, const size_t, const double b) override { bandwidth = b; }
-	double getBandwidth(const int, const size_t) const override { return bandwidth; }
-
-	std::vector<std::string> listClockSources() const override { return {"internal", "external", "gpsdo"}; }
-	void setClockSource(const std::string &name) override { check(); clock = name; }
-	std::string getClockSource() const override { return clock; }
-	std::vector<std::string> listTimeSources() const override {
-		return timed() ? std::vector<std::string>{"internal", "external", "gpsdo"} : std::vector<std::string>{};
-	}
-	void setTimeSource(const std::string &name) override { check(); time = name; }
-	std::string getTimeSource() const override { return time; }
-
-	bool hasHardwareTime(const std::string &what) const override { return timed() && (what.empty() || what == "PPS"); }
-	long long getHardwareTime(const std::string &what) const override {
-		check();
-		std::lock_guard<std::mutex> hold(mutex);
-		return what == "PPS" ? lastPulse() : own(now());
-	}
-	void setHardwareTime(const long long t, const std::string &what) override {
-		check();
-		std::lock_guard<std::mutex> hold(mutex);
-		own(now());
-		if (what != "PPS") {
-			offset = t - now();
-			return;
+	// A call begins: it hangs or fails as it was told to.
+	void enter(Lock &l, const char *call) const {
+		int64_t begun = monotonic();
+		while (begun < hangUntil && monotonic() < hangUntil) changed.wait_for(l, std::chrono::nanoseconds(hangUntil - monotonic()));
+		for (auto h = hangs.find(call); h != hangs.end(); h = hangs.find(call)) {
+			int64_t ns = h->second < 0 ? second : begun + h->second * 1000000 - monotonic();
+			if (ns <= 0) break;
+			changed.wait_for(l, std::chrono::nanoseconds(ns));
 		}
-		wanted = t;
-		wantedAt = (now() / pps + 1) * pps;
+		if (gone) throw std::runtime_error("the board ringtest " + serial + " is gone");
+		if (throws.count(call) || throws.count("all")) throw std::runtime_error("the board ringtest " + serial + " refuses " + call);
 	}
 
-	std::vector<std::string> listSensors() const override { return {"ref_locked"}; }
-	std::string readSensor(const std::string &) const override { check(); return fault("unlocked") ? "false" : "true"; }
-	std::vector<std::string> listSensors(const int, const size_t) const override { return {"lo_locked"}; }
-	std::string readSensor(const int, const size_t, const std::string &) const override { return "true"; }
-
-	void writeSetting(const std::string &key, const std::string &value) override {
-		if (key != "fault") return;
-		std::lock_guard<std::mutex> hold(mutex);
-		auto eq = value.find('=');
-		wrong = value.substr(0, eq);
-		much = eq == std::string::npos ? 0 : std::atof(value.c_str() + eq + 1);
-		since = now();
-		if (wrong == "no_pps") stopped = last(now());
-	}
-
-	SoapySDR::Stream *setupStream(const int d, const std::string &format, const std::vector<size_t> &, const SoapySDR::Kwargs &) override {
-		check();
-		if (format != SOAPY_SDR_CF32 && format != SOAPY_SDR_CS16) throw std::runtime_error("setupStream: no format " + format);
-		auto *s = new Stream;
-		s->direction = d;
-		s->floats = format == SOAPY_SDR_CF32;
-		return reinterpret_cast<SoapySDR::Stream *>(s);
-	}
-	void closeStream(SoapySDR::Stream *handle) override {
-		auto *s = of(handle);
-		stop(s);
-		delete s;
-	}
-	size_t getStreamMTU(SoapySDR::Stream *) const override { return mtu; }
-
-	int activateStream(SoapySDR::Stream *handle, const int flags, const long long t, const size_t) override {
-		check();
-		auto *s = of(handle);
-		std::lock_guard<std::mutex> hold(mutex);
-		if (half() && on[1 - s->direction]) return SOAPY_SDR_NOT_SUPPORTED;
-		long long at = flags & SOAPY_SDR_HAS_TIME ? common(t) : now();
-		if (flags & SOAPY_SDR_HAS_TIME && at < now()) return SOAPY_SDR_TIME_ERROR;
-		s->next = position(at, rate);
-		s->active = on[s->direction] = true;
-		tellLocked();
-		return 0;
-	}
-	int deactivateStream(SoapySDR::Stream *handle, const int, const long long) override {
-		hang();
-		if (fault("stuck_on")) return SOAPY_SDR_STREAM_ERROR;
-		stop(of(handle));
-		return 0;
-	}
-
-	int readStream(SoapySDR::Stream *handle, void *const *buffs, const size_t n, int &flags, long long &t, const long us) override {
-		check();
-		hang();
-		auto *s = of(handle);
-		const long long end = now() + us * 1000LL;
-		if (!s->active || fault("deaf", true)) return idle(end);
-		if (once("stream")) return SOAPY_SDR_STREAM_ERROR;
-		if (once("corrupt")) return SOAPY_SDR_CORRUPTION;
-		if (once("lose")) s->next += (long long)much;
-		if (once("overflow")) { s->next += 1000; return SOAPY_SDR_OVERFLOW; }
-		size_t want = std::min(n, mtu);
-		if (fault("short")) want = std::min<size_t>(want, 7);
-		// A whole block, or what there is when the time is over.
-		const long long full = timeOf(s->next + (long long)want, rate);
-		if (full > end) {
-			if (timeOf(s->next + 1, rate) > end) return idle(end);
-		}
-		sleepUntil(std::min(full, end));
-		const long long here = position(now(), rate);
-		long long there = here - s->next;
-		if (there > buffer) {
-			s->next = here - buffer / 2;
-			return SOAPY_SDR_OVERFLOW;
-		}
-		want = (size_t)std::min<long long>((long long)want, there);
-		if (want == 0) return SOAPY_SDR_TIMEOUT;
-		s->work.resize(want);
-		air().get(s->next, s->work.data(), want);
-		give(s, buffs[0], want);
-		flags = 0;
-		if (timed()) {
-			flags = SOAPY_SDR_HAS_TIME;
-			std::lock_guard<std::mutex> hold(mutex);
-			t = own(timeOf(s->next, rate));
-		}
-		s->next += (long long)want;
-		return (int)want;
-	}
-
-	int writeStream(SoapySDR::Stream *handle, const void *const *buffs, const size_t n, int &flags, const long long t, const long us) override {
-		check();
-		hang();
-		auto *s = of(handle);
-		const long long end = now() + us * 1000LL;
-		if (!s->active || fault("deaf", true)) return idle(end);
-		if (once("stream")) return SOAPY_SDR_STREAM_ERROR;
-		size_t want = std::min(n, mtu);
-		if (fault("short")) want = std::min<size_t>(want, 7);
-		const bool ends = flags & SOAPY_SDR_END_BURST && want == n;
-		{
-			std::lock_guard<std::mutex> hold(mutex);
-			if (flags & SOAPY_SDR_HAS_TIME && timed()) {
-				s->next = position(common(t), rate);
-				s->dropping = fault("late") || s->next < position(now(), rate);
-				s->inBurst = true;
-				if (s->dropping) s->news.push_back({SOAPY_SDR_TIME_ERROR, SOAPY_SDR_HAS_TIME, 0, t});
-			} else if (!s->inBurst) {
-				s->next = position(now(), rate) + (long long)(rate / 1000);
-				s->inBurst = true;
-			}
-			s->starved = false;
-		}
-		if (!s->dropping) {
-			// What the board holds is bounded.
-			const long long ahead = std::min<long long>(Air::cells / 4, (long long)(rate / 4));
-			while (s->next + (long long)want > position(now(), rate) + ahead) {
-				if (now() >= end) return SOAPY_SDR_TIMEOUT;
-				sleepUntil(std::min(end, now() + 500000));
-			}
-			late(s);
-			s->work.resize(want);
-			take(s, buffs[0], want);
-			air().add(s->next, s->work.data(), want, amplitude * (float)std::pow(10, gains[SOAPY_SDR_TX]["PGA"] / 20));
-		}
-		s->next += (long long)want;
-		if (ends) {
-			std::lock_guard<std::mutex> hold(mutex);
-			if (!s->dropping) {
-				long long over = timeOf(s->next, rate);
-				s->news.push_back({0, SOAPY_SDR_END_BURST | SOAPY_SDR_HAS_TIME, over, over + offset});
-			}
-			s->inBurst = s->dropping = false;
-		}
-		return (int)want;
-	}
-
-	int readStreamStatus(SoapySDR::Stream *handle, size_t &, int &flags, long long &t, const long us) override {
-		check();
-		if (fault("no_status")) return SOAPY_SDR_NOT_SUPPORTED;
-		auto *s = of(handle);
-		const long long end = now() + us * 1000LL;
-		for (;;) {
-			late(s);
-			{
-				std::lock_guard<std::mutex> hold(mutex);
-				if (!s->news.empty() && s->news.front().due <= now()) {
-					News n = s->news.front();
-					s->news.pop_front();
-					flags = timed() ? n.flags : n.flags & ~SOAPY_SDR_HAS_TIME;
-					t = n.time;
-					return n.code;
-				}
-			}
-			if (now() >= end) return SOAPY_SDR_TIMEOUT;
-			sleepUntil(std::min(end, now() + 1000000));
-		}
-	}
-
-private:
-	const SoapySDR::Kwargs args;
-	const std::string serial;
-	mutable std::mutex mutex; // over what follows
-	mutable long long offset; // of the board's clock
-	const long long pps;
-	mutable long long wanted = 0, wantedAt = 0, stopped = 0;
-	const size_t mtu;
-	const long long buffer;
-	const float amplitude, noise;
-	std::string wrong, state;
-	double much = 0;
-	long long since = 0;
-	int lock = -1;
-	bool on[2] = {false, false};
-	std::string antenna[2] = {"TX/RX", "TX/RX"}, clock = "internal", time = "internal";
-	std::map<std::string, double> gains[2];
-	double frequency[2] = {1e9, 1e9};
-	std::atomic<double> rate{1e6};
-	double bandwidth = 1e6;
-	unsigned random = 1;
-
-	static Stream *of(SoapySDR::Stream *s) { return reinterpret_cast<Stream *>(s); }
-	bool timed() const { auto it = args.find("clock"); return it == args.end() || it->second != "none"; }
-	bool half() const { auto it = args.find("duplex"); return it != args.end() && it->second == "half"; }
-
-	// fault reports whether one is on; one that ends does so after so many milliseconds.
-	bool fault(const char *name, bool ends = false) const {
-		return wrong == name && (!ends || now() < since + (long long)(much * 1e6));
-	}
-	// once reports whether a fault is on, and ends it.
-	bool once(const char *name) {
-		std::lock_guard<std::mutex> hold(mutex);
-		if (wrong != name) return false;
-		wrong.clear();
+	bool happens(const char *fault) {
+		auto f = left.find(fault);
+		if (f == left.end() || f->second == 0) return false;
+		f->second--;
 		return true;
 	}
-	void check() const {
-		if (fault("gone")) throw std::runtime_error("the board is gone");
-		if (fault("throw")) throw std::runtime_error("a test has it fail");
-	}
-	void hang() const {
-		if (fault("hang", true)) sleepUntil(since + (long long)(much * 1e6));
-	}
 
-	// own is what the board's clock shows at a common time. The lock is held.
-	long long own(long long t) const {
-		if (wantedAt != 0 && now() >= wantedAt && wrong != "no_pps" && time != "internal") {
-			offset = wanted - wantedAt;
-			wantedAt = 0;
+	void option(const string &key, const string &value) {
+		bool on = value == "1" || value == "on" || value == "true";
+		if (key == "pace") real = value != "free";
+		else if (key == "pps_ms") pulse = std::max(1L, number(value)) * 1000000;
+		else if (key == "pps") {
+			if (pulses && !on) frozen = lastPulse();
+			pulses = on;
+			if (on && setAt >= 0) setAt = lastPulse() + pulse;
 		}
-		return t + offset;
-	}
-	long long common(long long t) const { own(0); return t - offset; }
-	long long last(long long t) const { return t / pps * pps; }
-	long long lastPulse() const {
-		const bool none = wrong == "no_pps" || time == "internal";
-		long long p = none ? stopped : last(now());
-		return own(p);
+		else if (key == "ref") locked = value == "locked" || on;
+		else if (key == "time") timed = on;
+		else if (key == "duplex") duplex = value != "half";
+		else if (key == "gain") gain = atof(value.c_str());
+		else if (key == "noise") noise = atof(value.c_str());
+		else if (key == "offset_ns") offset = atoll(value.c_str());
+		else if (key == "epoch_ns") offset = atoll(value.c_str()) - now();
+		else if (key == "buffer") buffer = std::max(1L, number(value));
+		else if (key == "txbuffer") txBuffer = std::max(1L, number(value));
+		else if (key == "latency_us") latency = number(value) * 1000;
+		else if (key == "mtu") mtu = (size_t)number(value);
+		else if (key == "short") least = (size_t)number(value);
+		else if (key == "status") status = on;
+		else if (key == "late") late = on;
+		else if (key == "stuck_on") stuck = on;
+		else if (key == "counter") counter = on;
+		else if (key == "carrier") burstCarrier = value == "burst";
+		else if (key == "gone") gone = on;
+		else if (key == "overflow" || key == "lose" || key == "stream_error" || key == "timeouts" || key == "corrupt") left[key] += number(value);
+		else if (key == "steal") stolen += number(value);
+		else if (key == "throw") {
+			if (value == "none") throws.clear();
+			else throws[value] = true;
+		}
+		else if (key == "hang") { // CALL:MS, or CALL for ever, or none
+			size_t colon = value.find(':');
+			if (value == "none") hangs.clear();
+			else hangs[value.substr(0, colon)] = colon == string::npos ? -1 : number(value.substr(colon + 1));
+		}
+		else if (key == "fault") {
+			size_t equals = value.find('=');
+			oneFault(value.substr(0, equals), equals == string::npos ? "1" : value.substr(equals + 1));
+		}
+		else throw std::runtime_error("ringtest has no setting " + key);
+		changed.notify_all();
 	}
 
-	static void sleepUntil(long long t) {
-		long long left = t - now();
-		if (left > 0) std::this_thread::sleep_for(std::chrono::nanoseconds(left));
+	// One fault at a time, instead of those there were.
+	void oneFault(const string &name, const string &much) {
+		hangs.clear();
+		throws.clear();
+		left.clear();
+		gone = late = stuck = false;
+		status = locked = true;
+		least = 0;
+		if (!pulses) option("pps", "on");
+		deafUntil = hangUntil = 0;
+		if (name == "no_pps") option("pps", "off");
+		else if (name == "unlocked") locked = false;
+		else if (name == "no_status") status = false;
+		else if (name == "short") least = 7;
+		else if (name == "throw") throws["all"] = true;
+		else if (name == "stream") left["stream_error"] = 1;
+		else if (name == "overflow") left["overflow"] = much == "1" ? 1000 : number(much);
+		else if (name == "hang") hangUntil = monotonic() + number(much) * 1000000;
+		else if (name == "deaf") deafUntil = monotonic() + number(much) * 1000000;
+		else if (name != "none") option(name, much);
 	}
-	static int idle(long long end) {
-		sleepUntil(end);
+
+	const Channel &channel(int direction, size_t n) const {
+		if (n >= channels[direction].size()) throw std::runtime_error("ringtest has no channel " + std::to_string(n));
+		return channels[direction][n];
+	}
+	Channel &channel(int direction, size_t n) {
+		return const_cast<Channel &>(static_cast<const Ringtest *>(this)->channel(direction, n));
+	}
+
+	static double total(const Channel &c) {
+		double sum = 0;
+		for (auto &g : c.gains) sum += g.second;
+		return sum;
+	}
+
+	// What others see of the board, in a file that stays when the process is killed.
+	void show() {
+		const char *folder = getenv("RINGTEST_STATE");
+		if (!folder) return;
+		bool active = false, burst = false;
+		double rate = 1;
+		for (Flow *f : flows) {
+			if (f->direction != TX) continue;
+			rate = channel(TX, f->channel).rate;
+			int64_t at = indexOf(now(), rate);
+			active |= f->active;
+			burst |= f->inBurst && f->begun <= at;
+			for (auto &b : f->sent) burst |= b.first <= at;
+		}
+		const Channel &c = channel(TX, 0);
+		std::ostringstream s;
+		s.precision(17);
+		s << (burst || (active && !burstCarrier) ? "on" : "off") << "\nactive=" << active << "\nburst=" << burst
+		  << "\ngain=" << total(c) << "\nfrequency=" << c.frequency << "\n";
+		if (s.str() == shown) return;
+		shown = s.str();
+		string path = string(folder) + "/" + serial, draft = path + ".new";
+		if (FILE *f = fopen(draft.c_str(), "w")) {
+			fwrite(shown.data(), 1, shown.size(), f);
+			fclose(f);
+			rename(draft.c_str(), path.c_str());
+		}
+	}
+
+	void tell(Flow *f, int code, int flags, int64_t index) {
+		if (f->news.size() > 4096) f->news.pop_front();
+		if (timed) flags |= SOAPY_SDR_HAS_TIME;
+		f->news.push_back({code, flags, timed ? timeOf(index, channel(f->direction, f->channel).rate) + clockOffset() : 0});
+		changed.notify_all();
+	}
+
+	// What has happened on air until now.
+	void play(Flow *f) {
+		if (f->direction != TX) return;
+		int64_t at = indexOf(now(), channel(TX, f->channel).rate);
+		if (f->inBurst && at > f->next) {
+			tell(f, SOAPY_SDR_UNDERFLOW, 0, f->next);
+			f->inBurst = false;
+		}
+		while (!f->sent.empty() && f->sent.front().second <= at) {
+			tell(f, 0, SOAPY_SDR_END_BURST, f->sent.front().second);
+			f->sent.pop_front();
+		}
+	}
+
+	void run() {
+		while (!over) {
+			{
+				Lock l(m);
+				for (Flow *f : flows) play(f);
+				show();
+			}
+			std::this_thread::sleep_for(std::chrono::microseconds(500));
+		}
+	}
+
+	float drawn() { // about normal, of variance 1
+		float sum = 0;
+		for (int i = 0; i < 4; i++) {
+			random ^= random << 13;
+			random ^= random >> 7;
+			random ^= random << 17;
+			sum += (float)(random >> 40) / (1 << 24) - 0.5f;
+		}
+		return sum * 1.7320508f;
+	}
+
+	static uint32_t mask(const Flow *f) { return f->size == 2 ? 0xffff : 0xffffffff; }
+
+	static void putCounter(const Flow *f, uint32_t k, size_t n, void *to) {
+		if (f->format == SOAPY_SDR_CF32) {
+			float *x = (float *)to;
+			for (size_t i = 0; i < n; i++, k++) x[2 * i] = (float)(k & 0xffff), x[2 * i + 1] = (float)(k >> 16);
+		} else if (f->size == 2) {
+			uint16_t *x = (uint16_t *)to;
+			for (size_t i = 0; i < n; i++) x[i] = (uint16_t)(k + i);
+		} else {
+			uint32_t *x = (uint32_t *)to;
+			for (size_t i = 0; i < n; i++) x[i] = k + (uint32_t)i;
+		}
+	}
+
+	void checkCounter(Flow *f, size_t n, const void *from) {
+		for (size_t i = 0; i < n; i++) {
+			uint32_t k;
+			if (f->format == SOAPY_SDR_CF32) k = (uint32_t)((const float *)from)[2 * i] | (uint32_t)((const float *)from)[2 * i + 1] << 16;
+			else if (f->size == 2) k = ((const uint16_t *)from)[i];
+			else k = ((const uint32_t *)from)[i];
+			if (k != f->expected) txBreaks++, txLost += (k - f->expected) & mask(f);
+			f->expected = (k + 1) & mask(f);
+		}
+		txSamples += n;
+	}
+
+	static float clamp(float x, float scale) { return std::min(scale - 1, std::max(-scale, std::nearbyint(x * scale))); }
+
+	void put(const Flow *f, const std::vector<Sample> &x, void *to) {
+		if (f->format == SOAPY_SDR_CF32) memcpy(to, x.data(), x.size() * sizeof(Sample));
+		else for (size_t i = 0; i < 2 * x.size(); i++) {
+			float v = ((const float *)x.data())[i];
+			if (f->size == 4) ((int16_t *)to)[i] = (int16_t)clamp(v, 32768);
+			else ((int8_t *)to)[i] = (int8_t)clamp(v, 128);
+		}
+	}
+
+	static std::vector<Sample> take(const Flow *f, const void *from, size_t n) {
+		std::vector<Sample> x(n);
+		if (f->format == SOAPY_SDR_CF32) memcpy(x.data(), from, n * sizeof(Sample));
+		else for (size_t i = 0; i < 2 * n; i++) {
+			((float *)x.data())[i] = f->size == 4 ? ((const int16_t *)from)[i] / 32768.f : ((const int8_t *)from)[i] / 128.f;
+		}
+		return x;
+	}
+
+	static float amplitude(double dB) { return (float)std::pow(10, dB / 20); }
+
+	// Waits a little, no longer than until a time; says whether there is more of it.
+	bool wait(Lock &l, int64_t until, int64_t wanted) {
+		int64_t t = monotonic();
+		if (t >= until) return false;
+		int64_t ns = std::min(until - t, std::max<int64_t>(wanted, 50000));
+		changed.wait_for(l, std::chrono::nanoseconds(ns));
+		return true;
+	}
+
+public:
+	Ringtest(const Kwargs &args) : serial(args.at("serial")) {
+		if (const char *folder = getenv("RINGTEST_STATE")) {
+			lockFile = open((string(folder) + "/" + serial + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+			if (lockFile < 0 || flock(lockFile, LOCK_EX | LOCK_NB) != 0) {
+				if (lockFile >= 0) close(lockFile);
+				throw std::runtime_error("the board ringtest " + serial + " is in use by another program");
+			}
+		}
+		if (args.count("fails")) {
+			SoapySDR::log(SOAPY_SDR_WARNING, "ringtest: the firmware is too old");
+			if (lockFile >= 0) close(lockFile);
+			throw std::runtime_error("ringtest: " + args.at("fails"));
+		}
+		SoapySDR::log(SOAPY_SDR_INFO, "ringtest: opened " + serial);
+		offset = (int64_t)(hash(serial) % (uint64_t)(1000 * second));
+		random ^= hash(serial);
+		size_t n = args.count("channels") ? std::min(4L, std::max(1L, number(args.at("channels")))) : 1;
+		for (int d : {TX, RX}) {
+			channels[d].resize(n);
+			for (Channel &c : channels[d]) {
+				c.antenna = listAntennas(d, 0)[0];
+				for (const string &g : listGains(d, 0)) c.gains[g] = 0;
+			}
+		}
+		if (args.count("pace")) option("pace", args.at("pace"));
+		for (auto &a : args) {
+			static const Strings others = {"driver", "serial", "label", "channels", "fails", "pace", "remote", "type"};
+			if (std::find(others.begin(), others.end(), a.first) == others.end() && a.first.find(':') == string::npos) option(a.first, a.second);
+		}
+		show();
+		if (real) player = std::thread([this] { run(); });
+	}
+
+	~Ringtest() {
+		over = true;
+		if (player.joinable()) player.join();
+		Lock l(m);
+		for (Flow *f : flows) delete f;
+		flows.clear();
+		show();
+		if (lockFile >= 0) close(lockFile);
+		SoapySDR::log(SOAPY_SDR_INFO, "ringtest: closed " + serial);
+	}
+
+	string getDriverKey() const override { return "ringtest"; }
+	string getHardwareKey() const override {
+		Lock l(m);
+		enter(l, "getHardwareKey");
+		return "Ringtest";
+	}
+	Kwargs getHardwareInfo() const override { return {{"serial", serial}, {"fw_version", "1.2"}}; }
+
+	size_t getNumChannels(const int d) const override { return channels[d].size(); }
+	bool getFullDuplex(const int, const size_t) const override { return duplex; }
+
+	Strings getStreamFormats(const int, const size_t) const override { return {SOAPY_SDR_CF32, SOAPY_SDR_CS16, SOAPY_SDR_CS8}; }
+	string getNativeStreamFormat(const int, const size_t, double &fullScale) const override {
+		fullScale = 32768;
+		return SOAPY_SDR_CS16;
+	}
+
+	SoapySDR::Stream *setupStream(const int d, const string &format, const std::vector<size_t> &list, const Kwargs &) override {
+		Lock l(m);
+		enter(l, "setupStream");
+		if (list.size() > 1) throw std::runtime_error("ringtest has streams of one channel");
+		size_t n = list.empty() ? 0 : list[0];
+		channel(d, n);
+		auto formats = getStreamFormats(d, n);
+		if (std::find(formats.begin(), formats.end(), format) == formats.end()) throw std::runtime_error("ringtest has no format " + format);
+		for (Flow *f : flows) {
+			if (f->direction == d && f->channel == n) throw std::runtime_error("ringtest has that stream already");
+			if (!duplex && f->direction != d) throw std::runtime_error("ringtest does not send while it receives");
+		}
+		Flow *f = new Flow;
+		f->direction = d, f->channel = n, f->format = format, f->size = SoapySDR::formatToSize(format);
+		flows.push_back(f);
+		return (SoapySDR::Stream *)f;
+	}
+
+	void closeStream(SoapySDR::Stream *s) override {
+		Lock l(m);
+		enter(l, "closeStream");
+		flows.erase(std::remove(flows.begin(), flows.end(), (Flow *)s), flows.end());
+		delete (Flow *)s;
+		show();
+	}
+
+	size_t getStreamMTU(SoapySDR::Stream *) const override { return mtu; }
+
+	int activateStream(SoapySDR::Stream *s, const int flags, const long long at, const size_t n) override {
+		Lock l(m);
+		enter(l, "activateStream");
+		Flow *f = (Flow *)s;
+		double rate = channel(f->direction, f->channel).rate;
+		int64_t here = indexOf(now(), rate);
+		f->next = here;
+		if (flags & SOAPY_SDR_HAS_TIME) {
+			if (!timed) return SOAPY_SDR_NOT_SUPPORTED;
+			f->next = indexOf(at - clockOffset(), rate);
+			if (f->next < here || late) return SOAPY_SDR_TIME_ERROR;
+		}
+		f->origin = f->next;
+		f->left = f->direction == RX && flags & SOAPY_SDR_END_BURST ? (int64_t)n : -1;
+		f->active = true, f->inBurst = f->dropping = false;
+		f->sent.clear();
+		f->expected = 0;
+		show();
+		return 0;
+	}
+
+	int deactivateStream(SoapySDR::Stream *s, const int, const long long) override {
+		Lock l(m);
+		enter(l, "deactivateStream");
+		if (stuck) return SOAPY_SDR_STREAM_ERROR;
+		Flow *f = (Flow *)s;
+		f->active = f->inBurst = f->dropping = false;
+		f->sent.clear();
+		show();
+		changed.notify_all();
+		return 0;
+	}
+
+	int readStream(SoapySDR::Stream *s, void *const *buffs, const size_t numElems, int &flags, long long &timeNs, const long timeoutUs) override {
+		Lock l(m);
+		enter(l, "readStream");
+		Flow *f = (Flow *)s;
+		flags = 0;
+		int64_t until = monotonic() + timeoutUs * 1000;
+		if (monotonic() < deafUntil || happens("timeouts")) {
+			while (wait(l, until, second)) {
+			}
+			return SOAPY_SDR_TIMEOUT;
+		}
+		if (happens("stream_error")) return SOAPY_SDR_STREAM_ERROR;
+		if (happens("corrupt")) return SOAPY_SDR_CORRUPTION;
+		const Channel &c = channel(RX, f->channel);
+		size_t n = std::min(numElems, std::max<size_t>(mtu, 1));
+		if (f->left >= 0) n = (size_t)std::min<int64_t>(n, f->left);
+		for (;;) {
+			if (gone) return SOAPY_SDR_STREAM_ERROR;
+			if (f->active && n > 0) {
+				if (!real) break;
+				int64_t behind = indexOf(now(), c.rate) - f->next;
+				if (behind > buffer || left["overflow"] > 0) {
+					int64_t skip = left["overflow"] > 0 ? left["overflow"] : behind;
+					left["overflow"] = 0;
+					timeNs = timed ? timeOf(f->next, c.rate) + clockOffset() : 0;
+					flags = timed ? SOAPY_SDR_HAS_TIME : 0;
+					lost += skip;
+					f->next += skip;
+					return SOAPY_SDR_OVERFLOW;
+				}
+				if (behind >= (int64_t)n) break;
+			}
+			int64_t missing = f->active ? timeOf(f->next + (int64_t)n, c.rate) - now() : second;
+			if (!wait(l, until, missing)) {
+				int64_t behind = f->active ? indexOf(now(), c.rate) - f->next : 0;
+				if (behind <= 0 || n == 0) return SOAPY_SDR_TIMEOUT;
+				n = (size_t)std::min<int64_t>(n, behind);
+				break;
+			}
+		}
+		f->next += left["lose"];
+		lost += left["lose"];
+		left["lose"] = 0;
+		if (timed) {
+			flags |= SOAPY_SDR_HAS_TIME;
+			timeNs = timeOf(f->next, c.rate) + clockOffset();
+		}
+		if (counter) putCounter(f, (uint32_t)(f->next - f->origin + stolen), n, buffs[0]);
+		else {
+			std::vector<Sample> x(n);
+			air(real).receive(c.frequency, c.rate, f->next + stolen, amplitude(total(c)), x);
+			if (noise > 0) for (Sample &v : x) v += Sample((float)noise * drawn(), (float)noise * drawn());
+			put(f, x, buffs[0]);
+		}
+		f->next += n;
+		if (!real) air(false).advance(timeOf(f->next, c.rate));
+		if (f->left >= 0 && (f->left -= n) == 0) flags |= SOAPY_SDR_END_BURST, f->active = false;
+		return (int)n;
+	}
+
+	int writeStream(SoapySDR::Stream *s, const void *const *buffs, const size_t numElems, int &flags, const long long timeNs, const long timeoutUs) override {
+		Lock l(m);
+		enter(l, "writeStream");
+		Flow *f = (Flow *)s;
+		if (gone || !f->active || happens("stream_error")) return SOAPY_SDR_STREAM_ERROR;
+		int64_t until = monotonic() + timeoutUs * 1000;
+		const Channel &c = channel(TX, f->channel);
+		bool ends = flags & SOAPY_SDR_END_BURST;
+		play(f);
+		if (monotonic() < deafUntil || happens("timeouts")) {
+			while (wait(l, until, second)) {
+			}
+			return SOAPY_SDR_TIMEOUT;
+		}
+		if (f->dropping) {
+			f->dropping = !ends;
+			return (int)numElems;
+		}
+		if (!f->inBurst && numElems > 0) {
+			int64_t here = indexOf(now(), c.rate);
+			if (flags & SOAPY_SDR_HAS_TIME && timed) {
+				int64_t at = indexOf(timeNs - clockOffset(), c.rate);
+				if (at < here || late) {
+					tell(f, SOAPY_SDR_TIME_ERROR, 0, at);
+					f->dropping = !ends;
+					return (int)numElems;
+				}
+				f->next = at;
+			} else {
+				f->next = std::max(f->next, indexOf(now() + (real ? latency : 0), c.rate));
+			}
+			f->begun = f->next;
+			f->inBurst = true;
+		}
+		size_t n = numElems;
+		if (least > 0) n = std::min(n, least);
+		while (real && n > 0) {
+			int64_t held = f->next - std::max(f->begun, indexOf(now(), c.rate));
+			if (held < txBuffer) {
+				n = (size_t)std::min<int64_t>(n, txBuffer - std::max<int64_t>(0, held));
+				break;
+			}
+			if (!wait(l, until, timeOf(f->next, c.rate) - timeOf(txBuffer - std::min<int64_t>(txBuffer, (int64_t)n), c.rate) - now())) return SOAPY_SDR_TIMEOUT;
+			if (gone || !f->active) return SOAPY_SDR_STREAM_ERROR;
+		}
+		if (counter) checkCounter(f, n, buffs[0]);
+		else if (n > 0) air(real).send({c.frequency, c.rate, f->next, (float)gain * amplitude(total(c)), take(f, buffs[0], n)}, now(), real);
+		f->next += n;
+		if (ends && n == numElems && f->inBurst) {
+			f->inBurst = false;
+			f->sent.push_back({f->begun, f->next});
+		}
+		if (!real && !(flags & SOAPY_SDR_HAS_TIME) && !ends) air(false).advance(timeOf(f->next, c.rate));
+		return (int)n;
+	}
+
+	int readStreamStatus(SoapySDR::Stream *s, size_t &mask, int &flags, long long &timeNs, const long timeoutUs) override {
+		Lock l(m);
+		enter(l, "readStreamStatus");
+		Flow *f = (Flow *)s;
+		if (!status || f->direction != TX) return SOAPY_SDR_NOT_SUPPORTED;
+		int64_t until = monotonic() + timeoutUs * 1000;
+		do {
+			if (gone) return SOAPY_SDR_STREAM_ERROR;
+			if (!real && f->news.empty() && !f->sent.empty()) air(false).advance(timeOf(f->sent.front().second, channel(TX, f->channel).rate));
+			play(f);
+			if (!f->news.empty()) {
+				News n = f->news.front();
+				f->news.pop_front();
+				mask = 1, flags = n.flags, timeNs = n.at;
+				return n.code;
+			}
+		} while (wait(l, until, second));
 		return SOAPY_SDR_TIMEOUT;
 	}
 
-	// late notices that a burst was not fed in time.
-	void late(Stream *s) {
-		if (s->direction != SOAPY_SDR_TX) return;
-		std::lock_guard<std::mutex> hold(mutex);
-		const long long here = position(now(), rate);
-		if (!s->active || !s->inBurst || s->dropping || s->next >= here) return;
-		if (!s->starved) {
-			s->news.push_back({SOAPY_SDR_UNDERFLOW, SOAPY_SDR_HAS_TIME, 0, own(timeOf(s->next, rate))});
-			s->starved = true;
-		}
+	Strings listAntennas(const int d, const size_t) const override { return d == TX ? Strings{"TX/RX", "CAL"} : Strings{"RX2", "TX/RX"}; }
+	void setAntenna(const int d, const size_t n, const string &name) override {
+		Lock l(m);
+		enter(l, "setAntenna");
+		auto there = listAntennas(d, n);
+		if (std::find(there.begin(), there.end(), name) == there.end()) throw std::runtime_error("ringtest has no antenna " + name);
+		channel(d, n).antenna = name;
+	}
+	string getAntenna(const int d, const size_t n) const override {
+		Lock l(m);
+		return channel(d, n).antenna;
 	}
 
-	void stop(Stream *s) {
-		std::lock_guard<std::mutex> hold(mutex);
-		if (!s->active) return;
-		s->active = on[s->direction] = false;
-		s->inBurst = false;
-		tellLocked();
+	Strings listGains(const int d, const size_t) const override { return d == TX ? Strings{"PAD", "IAMP"} : Strings{"LNA", "PGA"}; }
+	Range getGainRange(const int, const size_t, const string &name) const override {
+		if (name == "PAD") return Range(0, 50, 1);
+		if (name == "IAMP") return Range(0, 12, 2);
+		if (name == "LNA") return Range(0, 30, 1);
+		if (name == "PGA") return Range(0, 40, 0.5);
+		throw std::runtime_error("ringtest has no gain " + name);
+	}
+	Range getGainRange(const int d, const size_t) const override { return d == TX ? Range(0, 62, 1) : Range(0, 70, 0.5); }
+	using SoapySDR::Device::setGain;
+	using SoapySDR::Device::getGain;
+	void setGain(const int d, const size_t n, const string &name, const double dB) override {
+		Lock l(m);
+		enter(l, "setGain");
+		auto r = getGainRange(d, n, name);
+		auto g = channel(d, n).gains.find(name);
+		if (g == channel(d, n).gains.end()) throw std::runtime_error("ringtest has no gain " + name);
+		g->second = std::round(std::min(r.maximum(), std::max(r.minimum(), dB)) / r.step()) * r.step();
+		show();
+	}
+	double getGain(const int d, const size_t n, const string &name) const override {
+		Lock l(m);
+		auto g = channel(d, n).gains.find(name);
+		if (g == channel(d, n).gains.end()) throw std::runtime_error("ringtest has no gain " + name);
+		return g->second;
+	}
+	bool hasGainMode(const int d, const size_t) const override { return d == RX; }
+	void setGainMode(const int d, const size_t n, const bool on) override {
+		Lock l(m);
+		enter(l, "setGainMode");
+		channel(d, n).automatic = on;
+	}
+	bool getGainMode(const int d, const size_t n) const override {
+		Lock l(m);
+		return channel(d, n).automatic;
 	}
 
-	void tell() {
-		std::lock_guard<std::mutex> hold(mutex);
-		tellLocked();
+	Strings listFrequencies(const int, const size_t) const override { return {"RF"}; }
+	RangeList getFrequencyRange(const int, const size_t) const override { return {Range(10e6, 6e9)}; }
+	RangeList getFrequencyRange(const int d, const size_t n, const string &) const override { return getFrequencyRange(d, n); }
+	void setFrequency(const int d, const size_t n, const double hz, const Kwargs &) override {
+		Lock l(m);
+		enter(l, "setFrequency");
+		if (!(hz >= 10e6 && hz <= 6e9)) throw std::runtime_error("ringtest has no such frequency");
+		channel(d, n).frequency = hz;
+		show();
 	}
-	// tellLocked writes whether the carrier is on. The lock is held.
-	void tellLocked() {
-		if (state.empty()) return;
-		std::ofstream f(state + ".new");
-		f << (on[SOAPY_SDR_TX] ? "on" : "off") << " " << gains[SOAPY_SDR_TX]["PGA"] << " " << frequency[SOAPY_SDR_TX] << "\n";
-		f.close();
-		std::rename((state + ".new").c_str(), state.c_str());
+	void setFrequency(const int d, const size_t n, const string &, const double hz, const Kwargs &a) override { setFrequency(d, n, hz, a); }
+	double getFrequency(const int d, const size_t n) const override {
+		Lock l(m);
+		return channel(d, n).frequency;
+	}
+	double getFrequency(const int d, const size_t n, const string &) const override { return getFrequency(d, n); }
+
+	RangeList getSampleRateRange(const int, const size_t) const override { return {Range(1e5, 61.44e6)}; }
+	void setSampleRate(const int d, const size_t n, const double hz) override {
+		Lock l(m);
+		enter(l, "setSampleRate");
+		if (!(hz >= 1e5 && hz <= 61.44e6)) throw std::runtime_error("ringtest has no such sample rate");
+		channel(d, n).rate = hz;
+		for (Flow *f : flows) {
+			if (f->direction == d && f->channel == n) f->next = f->origin = indexOf(now(), hz), f->inBurst = false;
+		}
+	}
+	double getSampleRate(const int d, const size_t n) const override {
+		Lock l(m);
+		return channel(d, n).rate;
 	}
 
-	float chance() {
-		float sum = 0;
-		for (int k = 0; k < 4; k++) {
-			random = random * 1664525u + 1013904223u;
-			sum += float(random >> 8) / float(1 << 24) - 0.5f;
-		}
-		return sum * 1.732f;
+	RangeList getBandwidthRange(const int, const size_t) const override { return {Range(200e3, 56e6)}; }
+	void setBandwidth(const int d, const size_t n, const double hz) override {
+		Lock l(m);
+		enter(l, "setBandwidth");
+		channel(d, n).bandwidth = std::min(56e6, std::max(200e3, hz));
 	}
-	void give(Stream *s, void *to, size_t n) {
-		for (size_t k = 0; k < n && noise > 0; k++) s->work[k] += noise * Sample(chance(), chance());
-		if (s->floats) {
-			std::memcpy(to, s->work.data(), n * sizeof(Sample));
-			return;
-		}
-		auto *x = static_cast<int16_t *>(to);
-		for (size_t k = 0; k < n; k++) {
-			x[2 * k] = limit(s->work[k].real());
-			x[2 * k + 1] = limit(s->work[k].imag());
-		}
+	double getBandwidth(const int d, const size_t n) const override {
+		Lock l(m);
+		return channel(d, n).bandwidth;
 	}
-	static int16_t limit(float v) { return (int16_t)std::max(-32768.f, std::min(32767.f, std::nearbyint(v * 32768))); }
-	static void take(Stream *s, const void *from, size_t n) {
-		if (s->floats) {
-			std::memcpy(s->work.data(), from, n * sizeof(Sample));
-			return;
-		}
-		auto *x = static_cast<const int16_t *>(from);
-		for (size_t k = 0; k < n; k++) s->work[k] = Sample(x[2 * k] / 32768.f, x[2 * k + 1] / 32768.f);
+
+	Strings listClockSources() const override { return {"internal", "external", "gpsdo"}; }
+	void setClockSource(const string &name) override {
+		Lock l(m);
+		enter(l, "setClockSource");
+		auto there = listClockSources();
+		if (std::find(there.begin(), there.end(), name) == there.end()) throw std::runtime_error("ringtest has no clock source " + name);
+		clockSource = name;
 	}
+	string getClockSource() const override {
+		Lock l(m);
+		return clockSource;
+	}
+	Strings listTimeSources() const override { return {"internal", "external", "gpsdo"}; }
+	void setTimeSource(const string &name) override {
+		Lock l(m);
+		enter(l, "setTimeSource");
+		auto there = listTimeSources();
+		if (std::find(there.begin(), there.end(), name) == there.end()) throw std::runtime_error("ringtest has no time source " + name);
+		timeSource = name;
+	}
+	string getTimeSource() const override {
+		Lock l(m);
+		return timeSource;
+	}
+
+	bool hasHardwareTime(const string &what) const override {
+		Lock l(m);
+		enter(l, "hasHardwareTime");
+		return timed && (what == "" || what == "PPS");
+	}
+	long long getHardwareTime(const string &what) const override {
+		Lock l(m);
+		enter(l, "getHardwareTime");
+		if (!timed) throw std::runtime_error("ringtest has no clock");
+		if (what == "") return now() + clockOffset();
+		return (pulses ? lastPulse() : frozen) + clockOffset();
+	}
+	void setHardwareTime(const long long t, const string &what) override {
+		Lock l(m);
+		enter(l, "setHardwareTime");
+		if (!timed) throw std::runtime_error("ringtest has no clock");
+		clockOffset();
+		if (what == "") offset = t - now(), setAt = -1;
+		else if (what == "PPS") setTo = t, setAt = lastPulse() + pulse;
+		else throw std::runtime_error("ringtest has no clock " + what);
+	}
+
+	using SoapySDR::Device::readSensor;
+	Strings listSensors() const override { return {"ref_locked", "tx_samples", "tx_lost", "tx_breaks", "rx_lost"}; }
+	string readSensor(const string &name) const override {
+		Lock l(m);
+		enter(l, "readSensor");
+		if (name == "ref_locked") return locked ? "true" : "false";
+		if (name == "tx_samples") return std::to_string(txSamples);
+		if (name == "tx_lost") return std::to_string(txLost);
+		if (name == "tx_breaks") return std::to_string(txBreaks);
+		if (name == "rx_lost") return std::to_string(lost);
+		throw std::runtime_error("ringtest has no sensor " + name);
+	}
+	Strings listSensors(const int, const size_t) const override { return {"lo_locked"}; }
+	string readSensor(const int, const size_t, const string &name) const override {
+		if (name != "lo_locked") throw std::runtime_error("ringtest has no sensor " + name);
+		return "true";
+	}
+
+	using SoapySDR::Device::writeSetting;
+	void writeSetting(const string &key, const string &value) override {
+		Lock l(m);
+		if (throws.count("writeSetting") && key != "fault") throw std::runtime_error("the board ringtest " + serial + " refuses writeSetting");
+		option(key, value);
+	}
+	void writeSetting(const int, const size_t, const string &key, const string &value) override { writeSetting(key, value); }
 };
 
-// find lists a board for each serial number that RINGTEST_BOARDS names, by commas, or one.
-SoapySDR::KwargsList find(const SoapySDR::Kwargs &args) {
-	SoapySDR::KwargsList list;
-	const char *names = std::getenv("RINGTEST_BOARDS");
-	std::string all = names ? names : "0";
-	for (size_t at = 0; at <= all.size();) {
-		size_t comma = std::min(all.find(',', at), all.size());
-		std::string serial = all.substr(at, comma - at);
-		at = comma + 1;
-		if (args.count("serial") && args.at("serial") != serial) continue;
-		SoapySDR::Kwargs one = args;
-		one["serial"] = serial;
-		one["label"] = "Ringtest " + serial;
-		list.push_back(one);
+std::vector<Kwargs> find(const Kwargs &args) {
+	Strings there;
+	const char *boards = getenv("RINGTEST_BOARDS");
+	std::istringstream list(boards ? boards : "R0");
+	for (string s; std::getline(list, s, ',');) there.push_back(s);
+	auto wanted = args.find("serial");
+	if (wanted != args.end()) {
+		bool known = !boards || std::find(there.begin(), there.end(), wanted->second) != there.end();
+		there = known ? Strings{wanted->second} : Strings{};
 	}
-	return list;
+	std::vector<Kwargs> found;
+	for (const string &s : there) found.push_back({{"serial", s}, {"label", "ringtest " + s}});
+	return found;
 }
 
-SoapySDR::Device *make(const SoapySDR::Kwargs &args) { return new Board(args); }
+// SoapySDR asks for boards that were not found, too.
+SoapySDR::Device *make(const Kwargs &args) {
+	if (!args.count("serial") || find(args).empty()) throw std::runtime_error("there is no such board ringtest");
+	return new Ringtest(args);
+}
 
 SoapySDR::Registry registered("ringtest", &find, &make, SOAPY_SDR_ABI_VERSION);
 
