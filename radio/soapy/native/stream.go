@@ -32,6 +32,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -47,6 +48,7 @@ type stream struct {
 	mtu  int
 
 	in, out buffer
+	active  atomic.Bool // or may be
 
 	calls
 }
@@ -140,11 +142,16 @@ func (s *stream) do(ctx context.Context, f func() C.int) error {
 func (s *stream) MTU() int { return s.mtu }
 
 func (s *stream) Activate(ctx context.Context, flags soapy.Flags, at soapy.Time) error {
+	s.active.Store(true)
 	return s.do(ctx, func() C.int { return C.SoapySDRDevice_activateStream(s.b.d, s.s, C.int(flags), C.longlong(at), 0) })
 }
 
 func (s *stream) Deactivate(ctx context.Context, flags soapy.Flags, at soapy.Time) error {
-	return s.do(ctx, func() C.int { return C.SoapySDRDevice_deactivateStream(s.b.d, s.s, C.int(flags), C.longlong(at)) })
+	err := s.do(ctx, func() C.int { return C.SoapySDRDevice_deactivateStream(s.b.d, s.s, C.int(flags), C.longlong(at)) })
+	if err == nil {
+		s.active.Store(false)
+	}
+	return err
 }
 
 // result is what a call of a stream gave.
@@ -225,7 +232,7 @@ func (s *stream) Status(ctx context.Context, patience time.Duration) (soapy.Bloc
 	return r.info, err
 }
 
-// Close implements soapy.Stream. The board is not given back meanwhile.
+// Close implements soapy.Stream; one that is active is deactivated. The board is not given back meanwhile.
 func (s *stream) Close() error {
 	if !s.close() {
 		return nil
@@ -247,6 +254,9 @@ func (s *stream) Close() error {
 	defer cancel()
 	_, err := ask(ctx, nil, func() C.int {
 		defer s.b.leave()
+		if s.active.Load() { // modules take the buffers of a stream that is closed from under their own threads
+			C.SoapySDRDevice_deactivateStream(s.b.d, s.s, 0, 0)
+		}
 		return C.SoapySDRDevice_closeStream(s.b.d, s.s)
 	})
 	return err
