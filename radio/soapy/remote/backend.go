@@ -29,8 +29,8 @@ const (
 //
 //	stream      how samples come and go: tcp, where none is lost on the way, or udp; tcp
 //	            unless given (SoapyRemote's own clients take udp)
-//	mtu         bytes of a block with all headers, 576 to 65536; 32768 unless given, and 1500
-//	            over udp
+//	mtu         bytes of a block with all headers, 576 to 65536, and to 4144 over udp, where
+//	            servers cut longer ones; 32768 unless given, and 1500 over udp
 //	window      bytes that may be on their way, which is also what both ends ask of their
 //	            systems for buffers, 65536 to 67108864; 4194304 unless given, and 262144 for
 //	            transmitting: what waits there is late
@@ -55,11 +55,11 @@ func parseOptions(u radio.URI) (o options, err error) {
 	}
 	p := radio.ReadSettings(u, slices.Collect(maps.Keys(u.Params))...) // others look at theirs
 	o.datagrams = p.Word(streamParam, "tcp", "udp") == "udp"
-	unset := 1 << 15
+	unset, most := 1<<15, 1<<16
 	if o.datagrams {
-		unset = 1500
+		unset, most = 1500, maxDatagram+transport
 	}
-	o.mtu = p.Whole(mtuParam, unset, 576, 1<<16, 1)
+	o.mtu = p.Whole(mtuParam, unset, 576, most, 1)
 	o.window = p.Whole(windowParam, 0, 1<<16, 1<<26, 1)
 	o.limit = p.Milliseconds(timeoutParam, 30*time.Second, 1, 600_000)
 	return o, p.Err()

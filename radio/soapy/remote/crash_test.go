@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,7 +25,8 @@ import (
 )
 
 // clientVar has the test's program be a client in place of running tests: it transmits with
-// the board of a URI ("transmit URI"), or receives, and says so.
+// the board of a URI at a rate ("transmit 4e6 URI"), or receives, and says so, and also what
+// is lost.
 const clientVar = "RINGWAVE_TEST_SOAPY_CLIENT"
 
 func TestMain(m *testing.M) {
@@ -35,12 +38,16 @@ func TestMain(m *testing.M) {
 }
 
 func beClient(what string) error {
-	way, uri, _ := strings.Cut(what, " ")
+	words := strings.Fields(what)
 	at, ctx := receive, context.Background()
-	if way == "transmit" {
+	if words[0] == "transmit" {
 		at = transmit
 	}
-	u, err := radio.ParseURI(uri)
+	rate, err := strconv.ParseFloat(words[1], 64)
+	if err != nil {
+		return err
+	}
+	u, err := radio.ParseURI(words[2])
 	if err != nil {
 		return err
 	}
@@ -48,7 +55,7 @@ func beClient(what string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.SetSampleRate(ctx, at, 4e6); err != nil {
+	if err := b.SetSampleRate(ctx, at, rate); err != nil {
 		return err
 	}
 	s, err := b.SetupStream(ctx, at, "CS8", nil)
@@ -59,6 +66,13 @@ func beClient(what string) error {
 		return err
 	}
 	if at == transmit {
+		go func() {
+			for {
+				if _, err := s.Status(ctx, time.Second); errors.Is(err, soapy.ErrUnderflow) {
+					fmt.Println("underflow")
+				}
+			}
+		}()
 		// Some frames, so that all of the server's buffers have held one.
 		buf := make([]byte, 2*s.MTU())
 		for i := 0; ; i++ {
@@ -72,7 +86,9 @@ func beClient(what string) error {
 	}
 	buf := make([]byte, 2*s.MTU())
 	for i := 0; ; i++ {
-		if _, _, err := s.Read(ctx, buf, time.Second); err != nil && !errors.Is(err, soapy.ErrOverflow) {
+		if _, _, err := s.Read(ctx, buf, time.Second); errors.Is(err, soapy.ErrOverflow) {
+			fmt.Println("overflow")
+		} else if err != nil {
 			return err
 		}
 		if i == 40 {
@@ -81,13 +97,13 @@ func beClient(what string) error {
 	}
 }
 
-// client runs one until it streams.
-func client(t *testing.T, way, uri string) *exec.Cmd {
+// client runs one until it streams, and returns what it goes on to say.
+func client(t *testing.T, way, rate, uri string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	exe, err := os.Executable()
 	ok(t, err)
 	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), clientVar+"="+way+" "+uri)
+	cmd.Env = append(os.Environ(), clientVar+"="+way+" "+rate+" "+uri)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	ok(t, err, cmd.Start())
@@ -95,11 +111,16 @@ func client(t *testing.T, way, uri string) *exec.Cmd {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if line != "streaming\n" {
-		t.Fatalf("the client says %q: %v", line, err)
+	said := bufio.NewReader(out)
+	for {
+		switch line, err := said.ReadString('\n'); line {
+		case "streaming\n":
+			return cmd, said
+		case "overflow\n", "underflow\n": // as it begins
+		default:
+			t.Fatalf("the client says %q: %v", line, err)
+		}
 	}
-	return cmd
 }
 
 // A client that is killed leaves no carrier on, and its board to others, also when it stood
@@ -122,7 +143,7 @@ func killed(t *testing.T, way, params string, stopped bool) {
 		mode = virtual.ModeTransmit
 	}
 	must[[]soapy.Args](t)(remote.New(&patient{}).Find(t.Context(), parse(t, "soapy-remote:"+s.address), nil)) // it listens
-	cmd := client(t, way, "soapy-remote:"+s.address+params)
+	cmd, _ := client(t, way, "4e6", "soapy-remote:"+s.address+params)
 	if h.Settings().Mode != mode {
 		t.Fatalf("the board is in mode %d while the client streams", h.Settings().Mode)
 	}
@@ -198,4 +219,35 @@ func TestManyStreams(t *testing.T) {
 		}
 	}
 	ok(t, b.Close())
+}
+
+// TestThroughput streams at a HackRF's highest rate, and says what that took.
+func TestThroughput(t *testing.T) {
+	const rate, bytes = 20e6, 2
+	seconds := 1.0
+	if os.Getenv("RINGWAVE_LONG") == "1" {
+		seconds = 20
+	}
+	for _, way := range []string{"receive", "transmit"} {
+		for _, params := range []string{"", "?stream=udp", "?stream=udp&mtu=4144"} {
+			t.Run(way+params, func(t *testing.T) {
+				s, boards := bench(t, virtual.Config{}, serialA)
+				must[[]soapy.Args](t)(remote.New(&patient{}).Find(t.Context(), parse(t, "soapy-remote:"+s.address), nil)) // it listens
+				cmd, out := client(t, way, "20e6", "soapy-remote:"+s.address+params)
+				began, from, short := time.Now(), boards[0].M0().M0Count, boards[0].M0().Shortfalls
+				eventually(t, "the board streams", func() bool { return float64(boards[0].M0().M0Count-from) > seconds*rate*bytes })
+				took, short := time.Since(began), boards[0].M0().Shortfalls-short
+				ok(t, cmd.Process.Kill())
+				said, err := io.ReadAll(out)
+				ok(t, err)
+				_ = cmd.Wait() // killed
+				s.kill()
+				share := func(p *os.ProcessState) float64 {
+					return 100 * (p.UserTime() + p.SystemTime()).Seconds() / took.Seconds()
+				}
+				t.Logf("%.2f s for %v s of samples; %d losses told, the board itself lost samples %d times; the client took %.0f %% of a core, the server %.0f %%",
+					took.Seconds(), seconds, strings.Count(string(said), "flow\n"), short, share(cmd.ProcessState), share(s.cmd.ProcessState))
+			})
+		}
+	}
 }

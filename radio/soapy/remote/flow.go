@@ -33,6 +33,7 @@ type flow struct {
 	next     uint32 // the number of the next block
 	heard    uint32 // what was acknowledged last
 	window   uint32 // blocks that may be on their way
+	stalled  uint32 // blocks that are given up as lost
 	flowing  bool   // samples came
 	patience atomic.Int64
 
@@ -185,7 +186,9 @@ func (f *flow) read(ctx context.Context, dst []byte, patience time.Duration) (n 
 	for f.left == 0 {
 		if err := f.block(); err != nil {
 			if err = f.failure(ctx, err); f.datagrams && err == soapy.ErrTimeout {
-				f.acknowledge() // the last may be lost
+				// All that was on its way may be lost, and then the server waits.
+				f.stalled = min(f.stalled+f.window, unlimited)
+				f.acknowledge()
 			}
 			return 0, info, err
 		}
@@ -238,7 +241,7 @@ func (f *flow) block() error {
 		f.next = h.sequence // it stays for the next read
 		return soapy.ErrOverflow
 	}
-	f.next++
+	f.next, f.stalled = f.next+1, 0
 	_, _ = f.in.Discard(frameHead)
 	if f.next-f.heard >= max(1, f.window/8) {
 		f.acknowledge()
@@ -266,7 +269,7 @@ func (f *flow) code(c soapy.Code) error {
 // acknowledge tells the server up to where blocks have come, and how many more may.
 func (f *flow) acknowledge() {
 	var b [frameHead]byte
-	frame{bytes: frameHead, sequence: f.next, elems: int32(f.window)}.put(b[:])
+	frame{bytes: frameHead, sequence: f.next, elems: int32(f.window + f.stalled)}.put(b[:])
 	_ = f.data.SetWriteDeadline(time.Now().Add(f.link.limit))
 	_, _ = f.data.Write(b[:]) // Read tells of a connection that has failed
 	f.heard = f.next
@@ -288,7 +291,7 @@ func (f *flow) listen() {
 			return
 		}
 		f.mu.Lock()
-		f.taken, f.room = h.sequence, uint32(max(1, h.elems))
+		f.taken, f.room = h.sequence, uint32(min(max(1, h.elems), unlimited))
 		f.mu.Unlock()
 		select {
 		case f.more <- struct{}{}:
@@ -319,6 +322,11 @@ func (f *flow) await(ctx context.Context, patience time.Duration) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-timer.C:
+			if f.datagrams { // all that was on its way may be lost, or the news of it
+				f.mu.Lock()
+				f.room = min(f.room+1, unlimited)
+				f.mu.Unlock()
+			}
 			return soapy.ErrTimeout
 		}
 	}

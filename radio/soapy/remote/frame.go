@@ -15,6 +15,9 @@ const frameHead = 24
 // protocol there is.
 const transport = 48
 
+// maxDatagram is how much of a block servers send at once: over UDP the rest is lost.
+const maxDatagram = 4096
+
 // frame is what stands before samples.
 type frame struct {
 	bytes    uint32 // with these

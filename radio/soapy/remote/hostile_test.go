@@ -440,6 +440,8 @@ func TestURIs(t *testing.T) {
 		"h h":                     "",
 		"h?stream=sctp":           "",
 		"h?mtu=575":               "",
+		"h?stream=udp&mtu=4145":   "",
+		"h?stream=udp&mtu=4144":   "h:55132",
 		"h?mtu=65537":             "",
 		"h?mtu=x":                 "",
 		"h?window=65535":          "",
