@@ -4,11 +4,10 @@ package remote
 
 import (
 	"net"
-	"runtime"
 	"syscall"
 )
 
-// readBuffer returns how many bytes of datagrams the system keeps, unset where it does not
+// readBuffer returns how many bytes the system keeps for datagrams, unset where it does not
 // say.
 func readBuffer(c *net.UDPConn, unset int) int {
 	raw, err := c.SyscallConn()
@@ -21,8 +20,5 @@ func readBuffer(c *net.UDPConn, unset int) int {
 			n = v
 		}
 	})
-	if runtime.GOOS == "linux" {
-		n /= 2 // the rest is the kernel's own
-	}
 	return n
 }

@@ -22,6 +22,7 @@ type flow struct {
 	id         int32
 	size, most int // bytes of a sample, and of a block
 	datagrams  bool
+	scarce     bool // datagrams take more than SoapyRemote reckons with
 	data, news conn
 	in, told   *bufio.Reader // of data and news
 	life       life.Life     // ends with the connections
@@ -70,7 +71,8 @@ func newFlow(s *stream, id int32, data, news conn) *flow {
 		window: unlimited, more: make(chan struct{}, 1),
 	}
 	if d, ok := data.(*datagrams); ok {
-		f.window = uint32(max(1, roomFor(d, s.window())/s.b.opts.mtu))
+		f.window = uint32(max(1, roomFor(d, s.window())/blockCost(s.b.opts.mtu)))
+		f.scarce = s.b.opts.mtu > 1500
 	}
 	if s.at.Direction == radio.Transmit {
 		f.out = make([]byte, s.most)
@@ -78,13 +80,16 @@ func newFlow(s *stream, id int32, data, news conn) *flow {
 	return f
 }
 
-// roomFor has the system keep as many bytes of datagrams as it may, and returns how many of
-// those that come.
+// roomFor has the system keep as many bytes of datagrams as it may, and returns how many it
+// keeps of those that come, with what it needs besides.
 func roomFor(d *datagrams, window int) int {
 	_ = d.SetWriteBuffer(window) // what there is will do
 	_ = d.SetReadBuffer(window)
-	return min(window, readBuffer(d.UDPConn, window))
+	return min(2*window, readBuffer(d.UDPConn, window))
 }
+
+// blockCost is what a block may take of that: memory comes in powers of two.
+func blockCost(mtu int) int { return 2*mtu + 1024 }
 
 // start begins what goes on until the end.
 func (f *flow) start() {
@@ -290,8 +295,12 @@ func (f *flow) listen() {
 			f.life.End(fmt.Errorf("an acknowledgement of %d bytes; allowed is %d: %w", h.bytes, frameHead, soapy.ErrCorruption))
 			return
 		}
+		room := uint32(min(max(1, h.elems), unlimited))
+		if f.scarce {
+			room = (room + 1) / 2
+		}
 		f.mu.Lock()
-		f.taken, f.room = h.sequence, uint32(min(max(1, h.elems), unlimited))
+		f.taken, f.room = h.sequence, room
 		f.mu.Unlock()
 		select {
 		case f.more <- struct{}{}:
