@@ -4,14 +4,37 @@ package native
 
 /*
 #include <stdlib.h>
+#include <time.h>
 #include <SoapySDR/Device.h>
+#include <SoapySDR/Errors.h>
 #include <SoapySDR/Formats.h>
 
-static int read_stream(SoapySDRDevice *d, SoapySDRStream *s, void *buffer, size_t n, int *flags, long long *at, long us) {
-	void *buffers[1] = {buffer};
-	*flags = 0;
-	*at = 0;
-	return SoapySDRDevice_readStream(d, s, buffers, n, flags, at, us);
+typedef struct {
+	int code, flags;
+	long long at;
+} piece;
+
+static long long now_ns(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+// Reads pieces of up to n samples, one after the other, and returns how many: more than one
+// where the samples were there already, so that a host that is behind need not go back and
+// forth between threads for each.
+static int read_stream(SoapySDRDevice *d, SoapySDRStream *s, char *buffer, size_t n, size_t size, piece *pieces, int most, long us) {
+	for (int k = 0; k < most; k++) {
+		void *buffers[1] = {buffer + (size_t)k * n * size};
+		piece *p = &pieces[k];
+		const long long began = now_ns();
+		p->flags = 0;
+		p->at = 0;
+		p->code = SoapySDRDevice_readStream(d, s, buffers, n, &p->flags, &p->at, k == 0 ? us : 0);
+		if (k > 0 && (p->code == 0 || p->code == SOAPY_SDR_TIMEOUT)) return k;
+		if (p->code <= 0 || now_ns() - began > 100000) return k + 1;
+	}
+	return most;
 }
 
 static int write_stream(SoapySDRDevice *d, SoapySDRStream *s, const void *buffer, size_t n, int flags, long long at, long us) {
@@ -48,6 +71,8 @@ type stream struct {
 	mtu  int
 
 	in, out buffer
+	pieces  []piece     // of in, that were read and not yet given
+	anew    atomic.Bool // what was read before is of no use
 	active  atomic.Bool // or may be
 
 	calls
@@ -82,6 +107,15 @@ func (b *buffer) room(n int) unsafe.Pointer {
 	}
 	return b.at
 }
+
+// piece is what one call of readStream gave.
+type piece struct {
+	samples unsafe.Pointer
+	result
+}
+
+// mostPieces bounds how many are read at once.
+const mostPieces = 16
 
 // maxBuffer bounds what is read or written at once, in samples.
 const maxBuffer = 1 << 18
@@ -143,6 +177,7 @@ func (s *stream) MTU() int { return s.mtu }
 
 func (s *stream) Activate(ctx context.Context, flags soapy.Flags, at soapy.Time) error {
 	s.active.Store(true)
+	s.anew.Store(true)
 	return s.do(ctx, func() C.int { return C.SoapySDRDevice_activateStream(s.b.d, s.s, C.int(flags), C.longlong(at), 0) })
 }
 
@@ -173,27 +208,54 @@ func (s *stream) Read(ctx context.Context, dst []byte, patience time.Duration) (
 		return 0, soapy.BlockInfo{}, err
 	}
 	defer s.leave()
-	n := min(len(dst)/s.size, maxBuffer)
-	at := s.in.room(n * s.size)
+	if s.anew.Swap(false) {
+		s.pieces = nil
+	}
+	if len(s.pieces) == 0 {
+		if err := s.fill(ctx, len(dst)/s.size, patience); err != nil {
+			return 0, soapy.BlockInfo{}, err
+		}
+	}
+	p := &s.pieces[0]
+	n, err := p.made()
+	if err == nil && n == 0 {
+		err = soapy.ErrTimeout
+	}
+	if err != nil {
+		s.pieces = s.pieces[1:]
+		return 0, p.info, err
+	}
+	info, k := p.info, min(n, len(dst)/s.size)
+	copy(dst, unsafe.Slice((*byte)(p.samples), k*s.size))
+	if k == n {
+		s.pieces = s.pieces[1:]
+		return k * s.size, info, nil
+	}
+	p.samples = unsafe.Add(p.samples, k*s.size)
+	p.code -= C.int(k)
+	p.info = soapy.BlockInfo{Flags: p.info.Flags &^ soapy.HasTime}
+	return k * s.size, soapy.BlockInfo{Flags: info.Flags &^ soapy.EndBurst, At: info.At}, nil
+}
+
+// fill reads pieces of n samples, or of the MTU if that is less.
+func (s *stream) fill(ctx context.Context, n int, patience time.Duration) error {
+	n = min(n, s.mtu)
+	most := max(1, min(mostPieces, maxBuffer/max(n, 1)))
+	at := s.in.room(most * (n*s.size + C.sizeof_piece))
+	pieces := (*C.piece)(at) // in front, where they are aligned
+	samples := unsafe.Add(at, most*C.sizeof_piece)
 	r, err := uses(ctx, s, &s.in, func() result {
-		var flags C.int
-		var when C.longlong
-		code := C.read_stream(s.b.d, s.s, at, C.size_t(n), &flags, &when, C.long(patience.Microseconds()))
-		return result{code, soapy.BlockInfo{Flags: soapy.Flags(flags), At: soapy.Time(when)}}
+		return result{code: C.read_stream(s.b.d, s.s, (*C.char)(samples), C.size_t(n), C.size_t(s.size), pieces, C.int(most), C.long(patience.Microseconds()))}
 	})
 	if err != nil {
-		return 0, soapy.BlockInfo{}, err
+		return err
 	}
-	got, err := r.made()
-	if err != nil {
-		return 0, r.info, err
+	s.pieces = s.pieces[:0]
+	for i, p := range unsafe.Slice(pieces, int(r.code)) {
+		info := soapy.BlockInfo{Flags: soapy.Flags(p.flags), At: soapy.Time(p.at)}
+		s.pieces = append(s.pieces, piece{unsafe.Add(samples, i*n*s.size), result{min(p.code, C.int(n)), info}})
 	}
-	got = min(got, n)
-	copy(dst, unsafe.Slice((*byte)(at), got*s.size))
-	if got == 0 {
-		return 0, r.info, soapy.ErrTimeout
-	}
-	return got * s.size, r.info, nil
+	return nil
 }
 
 func (s *stream) Write(ctx context.Context, src []byte, b soapy.BlockInfo, patience time.Duration) (int, error) {

@@ -1,4 +1,4 @@
-//go:build soapy
+//go:build soapy && cgo
 
 package native_test
 

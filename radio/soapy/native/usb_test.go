@@ -1,4 +1,4 @@
-//go:build soapy && usb && linux
+//go:build soapy && usb && linux && cgo
 
 package native_test
 
