@@ -191,7 +191,7 @@ func TestReceiveByTime(t *testing.T) {
 	if s.began != (BlockInfo{HasTime, 3e9}) {
 		t.Errorf("it began with %+v", s.began)
 	}
-	at := func(i int) BlockInfo { return BlockInfo{HasTime, Time(3e9 + 1000*i)} }
+	at := func(i int) BlockInfo { return BlockInfo{HasTime, 3e9 + 1000*Time(i)} }
 	s.reads <- fakeRead{first: 5, n: 20, info: at(5)} // the first five were lost
 	s.reads <- fakeRead{err: ErrOverflow}
 	s.reads <- fakeRead{first: 125, n: 20, info: at(125)}

@@ -443,7 +443,7 @@ public:
 		if (args.count("pace")) option("pace", args.at("pace"));
 		for (auto &a : args) {
 			static const Strings others = {"driver", "serial", "label", "channels", "fails", "pace", "remote", "type"};
-			if (std::find(others.begin(), others.end(), a.first) == others.end() && a.first.find(':') == string::npos) option(a.first, a.second);
+			if (std::find(others.begin(), others.end(), a.first) == others.end() && a.first.find(':') == string::npos && a.first.find("soapy_remote") == string::npos) option(a.first, a.second);
 		}
 		show();
 		if (real) player = std::thread([this] { run(); });
