@@ -23,7 +23,8 @@ import (
 //	rx_gain.NAME, tx_gain.NAME
 //	                gains in dB by the module's names. All gains for transmitting are at their
 //	                least unless given
-//	setting.KEY     a setting of the module's own, and stream.KEY an argument of its streams,
+//	setting.KEY     a setting of the module's own (those of power at the antenna's port,
+//	                as biastee, must be permitted), and stream.KEY an argument of its streams,
 //	                as stream.buffers=4 of a HackRF's
 //	format          samples on their way: CF32, CS16, CS8, CU8; the board's own unless given
 //	feed=bursts|fill
@@ -68,6 +69,11 @@ func (o *Opener) Open(ctx context.Context, u radio.URI) (radio.Device, error) {
 	opts, err := parseOptions(u, o.remote, o.reserved)
 	if err != nil {
 		return nil, err
+	}
+	if opts.biased() {
+		if err := o.permit.Bias(); err != nil {
+			return nil, fmt.Errorf("opening device %q: %w", u, err)
+		}
 	}
 	limited, cancel := context.WithTimeout(ctx, opts.call)
 	defer cancel()

@@ -122,6 +122,19 @@ func (o *options) passOn(p *radio.Settings, u radio.URI, remote bool, reserved [
 	}
 }
 
+// biased reports whether a module is to put power out at an antenna's port. Modules name that
+// differently, and all say bias: biastee, bias_tx, biasT_ctrl.
+func (o *options) biased() bool {
+	for _, all := range []Args{o.settings, o.args, o.stream} {
+		for key, value := range all {
+			if strings.Contains(strings.ToLower(key), "bias") && !slices.Contains([]string{"false", "0", "off", ""}, strings.ToLower(value)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // format is what samples of a channel are on their way.
 type format struct {
 	name  string // SoapySDR's

@@ -497,3 +497,26 @@ func TestSwitch(t *testing.T) {
 		t.Error("a board that cannot be opened was switched off")
 	}
 }
+
+// Modules name power at the antenna's port differently; all of them need the permit.
+func TestBias(t *testing.T) {
+	b := newTable(t, fakes{"F1": newFake()})
+	for params, refused := range map[string]bool{
+		"?setting.biastee=true": true, "?setting.bias_tx=1": true, "?setting.biasT_ctrl=true": true, ",bias=1": true, "?stream.bias=on": true,
+		"?setting.biastee=false": false, "?setting.biastee=0": false, "?setting.offset_tune=true": false,
+	} {
+		u, err := radio.ParseURI("soapy:driver=fake,serial=F1" + params)
+		ok(t, err)
+		d, err := b.opener.Open(t.Context(), u)
+		if err == nil {
+			ok(t, d.Close())
+		}
+		if refused != (errors.Is(err, radio.ErrNotPermitted) && strings.Contains(err.Error(), "radio.bias_tee")) {
+			t.Errorf("%s: %v", params, err)
+		}
+		biased := NewOpener(t.Context(), b.boards, radio.TransmitPermit{}.WithBias(), b.guard)
+		d, err = biased.Open(t.Context(), u)
+		ok(t, err)
+		ok(t, d.Close())
+	}
+}
