@@ -35,7 +35,7 @@ func newTable(t testing.TB, boards fakes) *table {
 	session, end := context.WithCancel(context.Background())
 	t.Cleanup(end)
 	b := &table{boards: boards, guard: virtual.NewGuard(), end: end}
-	b.opener = NewOpener(session, boards, permit, b.guard)
+	b.opener = NewOpener(session, boards, permit.WithBias(), b.guard)
 	return b
 }
 
@@ -507,15 +507,14 @@ func TestBias(t *testing.T) {
 	} {
 		u, err := radio.ParseURI("soapy:driver=fake,serial=F1" + params)
 		ok(t, err)
-		d, err := b.opener.Open(t.Context(), u)
+		d, err := NewOpener(t.Context(), b.boards, radio.TransmitPermit{}, b.guard).Open(t.Context(), u)
 		if err == nil {
 			ok(t, d.Close())
 		}
 		if refused != (errors.Is(err, radio.ErrNotPermitted) && strings.Contains(err.Error(), "radio.bias_tee")) {
 			t.Errorf("%s: %v", params, err)
 		}
-		biased := NewOpener(t.Context(), b.boards, radio.TransmitPermit{}.WithBias(), b.guard)
-		d, err = biased.Open(t.Context(), u)
+		d, err = b.opener.Open(t.Context(), u)
 		ok(t, err)
 		ok(t, d.Close())
 	}
