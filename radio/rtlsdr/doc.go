@@ -19,5 +19,6 @@
 // (0.9 s at 2.4 Msps, longer below). Automatic gains change the phase as well as the amplitude, without
 // an epoch.
 //
-// A synthesizer that does not lock at a frequency is told of by Info, and what comes is received all the same, as by librtlsdr.
+// A synthesizer that does not lock at a frequency is told of by Info, and what comes is
+// received all the same, as by librtlsdr.
 package rtlsdr
