@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/cmplx"
 	"math/rand/v2"
@@ -484,6 +485,54 @@ func TestHearings(t *testing.T) {
 	}
 }
 
+// A program that is to send takes the text that it is given, says when it sends, and ends
+// with its input; what is no such text is refused.
+func TestServe(t *testing.T) {
+	in, parent := io.Pipe()
+	go func() { fmt.Fprint(parent, "5\nhello") }()
+	var said strings.Builder
+	err := Serve(t.Context(), in, &said, func(ctx context.Context, text []byte, ready func()) error {
+		ready()
+		if err := parent.Close(); err != nil {
+			return err
+		}
+		<-ctx.Done() // as the input has ended
+		if string(text) != "hello" {
+			t.Errorf("%q", text)
+		}
+		return nil
+	})
+	if err != nil || said.String() != "sending\n" {
+		t.Errorf("%v, %q", err, said.String())
+	}
+	for text, want := range map[string]string{
+		"": "does not begin with a length", "x\n": "does not begin with a length", "-1\n": "does not begin", "1048577\n": "allowed is 0 to 1048576",
+		"7\nhello": "reading a configuration of 7 bytes",
+	} {
+		err := Serve(t.Context(), strings.NewReader(text), io.Discard, func(context.Context, []byte, func()) error {
+			t.Errorf("%q is sent", text)
+			return nil
+		})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// FuzzServe hands a program any text.
+func FuzzServe(f *testing.F) {
+	f.Add("5\nhello")
+	f.Add("9999999999999999999\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		_ = Serve(t.Context(), strings.NewReader(text), io.Discard, func(_ context.Context, got []byte, _ func()) error {
+			if len(got) > len(text) {
+				t.Errorf("%d bytes of %d", len(got), len(text))
+			}
+			return nil
+		})
+	})
+}
+
 // Steps are chosen by their names.
 func TestChosen(t *testing.T) {
 	if _, err := Chosen([]string{"boards", "lvels"}); err == nil || !strings.Contains(err.Error(), `"lvels" is no step; allowed is boards, clock`) {
@@ -523,8 +572,11 @@ func TestSpectrum(t *testing.T) {
 		noise.Apply(x)
 		s := newSpectrum("test", x, rate, frequency)
 		near := s.Frequency(s.peak(f, lobe))
-		if got := refine(x, rate, near); math.Abs(float64(got-f)) > 0.05 {
-			t.Errorf("%v Hz is found at %v", float64(f), float64(got))
+		for _, lost := range []int{0, 3001} {
+			got, size := refine(slices.Delete(slices.Clone(x), 50000, 50000+lost), rate, near)
+			if math.Abs(float64(got-f)) > 0.05 || math.Abs(float64(size)/0.25-1) > 0.01 {
+				t.Errorf("%v Hz is found at %v, of %v, with %d samples lost", float64(f), float64(got), size, lost)
+			}
 		}
 		if p := s.line("line", f).Decibels(); math.Abs(float64(p)+12.04) > 0.9 {
 			t.Errorf("the line at %v has %v", f, p)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/cmplx"
 
 	"ringwave/radio"
 )
@@ -137,8 +136,7 @@ func (h *hearing) measure(e *ear, role string, bin int) {
 	if !h.heard {
 		return
 	}
-	h.frequency = refine(h.samples, e.rate, h.tone.Frequency(bin))
-	h.amplitude = radio.Amplitude(cmplx.Abs(turnedMean(h.samples, float64(h.frequency/e.rate))))
+	h.frequency, h.amplitude = refine(h.samples, e.rate, h.tone.Frequency(bin))
 }
 
 // patience returns for how many samples a transmitter is waited for.
@@ -178,14 +176,6 @@ func (e *ear) until(ctx context.Context, ended <-chan error) error {
 			return err
 		}
 	}
-}
-
-// turnedMean returns the mean of samples of which a line is turned back.
-func turnedMean(x []complex64, cycles float64) (mean complex128) {
-	for k, v := range x {
-		mean += complex128(v) * cmplx.Rect(1, -2*math.Pi*math.Mod(cycles*float64(k), 1))
-	}
-	return mean / complex(float64(len(x)), 0)
 }
 
 // hearAll has each transmitter heard by a receiver, once.

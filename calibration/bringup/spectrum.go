@@ -123,44 +123,31 @@ func (s *Spectrum) loudest(low, high radio.Hertz, than *Spectrum) (bin int) {
 	return bin
 }
 
-// refine returns the frequency of a line of which the bin is known, by how its phase turns.
-func refine(x []complex64, rate, near radio.Hertz) radio.Hertz {
-	const stretch = bins / 2
+// refine returns frequency and amplitude of a line of which the bin is known, by how its phase
+// turns. Samples that were lost within do little to either.
+func refine(x []complex64, rate, near radio.Hertz) (radio.Hertz, radio.Amplitude) {
+	near, _ = turns(x, rate, near, bins/2)
+	return turns(x, rate, near, len(x)/16)
+}
+
+// turns returns the frequency and amplitude of a line that is known to half a turn in a
+// stretch of so many samples: the medians over all stretches.
+func turns(x []complex64, rate, near radio.Hertz, stretch int) (radio.Hertz, radio.Amplitude) {
 	step := -2 * math.Pi * float64(near/rate)
-	var turns complex128
+	var phases, sizes []float64
 	last := complex128(0)
 	for first := 0; first+stretch <= len(x); first += stretch {
 		sum := complex128(0)
 		for k := range stretch {
 			sum += complex128(x[first+k]) * cmplx.Rect(1, math.Mod(step*float64(first+k), 2*math.Pi))
 		}
-		turns += sum * cmplx.Conj(last)
+		if first > 0 {
+			phases = append(phases, cmplx.Phase(sum*cmplx.Conj(last)))
+		}
+		sizes = append(sizes, cmplx.Abs(sum)/float64(stretch))
 		last = sum
 	}
-	coarse := near + radio.Hertz(cmplx.Phase(turns)/(2*math.Pi*stretch))*rate
-	return fine(x, rate, coarse)
-}
-
-// fine is refine for a frequency that is known to a turn in all of x: the slope of the
-// phase over stretches that are a 16th each.
-func fine(x []complex64, rate, near radio.Hertz) radio.Hertz {
-	const parts = 16
-	stretch := len(x) / parts
-	step, sums := -2*math.Pi*float64(near/rate), make([]complex128, parts)
-	for k, v := range x[:parts*stretch] {
-		sums[k/stretch] += complex128(v) * cmplx.Rect(1, math.Mod(step*float64(k), 2*math.Pi))
-	}
-	phase, slope, squares := 0.0, 0.0, 0.0
-	phases := make([]float64, parts)
-	for k := range sums {
-		if k > 0 {
-			phase += cmplx.Phase(sums[k] * cmplx.Conj(sums[k-1]))
-		}
-		phases[k] = phase
-	}
-	for k, p := range phases {
-		d := float64(k) - (parts-1)/2.0
-		slope, squares = slope+d*p, squares+d*d
-	}
-	return near + radio.Hertz(slope/squares/(2*math.Pi*float64(stretch)))*rate
+	slices.Sort(phases)
+	slices.Sort(sizes)
+	return near + radio.Hertz(phases[len(phases)/2]/(2*math.Pi*float64(stretch)))*rate, radio.Amplitude(sizes[len(sizes)/2])
 }

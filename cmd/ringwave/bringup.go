@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -191,38 +190,20 @@ func newBeaconCommand() *cobra.Command {
 		Use:    beaconCommand,
 		Short:  "Send a tone with the transmitters of a configuration, to be killed",
 		Hidden: true, // bringup starts it
-		Long: `Read a configuration from standard input, one line with its length in bytes
-before it, and send a tone with its transmitters until standard input ends.`,
+		Long: `Read a configuration from standard input, and before it a line with its length
+in bytes, and send a tone with its transmitters until standard input ends.`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := context.WithCancel(cmd.Context())
-			defer cancel()
-			in := bufio.NewReader(cmd.InOrStdin())
-			var length int64
-			const most = 1 << 20
-			if _, err := fmt.Fscanln(in, &length); err != nil || length < 0 || length > most {
-				return intake.UserError(fmt.Errorf("standard input does not begin with a length from 0 to %d", most))
-			}
-			text, err := io.ReadAll(io.LimitReader(in, length))
-			if err != nil {
-				return err
-			}
-			l := lab("")
-			c, err := l.Parse("standard input", text, nil)
-			if err != nil {
-				return err
-			}
-			go func() {
-				_, _ = io.Copy(io.Discard, in) // until whoever started this is gone
-				cancel()
-			}()
-			return l.Beacon(ctx, c, func() { fmt.Fprintln(cmd.OutOrStdout(), beaconReady) })
+			return bringup.Serve(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), func(ctx context.Context, text []byte, ready func()) error {
+				c, err := lab("").Parse("standard input", text, nil)
+				if err != nil {
+					return err
+				}
+				return lab("").Beacon(ctx, c, ready)
+			})
 		},
 	}
 }
-
-// beaconReady is what a beacon says once it sends.
-const beaconReady = "sending"
 
 // startBeacon starts this program anew as a beacon, and returns once it sends.
 func startBeacon(ctx context.Context, text []byte) (kill func() error, err error) {
@@ -230,32 +211,5 @@ func startBeacon(ctx context.Context, text []byte) (kill func() error, err error
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, program, beaconCommand)
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	kill = func() error {
-		err := cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed
-		return err
-	}
-	_, err = fmt.Fprintf(in, "%d\n%s", len(text), text)
-	if err == nil {
-		_, err = bufio.NewReader(out).ReadString('\n')
-	}
-	if err != nil {
-		_ = kill()
-		return nil, fmt.Errorf("%w: %s", err, intake.Sentence(said.String()))
-	}
-	return kill, nil
+	return bringup.Start(ctx, program, []string{beaconCommand}, text)
 }

@@ -69,7 +69,7 @@ func TestBringUpThroughLibusb(t *testing.T) {
 
 // stopper interrupts a program once it says a word.
 type stopper struct {
-	bytes.Buffer
+	said bytes.Buffer
 	word string
 	stop func()
 }
@@ -79,7 +79,7 @@ func (s *stopper) Write(p []byte) (int, error) {
 		s.stop()
 		s.stop = nil
 	}
-	return s.Buffer.Write(p)
+	return s.said.Write(p)
 }
 
 // Ctrl-C while boards send ends with carriers off, and keeps what was measured.
@@ -91,7 +91,7 @@ func TestBringUpIsStopped(t *testing.T) {
 	cmd.Stderr = said
 	err := cmd.Run()
 	if cmd.ProcessState.ExitCode() != exitInterrupted {
-		t.Errorf("%v\n%s", err, said.String())
+		t.Errorf("%v\n%s", err, said.said.String())
 	}
 	s.off(t)
 	results, err := os.ReadFile(filepath.Join(dir, "results.json"))
