@@ -245,7 +245,7 @@ func (o *options) place(i int, r virtual.Radio, offsetPPM float64, seed keystrea
 	p.Reference = p.Reference && !h.ownReference()
 	p.OffsetPPM += h.ppm + h.carrierPPM
 	p.SamplePPM = h.ppm + h.clockPPM
-	bent := slices.ContainsFunc(o.hardware[:o.transmitters], func(h hardware) bool { return h.bends() })
+	bent := i < o.transmitters && slices.ContainsFunc(o.hardware[:o.transmitters], func(h hardware) bool { return h.bends() })
 	p.Transmit, p.Receive = h.sends(own, bent), h.hears(own)
 	return p
 }

@@ -176,3 +176,44 @@ func TestEchoes(t *testing.T) {
 		}
 	}
 }
+
+// A trigger wire that is not there leads to no board, and what is half given is refused.
+func TestWiresAndLosses(t *testing.T) {
+	to := func(faults ...string) (count [3]int) {
+		for _, w := range built(t, faults...).Triggers {
+			count[w.To]++
+		}
+		return count
+	}
+	if got := to(); got != [3]int{2, 2, 2} {
+		t.Errorf("wires to the boards: %v", got)
+	}
+	if got := to("1:no-trigger=1"); got != [3]int{2, 0, 2} {
+		t.Errorf("wires to the boards: %v", got)
+	}
+	for _, fault := range []string{"rx:lose=5", "rx:lose-every=5", "rx:lose-every=5,lose=6", "rx:no-trigger=0.5", "rx:stays=2"} {
+		o := options{transmitters: 2, api: "0106", faults: []string{fault}, backlog: 1e9}
+		if o.check() == nil {
+			t.Errorf("%s is taken", fault)
+		}
+	}
+}
+
+// Where the hardware of one transmitter bends what it sends, those of all delay alike.
+func TestTransmittersDelayAlike(t *testing.T) {
+	at := func(p virtual.Place) int {
+		x := make([]complex64, 100)
+		x[10] = 1
+		if apply := p.Transmit(rate, 1); apply != nil {
+			apply(x)
+		}
+		return slices.IndexFunc(x, func(v complex64) bool { return cmplx.Abs(complex128(v)) > 0.5 })
+	}
+	if cfg := built(t); at(cfg.Boards[0]) != 10 {
+		t.Errorf("a board of no fault delays by %d samples", at(cfg.Boards[0])-10)
+	}
+	cfg := built(t, "1:iq-gain-db=1")
+	if a, b := at(cfg.Boards[0]), at(cfg.Boards[1]); a != b {
+		t.Errorf("the transmitters delay by %d and %d samples", a-10, b-10)
+	}
+}

@@ -483,3 +483,62 @@ func TestLose(t *testing.T) {
 		t.Errorf("the receiver's counters are %+v", m)
 	}
 }
+
+// A board that loses samples again and again loses those, in each stream.
+func TestLoseEvery(t *testing.T) {
+	for _, cfg := range []virtual.HackRFConfig{{LoseEvery: 10}, {LoseLength: 10}, {LoseEvery: 10, LoseLength: 11}, {LoseEvery: -1, LoseLength: -1}} {
+		if _, err := virtual.NewHackRF(cfg); err == nil {
+			t.Errorf("%d of %d samples can be lost", cfg.LoseLength, cfg.LoseEvery)
+		}
+	}
+	a, b := radiotest.HackRF(t, virtual.HackRFConfig{}), radiotest.HackRF(t, virtual.HackRFConfig{LoseEvery: 5000, LoseLength: 100})
+	radiotest.Bench(t, virtual.Config{
+		Boards: []virtual.Place{{Radio: a}, {Radio: b}},
+		Links:  []virtual.Link{{From: 0, To: 1, Gain: 1}},
+		Await:  []int{0, 1},
+	})
+	tx, rx := open(t, a), open(t, b)
+	tx.reference()
+	rx.reference()
+	tx.mode(virtual.ModeTransmit)
+	rx.mode(virtual.ModeReceive)
+	data := ramp(128<<10, 2)
+	go func() { _ = tx.tryWrite(data) }()
+	got := rx.read(32 << 10)
+	var want []byte
+	for first := 0; len(want) < len(got); first += 10000 {
+		want = append(want, data[first:first+9800]...)
+	}
+	if !bytes.Equal(got, want[:len(got)]) {
+		t.Error("what was received is not what was sent, less what was lost")
+	}
+	if m := b.M0(); m.Shortfalls < 3 || m.LongestShortfall != 200 {
+		t.Errorf("the receiver's counters are %+v", m)
+	}
+}
+
+// A board that is broken so goes on sending once it is off, though not before it has sent.
+func TestStays(t *testing.T) {
+	a, b := radiotest.HackRF(t, virtual.HackRFConfig{Stays: 0.25}), radiotest.HackRF(t, virtual.HackRFConfig{})
+	bench := radiotest.Bench(t, virtual.Config{
+		Boards: []virtual.Place{{Radio: a}, {Radio: b}},
+		Links:  []virtual.Link{{From: 0, To: 1, Gain: 1}},
+	})
+	tx, rx := open(t, a), open(t, b)
+	tx.reference()
+	rx.reference()
+	heard := func() byte {
+		rx.mode(virtual.ModeReceive)
+		defer rx.mode(virtual.ModeOff)
+		return rx.read(64 << 10)[32<<10]
+	}
+	if got := heard(); got != 0 || len(bench.Carriers()) != 0 {
+		t.Errorf("before it has sent %d is heard, and carriers are on at %v", got, bench.Carriers())
+	}
+	tx.mode(virtual.ModeTransmit)
+	tx.write(make([]byte, 64<<10))
+	tx.mode(virtual.ModeOff)
+	if got := heard(); got != 32 || len(bench.Carriers()) != 1 {
+		t.Errorf("once it is off %d is heard, and carriers are on at %v", got, bench.Carriers())
+	}
+}
