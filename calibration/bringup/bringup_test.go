@@ -273,6 +273,39 @@ func hasSent(c *Config) {
 	_ = s.close(nil)
 }
 
+// clocked is a device that tells of its clock, or does not.
+type clocked struct {
+	radio.Device
+	sources []string
+	locked  bool
+	err     error
+}
+
+func (c clocked) ClockSources() []string                       { return c.sources }
+func (c clocked) ClockSource() string                          { return "" }
+func (c clocked) SetClockSource(context.Context, string) error { return nil }
+func (c clocked) ClockLocked(context.Context) (bool, error)    { return c.locked, c.err }
+
+// A board follows the reference only if it says so.
+func TestClocks(t *testing.T) {
+	for _, c := range []struct {
+		device radio.Device
+		want   string
+	}{
+		{clocked{sources: []string{"internal", external}, locked: true}, ""},
+		{clocked{sources: []string{"internal", external}}, "the board has no reference clock at its input"},
+		{clocked{sources: []string{"internal", external}, err: errors.New("stalled")}, "the board does not tell whether it follows the reference clock: stalled"},
+		{clocked{sources: []string{"internal"}, locked: true}, "the board cannot tell whether it follows a reference clock"},
+		{nil, "the board cannot tell whether it follows a reference clock"},
+	} {
+		r := Result{Verdict: OK}
+		(&bench{}).judgeClock(t.Context(), &r, "the board", c.device)
+		if got := fmt.Sprint(r.Findings); (r.Verdict == Fail) != (c.want != "") || !strings.Contains(got, c.want) {
+			t.Errorf("%+v: %s, %s", c.device, r.Verdict, got)
+		}
+	}
+}
+
 // A trigger wire that is missing is named.
 func TestMissingTriggerWire(t *testing.T) {
 	if os.Getenv("RINGWAVE_LONG") == "" {

@@ -1,12 +1,20 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
+	"ringwave/calibration/bringup"
+	"ringwave/cmd/internal/console"
 	"ringwave/learner/experiment/experimenttest"
+	"ringwave/radio/life"
 )
 
 // Nothing is opened, sent or written by a bring-up that nobody has permitted, or that has
@@ -46,5 +54,28 @@ func TestBringUpWithoutBoards(t *testing.T) {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// What is to be sent is said, and sent only if the answer is yes. An end of the input is a no,
+// and nobody need answer once the program is to stop.
+func TestBringUpAsks(t *testing.T) {
+	ask := func(ctx context.Context, in io.Reader) (string, error) {
+		cmd, said := &cobra.Command{}, &strings.Builder{}
+		cmd.SetIn(in)
+		cmd.SetErr(said)
+		err := (&bringUpFlags{}).ask(ctx, cmd, console.New(cmd), "a tone at 433 MHz")
+		return said.String(), err
+	}
+	for answer, want := range map[string]error{"y\n": nil, "YES\n": nil, "n\n": bringup.ErrRefused, "\n": bringup.ErrRefused, "": bringup.ErrRefused, "yesterday\n": bringup.ErrRefused} {
+		said, err := ask(t.Context(), strings.NewReader(answer))
+		if !errors.Is(err, want) || !strings.Contains(said, "This will be sent: a tone at 433 MHz.") {
+			t.Errorf("%q: %v, %q", answer, err, said)
+		}
+	}
+	silent, end := io.Pipe()
+	defer end.Close()
+	if _, err := ask(life.Ended(), silent); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped: %v", err)
 	}
 }
