@@ -35,9 +35,21 @@ func (e badInput) Unwrap() error { return e.error }
 var errInterrupted = errors.New("interrupted")
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(execute(untilStopped(), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// untilStopped returns a context that ends by Ctrl-C, with errInterrupted, or by SIGTERM.
+func untilStopped() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		if <-asked == os.Interrupt {
+			cancel(errInterrupted)
+		}
+		cancel(context.Canceled)
+	}()
+	return ctx
 }
 
 // execute runs the command and gives its exit status.
@@ -193,15 +205,23 @@ func run(ctx context.Context, o options, program []string, stdout, stderr io.Wri
 	return errInterrupted
 }
 
-// start runs a program and waits for it. Ctrl-C is the program's, which gets it from
-// the terminal too, and has time to end.
+// passOn tells a program to end, unless that was Ctrl-C, which it has from the terminal: of
+// two, ringwave takes the second for an order to end without switching boards off.
+func passOn(ctx context.Context, signal func(os.Signal) error) error {
+	if errors.Is(context.Cause(ctx), errInterrupted) {
+		return nil
+	}
+	return signal(syscall.SIGINT)
+}
+
+// start runs a program and waits for it, which has time to end.
 func start(ctx context.Context, env, program []string, stdout, stderr io.Writer) error {
 	path, err := exec.LookPath(program[0])
 	if err != nil {
 		return badInput{fmt.Errorf("the program to run, %s: %w", program[0], err)}
 	}
 	cmd := exec.CommandContext(ctx, path, program[1:]...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	cmd.Cancel = func() error { return passOn(ctx, cmd.Process.Signal) }
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
 	err = cmd.Run()

@@ -196,3 +196,16 @@ func TestThroughIIOD(t *testing.T) {
 		t.Errorf("iiod is still there: %v", conn.Close())
 	}
 }
+
+// A program has Ctrl-C from the terminal, and no second one from the bench; whoever ends the
+// bench alone ends its program.
+func TestPassOn(t *testing.T) {
+	for cause, want := range map[error]int{errInterrupted: 0, context.Canceled: 1} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(cause)
+		told := 0
+		if err := passOn(ctx, func(os.Signal) error { told++; return nil }); err != nil || told != want {
+			t.Errorf("%v: the program was told %d times, want %d; %v", cause, told, want, err)
+		}
+	}
+}

@@ -857,10 +857,7 @@ func (d *Device) shortfall(ctx context.Context, l *link, dir radio.Direction) (b
 	if a.name == "" {
 		return false, nil
 	}
-	if err := l.write(ctx, a, statusRegister); err != nil {
-		return false, err
-	}
-	text, err := l.read(ctx, a)
+	text, err := l.ask(ctx, a, statusRegister)
 	if err != nil {
 		return false, err
 	}

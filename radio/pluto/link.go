@@ -2,6 +2,7 @@ package pluto
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -297,6 +298,28 @@ func (l *link) write(ctx context.Context, a attribute, value string) error {
 		return fmt.Errorf("setting %s to %s: %w", a, value, err)
 	}
 	return nil
+}
+
+// ask sets an attribute and reads it, in one exchange: a stream does so for each block, and
+// on a busy machine each answer that is waited for takes as long as all others.
+func (l *link) ask(ctx context.Context, a attribute, value string) (answer string, err error) {
+	set := fmt.Sprintf("WRITE %s %d\r\n%s\x00", a, len(value)+1, value)
+	err = l.do(ctx, func() error {
+		if err := l.send(set+"READ "+a.String(), nil); err != nil {
+			return err
+		}
+		_, refused := l.number()
+		if !(refused == nil || errors.As(refused, new(Errno))) {
+			return refused
+		}
+		b, err := l.text(maxAttribute)
+		answer = strings.TrimRight(string(b), "\x00\n")
+		return cmp.Or(refused, err)
+	})
+	if err != nil {
+		return "", fmt.Errorf("asking %s for %s: %w", a, value, err)
+	}
+	return answer, nil
 }
 
 // setBuffers chooses how many blocks of a device the board holds.
