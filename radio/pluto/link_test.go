@@ -124,6 +124,20 @@ func TestNotReplies(t *testing.T) {
 	}
 }
 
+// Two answers come to one exchange, and both are read though the first is a refusal.
+func TestAsk(t *testing.T) {
+	l := said([]byte("11\n3\n0x4\n-22\n3\n0x5\n7\n"))
+	if v, err := l.ask(t.Context(), attribute{device: "d", name: "a"}, "0x80000088"); v != "0x4" || err != nil {
+		t.Errorf("%q, %v", v, err)
+	}
+	if _, err := l.ask(t.Context(), attribute{device: "d", name: "a"}, "0x80000088"); !errors.Is(err, errnoInvalid) {
+		t.Error(err)
+	}
+	if n, err := l.number(); n != 7 || err != nil {
+		t.Errorf("the next answer is %d, %v", n, err)
+	}
+}
+
 // FuzzReply: whatever a board says, commands end, and take no more memory than what
 // they asked for.
 func FuzzReply(f *testing.F) {
