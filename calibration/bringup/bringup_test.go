@@ -39,7 +39,6 @@ type scene struct {
 	boards [3]virtual.HackRFConfig
 	places [3]virtual.Place
 	gains  [2]complex64
-	tone   complex64 // amplitude of another transmitter's, a fifth of the rate below the carrier
 	links  func(l []virtual.Link)
 	cfg    func(c *Config)
 	cut    bool // the trigger wire of the second transmitter

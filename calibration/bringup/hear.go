@@ -17,7 +17,7 @@ const (
 	// standsOut is by how much a line must stand out of the noise to be heard, and louder by
 	// how much it must be above what was there before.
 	standsOut radio.Decibels = 10
-	louder                   = 4
+	louder    float64        = 4
 	// offWithin is how long after its end a carrier may still be heard: the guard's limit is
 	// a second unless given, and what is received comes late.
 	offWithin = 2.0 // seconds
