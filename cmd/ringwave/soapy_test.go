@@ -75,7 +75,7 @@ func TestSoapyCarriers(t *testing.T) {
 				for _, set := range []string{
 					"task.dataset=strokes", "task.strokes_train=200", "task.strokes_test=100", "optimizer.rounds=100000", "radio.trigger=pps",
 					`radio.transmitters=["` + b.uri + `T1", "` + b.uri + `T2"]`, "radio.receiver=" + b.uri + "R",
-					`radio.transmit_gains_db=["PGA=0"]`, `radio.receive_gains_db=["PGA=0"]`,
+					`radio.transmit_gains_db=["PAD=0"]`, `radio.receive_gains_db=[]`,
 				} {
 					args = append(args, "--set", set)
 				}
