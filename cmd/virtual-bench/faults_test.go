@@ -188,7 +188,7 @@ func TestWiresAndLosses(t *testing.T) {
 	if got := to(); got != [3]int{2, 2, 2} {
 		t.Errorf("wires to the boards: %v", got)
 	}
-	if got := to("1:no-trigger=1"); got != [3]int{2, 0, 2} {
+	if got := to("2:no-trigger=1"); got != [3]int{2, 0, 2} {
 		t.Errorf("wires to the boards: %v", got)
 	}
 	for _, fault := range []string{"rx:lose=5", "rx:lose-every=5", "rx:lose-every=5,lose=6", "rx:no-trigger=0.5", "rx:stays=2"} {
