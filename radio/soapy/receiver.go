@@ -69,7 +69,10 @@ func (d *device) forgetReceiver(rx *receiver) {
 func (r *receiver) onTheWay() int {
 	s := r.source
 	rate := r.d.SampleRate(radio.Receive)
-	per := max(1, s.perBlock.Load())
+	per := s.perBlock.Load()
+	if per == 0 {
+		return 0 // nothing flows yet
+	}
 	return len(s.filled) + 2 + int(math.Ceil(float64(rate.Samples(r.d.opts.settle))/float64(per)))
 }
 

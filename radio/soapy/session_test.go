@@ -245,6 +245,26 @@ func TestReceiveWithoutTime(t *testing.T) {
 	ok(t, rx.Close())
 }
 
+// A stream that was retuned before its start is of one epoch soon.
+func TestRetunedBeforeStart(t *testing.T) {
+	f := newFake()
+	d := newTable(t, fakes{"F1": f}).open(t, "")
+	rx, err := d.(radio.ReceiveOpener).OpenReceiver(t.Context())
+	ok(t, err)
+	_, err = d.(radio.FrequencyControl).SetFrequency(t.Context(), radio.Receive, 436e6)
+	ok(t, err)
+	ok(t, rx.Start(t.Context()))
+	for i := range 4 {
+		f.stream().reads <- fakeRead{n: 10, info: BlockInfo{HasTime, Time(10_000 * i)}}
+	}
+	_, meta, err := radio.ReadFull(t.Context(), rx, make([]complex64, 40))
+	ok(t, err)
+	if got := meta.EpochAt(39); got != rx.Epoch() {
+		t.Errorf("the epoch is %d and not %d", got, rx.Epoch())
+	}
+	ok(t, rx.Close())
+}
+
 // Nothing is sent that was not permitted, or that nobody watches over.
 func TestPermits(t *testing.T) {
 	f := newFake()

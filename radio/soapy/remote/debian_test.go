@@ -3,7 +3,6 @@
 package remote_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -25,6 +24,7 @@ import (
 	"ringwave/radio/radiotest"
 	"ringwave/radio/soapy"
 	"ringwave/radio/soapy/remote"
+	"ringwave/radio/soapy/soapytest"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
 	"ringwave/radio/virtual/usbfs"
@@ -46,7 +46,7 @@ func serve(t testing.TB, bus *usbfs.Bus, env ...string) *server {
 	cmd := radiotest.Tool(t, bus, "soapyremote-server", "SoapySDRServer", "--bind=127.0.0.1:"+freePort(t))
 	s := &server{address: strings.TrimPrefix(cmd.Args[1], "--bind="), cmd: cmd, ended: make(chan struct{})}
 	// It does not start without a bus of its system's, to which it tells its name.
-	cmd.Env = append(append(cmd.Env, "DBUS_SYSTEM_BUS_ADDRESS="+dbus(t)), env...)
+	cmd.Env = append(append(cmd.Env, "DBUS_SYSTEM_BUS_ADDRESS="+soapytest.DBus(t)), env...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {
@@ -68,32 +68,6 @@ func serve(t testing.TB, bus *usbfs.Bus, env ...string) *server {
 func (s *server) kill() {
 	_ = s.cmd.Process.Kill()
 	<-s.ended
-}
-
-// dbus runs a bus that nobody else is on.
-func dbus(t testing.TB) (address string) {
-	t.Helper()
-	path, err := exec.LookPath("dbus-daemon")
-	if err != nil {
-		radiotest.Missing(t, "dbus-daemon is not installed (on Debian: apt-get install dbus)")
-	}
-	cmd := exec.Command(path, "--session", "--print-address", "--nofork")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(line)
 }
 
 func freePort(t testing.TB) string {
