@@ -19,6 +19,8 @@ import (
 	"ringwave/radio/intake"
 	"ringwave/radio/loopback"
 	"ringwave/radio/radiotest"
+	"ringwave/radio/soapy"
+	"ringwave/radio/soapy/native"
 	"ringwave/radio/usb"
 	"ringwave/radio/virtual"
 )
@@ -325,4 +327,28 @@ func TestRulesFile(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A device that SoapySDR is to open says how to get it, in a build without SoapySDR and where
+// no module has it.
+func TestSoapyRemedies(t *testing.T) {
+	d := Driver{Scheme: "soapy", Remedy: soapyRemedy}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{{soapy.ErrNoBuild, "-tags soapy"}, {native.ErrNoModule, "SoapySDRUtil --info"}} {
+		if got := strings.Join(d.remedy(fmt.Errorf("opening: %w", c.err), nil), "\n"); !strings.Contains(got, c.want) {
+			t.Errorf("%v: %s", c.err, got)
+		}
+	}
+	inv, _ := newOf(t, listing{}).Inventory(t.Context(), nil)
+	if errors.Is(soapyProblem(t), soapy.ErrNoBuild) && (inv.Soapy.Listed || !strings.Contains(strings.Join(inv.Soapy.ToDo, "\n"), "-tags soapy")) {
+		t.Errorf("%+v", inv.Soapy)
+	}
+}
+
+// soapyProblem returns why SoapySDR cannot be asked in this build, nil where it can.
+func soapyProblem(t *testing.T) error {
+	_, err := native.New().Find(t.Context(), radio.URI{}, soapy.Args{"driver": "none"})
+	return err
 }

@@ -26,6 +26,8 @@ func (d Driver) remedy(err error, b *usb.Listed) []string {
 	switch {
 	case errors.Is(err, usb.ErrNoUSBBuild):
 		return usbBuild
+	case b == nil && own != nil:
+		return own
 	case b == nil:
 		return remoteRemedy(err)
 	case errors.Is(err, usb.ErrAccess):
@@ -50,7 +52,7 @@ func remoteRemedy(err error) []string {
 	var network net.Error
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return []string{"nothing listens there: start the server (rtl_tcp; on a Pluto iiod runs by itself), or mend host and port"}
+		return []string{"nothing listens there: start the server (rtl_tcp, SoapySDRServer; on a Pluto iiod runs by itself), or mend host and port"}
 	case errors.As(err, &network):
 		return []string{"look whether host and port are right and the network is up: ping the host"}
 	}

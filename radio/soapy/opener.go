@@ -97,11 +97,8 @@ func (o *Opener) notMade(ctx context.Context, u radio.URI, opts options, err err
 	limited, cancel := context.WithTimeout(ctx, opts.call)
 	defer cancel()
 	found, failed := o.backend.Find(limited, u, Args{})
-	if failed != nil {
+	if failed != nil || len(found) == 0 {
 		return err
-	}
-	if len(found) == 0 {
-		return fmt.Errorf("%w; SoapySDR finds no boards there", err)
 	}
 	var all []string
 	for _, a := range found {
