@@ -504,3 +504,63 @@ func TestMemory(t *testing.T) {
 	ok(t, a.Close())
 	ok(t, m.Close())
 }
+
+// Transmitters that lose samples without a word are started anew where they are not found by
+// soundings; others are not.
+func TestLocatedAgain(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		r := newRig(t, 3, nil)
+		inner, tries := r.devices, 0
+		var err error
+		r.devices, err = radio.NewRegistry(map[string]radio.Opener{"hackrf": mute{inner, silent}})
+		ok(t, err)
+		unheard := errors.New("not heard")
+		r.cfg.Trigger = array.SoundedStart
+		r.cfg.Locate = func(context.Context, []radio.Transmitter, radio.Receiver) ([]radio.SampleIndex, error) {
+			if tries++; tries < 3 {
+				return nil, unheard
+			}
+			return make([]radio.SampleIndex, 2), nil
+		}
+		a := r.open(t)
+		err = a.Start(t.Context())
+		if silent && (err != nil || tries != 3) || !silent && (!errors.Is(err, unheard) || tries != 1) {
+			t.Errorf("silent %v: %d tries, %v", silent, tries, err)
+		}
+	}
+}
+
+// mute opens boards that do, or do not, lose samples without a word.
+type mute struct {
+	devices *radio.Registry
+	silent  bool
+}
+
+func (m mute) Open(ctx context.Context, u radio.URI) (radio.Device, error) {
+	d, err := m.devices.Open(ctx, u.String())
+	if err != nil {
+		return nil, err
+	}
+	return muteDevice{d.(*hackrf.Device), m.silent}, nil
+}
+
+type muteDevice struct {
+	*hackrf.Device
+	silent bool
+}
+
+func (d muteDevice) OpenTransmitter(ctx context.Context) (radio.Transmitter, error) {
+	tx, err := d.Device.OpenTransmitter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return muteTransmitter{tx, tx.(radio.Pacer), d.silent}, nil
+}
+
+type muteTransmitter struct {
+	radio.Transmitter
+	radio.Pacer
+	silent bool
+}
+
+func (t muteTransmitter) LosesSilently() bool { return t.silent }

@@ -3,6 +3,7 @@ package array
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"ringwave/radio"
 )
@@ -24,6 +25,16 @@ func (a *Array) checkPaced() error {
 	return nil
 }
 
+// unlocatedError is for transmitters that may have lost samples while they were located, which
+// nobody tells of.
+type unlocatedError struct{ err error }
+
+// Error returns one sentence.
+func (e *unlocatedError) Error() string { return e.err.Error() }
+
+// Unwrap returns what Config.Locate said.
+func (e *unlocatedError) Unwrap() error { return e.err }
+
 // locate gives the running transmitters the index that they have in common.
 func (a *Array) locate(ctx context.Context) error {
 	var own []radio.Transmitter
@@ -36,7 +47,11 @@ func (a *Array) locate(ctx context.Context) error {
 	}
 	offsets, err := a.cfg.Locate(ctx, own, a.Receiver())
 	if err != nil {
-		return fmt.Errorf("locating the transmitters by soundings: %w", err)
+		err = fmt.Errorf("locating the transmitters by soundings: %w", err)
+		if slices.ContainsFunc(own, func(t radio.Transmitter) bool { return radio.LosesSilently(t) }) {
+			return &unlocatedError{err}
+		}
+		return err
 	}
 	if len(offsets) != len(own) {
 		return fmt.Errorf("locating the transmitters by soundings: there are %d offsets for %d", len(offsets), len(own))

@@ -45,7 +45,9 @@ func (a *Array) Start(ctx context.Context) error {
 			return nil
 		}
 		err = errors.Join(err, a.stop())
-		if try == startTries || !errors.Is(err, radio.ErrStarved) || ctx.Err() != nil {
+		var unlocated *unlocatedError
+		again := errors.Is(err, radio.ErrStarved) || errors.As(err, &unlocated)
+		if try == startTries || !again || ctx.Err() != nil {
 			return err
 		}
 	}
