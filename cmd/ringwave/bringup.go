@@ -55,7 +55,8 @@ results, versions, boards, and a few samples of steps that failed. It has no
 key, no model and no data.
 
 Ctrl-C ends with carriers off, and keeps what was measured. Exit status: 0 if
-all steps passed, 1 if one did not, 2 something you can mend before, 130 stopped.`,
+all steps passed, 1 if one did not, 2 something you can mend before, 130
+stopped.`,
 		Args: exactly(1, "one CONFIG file"),
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.bringUp(cmd, args[0]) },
 	}
