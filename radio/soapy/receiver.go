@@ -42,6 +42,9 @@ func (r receives) OpenReceiver(ctx context.Context) (radio.Receiver, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.closed {
+		return nil, radio.ErrClosed
+	}
 	if d.rx != nil || d.tx != nil && !d.fullDuplex {
 		return nil, fmt.Errorf("opening a receiver of %s: %w", d.info.URI, radio.ErrBusy)
 	}

@@ -339,6 +339,24 @@ func TestOff(t *testing.T) {
 	}
 }
 
+// A Start that Close has overtaken switches nothing on, and one that it waits for leaves nothing
+// on.
+func TestStartAndClose(t *testing.T) {
+	f := newFake()
+	d := newTable(t, fakes{"F1": f}).open(t, "")
+	tx := sender(t, d)
+	ok(t, tx.Close())
+	if err := inner(tx).begin(t.Context()); !errors.Is(err, radio.ErrClosed) || len(f.streams) != 0 {
+		t.Errorf("behind Close a start gave %v and made %d streams", err, len(f.streams))
+	}
+	tx = sender(t, d)
+	ok(t, inner(tx).begin(t.Context()))
+	ok(t, tx.Close())
+	if f.stream().on() || !f.stream().closed {
+		t.Error("what had begun is on behind Close")
+	}
+}
+
 // What a board says of a stream that was switched off is no failure.
 func TestQuietEnd(t *testing.T) {
 	f := newFake()

@@ -95,6 +95,9 @@ func (t transmits) OpenTransmitter(ctx context.Context) (radio.Transmitter, erro
 	s.queue = feed.NewQueue(feed.Config{Codec: f.codec, SampleBytes: f.bytes, Window: window, Packet: 1, Block: 1})
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.closed {
+		return fail(radio.ErrClosed)
+	}
 	d.tx = s
 	return s, nil
 }
@@ -129,9 +132,6 @@ func (t *transmitter) Start(ctx context.Context) error {
 	err := t.begin(ctx)
 	t.mu.Lock()
 	t.starting = false
-	if err == nil && t.state == radio.Ready {
-		t.state = radio.Running
-	}
 	t.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("starting to transmit with %s: %w", t.d.info.URI, err)
@@ -149,9 +149,13 @@ func (t *transmitter) Start(ctx context.Context) error {
 
 func (t *transmitter) begin(ctx context.Context) error {
 	d := t.d
-	// Neither frequency nor gain may change between the look and the switch.
+	// Neither frequency nor gain may change between the look and the switch, and Close comes
+	// before all of this or behind it.
 	d.changing.Lock()
 	defer d.changing.Unlock()
+	if t.State() == radio.Closed {
+		return radio.ErrClosed
+	}
 	ctx, cancel := d.call(ctx)
 	defer cancel()
 	if err := t.may(); err != nil {
@@ -175,6 +179,9 @@ func (t *transmitter) begin(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, t.switchOff(), stream.Close())
 	}
+	t.mu.Lock()
+	t.state = radio.Running
+	t.mu.Unlock()
 	go t.listen()
 	go t.feed(chosen, d.session.AfterEnd(t.overTheSession), d.watchOf().AfterLoss(t.unguarded))
 	return nil
@@ -608,7 +615,7 @@ func (t *transmitter) sent(acknowledged bool) {
 // Close sends what was written, as long as the board takes it in time, and switches it off.
 func (t *transmitter) Close() error {
 	t.closer.Do(func() {
-		t.d.changing.Lock() // no Start in between
+		t.d.changing.Lock() // a Start is over, or finds the stream closed
 		t.mu.Lock()
 		started, failed, held := t.stream != nil && t.state == radio.Running, t.failed != nil, t.held
 		t.state = radio.Closed

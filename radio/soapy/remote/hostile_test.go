@@ -41,7 +41,7 @@ func hostile() map[string][]byte {
 		"nothing in it":       reply().message(),
 		"endless length":      cut(reply().text("x").message(), 1<<31),
 		"too long by one":     cut(reply().message(), maxMessage-headLength-tailLength+1),
-		"no end":              append(reply().text("x").message()[:headLength+7], "XXXX"...),
+		"no end":              append(reply().text("x").message()[:headLength+7], "ZZZZ"...),
 		"void":                reply().kind(kindVoid).message(),
 		"a text":              reply().text("CS8").message(),
 		"of unknown type":     reply().kind(99).message(),
