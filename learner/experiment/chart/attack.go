@@ -2,7 +2,6 @@ package chart
 
 import (
 	"image/color"
-	"path/filepath"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/text"
@@ -23,12 +22,8 @@ type Attack struct {
 // gives the files written, attacks.svg and attacks.png.
 func AttackPlot(dir, title string, list []Attack) ([]string, error) {
 	a := attacks{title: title, list: list}
-	base := filepath.Join(dir, "attacks")
 	w, h := a.size()
-	if err := savePicture(base, w, h, a.draw); err != nil {
-		return nil, err
-	}
-	return []string{base + ".svg", base + ".png"}, nil
+	return save(dir, []Picture{{"attacks", func() (sheet, error) { return sheet{w, h, a.draw}, nil }}})
 }
 
 // attacks is a picture of a line an attack.

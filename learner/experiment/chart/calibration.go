@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/cmplx"
-	"path/filepath"
 	"slices"
 
 	"gonum.org/v1/plot/vg"
@@ -74,7 +73,12 @@ const mostPanels = 12
 // the first twelve devices; where all share one, those beyond have one colour and name.
 // On an error it gives the files written so far.
 func CalibrationPlots(dir string, v CalibrationView) ([]string, error) {
-	pictures := []namedPanels{
+	return save(dir, CalibrationPictures(v))
+}
+
+// CalibrationPictures returns what CalibrationPlots draws.
+func CalibrationPictures(v CalibrationView) []Picture {
+	list := pictures(v.Title, []namedPanels{
 		{"gain-clouds", v.clouds()},
 		{"gain-histogram", v.histograms()},
 		{"gain-time", v.strips("|gain|", magnitudes)},
@@ -83,24 +87,11 @@ func CalibrationPlots(dir string, v CalibrationView) ([]string, error) {
 		{"offset-time", v.strips("offset (Hz)", func(d LinkSeries) []float64 { return d.Offset })},
 		{"allan", v.allan()},
 		{"noise", v.noise()},
-	}
-	var paths []string
-	for _, p := range pictures {
-		if len(p.list) == 0 {
-			continue
-		}
-		base := filepath.Join(dir, p.name)
-		p.title = v.Title
-		if err := p.save(base); err != nil {
-			return paths, err
-		}
-		paths = append(paths, base+".svg", base+".png")
-	}
+	})
 	if f := v.autocorrelation(); len(f.Series) > 0 {
-		more, err := save(dir, v.Title, []picture{{"autocorrelation", f}})
-		return append(paths, more...), err
+		list = append(list, picture("autocorrelation", v.Title, f))
 	}
-	return paths, nil
+	return list
 }
 
 // byDevice returns panels of the devices for which panelOf has anything to draw.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,29 +33,37 @@ type CurvePoint struct {
 // that tell something, and misfit-snr. References, named referenceName, are open
 // diamonds. On an error it gives the files written so far.
 func CurvePlots(dir, title string, points []CurvePoint, attempts int, referenceName string) ([]string, error) {
+	return save(dir, CurvePictures(title, points, attempts, referenceName))
+}
+
+// CurvePictures returns what CurvePlots draws.
+func CurvePictures(title string, points []CurvePoint, attempts int, referenceName string) []Picture {
 	c := curves{points: points, attempts: attempts}
 	if slices.ContainsFunc(points, func(p CurvePoint) bool { return !math.IsNaN(p.Reference) }) {
 		c.reference = referenceName
 	}
-	pictures := []namedPanels{{"success-snr", c.againstSNR()}}
+	list := []namedPanels{{"success-snr", c.againstSNR()}}
 	if attempts > 1 {
-		pictures = append(pictures, namedPanels{"success-retry", c.retry()})
+		list = append(list, namedPanels{"success-retry", c.retry()})
 	}
-	pictures = append(pictures, namedPanels{"success-devices", c.againstDevices()}, namedPanels{"success-sigma", c.againstSigma()}, namedPanels{"misfit-snr", c.misfit()})
-	var paths []string
-	for _, p := range pictures {
+	list = append(list, namedPanels{"success-devices", c.againstDevices()}, namedPanels{"success-sigma", c.againstSigma()}, namedPanels{"misfit-snr", c.misfit()})
+	for i := range list {
+		list[i].bound("values")
+		list[i].note = strings.TrimSpace(curvesNote + " " + list[i].note)
+	}
+	return pictures(title, list)
+}
+
+// pictures returns panels under a title as pictures, but for those without any.
+func pictures(title string, list []namedPanels) (out []Picture) {
+	for _, p := range list {
 		if len(p.list) == 0 {
 			continue
 		}
-		p.bound("values")
-		base := filepath.Join(dir, p.name)
-		p.title, p.note = title, strings.TrimSpace(curvesNote+" "+p.note)
-		if err := p.save(base); err != nil {
-			return paths, err
-		}
-		paths = append(paths, base+".svg", base+".png")
+		p.title = title
+		out = append(out, Picture{p.name, p.sheet})
 	}
-	return paths, nil
+	return out
 }
 
 type namedPanels struct {

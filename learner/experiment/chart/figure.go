@@ -85,19 +85,21 @@ type Figure struct {
 // Save writes the figure to base.svg and base.png, each atomically. It is an
 // error if a series has slices of different lengths or no known style, if the
 // size is out of its range, or if the disk fails.
-func (f Figure) Save(base string) error {
+func (f Figure) Save(base string) error { return savePicture(base, f.sheet) }
+
+func (f Figure) sheet() (sheet, error) {
 	w, h, err := f.size()
 	if err != nil {
-		return fmt.Errorf("drawing %s.svg: %w", base, err)
+		return sheet{}, err
 	}
 	head, foot := texts(f.Title, f.Note, w-outerMargin-rightMargin)
 	for _, s := range f.Series {
 		if err := s.check(); err != nil {
-			return fmt.Errorf("drawing %s.svg: %w", base, err)
+			return sheet{}, err
 		}
 	}
 	h += f.moreLegend(w-outerMargin-rightMargin, h)
-	return savePicture(base, w, h+head.height()+foot.height(), f.draw)
+	return sheet{w, h + head.height() + foot.height(), f.draw}, nil
 }
 
 // moreLegend returns the height of a legend's rows beyond those that a figure of height h

@@ -56,41 +56,47 @@ func FramePlots(dir, prefix, title string, v LinkView) ([]string, error) {
 		title += ", not read"
 		note = "Not read: " + v.Failure + ". "
 	}
-	pictures := v.pictures()
-	for i := range pictures {
-		pictures[i].name = prefix + pictures[i].name
-		pictures[i].figure.Note = note + pictures[i].figure.Note
+	var pictures []Picture
+	for _, p := range v.figures() {
+		p.figure.Note = note + p.figure.Note
+		pictures = append(pictures, picture(prefix+p.name, title, p.figure))
 	}
-	return save(dir, title, pictures)
+	return save(dir, pictures)
 }
 
-// pictures returns what can be drawn of a frame.
-func (v LinkView) pictures() (pictures []picture) {
+// namedFigure is a figure, and its base name.
+type namedFigure struct {
+	name   string
+	figure Figure
+}
+
+// figures returns what can be drawn of a frame.
+func (v LinkView) figures() (list []namedFigure) {
 	if len(v.Samples) >= SpectrumBins && v.SampleRate > 0 {
-		pictures = append(pictures, picture{"spectrum", v.spectrumFigure()})
+		list = append(list, namedFigure{"spectrum", v.spectrumFigure()})
 	}
 	if traces := v.eye(); len(traces) > 0 {
-		pictures = append(pictures, picture{"eye", Figure{
+		list = append(list, namedFigure{"eye", Figure{
 			XLabel: "time (symbols)", YLabel: "real part at the common phase", Series: traces,
 			Note: fmt.Sprintf("%d stretches of two symbols of the frame; at 0 is the middle of a symbol.", len(traces)),
 		}})
 	}
 	if len(v.Symbols) > 0 {
-		pictures = append(pictures, picture{"scatter", v.scatterFigure()})
+		list = append(list, namedFigure{"scatter", v.scatterFigure()})
 	}
 	if len(v.Seconds) > 0 {
-		pictures = append(pictures, picture{"phase", v.phaseFigure()})
+		list = append(list, namedFigure{"phase", v.phaseFigure()})
 	}
 	if len(v.Soft) > 0 {
-		pictures = append(pictures, picture{"constellation", v.constellationFigure()})
+		list = append(list, namedFigure{"constellation", v.constellationFigure()})
 	}
 	if len(v.Density.Count) > 0 {
-		pictures = append(pictures, picture{"density", v.densityFigure()})
+		list = append(list, namedFigure{"density", v.densityFigure()})
 	}
 	if len(v.Soft) > 0 && v.Alpha > 0 {
-		pictures = append(pictures, picture{"lattice-distance", v.distances().figure()})
+		list = append(list, namedFigure{"lattice-distance", v.distances().figure()})
 	}
-	return pictures
+	return list
 }
 
 // SpectrumBins is the resolution of the spectrum, and of LinkView.Reference.

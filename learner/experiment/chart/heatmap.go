@@ -51,15 +51,17 @@ const (
 
 // Save writes the map to base.svg and base.png, as Figure.Save does. It is an error if the
 // cells are not as many as the values ask for.
-func (h HeatMap) Save(base string) error {
+func (h HeatMap) Save(base string) error { return savePicture(base, h.sheet) }
+
+func (h HeatMap) sheet() (sheet, error) {
 	if err := h.check(); err != nil {
-		return fmt.Errorf("drawing %s.svg: %w", base, err)
+		return sheet{}, err
 	}
 	p, err := h.plan()
 	if err != nil {
-		return fmt.Errorf("drawing %s.svg: %w", base, err)
+		return sheet{}, err
 	}
-	return savePicture(base, p.width, p.height, func(c draw.Canvas) error { return p.draw(c) })
+	return sheet{p.width, p.height, func(c draw.Canvas) error { return p.draw(c) }}, nil
 }
 
 func (h HeatMap) check() error {

@@ -19,14 +19,19 @@ type RoundGains struct {
 // over rounds), retries (attempts and frames sent again), and where they are known misfit
 // and gains. On an error it gives the files written so far.
 func LinkPlots(dir, title string, rows []runfolder.Row, gains RoundGains) ([]string, error) {
-	pictures := []picture{{"quality", qualityFigure(rows)}, {"retries", retriesFigure(rows)}}
+	return save(dir, LinkPictures(title, rows, gains))
+}
+
+// LinkPictures returns what LinkPlots draws.
+func LinkPictures(title string, rows []runfolder.Row, gains RoundGains) []Picture {
+	pictures := []Picture{picture("quality", title, qualityFigure(rows)), picture("retries", title, retriesFigure(rows))}
 	if f := misfitFigure(rows); len(f.Series[0].X) > 0 {
-		pictures = append(pictures, picture{"misfit", f})
+		pictures = append(pictures, picture("misfit", title, f))
 	}
 	if f := gains.figure(); len(f.Series) > 0 {
-		pictures = append(pictures, picture{"gains", f})
+		pictures = append(pictures, picture("gains", title, f))
 	}
-	return save(dir, title, pictures)
+	return pictures
 }
 
 // latticeNote says what αy is.

@@ -35,7 +35,9 @@ const MostPanels = mostPanels
 const Curves = int(Black)
 
 // Save writes the plots to base.svg and base.png, as Figure.Save does.
-func (m Multiples) Save(base string) error {
+func (m Multiples) Save(base string) error { return savePicture(base, m.sheet) }
+
+func (m Multiples) sheet() (sheet, error) {
 	p := panels{title: m.Title, note: m.Note, xLabel: m.XLabel, yLabel: m.YLabel, logX: m.LogX, logY: m.LogY, wholeY: m.WholeY}
 	p.columns, p.tile = panelGrid(len(m.List))
 	for _, l := range m.List {
@@ -53,7 +55,7 @@ func (m Multiples) Save(base string) error {
 	if p.xTicks = m.XTicks; !p.roomForTicks() {
 		p.xTicks = nil
 	}
-	return p.save(base)
+	return p.sheet()
 }
 
 // sayEmpty says in the legend which names have no point in any panel.

@@ -49,19 +49,21 @@ const (
 )
 
 // save writes the panels to base.svg and base.png, as Figure.Save does.
-func (p panels) save(base string) error {
+func (p panels) save(base string) error { return savePicture(base, p.sheet) }
+
+func (p panels) sheet() (sheet, error) {
 	for _, s := range p.all() {
 		if err := s.check(); err != nil {
-			return fmt.Errorf("drawing %s: %w", base, err)
+			return sheet{}, err
 		}
 	}
 	p.setDefaults()
 	columns, rows := p.grid()
 	w, h := p.measure()
-	return savePicture(base, w, h, func(c draw.Canvas) error {
+	return sheet{w, h, func(c draw.Canvas) error {
 		p.draw(c, columns, rows)
 		return nil
-	})
+	}}, nil
 }
 
 func (p *panels) setDefaults() {

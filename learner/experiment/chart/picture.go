@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"image/png"
+	"io"
+	"path/filepath"
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
@@ -13,14 +15,65 @@ import (
 	"ringwave/learner/experiment/runfolder"
 )
 
-// savePicture draws a picture of the given size twice, and writes base.svg and base.png,
-// each atomically.
-func savePicture(base string, w, h vg.Length, paint func(draw.Canvas) error) error {
+// sheet is what a picture is painted on, and how.
+type sheet struct {
+	w, h  vg.Length
+	paint func(draw.Canvas) error
+}
+
+// Picture is a figure that is not drawn yet.
+type Picture struct {
+	Name  string // of its files, Name.svg and Name.png
+	sheet func() (sheet, error)
+}
+
+// Picture returns the figure as a picture of a name.
+func (f Figure) Picture(name string) Picture { return Picture{name, f.sheet} }
+
+// Picture returns the plots as a picture of a name.
+func (m Multiples) Picture(name string) Picture { return Picture{name, m.sheet} }
+
+// Picture returns the map as a picture of a name.
+func (h HeatMap) Picture(name string) Picture { return Picture{name, h.sheet} }
+
+// WriteSVG draws the picture as SVG alone, which takes a small part of what its files take.
+func (p Picture) WriteSVG(to io.Writer) error {
+	s, err := p.sheet()
+	if err != nil {
+		return fmt.Errorf("drawing %s: %w", p.Name, err)
+	}
+	b, err := renderSVG(s.w, s.h, s.paint)
+	if err != nil {
+		return fmt.Errorf("drawing %s: %w", p.Name, err)
+	}
+	_, err = to.Write(b)
+	return err
+}
+
+// save writes pictures into dir and gives the paths of their files.
+func save(dir string, pictures []Picture) ([]string, error) {
+	var paths []string
+	for _, p := range pictures {
+		base := filepath.Join(dir, p.Name)
+		if err := savePicture(base, p.sheet); err != nil {
+			return paths, err
+		}
+		paths = append(paths, base+".svg", base+".png")
+	}
+	return paths, nil
+}
+
+// savePicture draws a picture twice, and writes base.svg and base.png, each atomically.
+func savePicture(base string, make func() (sheet, error)) error {
+	s, err := make()
+	if err != nil {
+		return fmt.Errorf("drawing %s.svg: %w", base, err)
+	}
 	for _, format := range []struct {
 		extension string
 		render    func(w, h vg.Length, paint func(draw.Canvas) error) ([]byte, error)
 	}{{".svg", renderSVG}, {".png", renderPNG}} {
-		b, err := format.render(w, h, paint)
+		b, err := format.render(s.w, s.h, s.paint)
 		if err != nil {
 			return fmt.Errorf("drawing %s%s: %w", base, format.extension, err)
 		}

@@ -3,7 +3,6 @@ package chart
 import (
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -31,25 +30,10 @@ func series(rows []runfolder.Row, c column) Series {
 	return s
 }
 
-// picture is a figure that is not drawn yet, and its base name.
-type picture struct {
-	name   string
-	figure Figure
-}
-
-// save writes the pictures, each under the title, into dir and gives the paths of their
-// files.
-func save(dir, title string, pictures []picture) ([]string, error) {
-	var paths []string
-	for _, p := range pictures {
-		p.figure.Title = title
-		base := filepath.Join(dir, p.name)
-		if err := p.figure.Save(base); err != nil {
-			return paths, err
-		}
-		paths = append(paths, base+".svg", base+".png")
-	}
-	return paths, nil
+// picture returns a figure under a title as a picture.
+func picture(name, title string, f Figure) Picture {
+	f.Title = title
+	return f.Picture(name)
 }
 
 // RunPlots draws one run into dir, with a title that says what ran, and gives the files
@@ -60,16 +44,21 @@ func save(dir, title string, pictures []picture) ([]string, error) {
 // decoded-noise-histogram (in predicted deviations, against the standard
 // normal). On an error it gives the files written so far.
 func RunPlots(dir, title string, rows []runfolder.Row) ([]string, error) {
-	pictures := []picture{
-		{"loss", runLossFigure(rows)},
-		{"accuracy", accuracyFigure([]Series{asEvaluated(series(rows, accuracy))})},
-		{"decoded-noise", noiseFigure(rows)},
-		{"message", messageFigure(rows)},
+	return save(dir, RunPictures(title, rows))
+}
+
+// RunPictures returns what RunPlots draws.
+func RunPictures(title string, rows []runfolder.Row) []Picture {
+	pictures := []Picture{
+		picture("loss", title, runLossFigure(rows)),
+		picture("accuracy", title, accuracyFigure([]Series{asEvaluated(series(rows, accuracy))})),
+		picture("decoded-noise", title, noiseFigure(rows)),
+		picture("message", title, messageFigure(rows)),
 	}
 	if noise := normalized(rows); len(noise) > 0 {
-		pictures = append(pictures, picture{"decoded-noise-histogram", noiseHistogram(noise).figure()})
+		pictures = append(pictures, picture("decoded-noise-histogram", title, noiseHistogram(noise).figure()))
 	}
-	return save(dir, title, pictures)
+	return pictures
 }
 
 // manyRounds is from how many on the losses of single batches hide their course.
