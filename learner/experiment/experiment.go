@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"ringwave/crypto/keystream"
@@ -66,6 +68,9 @@ type Experiment struct {
 	carriersOff context.CancelCauseFunc
 	// guarded says why the radios' guard is lost, once it is; nil without radios.
 	guarded func() error
+
+	observer Observer
+	stopping atomic.Bool // behind the round at hand
 
 	before time.Duration // spent in earlier sittings
 	began  time.Time
@@ -251,7 +256,11 @@ func (s *Experiment) create(ctx context.Context, dir string) (err error) {
 // open opens the log and the journal and assembles the rest. With a checkpoint
 // the run goes on behind it.
 func (s *Experiment) open(ctx context.Context, from *runfolder.Checkpoint) (err error) {
-	if s.log, err = s.folder.OpenLog(); err != nil {
+	var besides []slog.Handler
+	if h := s.observer.Log; h != nil {
+		besides = append(besides, h)
+	}
+	if s.log, err = s.folder.OpenLog(besides...); err != nil {
 		return intake.PathError(err)
 	}
 	epoch, firstRound := uint32(0), 1
@@ -281,6 +290,7 @@ func (s *Experiment) open(ctx context.Context, from *runfolder.Checkpoint) (err 
 			return err
 		}
 	}
+	s.showLink()
 	if s.protocol != nil {
 		if err := s.connect(ctx); err != nil {
 			return err
@@ -296,9 +306,27 @@ func (s *Experiment) open(ctx context.Context, from *runfolder.Checkpoint) (err 
 		}
 		s.protocol.failed = func(k int, f round.Failure) {
 			s.log.Warn(what, "round", k, "attempt", f.Attempt, "again", f.Again, "check", f.Check.String(), "transmission", f.Transmission.String(), "reason", f.Reason)
+			s.tellVoid(k, f)
 		}
 	}
 	return nil
+}
+
+// showLink has the observer be shown what the link receives.
+func (s *Experiment) showLink() {
+	if s.observer.Opening == nil {
+		return
+	}
+	if v, w := s.observer.Opening(s), s.waveform(); w != nil && v != nil {
+		w.Viewer = v
+	}
+}
+
+// tellVoid tells of an attempt that was declared void.
+func (s *Experiment) tellVoid(k int, f round.Failure) {
+	if s.observer.Void != nil {
+		s.observer.Void(k, f)
+	}
 }
 
 // restore takes the trainer to where the run was.
@@ -341,7 +369,7 @@ func (s *Experiment) dataFiles() []runfolder.DataFile {
 
 // resumeSession opens an earlier run behind its last checkpoint, extended to so many rounds,
 // if not 0.
-func resumeSession(ctx context.Context, lab Lab, dir string, rounds int) (*Experiment, error) {
+func resumeSession(ctx context.Context, lab Lab, dir string, rounds int, o Observer) (*Experiment, error) {
 	folder, err := runfolder.Open(dir)
 	if err != nil {
 		return nil, intake.PathError(err)
@@ -351,6 +379,7 @@ func resumeSession(ctx context.Context, lab Lab, dir string, rounds int) (*Exper
 		_ = folder.Close() // the first error counts
 		return nil, err
 	}
+	s.observer = o
 	if err := s.resume(ctx); err != nil {
 		return nil, errors.Join(err, s.undoExtension(), s.Close())
 	}
@@ -500,11 +529,15 @@ func (s *Experiment) train(ctx context.Context, report func(r learner.Record)) (
 	}
 	var lost losses
 	for !s.Trainer.Done() {
+		if s.stopping.Load() {
+			return s.stopped(ctx, errStopAsked)
+		}
 		record, err := s.Step(ctx)
 		if err != nil {
 			return s.stopped(ctx, err)
 		}
-		if err := s.addLine(s.line(record)); err != nil {
+		line := s.line(record)
+		if err := s.addLine(line); err != nil {
 			return err
 		}
 		if s.fleet != nil {
@@ -513,6 +546,9 @@ func (s *Experiment) train(ctx context.Context, report func(r learner.Record)) (
 			}
 		}
 		report(record)
+		if s.observer.Row != nil {
+			s.observer.Row(line)
+		}
 		if lost.after(record, s.Config.Optimizer.EndAfterLost) && !s.Trainer.Done() {
 			return s.lost(lost)
 		}
@@ -525,6 +561,14 @@ func (s *Experiment) train(ctx context.Context, report func(r learner.Record)) (
 	return nil
 }
 
+// errStopAsked is why a run ends that StopAfterRound was called of.
+var errStopAsked = errors.New("a stop was asked for")
+
+// StopAfterRound has Run end behind the round at hand, with ErrInterrupted, as between two
+// rounds of a run in memory whose context has ended: over radios, too, where the end of the
+// context breaks a round off. It may be called from any goroutine.
+func (s *Experiment) StopAfterRound() { s.stopping.Store(true) }
+
 // stopped returns the error with which training ends where a round had err, and saves what
 // a resumed run needs.
 func (s *Experiment) stopped(ctx context.Context, err error) error {
@@ -533,7 +577,7 @@ func (s *Experiment) stopped(ctx context.Context, err error) error {
 		s.log.Info("the round was broken off", "error", err)
 		err = ctx.Err()
 	}
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+	if err == errStopAsked || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		s.log.Info("interrupted", "after_round", s.Trainer.State().Round)
 		if err := s.checkpoint(); err != nil {
 			return err

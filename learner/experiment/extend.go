@@ -20,11 +20,11 @@ import (
 // began with. Its first rounds are those of the longer run, but that the last of them was
 // evaluated. It is refused where they would not be: see extended.
 func (l Lab) Extend(ctx context.Context, dir string, rounds int, o Observer) (Result, error) {
-	s, err := resumeSession(ctx, l, dir, rounds)
+	s, err := resumeSession(ctx, l, dir, rounds, o)
 	if err != nil {
 		return Result{Dir: dir}, err
 	}
-	return s.run(ctx, o)
+	return s.run(ctx)
 }
 
 // extended returns the configuration of a folder with more rounds. Where a step or the

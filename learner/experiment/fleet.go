@@ -220,6 +220,7 @@ func (s *Experiment) openEngine(rounds int) error {
 	}
 	f.failed = func(k int, x round.Failure) {
 		s.log.Warn("attempt void", "round", k, "attempt", x.Attempt, "again", x.Again, "check", x.Check.String(), "transmission", x.Transmission.String(), "reason", x.Reason)
+		s.tellVoid(k, x)
 	}
 	f.engine, err = round.New(engine)
 	return err

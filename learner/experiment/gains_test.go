@@ -179,7 +179,7 @@ func TestGainsAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			s, err := resumeSession(t.Context(), Lab{}, dir, 0)
+			s, err := resumeSession(t.Context(), Lab{}, dir, 0, Observer{})
 			if err != nil {
 				t.Fatal(err)
 			}

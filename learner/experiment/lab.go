@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"ringwave/crypto/aggregate"
 	"ringwave/crypto/keystream"
+	"ringwave/crypto/round"
 	"ringwave/learner"
 	"ringwave/learner/dataset"
 	"ringwave/learner/experiment/config"
@@ -217,11 +219,11 @@ func New(c Config) (*Experiment, error) { return Lab{}.New(c) }
 
 // Resume goes on with the run of a folder behind its last round.
 func (l Lab) Resume(ctx context.Context, dir string, o Observer) (Result, error) {
-	s, err := resumeSession(ctx, l, dir, 0)
+	s, err := resumeSession(ctx, l, dir, 0, o)
 	if err != nil {
 		return Result{Dir: dir}, err
 	}
-	return s.run(ctx, o)
+	return s.run(ctx)
 }
 
 // Resume goes on with the run of a folder behind its last round.
@@ -232,9 +234,18 @@ func Resume(ctx context.Context, dir string, o Observer) (Result, error) {
 // Observer hears of a run, from one goroutine and in order. A field that is nil is left
 // out.
 type Observer struct {
+	// Opening hears of the run once its folder is open, and before radios are. What it
+	// returns is shown what the link receives from then on; nil for nothing.
+	Opening func(r *Experiment) uplink.Viewer
 	// Started hears of the run before its next round, when all is open.
 	Started func(r *Experiment)
 	Round   func(r learner.Record)
+	// Row hears of the round's line of metrics.csv, once that has it.
+	Row func(line runfolder.Row)
+	// Void hears of an attempt that a check declared void.
+	Void func(round int, f round.Failure)
+	// Log hears of what log.jsonl does, from any goroutine.
+	Log slog.Handler
 	// Lost hears of a round that was not read, before Round, and why.
 	Lost func(round int, why string)
 	// Warned hears what cannot wait for the end.
@@ -254,6 +265,7 @@ type Result struct {
 // run can be resumed then; with an *Unusable where the run has a result that is of no
 // use.
 func (s *Experiment) Run(ctx context.Context, dir string, o Observer) (out Result, err error) {
+	s.observer = o
 	remove := func() {}
 	if dir == "" {
 		remove = runfolder.IfMade("runs")
@@ -266,16 +278,17 @@ func (s *Experiment) Run(ctx context.Context, dir string, o Observer) (out Resul
 		remove()
 		return Result{Dir: dir}, err
 	}
-	return s.run(ctx, o)
+	return s.run(ctx)
 }
 
 // run trains to the end, or to that of ctx, and closes the run.
-func (s *Experiment) run(ctx context.Context, o Observer) (out Result, err error) {
+func (s *Experiment) run(ctx context.Context) (out Result, err error) {
 	defer func() {
 		if closeErr := s.Close(); err == nil {
 			err = closeErr
 		}
 	}()
+	o := s.observer
 	if o.Started != nil {
 		o.Started(s)
 	}

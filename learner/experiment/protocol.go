@@ -27,6 +27,7 @@ type protocol struct {
 	mu       []float64
 	scaled   []float64
 	truth    aggregate.Truth // of the last round
+	alpha    float64         // of scaled; 0 before there are any
 
 	epochRounds int
 	baseEpoch   uint32 // of the round firstRound
@@ -166,6 +167,7 @@ func (p *protocol) Aggregate(ctx context.Context, k int, delta [][]float64) (agg
 		return aggregate.Outcome{Attempts: out.Attempts, Skipped: true}, nil
 	}
 	p.link.Truth(p.scaled, uint32(k), out.Attempt)
+	p.alpha = out.Alpha
 	p.learn(delta, out.Alpha, p.design.ConditionalStdAt(p.ctx, p.scaled, out.Alpha))
 	return aggregate.Outcome{M: out.M, Attempts: out.Attempts, Clipped: out.Clipped}, nil
 }

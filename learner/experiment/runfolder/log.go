@@ -19,18 +19,19 @@ type Log struct {
 }
 
 // OpenLog opens log.jsonl to add to it, making it if needed. If a killed
-// process left a part of a line at its end, that part is cut off.
-func (f *Folder) OpenLog() (*Log, error) {
+// process left a part of a line at its end, that part is cut off. Handlers besides hear of
+// the same events.
+func (f *Folder) OpenLog(besides ...slog.Handler) (*Log, error) {
 	lines, err := openLines(f.file(LogName), 0o644)
 	if err != nil {
 		return nil, err
 	}
-	return newLog(lines), nil
+	return newLog(lines, besides...), nil
 }
 
-func newLog(lines lineFile) *Log {
+func newLog(lines lineFile, besides ...slog.Handler) *Log {
 	sink := &logSink{lines: lines}
-	handler := slog.NewJSONHandler(sink, &slog.HandlerOptions{
+	file := slog.NewJSONHandler(sink, &slog.HandlerOptions{
 		Level: slog.LevelDebug,
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 			if a.Value.Kind() == slog.KindTime {
@@ -39,7 +40,7 @@ func newLog(lines lineFile) *Log {
 			return a
 		},
 	})
-	return &Log{Logger: slog.New(handler), sink: sink}
+	return &Log{Logger: slog.New(slog.NewMultiHandler(append([]slog.Handler{file}, besides...)...)), sink: sink}
 }
 
 // wholeLines returns where the last newline of f ends, 0 if there is none.

@@ -100,7 +100,7 @@ func (l *Receiving) connect(ctx context.Context, c config.Config, a *array.Array
 		if err := a.Start(ctx); err != nil {
 			return nil, nil, err
 		}
-		l.Transmitters, l.receiver = a.Transmitters(), a.Receiver()
+		l.Transmitters, l.receiver = a.Transmitters(), radio.Tee(a.Receiver(), shown{l})
 		if l.recorder == nil {
 			return l.Transmitters, l.receiver, nil
 		}

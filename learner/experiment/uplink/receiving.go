@@ -59,6 +59,8 @@ type Receiving struct {
 	samplesPerSymbol int
 
 	Watch *GainWatch
+	// Viewer, if not nil, is shown what is received.
+	Viewer Viewer
 
 	row   runfolder.LinkRow
 	fresh bool // the last transmission's report is not in row yet
@@ -130,8 +132,9 @@ func (l *Receiving) build(h Hosted, stream *phy.Feed, call func(ctx context.Cont
 	return h.Stats.checkCarriers(h.Config, l.seconds)
 }
 
-// tape returns a receiver whose samples are kept, if they are to be.
+// tape returns a receiver whose samples are shown, and kept if they are to be.
 func (l *Receiving) tape(c config.Config, ctx *xmkckks.Context, noiseStd float64, rx radio.Receiver) radio.Receiver {
+	rx = radio.Tee(rx, shown{l})
 	if c.Link.Record == setup.RecordNone {
 		return rx
 	}
@@ -194,6 +197,7 @@ func (l *Receiving) begin(s slot.Slot) error {
 func (l *Receiving) heard(o phy.Observation) error {
 	l.Tally.Add(o)
 	l.view.keep(o)
+	l.show(o)
 	if o.Group == 0 && o.Repeat == 0 {
 		l.first = o.First
 	}

@@ -13,6 +13,7 @@ import (
 	"ringwave/phy/lattice"
 	"ringwave/phy/modem"
 	"ringwave/phy/slot"
+	"ringwave/radio"
 )
 
 // The most that is kept of a frame for plots.
@@ -22,6 +23,37 @@ const (
 	viewPhases  = 256
 	viewRounds  = 1 << 14
 )
+
+// Viewer is shown what a link receives while it does. It must not hold the link up.
+type Viewer interface {
+	// Record takes in what the receiver has read, between frames, too.
+	radio.Sink
+	// WantsFrame reports whether it would take a frame now; Frame takes one. Look returns
+	// how it is drawn: at any later time, from any goroutine.
+	WantsFrame() bool
+	Frame(look func() chart.LinkView)
+}
+
+// show shows a frame to who wants to see one.
+func (l *Receiving) show(o phy.Observation) {
+	if l.Viewer == nil || !l.Viewer.WantsFrame() {
+		return
+	}
+	v := new(frameView)
+	v.keep(o)
+	l.Viewer.Frame(func() chart.LinkView { return l.look(v) })
+}
+
+// Record shows what the receiver reads: radio.Sink.
+func (s shown) Record(samples []complex64, meta radio.Meta) error {
+	if s.link.Viewer == nil {
+		return nil
+	}
+	return s.link.Viewer.Record(samples, meta)
+}
+
+// shown is what a receiver reads, on its way to the viewer that its link has by then.
+type shown struct{ link *Receiving }
 
 // waveView is what is kept of a run for plots: the last frame of b that was read, where a
 // round's scale is found, the last frame that was not, and the gains of rounds.
