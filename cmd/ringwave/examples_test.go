@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ringwave/cmd/internal/console"
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/sweep"
@@ -65,7 +66,7 @@ func tryExample(t *testing.T, of *cobra.Command, words []string) {
 // keys or values.
 func taken(words []string) (*cobra.Command, error) {
 	root := newRoot()
-	if err := unknownCommand(root, words); err != nil {
+	if err := console.UnknownCommand(root, words); err != nil {
 		return nil, err
 	}
 	c, rest, err := root.Find(words)

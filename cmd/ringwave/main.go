@@ -8,18 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"ringwave/cmd/internal/completion"
 	"ringwave/cmd/internal/console"
@@ -70,60 +67,16 @@ func untilStopped(parent context.Context) context.Context {
 	return ctx
 }
 
-// badFlag returns an error of a flag's value with what is allowed in place of Go's words.
-func badFlag(err error) error {
-	var invalid *pflag.InvalidValueError
-	if !errors.As(err, &invalid) {
-		return err
-	}
-	allowed := map[string]string{
-		"bool": "true or false", "int": "a whole number", "int64": "a whole number", "duration": "a time such as 90s or 1h30m",
-		"intSlice": "whole numbers, one or several with commas between", "float64Slice": "numbers, one or several with commas between",
-	}[invalid.GetFlag().Value.Type()]
-	if allowed == "" {
-		return err
-	}
-	return fmt.Errorf("--%s is %q: allowed is %s", invalid.GetFlag().Name, intake.Sentence(invalid.GetValue()), allowed)
-}
-
-// results is standard output. Commands print there without looking back: what could not
-// be written is remembered, and is the program's error in the end.
-type results struct {
-	w   io.Writer
-	err error
-}
-
-// Write writes as w does, and nothing behind the first error.
-func (r *results) Write(p []byte) (n int, err error) {
-	if r.err != nil {
-		return 0, r.err
-	}
-	n, r.err = r.w.Write(p)
-	return n, r.err
-}
-
-// lost returns err, or that results were lost where this is all that went wrong.
-func (r *results) lost(err error) error {
-	if r.err == nil || err != nil && !errors.Is(err, r.err) {
-		return err
-	}
-	why := r.err
-	if path := (*fs.PathError)(nil); errors.As(why, &path) {
-		why = path.Err
-	}
-	return fmt.Errorf("writing the results to standard output: %w", why)
-}
-
 // execute runs the program and gives its exit status.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	out := &results{w: stdout}
+	out := &console.Results{W: stdout}
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(stderr)
-	err := unknownCommand(root, args)
+	err := console.UnknownCommand(root, args)
 	if err == nil {
-		err = out.lost(root.ExecuteContext(ctx))
+		err = out.Lost(root.ExecuteContext(ctx))
 	}
 	var spoilt *experiment.Unusable
 	switch {
@@ -165,7 +118,7 @@ waves.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return intake.UserError(fmt.Errorf("%w: see %s --help", badFlag(err), cmd.CommandPath()))
+		return intake.UserError(fmt.Errorf("%w: see %s --help", console.BadFlag(err), cmd.CommandPath()))
 	})
 	root.AddCommand(newRunCommand(), newRunsCommand(), newEvaluateCommand(), newReplayCommand(), newPlanCommand(), newCompareCommand(), newDataCommand(), newSetsCommand(), newBenchCommand(), newAttackCommand(), newCalibrateCommand(), newBringUpCommand(), newBeaconCommand(), newCurvesCommand(), newDevicesCommand(), newReproduceCommand(), newConfigCommand(), newGuardCommand(), newEnrollCommand(), newServeCommand(), newDeviceCommand(), newAirCommand(), newHostsCommand(), newSweepCommand(), newWorkerCommand())
 	if err := completion.Add(root); err != nil {
@@ -179,41 +132,6 @@ func versionText() string {
 	m := runfolder.NewManifest(time.Now())
 	modified := map[bool]string{true: ", with changes"}[m.Modified]
 	return fmt.Sprintf("%s %s\nrevision %s%s\n%s %s/%s", cmp.Or(m.Program.Path, "ringwave"), cmp.Or(m.Program.Version, "(no version)"), cmp.Or(m.Revision, "unknown"), modified, m.Go, m.OS, m.Arch)
-}
-
-// unknownCommand refuses a word that stands where a command's name does and is none, also
-// beside --help and help, which cobra answers with another command's.
-func unknownCommand(root *cobra.Command, args []string) error {
-	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd(args...)
-	at := root
-	for i, word := range args {
-		// The flags of commands that have others below them take no values.
-		if !at.HasSubCommands() || strings.HasPrefix(word, cobra.ShellCompRequestCmd) {
-			return nil
-		}
-		if strings.HasPrefix(word, "-") || i == 0 && word == "help" {
-			continue
-		}
-		below := slices.IndexFunc(at.Commands(), func(c *cobra.Command) bool { return c.Name() == word })
-		if below < 0 && strings.Contains(at.Use, " ") {
-			return nil // it is an argument
-		}
-		if below < 0 {
-			return intake.UserError(fmt.Errorf("unknown command %q%s: see %s --help", word, meant(at, word), at.CommandPath()))
-		}
-		at = at.Commands()[below]
-	}
-	return nil
-}
-
-// meant names a command that is spelt nearly so.
-func meant(at *cobra.Command, word string) string {
-	at.SuggestionsMinimumDistance = 2
-	if names := at.SuggestionsFor(word); len(names) > 0 {
-		return fmt.Sprintf(", perhaps %s was meant", strings.Join(names, " or "))
-	}
-	return ""
 }
 
 // outFolder returns the folder that --out names, or makes a new one for results of that

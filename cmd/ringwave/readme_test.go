@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"ringwave/cmd/internal/console"
 	"ringwave/learner/experiment/experimenttest"
 )
 
@@ -88,7 +89,7 @@ func TestReadmesPrintCommandsThatThereAre(t *testing.T) {
 				}
 			}
 			if len(words) == 1 { // a command that is only spoken of
-				if err := unknownCommand(newRoot(), words); err != nil {
+				if err := console.UnknownCommand(newRoot(), words); err != nil {
 					t.Errorf("%s: ringwave %s: %v", file, line, err)
 				}
 				continue

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"ringwave/cmd/internal/console"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/catalogue"
@@ -56,8 +57,8 @@ func TestLostResults(t *testing.T) {
 		}
 	}
 	other := errors.New("another error")
-	r := &results{err: errors.New("full")}
-	if got := r.lost(other); got != other {
+	r := &console.Results{Err: errors.New("full")}
+	if got := r.Lost(other); got != other {
 		t.Errorf("lost results hide %v behind %v", other, got)
 	}
 }

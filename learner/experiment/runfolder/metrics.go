@@ -91,6 +91,17 @@ func (r Row) line(hosts bool) []byte {
 	return append(b, '\n')
 }
 
+// Columns returns the names of metrics.csv, of a run of hosts or of one process.
+func Columns(hosts bool) []string {
+	m := Metrics{hosts: hosts}
+	return strings.Split(m.header(), ",")
+}
+
+// Cells returns the row as metrics.csv has it, in the order of Columns.
+func (r Row) Cells(hosts bool) []string {
+	return strings.Split(strings.TrimSuffix(string(r.line(hosts)), "\n"), ",")
+}
+
 func appendOptional(b []byte, v float64) []byte {
 	b = append(b, ',')
 	if math.IsNaN(v) {
