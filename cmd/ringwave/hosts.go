@@ -65,6 +65,7 @@ statuses are those of run.`,
 		},
 	}
 	flags.add(cmd)
+	flags.watch.Add(cmd)
 	f := cmd.Flags()
 	benchFlags(cmd, &o, "bench")
 	f.BoolVar(&o.Air, "air", true, "simulate the channel here")
@@ -85,7 +86,11 @@ func benchFlags(cmd *cobra.Command, o *hosts.BenchOptions, folder string) {
 
 // serve runs an experiment over a bench.
 func serve(cmd *cobra.Command, o hosts.BenchOptions, flags *configFlags, run func(context.Context, experiment.Lab, experiment.Observer) (experiment.Result, error)) (err error) {
-	l := newListener(console.New(cmd))
+	l, err := flags.listener(cmd)
+	if err != nil {
+		return err
+	}
+	defer l.page.Close()
 	o.Say, l.resume = l.say, "ringwave serve --bench "+quoted(o.Folder)+" --resume"
 	bench, err := hosts.NewBench(cmd.Context(), o)
 	if err != nil {

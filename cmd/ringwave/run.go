@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"ringwave/cmd/internal/console"
+	"ringwave/cmd/internal/watching"
 	"ringwave/learner"
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/catalogue"
@@ -31,6 +32,7 @@ type configFlags struct {
 	json bool
 	// rounds is the number of rounds in place of the config's, of run alone.
 	rounds int
+	watch  watching.Flags
 }
 
 func (f *configFlags) add(cmd *cobra.Command) {
@@ -138,6 +140,7 @@ summary.json has the reason in "unusable", -v says why each round was lost.
 		},
 	}
 	flags.add(cmd)
+	flags.watch.Add(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "the run's folder, new or empty (default runs/<utc>-<name>, -2 and so on behind it within the same second)")
 	cmd.Flags().IntVar(&flags.rounds, "rounds", 0, "rounds, in place of the config's; with --resume more than the run has")
 	cmd.Flags().StringVar(&seeds, "seeds", "", "run with each of these seeds, as in 1-20 or 1,3,5-7, each in its folder seed-N of --out")
@@ -167,13 +170,17 @@ func resumeRun(cmd *cobra.Command, dir string, flags *configFlags) error {
 		}
 		rounds, more = n, true
 	}
-	l := newListener(console.New(cmd))
+	if more && rounds < 1 {
+		return intake.UserError(fmt.Errorf("--rounds %d: allowed is a number above that of the run", rounds))
+	}
+	l, err := flags.listener(cmd)
+	if err != nil {
+		return err
+	}
+	defer l.page.Close()
 	if !more {
 		result, err := lab(flags.data).Resume(cmd.Context(), dir, l.observer())
 		return l.report(cmd, result, err, flags.json)
-	}
-	if rounds < 1 {
-		return intake.UserError(fmt.Errorf("--rounds %d: allowed is a number above that of the run", rounds))
 	}
 	result, err := lab(flags.data).Extend(cmd.Context(), dir, rounds, l.observer())
 	return l.report(cmd, result, err, flags.json)
@@ -188,7 +195,11 @@ func startRun(cmd *cobra.Command, path, out string, flags *configFlags) error {
 	if err != nil {
 		return err
 	}
-	l := newListener(console.New(cmd))
+	l, err := flags.listener(cmd)
+	if err != nil {
+		return err
+	}
+	defer l.page.Close()
 	result, err := e.Run(cmd.Context(), out, l.observer())
 	return l.report(cmd, result, err, flags.json)
 }
@@ -209,16 +220,22 @@ type listener struct {
 	told     string            // the note that was printed in the beginning; "" for none
 	accuracy float64           // the last that was evaluated
 	progress *console.Progress // nil before the run has started
+	page     *watching.Page    // nil unless it is watched
 }
 
-func newListener(c *console.Console) *listener {
-	return &listener{console: c, accuracy: noAccuracy(), resume: "ringwave run --resume"}
+// listener returns what tells of a run, also on the page of --watch.
+func (f *configFlags) listener(cmd *cobra.Command) (*listener, error) {
+	page, err := f.watch.Open(cmd, hostVersion())
+	return &listener{console: console.New(cmd), accuracy: noAccuracy(), resume: "ringwave run --resume", page: page}, intake.UserError(err)
 }
 
 // noAccuracy is that of a run before its first evaluation.
 func noAccuracy() float64 { return math.NaN() }
 
-func (l *listener) observer() experiment.Observer {
+func (l *listener) observer() experiment.Observer { return l.page.Observer(l.ownObserver()) }
+
+// ownObserver is observer without the page.
+func (l *listener) ownObserver() experiment.Observer {
 	return experiment.Observer{
 		Started: func(s *experiment.Experiment) {
 			l.mu.Lock()
@@ -267,7 +284,7 @@ func (l *listener) figuresOf(r learner.Record) string {
 
 // report prints what came of a run, and how it goes on where it has stopped.
 func (l *listener) report(cmd *cobra.Command, result experiment.Result, err error, asJSON bool) error {
-	if l.progress == nil {
+	if err = l.page.End(err); l.progress == nil {
 		return err
 	}
 	l.progress.Stop()

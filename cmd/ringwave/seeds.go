@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ringwave/cmd/internal/console"
 	"ringwave/learner"
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/chart"
@@ -26,8 +25,12 @@ func startSeeds(cmd *cobra.Command, path, out, seeds string, flags *configFlags)
 	if err != nil {
 		return err
 	}
-	l := newListener(console.New(cmd))
-	err = s.Run(cmd.Context(), l.ofSeeds(s))
+	l, err := flags.listener(cmd)
+	if err != nil {
+		return err
+	}
+	defer l.page.Close()
+	err = l.page.End(s.Run(cmd.Context(), l.ofSeeds(s)))
 	l.progress.Stop()
 	var spoilt *experiment.Unusable
 	if err != nil && !errors.As(err, &spoilt) {
@@ -65,7 +68,7 @@ func newSweep(cmd *cobra.Command, path, out, seeds string, flags *configFlags) (
 
 // ofSeeds returns what hears of a sweep: one progress over all its runs.
 func (l *listener) ofSeeds(s *sweep.Sweep) sweep.Observer {
-	o := sweep.Observer{Observer: l.observer()}
+	o := sweep.Observer{Observer: l.ownObserver()}
 	o.Begun = func(rounds, done int) {
 		l.rounds = rounds
 		l.progress = l.console.Progress("round", rounds, done, float64(done)/float64(rounds))
@@ -82,6 +85,7 @@ func (l *listener) ofSeeds(s *sweep.Sweep) sweep.Observer {
 	o.Round = func(run sweep.Run, rec learner.Record, done int) {
 		l.progress.Report(done, float64(done)/float64(l.rounds), fmt.Sprintf("seed %d, %s", run.Seed, l.figuresOf(rec)))
 	}
+	o.Observer = l.page.Observer(o.Observer)
 	return o
 }
 
