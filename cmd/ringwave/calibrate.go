@@ -57,6 +57,7 @@ heard.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return flags.calibrate(cmd, args) },
 	}
 	flags.add(cmd)
+	flags.watch.Add(cmd)
 	cmd.Flags().StringVar(&flags.out, "out", "", "the calibration's folder, new or empty (default calibrations/<utc>-<name>)")
 	cmd.Flags().StringVar(&flags.resume, "resume", "", "go on with the calibration in this folder")
 	benchFlags(cmd, &flags.bench, "")
@@ -117,11 +118,18 @@ func (f *calibrateFlags) begin(cmd *cobra.Command, args []string, local experime
 // runCalibration measures, writes and prints.
 func runCalibration(cmd *cobra.Command, k *experiment.Calibration, flags *calibrateFlags) error {
 	stderr, c := cmd.ErrOrStderr(), console.New(cmd)
+	page, err := flags.watch.Open(cmd, hostVersion())
+	if err != nil {
+		return intake.UserError(err)
+	}
+	defer page.Close()
+	scene := page.Calibration(k.Config)
 	blocks, sounded := c.Steps("block")
 	advice, advised := c.Steps("advice: simulation")
-	r, err := k.Run(cmd.Context(), flags.out, experiment.CalibrationObserver{
+	r, err := k.Run(cmd.Context(), flags.out, scene.Observer(experiment.CalibrationObserver{
 		Blocks: blocks, Sounded: sounded, Advice: advice, NoAdvice: flags.noAdvice,
-	})
+	}))
+	scene.Concluded(r, err)
 	advised()
 	switch again := "ringwave calibrate --resume " + r.Dir; {
 	case errors.Is(err, experiment.ErrInterrupted):

@@ -18,6 +18,7 @@ import (
 	"ringwave/learner/experiment/curves"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/experiment/setup"
+	"ringwave/learner/watch/scenes"
 	"ringwave/phy/trial"
 	"ringwave/radio/intake"
 )
@@ -74,7 +75,7 @@ the same command with the same --out goes on, a point of the curves at a time.`,
 			if err != nil {
 				return err
 			}
-			return runCurves(cmd, o, flags.out, flags.json)
+			return runCurves(cmd, o, &flags)
 		},
 	}
 	f := cmd.Flags()
@@ -85,6 +86,7 @@ the same command with the same --out goes on, a point of the curves at a time.`,
 	f.IntVar(&flags.attempts, "attempts", 4, "attempts at a block")
 	f.BoolVar(&flags.wholeRounds, "whole-rounds", false, "an attempt is a round's four transmissions, a block each, read at one scale")
 	flags.addConfig(f)
+	flags.watch.Add(cmd)
 	f.Lookup("seed").Usage = "seed, in place of the config's"
 	f.StringVar(&flags.out, "out", "", "folder for the results, new or begun with the same settings (default curves/<utc>-curves)")
 	f.BoolVar(&flags.json, "json", false, "print the result as JSON")
@@ -159,14 +161,19 @@ func curveOptions(c config.Config, settings curves.Settings) (o curves.Options, 
 }
 
 // runCurves measures what a folder has not got yet, and reports.
-func runCurves(cmd *cobra.Command, o curves.Options, out string, asJSON bool) error {
-	dir, err := outFolder(out, "curves", "curves")
+func runCurves(cmd *cobra.Command, o curves.Options, flags *curveFlags) error {
+	page, err := flags.watch.Open(cmd, hostVersion())
+	if err != nil {
+		return intake.UserError(err)
+	}
+	defer page.Close()
+	dir, err := outFolder(flags.out, "curves", "curves")
 	if err != nil {
 		return err
 	}
 	measured, err := curves.Open(dir, o)
 	if err != nil {
-		if out == "" {
+		if flags.out == "" {
 			_ = os.Remove(dir) // it was made for these, and is empty
 		}
 		return err
@@ -174,7 +181,8 @@ func runCurves(cmd *cobra.Command, o curves.Options, out string, asJSON bool) er
 	defer measured.Close()
 	grid := o.Grid()
 	p := newCurveProgress(console.New(cmd), o.Settings, grid, len(measured.Result().Points))
-	err = interrupted(measured.Measure(cmd.Context(), curves.Watch{Trial: p.trial, Point: p.point}))
+	p.scene = page.Curves(o.Settings, measured.Result().Points, o.Config)
+	err = p.end(interrupted(measured.Measure(cmd.Context(), curves.Watch{Trial: p.trial, Point: p.point})))
 	p.Stop()
 	result := measured.Result()
 	if errors.Is(err, experiment.ErrInterrupted) {
@@ -187,7 +195,7 @@ func runCurves(cmd *cobra.Command, o curves.Options, out string, asJSON bool) er
 	if err != nil {
 		return err
 	}
-	err = show(cmd.OutOrStdout(), asJSON, result, func(w io.Writer) error {
+	err = show(cmd.OutOrStdout(), flags.json, result, func(w io.Writer) error {
 		if err := result.WriteText(w); err != nil {
 			return err
 		}
@@ -205,7 +213,8 @@ type curveProgress struct {
 	done, total int
 	grid        []curves.Point
 	points      int
-	text        string // of the last point
+	text        string         // of the last point
+	scene       *scenes.Curves // nil unless it is watched
 }
 
 func newCurveProgress(c *console.Console, s curves.Settings, grid []curves.Point, points int) *curveProgress {
@@ -227,6 +236,17 @@ func (p *curveProgress) share() float64 { return float64(p.done) / float64(p.tot
 func (p *curveProgress) trial() {
 	p.done += p.grid[p.points].Devices + 1
 	p.Report(p.points, p.share(), p.text)
+	if p.scene != nil {
+		p.scene.Progress("point", p.points, len(p.grid), p.share())
+	}
+}
+
+// end says how the measurement has ended.
+func (p *curveProgress) end(err error) error {
+	if p.scene != nil {
+		return p.scene.End(err)
+	}
+	return err
 }
 
 // point counts a whole point.
@@ -234,4 +254,7 @@ func (p *curveProgress) point(point curves.Point) {
 	p.points++
 	p.text = fmt.Sprintf("N = %d, sigma = %v, %v dB: %.1f %% at once", point.Devices, point.Sigma, point.SNRdB, 100*point.First)
 	p.Report(p.points, p.share(), p.text)
+	if p.scene != nil {
+		p.scene.Point(point)
+	}
 }

@@ -120,7 +120,7 @@ waves.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return intake.UserError(fmt.Errorf("%w: see %s --help", console.BadFlag(err), cmd.CommandPath()))
 	})
-	root.AddCommand(newRunCommand(), newRunsCommand(), newEvaluateCommand(), newReplayCommand(), newPlanCommand(), newCompareCommand(), newDataCommand(), newSetsCommand(), newBenchCommand(), newAttackCommand(), newCalibrateCommand(), newBringUpCommand(), newBeaconCommand(), newCurvesCommand(), newDevicesCommand(), newReproduceCommand(), newConfigCommand(), newGuardCommand(), newEnrollCommand(), newServeCommand(), newDeviceCommand(), newAirCommand(), newHostsCommand(), newSweepCommand(), newWorkerCommand())
+	root.AddCommand(newRunCommand(), newRunsCommand(), newEvaluateCommand(), newReplayCommand(), newViewCommand(), newPlanCommand(), newCompareCommand(), newDataCommand(), newSetsCommand(), newBenchCommand(), newAttackCommand(), newCalibrateCommand(), newBringUpCommand(), newBeaconCommand(), newCurvesCommand(), newDevicesCommand(), newReproduceCommand(), newConfigCommand(), newGuardCommand(), newEnrollCommand(), newServeCommand(), newDeviceCommand(), newAirCommand(), newHostsCommand(), newSweepCommand(), newWorkerCommand())
 	if err := completion.Add(root); err != nil {
 		panic(err) // two completions of one flag
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ringwave/cmd/internal/console"
+	"ringwave/cmd/internal/watching"
 	"ringwave/learner/experiment"
 	"ringwave/learner/hosts/sweeps"
 	"ringwave/learner/paper"
@@ -20,6 +21,7 @@ func newReproduceCommand() *cobra.Command {
 	var opt paper.Options
 	var engine sweeps.EngineOptions
 	var asJSON bool
+	var watch watching.Flags
 	cmd := &cobra.Command{
 		Use: "reproduce",
 		Example: `  ringwave reproduce --quick
@@ -51,7 +53,7 @@ says so, and the others go on.
 			if cmd.Flags().Changed("only") && len(opt.Only) == 0 {
 				return intake.UserError(errors.New("--only is empty: name one chapter or more"))
 			}
-			return reproduce(cmd, opt, engine, asJSON)
+			return reproduce(cmd, opt, engine, &watch, asJSON)
 		},
 	}
 	f := cmd.Flags()
@@ -63,6 +65,7 @@ says so, and the others go on.
 	f.IntVar(&opt.Rounds, "rounds", 0, "most rounds of any experiment, for a look at the whole (default: all)")
 	f.StringSliceVar(&opt.Only, "only", nil, "these chapters alone")
 	engineFlags(cmd, &engine)
+	watch.Add(cmd)
 	f.BoolVar(&asJSON, "json", false, "print the files and what came of the report as JSON")
 	return cmd
 }
@@ -75,10 +78,15 @@ type madeReport struct {
 	Tally    []string `json:"tally"` // sentences
 }
 
-func reproduce(cmd *cobra.Command, opt paper.Options, engine sweeps.EngineOptions, asJSON bool) (err error) {
+func reproduce(cmd *cobra.Command, opt paper.Options, engine sweeps.EngineOptions, watch *watching.Flags, asJSON bool) (err error) {
 	if opt, err = opt.Complete(); err != nil {
 		return err
 	}
+	page, err := watch.Open(cmd, hostVersion())
+	if err != nil {
+		return intake.UserError(err)
+	}
+	defer page.Close()
 	speaker := console.NewSpeaker(console.New(cmd))
 	opt.Verbose = console.New(cmd).Verbose
 	engine.Folder, engine.Command, engine.Kinds, engine.Say = filepath.Join(opt.Out, "queue"), childCommand(opt.Data), jobKinds(opt.Data), speaker.Say
@@ -89,7 +97,9 @@ func reproduce(cmd *cobra.Command, opt paper.Options, engine sweeps.EngineOption
 	defer func() { err = errors.Join(err, e.Close()) }()
 	tellJoin(speaker, e)
 	opt.Compute, opt.AtOnce = e.Cell, math.MaxInt
-	tally, err := paper.Reproduce(cmd.Context(), opt, speaker)
+	progress, ended := page.Report(opt.Out, e, speaker)
+	tally, err := paper.Reproduce(cmd.Context(), opt, progress)
+	_ = ended(err)
 	if errors.Is(err, experiment.ErrInterrupted) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "Stopped. Go on with:\n  ringwave reproduce %s\n", reproduceArguments(opt))
 	}

@@ -17,6 +17,8 @@ import (
 	"ringwave/learner/experiment/sweepreport"
 	"ringwave/learner/hosts/jobs"
 	"ringwave/learner/hosts/sweeps"
+	"ringwave/learner/watch/scenes"
+	"ringwave/radio/intake"
 )
 
 func newSweepCommand() *cobra.Command {
@@ -56,12 +58,13 @@ can mend, 1 the machine.`,
 			if o.Out == "" {
 				o.Out = sweeps.DefaultOut(plan)
 			}
-			return runSweep(cmd, o, flags.json)
+			return runSweep(cmd, o, &flags)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Out, "out", "", "the sweep's folder; one of an earlier sweep goes on (default sweeps/<name>)")
 	addSet(f, &flags.set)
+	flags.watch.Add(cmd)
 	addData(f, &flags.data)
 	f.BoolVar(&flags.json, "json", false, "print the table as JSON")
 	f.BoolVar(&o.Retry, "retry", false, "take up again the runs that were set aside")
@@ -104,20 +107,34 @@ func jobKinds(data string) map[string]jobs.Kind {
 }
 
 // runSweep has all runs of a sweep done, and makes the report.
-func runSweep(cmd *cobra.Command, o sweeps.Options, asJSON bool) (err error) {
+func runSweep(cmd *cobra.Command, o sweeps.Options, flags *configFlags) (err error) {
 	speaker := console.NewSpeaker(console.New(cmd))
 	o.Say, o.Engine.Command = speaker.Say, childCommand(o.Lab.Data)
-	o.Progress = func(s sweeps.State) { speaker.Share("run", s.Done+s.Aside, s.Runs, s.First, s.Share, s.Text()) }
+	var scene *scenes.Sweep // nil unless it is watched
+	o.Progress = func(s sweeps.State) {
+		speaker.Share("run", s.Done+s.Aside, s.Runs, s.First, s.Share, s.Text())
+		if scene != nil {
+			scene.Tell(s)
+		}
+	}
 	dir := filepath.Join(o.Out, sweeps.ReportName)
 	if err := sweepreport.Replaceable(dir); err != nil { // not when all is computed
 		return err
 	}
+	page, err := flags.watch.Open(cmd, hostVersion())
+	if err != nil {
+		return intake.UserError(err)
+	}
+	defer page.Close()
 	s, err := sweeps.New(cmd.Context(), o)
 	if err != nil {
 		return interrupted(err)
 	}
 	tellSweep(speaker, o, s)
-	err = s.Run(cmd.Context())
+	scene = page.Sweep(o.Plan, s)
+	if err = s.Run(cmd.Context()); scene != nil {
+		_ = scene.End(err)
+	}
 	speaker.Stop()
 	err = errors.Join(err, s.Close())
 	if err != nil {
@@ -131,7 +148,7 @@ func runSweep(cmd *cobra.Command, o sweeps.Options, asJSON bool) (err error) {
 	if err != nil {
 		return interrupted(err)
 	}
-	if asJSON {
+	if flags.json {
 		return errors.Join(printJSON(cmd.OutOrStdout(), r), s.Unusable())
 	}
 	printSweepReport(cmd.OutOrStdout(), o.Out, r, s)

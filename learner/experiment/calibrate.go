@@ -43,6 +43,8 @@ type Calibration struct {
 	radios    setup.Radios
 	// patience is how long radios may stand still; 0 for the usual.
 	patience time.Duration
+	// shown, if not nil, is shown what the receiver reads.
+	shown radio.Sink
 }
 
 // CalibrationObserver hears of a calibration. What is nil is left out.
@@ -51,6 +53,11 @@ type CalibrationObserver struct {
 	// each. Sounded hears that no more will come.
 	Blocks  func(done, total int)
 	Sounded func()
+	// Opening hears of the calibration before its bench is open. What it returns is shown
+	// what the receiver reads from then on; nil for nothing.
+	Opening func() radio.Sink
+	// Block hears of each block as it was heard, those of earlier sittings first.
+	Block func(b sounder.Block)
 	// Advice hears of the simulations for it, which take the most time. NoAdvice leaves
 	// them out.
 	Advice   func(done, total int)
@@ -111,7 +118,14 @@ func (k *Calibration) Run(ctx context.Context, dir string, o CalibrationObserver
 			err = closeErr
 		}
 	}()
+	if o.Opening != nil {
+		k.shown = o.Opening()
+	}
+	told := 0
 	err = k.measure(ctx, func(done, total int) {
+		for ; o.Block != nil && told < done; told++ {
+			o.Block(k.blocks[told])
+		}
 		if o.Blocks != nil {
 			o.Blocks(done, total)
 		}

@@ -39,6 +39,7 @@ type soundedBench struct {
 	memory   *setup.Simulated // nil but for the bench in memory
 	radios   *array.Array     // nil but for radios
 	recorder *uplink.Recorder // nil unless recorded
+	shown    radio.Sink       // nil unless somebody is to see what is received
 	closing  []func() error
 	guarded  func() error // says why the radios' guard is lost, once it is; nil without radios
 }
@@ -105,7 +106,7 @@ func (k *Calibration) openBench(ctx context.Context) (*soundedBench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &soundedBench{cfg: cfg}
+	b := &soundedBench{cfg: cfg, shown: k.shown}
 	if k.Config.OverRadios() {
 		err = b.connect(ctx, k.Config, k.radios, cmp.Or(k.patience, setup.RadioPatience))
 	} else {
@@ -113,6 +114,9 @@ func (k *Calibration) openBench(ctx context.Context) (*soundedBench, error) {
 	}
 	if err == nil {
 		err = b.goOn(k.Config, k.blocks)
+	}
+	if err == nil {
+		b.cfg.Receiver = b.showing(b.cfg.Receiver)
 	}
 	if err == nil {
 		err = b.record(k)
@@ -186,10 +190,18 @@ func (b *soundedBench) connect(ctx context.Context, c config.Config, radios setu
 		if err := a.Start(ctx); err != nil {
 			return nil, nil, err
 		}
-		return a.Transmitters(), b.taped(a.Receiver()), nil
+		return a.Transmitters(), b.taped(b.showing(a.Receiver())), nil
 	}
 	b.want = setup.RadioBench(c, a)
 	return nil
+}
+
+// showing shows what a receiver hears, if that is wanted.
+func (b *soundedBench) showing(rx radio.Receiver) radio.Receiver {
+	if b.shown == nil {
+		return rx
+	}
+	return radio.Tee(rx, b.shown)
 }
 
 // taped records what a receiver hears, if that is wanted.

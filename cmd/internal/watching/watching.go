@@ -8,10 +8,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/curves"
+	"ringwave/learner/experiment/sweep"
+	"ringwave/learner/hosts/jobs"
+	"ringwave/learner/hosts/sweeps"
 	"ringwave/learner/watch"
 	"ringwave/learner/watch/gate"
 	"ringwave/learner/watch/metrics"
@@ -118,6 +124,52 @@ func (p *Page) End(err error) error {
 		p.run.End(err)
 	}
 	return err
+}
+
+// errStop is why work ends that was stopped in the browser.
+var errStop = fmt.Errorf("a stop was asked for in the browser: %w", context.Canceled)
+
+// work returns what the scenes of work are made of. Work over radios may be cut off.
+func (p *Page) work(radios bool) scenes.WorkOptions {
+	o := scenes.WorkOptions{Board: p.Board, Meter: p.Metrics, Stop: func() { p.off(errStop) }}
+	if radios {
+		o.CarriersOff = p.CarriersOff
+	}
+	return o
+}
+
+// Calibration begins the scene of a calibration; nil where nothing is watched.
+func (p *Page) Calibration(c config.Config) *scenes.Calibration {
+	if p == nil {
+		return nil
+	}
+	return scenes.NewCalibration(p.work(true), c)
+}
+
+// Curves begins the scene of curves; nil where nothing is watched.
+func (p *Page) Curves(s curves.Settings, points []curves.Point, toml []byte) *scenes.Curves {
+	if p == nil {
+		return nil
+	}
+	return scenes.NewCurves(p.work(false), s, points, string(toml))
+}
+
+// Sweep begins the scene of a sweep; nil where nothing is watched.
+func (p *Page) Sweep(plan sweep.Plan, s *sweeps.Sweep) *scenes.Sweep {
+	if p == nil {
+		return nil
+	}
+	return scenes.NewSweep(p.work(false), plan, s.States)
+}
+
+// Report begins the scene of the paper's report, whose lines of progress go on to w. It
+// returns w where nothing is watched, and what says how the report has ended.
+func (p *Page) Report(dir string, e *sweeps.Engine, w io.Writer) (io.Writer, func(error) error) {
+	if p == nil {
+		return w, func(err error) error { return err }
+	}
+	r := scenes.NewReport(p.work(false), dir, func() ([]jobs.JobStatus, jobs.Status) { return e.Jobs(), e.Status() })
+	return io.MultiWriter(w, r), r.End
 }
 
 // Close ends the page.

@@ -192,6 +192,11 @@ func (c *Curves) Draw() ([]string, error) {
 	return plots, nil
 }
 
+// Pictures returns what Draw draws of points of these settings.
+func Pictures(s Settings, points []Point) []chart.Picture {
+	return chart.CurvePictures(s.heading(), chartPoints(points), s.Attempts, "phy/README.md, section 3")
+}
+
 // heading says what was measured.
 func (s Settings) heading() string {
 	unit := "blocks"

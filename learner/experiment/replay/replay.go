@@ -15,6 +15,7 @@ import (
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/chart"
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/experiment/setup"
@@ -32,6 +33,18 @@ import (
 // that is "" the one of the run. A recording that is missing, damaged or of another
 // configuration is an error; one that differs from the run is in the result.
 func Replay(ctx context.Context, what, configPath string) (Result, error) {
+	return Watch(ctx, what, configPath, nil)
+}
+
+// Frame is a frame as the receiver had it when it was decoded again: the index behind its
+// last sample in the recording, and how it is drawn.
+type Frame struct {
+	End  radio.SampleIndex
+	Look func() chart.LinkView
+}
+
+// Watch is Replay, and tells of each frame; nil hears nothing.
+func Watch(ctx context.Context, what, configPath string, frame func(f Frame)) (Result, error) {
 	list, err := recordingsOf(what)
 	if err != nil {
 		return Result{}, err
@@ -48,6 +61,12 @@ func Replay(ctx context.Context, what, configPath string) (Result, error) {
 	p, err := newPlayer(c, filepath.Dir(list.config))
 	if err != nil {
 		return Result{}, err
+	}
+	if frame != nil {
+		p.cfg.OnFrame = func(o phy.Observation) error {
+			frame(Frame{o.First + radio.SampleIndex(len(o.Samples)), uplink.FrameLook(c, p.cfg, o)})
+			return nil
+		}
 	}
 	for _, r := range list.recordings {
 		if ctx.Err() != nil {

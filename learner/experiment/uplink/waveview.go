@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/phy"
 	"ringwave/phy/lattice"
@@ -42,6 +43,15 @@ func (l *Receiving) show(o phy.Observation) {
 	v := new(frameView)
 	v.keep(o)
 	l.Viewer.Frame(func() chart.LinkView { return l.look(v) })
+}
+
+// FrameLook returns how a frame is drawn that a receiver of a configuration had: at any later
+// time, from any goroutine.
+func FrameLook(c config.Config, receiving phy.WaveformConfig, o phy.Observation) func() chart.LinkView {
+	l := &Receiving{receiving: receiving, sampleRate: c.Link.SampleRateHz, samplesPerSymbol: c.Link.SamplesPerSymbol}
+	v := new(frameView)
+	v.keep(o)
+	return func() chart.LinkView { return l.look(v) }
 }
 
 // Record shows what the receiver reads: radio.Sink.

@@ -54,6 +54,38 @@ type point struct {
 	dir    string // of its run
 	done   bool
 	failed string // why it has none; "" where it may get one
+	// was and wasAside say that it was done, or set aside, when this sitting began.
+	was, wasAside bool
+}
+
+// RunState is where a run of a sweep stands.
+type RunState struct {
+	Values  []string // of the plan's keys
+	Seed    int64
+	Dir     string // its folder, once it is done
+	Done    bool
+	Running bool
+	Aside   bool
+	Share   float64 // of it that is done, where it is running
+}
+
+// States returns where each run stands, in the plan's order. It may be called at any time.
+func (s *Sweep) States() []RunState {
+	known := map[string]jobs.JobStatus{}
+	for _, j := range s.engine.Jobs() {
+		known[j.ID] = j
+	}
+	list := make([]RunState, len(s.points))
+	for i, p := range s.o.Plan.Points {
+		at := &s.points[i]
+		out := RunState{Values: p.Values, Seed: p.Config.Experiment.Seed, Dir: at.dir, Done: at.was, Aside: at.wasAside}
+		if j, ok := known[at.job.ID]; ok {
+			out.Running, out.Aside, out.Share = j.Running, j.Aside, j.Share
+			out.Done = !j.Waiting && !j.Running && !j.Aside
+		}
+		list[i] = out
+	}
+	return list
 }
 
 // The names in a sweep's folder.
@@ -242,7 +274,7 @@ func (s *Sweep) look() error {
 	for i := range s.points {
 		p := &s.points[i]
 		if _, err := os.Stat(filepath.Join(p.dir, runfolder.SummaryName)); err == nil {
-			p.done = true
+			p.done, p.was = true, true
 			s.resumed++
 			continue
 		}
@@ -259,7 +291,7 @@ func (s *Sweep) look() error {
 		}
 		why, err := intake.ReadFile(filepath.Join(aside, whyName), mostWhyFile)
 		if err == nil {
-			p.failed = intake.Sentence(string(why))
+			p.failed, p.wasAside = intake.Sentence(string(why)), true
 			s.aside++
 		}
 	}

@@ -44,7 +44,7 @@ export class AirView {
   }
 
   // columns is how many pixels the spectrum has room for.
-  columns() { return Math.round(Math.max(64, byId("spectrum").clientWidth - 54)); }
+  columns() { return Math.round(Math.max(64, byId("spectrum").clientWidth - 66)); }
 
   clear() {
     this.spectrum = this.frame = null;
@@ -145,7 +145,7 @@ export class AirView {
     // Axes that move only by whole steps do not flicker.
     const bottom = Math.max(-160, Math.floor(low / 10) * 10), top = Math.max(bottom + 20, Math.ceil((high + 3) / 10) * 10);
     const text = (f) => (s.centre_hz ? `${Number(((s.centre_hz + f) / 1e6).toFixed(4))}` : frequency(f));
-    const a = new Area(byId("spectrum"), { low: s.low_hz, high: s.high_hz, bottom, top, xLabel: s.centre_hz ? "MHz" : "from the carrier", yLabel: "dBFS", xText: text });
+    const a = new Area(byId("spectrum"), { low: s.low_hz, high: s.high_hz, bottom, top, xLabel: s.centre_hz ? "MHz" : "from the carrier", yLabel: "dBFS", left: 58, xText: text });
     const at = (k) => s.low_hz + ((k + 0.5) / s.columns) * (s.high_hz - s.low_hz);
     a.line(s.columns, at, (k) => s.peak[k], a.colours.peak, 1, [3, 2]);
     a.line(s.columns, at, (k) => s.now[k], a.colours.now, 1);
@@ -183,7 +183,7 @@ export class AirView {
     const n = this.tops.length;
     const centre = this.spectrum?.centre_hz || 0;
     const text = (f) => (centre ? `${Number(((centre + f) / 1e6).toFixed(4))}` : frequency(f));
-    const a = new Area(byId("waterfall"), { low: h.low_hz, high: h.high_hz, bottom: this.lines.height, top: 0, xLabel: centre ? "MHz" : "from the carrier", yLabel: "lines", xText: text });
+    const a = new Area(byId("waterfall"), { low: h.low_hz, high: h.high_hz, bottom: this.lines.height, top: 0, xLabel: centre ? "MHz" : "from the carrier", yLabel: "s", left: 58, xText: text, yText: (v) => (v < n ? this.tops[v].toFixed(2) : "") });
     a.inside((g) => {
       g.imageSmoothingEnabled = false;
       g.drawImage(this.lines, 0, 0, this.lines.width, this.lines.height, a.x0, a.y0, a.x1 - a.x0, a.y1 - a.y0);

@@ -168,8 +168,15 @@ function fill() {
   if (!["learning", "air", "bench", "matrix"].includes(view)) return;
   const section = byId(`view-${view}`);
   fillFigures(section);
-  fillTables(section);
   fillPlots(section);
+  fillTables(section);
+}
+
+// readable writes a number in five digits; words and whole numbers as they are.
+function readable(value) {
+  if (value === "") return "–";
+  const x = Number(value);
+  return value.trim() === "" || !isFinite(x) || Number.isInteger(x) ? value : String(Number(x.toPrecision(5)));
 }
 
 function place(section, className) {
@@ -197,13 +204,12 @@ function fillFigures(section) {
   }
   list.forEach((f, k) => {
     const card = box.children[k], value = card.lastChild;
-    const text = f.value === "" ? "–" : f.value;
     if (value.dataset.value !== f.value || value.dataset.unit !== (f.unit || "")) {
       value.dataset.value = f.value;
       value.dataset.unit = f.unit || "";
-      value.replaceChildren(make("span", "", text), document.createTextNode(" "), make("span", "unit", f.unit || ""));
+      value.replaceChildren(make("span", "", readable(f.value)), document.createTextNode(" "), make("span", "unit", f.unit || ""));
     }
-    card.title = f.note || "";
+    card.title = [f.note, f.value && readable(f.value) !== f.value ? `exactly ${f.value}` : ""].filter(Boolean).join("; ");
     card.classList.toggle("alarm", !!f.alarm);
   });
 }

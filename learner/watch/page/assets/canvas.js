@@ -22,7 +22,7 @@ export function ticks(low, high, n) {
 
 // Area is the part of a canvas where data are drawn, in CSS pixels.
 export class Area {
-  constructor(canvas, { low, high, bottom, top, xLabel, yLabel, left = 46, under = 34, xText, lines }) {
+  constructor(canvas, { low, high, bottom, top, xLabel, yLabel, left = 46, under = 34, xText, yText, lines }) {
     const ratio = window.devicePixelRatio || 1;
     const w = canvas.clientWidth, h = canvas.clientHeight;
     if (canvas.width !== Math.round(w * ratio) || canvas.height !== Math.round(h * ratio)) {
@@ -38,13 +38,13 @@ export class Area {
     const d = canvas.dataset;
     d.left = this.x0; d.right = this.x1; d.upper = this.y0; d.lower = this.y1;
     d.low = low; d.high = high; d.bottom = bottom; d.top = top;
-    this.axes(xLabel, yLabel, xText, lines);
+    this.axes(xLabel, yLabel, xText, yText, lines);
   }
 
   x(v) { return this.x0 + ((v - this.low) / (this.high - this.low)) * (this.x1 - this.x0); }
   y(v) { return this.y1 - ((v - this.bottom) / (this.top - this.bottom)) * (this.y1 - this.y0); }
 
-  axes(xLabel, yLabel, xText, lines) {
+  axes(xLabel, yLabel, xText, yText, lines) {
     const { g } = this;
     g.font = "11px system-ui, sans-serif";
     g.lineWidth = 1;
@@ -58,10 +58,14 @@ export class Area {
     }
     g.textAlign = "right";
     g.textBaseline = "middle";
+    let last = null;
     for (const v of lines || ticks(this.bottom, this.top, (this.y1 - this.y0) / 32)) {
       this.horizontal(v, lines ? this.colours.lattice : this.colours.grid);
       g.fillStyle = this.colours.soft;
-      if (!lines || lines.length < 24) g.fillText(String(Number(v.toPrecision(4))), this.x0 - 5, this.y(v));
+      const y = this.y(v);
+      if (last !== null && Math.abs(last - y) < 12) continue;
+      last = y;
+      g.fillText(yText ? yText(v) : String(Number(v.toPrecision(4))), this.x0 - 5, y);
     }
     g.fillStyle = this.colours.soft;
     g.textAlign = "center";
