@@ -106,7 +106,7 @@ func TestPage(t *testing.T) {
 		g := serve(t, b, "localhost:0")
 		for _, size := range [][2]int64{{1400, 900}, {360, 800}} {
 			for _, dark := range []bool{false, true} {
-				tab := browser.Open(t, g.URL(), size[0], size[1], dark)
+				tab := browser.Open(t, g.URL()+"#learning", size[0], size[1], dark)
 				tab.Await(`document.querySelector("[data-key=train_loss] .value")?.dataset.value === "0.1234567890123"`)
 				tab.Await(`document.querySelector(".plots img")?.naturalWidth > 0`)
 				for key, want := range map[string]string{

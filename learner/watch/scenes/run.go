@@ -74,6 +74,8 @@ type Meter interface {
 	Row(row runfolder.Row)
 	Void(check round.Check)
 	Progress(s watch.Status)
+	// UplinkBytes says how many bytes all devices together send in an attempt.
+	UplinkBytes(n float64)
 }
 
 // RunOptions are what a Run is made of.
@@ -192,6 +194,9 @@ func (r *Run) started(e *experiment.Experiment) {
 	}
 	r.status.Began = time.Now()
 	r.devices = e.Devices()
+	if r.meter != nil && e.Design != nil {
+		r.meter.UplinkBytes(float64(e.Design.UplinkBits()) / 8 * float64(e.Config.Devices.Count))
+	}
 	for _, note := range []string{e.FallbackNote(), e.RandomnessNote()} {
 		if note != "" {
 			r.scene.Event(watch.EventInfo, note)

@@ -135,7 +135,7 @@ function offerViews() {
     if (focused) byId(`tab-${focused}`)?.focus();
   }
   const wanted = location.hash.slice(1);
-  const next = offered.includes(wanted) ? wanted : offered[0]; // what was chosen is in the address
+  const next = offered.includes(wanted) ? wanted : offered.includes("matrix") ? "matrix" : offered[0]; // what was chosen is in the address
   if (next !== view) turn(next);
   mark();
 }

@@ -41,7 +41,7 @@ export class MatrixView {
     this.size = Math.max(5, Math.min(30, Math.floor(1100 / Math.max(1, columns))));
     const labelled = this.size >= 12;
     g.font = "12px system-ui, sans-serif";
-    this.left = labelled ? Math.min(320, 12 + Math.max(0, ...m.rows.map((r) => g.measureText(r.label).width))) : 4;
+    this.left = labelled ? Math.min(320, 0.45 * window.innerWidth, 12 + Math.max(0, ...m.rows.map((r) => g.measureText(r.label).width))) : 4;
     this.top = 20;
     const w = this.left + columns * this.size + 4, h = this.top + rows * this.size + 4;
     canvas.style.width = `${w}px`;
