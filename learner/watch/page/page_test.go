@@ -136,6 +136,7 @@ func TestPage(t *testing.T) {
 					}
 					tab.Screenshot(fmt.Sprintf("view-%s-%d-%v", view, size[0], map[bool]string{true: "dark", false: "light"}[dark]))
 				}
+				tab.Await(`document.querySelectorAll("#events li").length === 2`)
 				for key, want := range map[string]string{
 					`document.querySelector("#view-bench .figure").textContent`:                     "SNR " + script + "31.5 dB",
 					`document.querySelector("#view-bench .figure").classList.contains("alarm")`:     "true",

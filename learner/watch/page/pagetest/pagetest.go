@@ -219,6 +219,11 @@ func (tab *Tab) Screenshot(name string) {
 	if dir == "" {
 		return
 	}
+	var size struct{ Width, Height, Old int64 }
+	tab.Eval(`({width: innerWidth, height: Math.max(innerHeight, document.documentElement.scrollHeight), old: innerHeight})`, &size)
+	tab.Resize(size.Width, size.Height) // before the picture, so that what is drawn has its place
+	defer tab.Resize(size.Width, size.Old)
+	tab.Eval(`new Promise(done => { let n = 0; const next = () => ++n > 4 ? done(true) : requestAnimationFrame(next); next(); })`, nil)
 	ctx, cancel := context.WithTimeout(tab.ctx, patience)
 	defer cancel()
 	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
