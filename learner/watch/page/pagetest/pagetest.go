@@ -32,7 +32,10 @@ import (
 const patience = time.Minute
 
 // Browser is a browser that tests open tabs of.
-type Browser struct{ ctx context.Context }
+type Browser struct {
+	// ctx returns the context by which chromedp finds the browser.
+	ctx func() context.Context
+}
 
 // Start starts a browser, which ends with the test.
 func Start(t *testing.T) *Browser {
@@ -59,13 +62,13 @@ func Start(t *testing.T) *Browser {
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("starting the browser: %v", err)
 	}
-	return &Browser{ctx}
+	return &Browser{func() context.Context { return ctx }}
 }
 
 // Tab is a page in a tab of its own.
 type Tab struct {
 	t     *testing.T
-	ctx   context.Context
+	ctx   func() context.Context // by which chromedp finds the tab
 	mu    sync.Mutex
 	hosts map[string]bool
 	wrong []string // what the page's scripts threw or the browser refused
@@ -74,9 +77,9 @@ type Tab struct {
 // Open opens an address in a tab of a size in CSS pixels, dark or light.
 func (b *Browser) Open(t *testing.T, address string, width, height int64, dark bool) *Tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(b.ctx)
+	ctx, cancel := chromedp.NewContext(b.ctx())
 	t.Cleanup(cancel)
-	tab := &Tab{t: t, ctx: ctx, hosts: map[string]bool{}}
+	tab := &Tab{t: t, ctx: func() context.Context { return ctx }, hosts: map[string]bool{}}
 	if err := chromedp.Listen(ctx, tab.hear); err != nil {
 		t.Fatalf("opening a tab: %v", err)
 	}
@@ -117,7 +120,7 @@ func (tab *Tab) hear(event any) {
 // do runs actions, and fails the test where they fail.
 func (tab *Tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	tab.t.Helper()
-	ctx, cancel := context.WithTimeout(tab.ctx, patience)
+	ctx, cancel := context.WithTimeout(tab.ctx(), patience)
 	defer cancel()
 	if err := chromedp.Do(ctx, actions...); err != nil {
 		tab.t.Fatalf("the browser: %v", err)
@@ -127,7 +130,7 @@ func (tab *Tab) do(actions ...chromedp.Action[chromedp.Void]) {
 // Eval evaluates an expression of the page, which may be a promise, into v.
 func (tab *Tab) Eval(expression string, v any) {
 	tab.t.Helper()
-	ctx, cancel := context.WithTimeout(tab.ctx, patience)
+	ctx, cancel := context.WithTimeout(tab.ctx(), patience)
 	defer cancel()
 	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf("(async()=>JSON.stringify(await (%s))??'null')()", expression), chromedp.EvalAwaitPromise))
 	if err != nil {
@@ -151,7 +154,7 @@ func (tab *Tab) Text(expression string) (s string) {
 // Await waits until an expression is true.
 func (tab *Tab) Await(expression string) {
 	tab.t.Helper()
-	ctx, cancel := context.WithTimeout(tab.ctx, patience)
+	ctx, cancel := context.WithTimeout(tab.ctx(), patience)
 	defer cancel()
 	_, err := chromedp.Run(ctx, chromedp.Poll[bool](fmt.Sprintf("!!(%s)", expression), chromedp.WithPollingInterval(30*time.Millisecond), chromedp.WithPollingTimeout(patience)))
 	if err != nil {
@@ -224,7 +227,7 @@ func (tab *Tab) Screenshot(name string) {
 	tab.Resize(size.Width, size.Height) // before the picture, so that what is drawn has its place
 	defer tab.Resize(size.Width, size.Old)
 	tab.Eval(`new Promise(done => { let n = 0; const next = () => ++n > 4 ? done(true) : requestAnimationFrame(next); next(); })`, nil)
-	ctx, cancel := context.WithTimeout(tab.ctx, patience)
+	ctx, cancel := context.WithTimeout(tab.ctx(), patience)
 	defer cancel()
 	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
 	if err != nil {
