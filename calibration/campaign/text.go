@@ -19,14 +19,11 @@ func (r *Result) WriteText(w io.Writer) error {
 	var b bytes.Buffer // takes all that is written
 	s := r.File.Sounding
 	fmt.Fprintf(&b, "\nLinks of %d devices, from %d blocks of %d looks in %d sessions (95 %% intervals)\n", len(r.File.Devices), s.Blocks, s.Looks, s.Sessions)
-	r.writeTable(&b, gainColumns())
-	fmt.Fprintln(&b)
-	r.writeTable(&b, linkColumns())
-	fmt.Fprintln(&b)
-	r.writeTable(&b, hardwareColumns())
-	if columns := r.noiseColumns(); columns != nil {
-		fmt.Fprintln(&b)
-		r.writeTable(&b, columns)
+	for i, t := range r.Tables() {
+		if i > 0 {
+			fmt.Fprintln(&b)
+		}
+		t.write(&b)
 	}
 	if v := r.Links.Violations(); len(v) > 0 {
 		fmt.Fprintln(&b, "\nAssumptions that this bench violates:")
@@ -139,22 +136,50 @@ func (r *Result) noiseColumns() []column {
 		column{"rms phase, rad", cell(func(n Noise) string { return fmt.Sprintf("%.3g", n.RMS) })})
 }
 
-// writeTable writes columns as wide as they need.
-func (r *Result) writeTable(b *bytes.Buffer, columns []column) {
-	t := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
-	fmt.Fprint(t, "  device")
+// Table is a part of a result for people: a line a device.
+type Table struct {
+	Title string
+	Head  []string // of the columns, with their units
+	Rows  [][]string
+}
+
+// Tables returns what the result says of the links: the gains, the links, the hardware and,
+// where there are spectra, the noise.
+func (r *Result) Tables() []Table {
+	list := FileTables(r.File)
+	if columns := r.noiseColumns(); columns != nil {
+		list = append(list, tableOf("Noise of the phases", r.File, columns))
+	}
+	return list
+}
+
+// FileTables returns those of Tables that a calibration file has.
+func FileTables(f calibration.File) []Table {
+	return []Table{tableOf("Gains", f, gainColumns()), tableOf("Links", f, linkColumns()), tableOf("Hardware", f, hardwareColumns())}
+}
+
+func tableOf(title string, f calibration.File, columns []column) Table {
+	t := Table{Title: title, Head: []string{"device"}}
 	for _, c := range columns {
-		fmt.Fprintf(t, "\t%s", c.head)
+		t.Head = append(t.Head, c.head)
 	}
-	fmt.Fprintln(t)
-	for _, d := range r.File.Devices {
-		fmt.Fprintf(t, "  %d", d.Index)
+	for _, d := range f.Devices {
+		row := []string{fmt.Sprint(d.Index)}
 		for _, c := range columns {
-			fmt.Fprintf(t, "\t%s", c.cell(d))
+			row = append(row, c.cell(d))
 		}
-		fmt.Fprintln(t)
+		t.Rows = append(t.Rows, row)
 	}
-	t.Flush() // into memory
+	return t
+}
+
+// write writes the table with columns as wide as they need.
+func (t Table) write(b *bytes.Buffer) {
+	w := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
+	for _, line := range append([][]string{t.Head}, t.Rows...) {
+		fmt.Fprintf(w, "  %s\n", strings.Join(line, "\t"))
+	}
+	w.Flush() // into memory
 }
 
 // lasting says whether phases of sessions agree.

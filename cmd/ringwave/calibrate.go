@@ -123,7 +123,7 @@ func runCalibration(cmd *cobra.Command, k *experiment.Calibration, flags *calibr
 		return intake.UserError(err)
 	}
 	defer page.Close()
-	scene := page.Calibration(k.Config)
+	scene := page.Calibration(k)
 	blocks, sounded := c.Steps("block")
 	advice, advised := c.Steps("advice: simulation")
 	r, err := k.Run(cmd.Context(), flags.out, scene.Observer(experiment.CalibrationObserver{

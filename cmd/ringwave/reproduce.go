@@ -97,7 +97,7 @@ func reproduce(cmd *cobra.Command, opt paper.Options, engine sweeps.EngineOption
 	defer func() { err = errors.Join(err, e.Close()) }()
 	tellJoin(speaker, e)
 	opt.Compute, opt.AtOnce = e.Cell, math.MaxInt
-	progress, ended := page.Report(opt.Out, e, speaker)
+	progress, ended := page.Report(&opt, e, speaker)
 	tally, err := paper.Reproduce(cmd.Context(), opt, progress)
 	_ = ended(err)
 	if errors.Is(err, experiment.ErrInterrupted) {

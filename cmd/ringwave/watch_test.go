@@ -215,7 +215,7 @@ func TestWatchRefuses(t *testing.T) {
 			t.Errorf("%v: something was written", args)
 		}
 	}
-	for want, path := range map[string]string{"it is the folder of no run": t.TempDir(), "no such file": dir, "neither a folder nor a recording": repoPath(t, "README.md")} {
+	for want, path := range map[string]string{"is the folder of no run": t.TempDir(), "no such file": dir, "neither a folder nor a recording": repoPath(t, "README.md")} {
 		if status, _, stderr := run(t, "view", path); status != exitBadInput || !strings.Contains(stderr, want) {
 			t.Errorf("%s: status %d, %q", path, status, stderr)
 		}

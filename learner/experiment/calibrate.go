@@ -43,25 +43,27 @@ type Calibration struct {
 	radios    setup.Radios
 	// patience is how long radios may stand still; 0 for the usual.
 	patience time.Duration
-	// shown, if not nil, is shown what the receiver reads.
-	shown radio.Sink
+	air      radio.Sink          // is shown what the receiver reads; nil for nothing
+	each     func(sounder.Block) // hears of blocks; nil for nobody
 }
 
-// CalibrationObserver hears of a calibration. What is nil is left out.
+// CalibrationObserver hears of a calibration, from one goroutine. What is nil is left out.
 type CalibrationObserver struct {
+	// Opening hears of the calibration before its bench is open. What it returns is shown
+	// what the receiver reads from then on, and must not hold that up; nil for nothing.
+	Opening func() radio.Sink
+	// Block hears of each block that is in the table, those of earlier sittings before.
+	Block func(b sounder.Block)
 	// Blocks hears how many are done, of so many: first once the bench stands, then with
 	// each. Sounded hears that no more will come.
 	Blocks  func(done, total int)
 	Sounded func()
-	// Opening hears of the calibration before its bench is open. What it returns is shown
-	// what the receiver reads from then on; nil for nothing.
-	Opening func() radio.Sink
-	// Block hears of each block as it was heard, those of earlier sittings first.
-	Block func(b sounder.Block)
 	// Advice hears of the simulations for it, which take the most time. NoAdvice leaves
 	// them out.
 	Advice   func(done, total int)
 	NoAdvice bool
+	// Result hears what the blocks tell, before the advice and again with it.
+	Result func(r campaign.Result)
 }
 
 // CalibrationResult is what came of a sitting at a calibration.
@@ -118,14 +120,8 @@ func (k *Calibration) Run(ctx context.Context, dir string, o CalibrationObserver
 			err = closeErr
 		}
 	}()
-	if o.Opening != nil {
-		k.shown = o.Opening()
-	}
-	told := 0
+	k.begin(o)
 	err = k.measure(ctx, func(done, total int) {
-		for ; o.Block != nil && told < done; told++ {
-			o.Block(k.blocks[told])
-		}
 		if o.Blocks != nil {
 			o.Blocks(done, total)
 		}
@@ -140,6 +136,19 @@ func (k *Calibration) Run(ctx context.Context, dir string, o CalibrationObserver
 	return out, k.conclude(ctx, &out, o)
 }
 
+// begin has the observer hear of what is there.
+func (k *Calibration) begin(o CalibrationObserver) {
+	if o.Opening != nil {
+		k.air = o.Opening()
+	}
+	if k.each = o.Block; k.each == nil {
+		return
+	}
+	for _, b := range k.blocks {
+		k.each(b)
+	}
+}
+
 // conclude makes and writes what the blocks tell.
 func (k *Calibration) conclude(ctx context.Context, out *CalibrationResult, o CalibrationObserver) (err error) {
 	if out.Result, err = k.analyse(time.Now()); err != nil {
@@ -148,13 +157,19 @@ func (k *Calibration) conclude(ctx context.Context, out *CalibrationResult, o Ca
 	if out.Files, err = k.writeSeries(&out.Result); err != nil {
 		return err
 	}
-	if !o.NoAdvice {
+	tell := func() {
+		if o.Result != nil {
+			o.Result(out.Result)
+		}
+	}
+	if tell(); !o.NoAdvice {
 		if err := k.advise(ctx, &out.Result, o.Advice); err != nil {
 			if ctx.Err() != nil {
 				return ErrInterrupted
 			}
 			return err
 		}
+		tell()
 	}
 	if err := k.writeFile(&out.Result); err != nil {
 		return err
@@ -317,6 +332,9 @@ func (k *Calibration) measure(ctx context.Context, progress func(done, total int
 	progress(len(k.blocks), k.Config.Calibration.Blocks)
 	err := campaign.Sound(ctx, k.bench.cfg, k.table, func(b sounder.Block) {
 		k.blocks = append(k.blocks, b)
+		if k.each != nil {
+			k.each(b)
+		}
 		progress(len(k.blocks), k.Config.Calibration.Blocks)
 	})
 	err = setup.LostGuard(k.bench.guarded, err)

@@ -39,7 +39,7 @@ type soundedBench struct {
 	memory   *setup.Simulated // nil but for the bench in memory
 	radios   *array.Array     // nil but for radios
 	recorder *uplink.Recorder // nil unless recorded
-	shown    radio.Sink       // nil unless somebody is to see what is received
+	air      radio.Sink       // is shown what is heard; nil for nothing
 	closing  []func() error
 	guarded  func() error // says why the radios' guard is lost, once it is; nil without radios
 }
@@ -100,13 +100,17 @@ func spread(c *config.Config, root keystream.Seed) error {
 // openBench opens the bench of the configuration.
 func (k *Calibration) openBench(ctx context.Context) (*soundedBench, error) {
 	if k.recording != "" {
-		return recordedBench(ctx, k.Config, k.root, k.recording)
+		b, err := recordedBench(ctx, k.Config, k.root, k.recording)
+		if err == nil && k.air != nil {
+			b.cfg.Receiver = radio.Tee(b.cfg.Receiver, k.air)
+		}
+		return b, err
 	}
 	cfg, err := setup.SoundingConfig(k.Config)
 	if err != nil {
 		return nil, err
 	}
-	b := &soundedBench{cfg: cfg, shown: k.shown}
+	b := &soundedBench{cfg: cfg, air: k.air}
 	if k.Config.OverRadios() {
 		err = b.connect(ctx, k.Config, k.radios, cmp.Or(k.patience, setup.RadioPatience))
 	} else {
@@ -116,14 +120,12 @@ func (k *Calibration) openBench(ctx context.Context) (*soundedBench, error) {
 		err = b.goOn(k.Config, k.blocks)
 	}
 	if err == nil {
-		b.cfg.Receiver = b.showing(b.cfg.Receiver)
-	}
-	if err == nil {
 		err = b.record(k)
 	}
 	if err != nil {
 		return nil, intake.UserError(errors.Join(err, b.close()))
 	}
+	b.cfg.Receiver = b.taped(b.cfg.Receiver)
 	return b, nil
 }
 
@@ -190,22 +192,17 @@ func (b *soundedBench) connect(ctx context.Context, c config.Config, radios setu
 		if err := a.Start(ctx); err != nil {
 			return nil, nil, err
 		}
-		return a.Transmitters(), b.taped(b.showing(a.Receiver())), nil
+		return a.Transmitters(), b.taped(a.Receiver()), nil
 	}
 	b.want = setup.RadioBench(c, a)
 	return nil
 }
 
-// showing shows what a receiver hears, if that is wanted.
-func (b *soundedBench) showing(rx radio.Receiver) radio.Receiver {
-	if b.shown == nil {
-		return rx
-	}
-	return radio.Tee(rx, b.shown)
-}
-
-// taped records what a receiver hears, if that is wanted.
+// taped shows and records what a receiver hears, if that is wanted.
 func (b *soundedBench) taped(rx radio.Receiver) radio.Receiver {
+	if b.air != nil {
+		rx = radio.Tee(rx, b.air)
+	}
 	if b.recorder == nil {
 		return rx
 	}
@@ -233,7 +230,6 @@ func (b *soundedBench) record(k *Calibration) error {
 	half := b.recorder.Cfg.SampleRate / 2
 	b.recorder.Band = radio.Span[radio.Hertz]{Min: *b.recorder.Cfg.Frequency - half, Max: *b.recorder.Cfg.Frequency + half}
 	b.recorder.Cfg.Description = "soundings of experiment " + k.Config.Experiment.Name
-	b.cfg.Receiver = b.taped(b.cfg.Receiver)
 	if err := b.recorder.Start(k.folder.Path()); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package experiment
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -11,17 +12,41 @@ import (
 	"ringwave/calibration/moments"
 	"ringwave/calibration/sounder"
 	"ringwave/learner/experiment/chart"
+	"ringwave/learner/experiment/setup"
 	"ringwave/phy/channel"
 	"ringwave/radio"
 )
 
 // draw draws the plots of a calibration.
 func (k *Calibration) draw(r *campaign.Result) ([]string, error) {
+	return chart.CalibrationPlots(k.folder.Path(), k.view(r, k.blocks))
+}
+
+// Look analyses some blocks of the calibration as if there were no more. What Result has of
+// the bench is not that of the folder's file. It may be called from any goroutine, and takes
+// the longer the more blocks there are.
+func (k *Calibration) Look(blocks []sounder.Block) (campaign.Result, error) {
+	cfg, err := campaignConfig(k.Config, k.root)
+	if err != nil {
+		return campaign.Result{}, err
+	}
+	bench := setup.SimulatedBench(k.Config, k.root) // numbers do not depend on it
+	bench.Now = time.Now()
+	return campaign.Analyse(cfg, blocks, bench)
+}
+
+// View returns what is drawn of a result of some blocks of the calibration. It may be called
+// from any goroutine.
+func (k *Calibration) View(r campaign.Result, blocks []sounder.Block) chart.CalibrationView {
+	return k.view(&r, blocks)
+}
+
+func (k *Calibration) view(r *campaign.Result, blocks []sounder.Block) chart.CalibrationView {
 	v := chart.CalibrationView{Title: k.Config.CalibrationHeading(), RoundSeconds: k.Config.Calibration.RoundSeconds}
 	for i, d := range r.Links.Devices {
 		s := chart.LinkSeries{Name: fmt.Sprintf("device %d", i+1), Effective: d.Gain, Mu: d.Mu.Value, Sigma: d.Sigma.Value}
 		s.Density, s.Model = density(r.File.Devices[i])
-		k.overTime(&s, r.Series, i)
+		k.overTime(&s, r.Series, blocks, i)
 		for lag, rho := range d.Autocorrelation {
 			s.Lags = append(s.Lags, float64(lag)*r.Series.BlockSeconds)
 			s.Autocorrelation = append(s.Autocorrelation, rho)
@@ -31,7 +56,7 @@ func (k *Calibration) draw(r *campaign.Result) ([]string, error) {
 		s.PhaseNoise, s.GainNoise = noiseOf(campaign.PhaseNoise(d)), noiseOf(campaign.GainNoise(d))
 		v.Devices = append(v.Devices, s)
 	}
-	return chart.CalibrationPlots(k.folder.Path(), v)
+	return v
 }
 
 // bartlett returns between what an estimated autocorrelation lies at each lag if there is
@@ -59,13 +84,13 @@ func noiseOf(n campaign.Noise) chart.Noise {
 }
 
 // overTime fills in what was measured of device i burst by burst.
-func (k *Calibration) overTime(s *chart.LinkSeries, b moments.Bench, i int) {
+func (k *Calibration) overTime(s *chart.LinkSeries, b moments.Bench, blocks []sounder.Block, i int) {
 	series, rate := b.Devices[i], k.Config.Link.SampleRateHz
 	s.Gain, s.Offset = series.Gain, series.Offset
 	s.Seconds = make([]float64, len(series.Gain))
-	first := lowestPlace(k.blocks)
+	first := lowestPlace(blocks)
 	for n := range s.Seconds {
-		block := k.blocks[n/b.Looks]
+		block := blocks[n/b.Looks]
 		s.Seconds[n] = float64(block.At-first[block.Session])/rate + float64(n%b.Looks)*b.LookSeconds + k.sessionBegins(block.Session, b)
 		s.Session = append(s.Session, block.Session)
 		s.Delay = append(s.Delay, series.Delay[n])

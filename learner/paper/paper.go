@@ -37,6 +37,8 @@ type Options struct {
 	// AtOnce is how many runs are asked for at a time; 0 for as many as there are cores
 	// here. With as many as a chapter has, all are asked for that wait for no other.
 	AtOnce int
+	// Observer hears how far the report is.
+	Observer Observer
 }
 
 // Complete returns the options with what they leave open filled in, if they are allowed:
@@ -159,9 +161,12 @@ func (r *reproduction) write(ctx context.Context, todo []chapter) (report.Report
 			"How long it took, and on what machine, is in timing.md beside this file, where a clock's figures do not disturb the bytes of the rest.",
 		},
 	}
-	for _, c := range todo {
+	for k, c := range todo {
 		if ctx.Err() != nil {
 			return rep, experiment.ErrInterrupted
+		}
+		if f := r.opt.Observer.Chapter; f != nil {
+			f(c.name, k+1, len(todo))
 		}
 		began := time.Now()
 		r.progress = nil

@@ -18,6 +18,7 @@ type chapterProgress struct {
 	w    io.Writer
 	name string
 	each bool // run is told of as it ends
+	o    Observer
 
 	mu sync.Mutex
 	// running has the runs on their way.
@@ -32,13 +33,43 @@ type chapterProgress struct {
 // way is the work done of a run on its way, and what of it earlier sittings did.
 type way struct{ done, before float64 }
 
+// Observer hears of a report while it is made, from any goroutine; it must not wait. What is
+// nil is left out.
+type Observer struct {
+	// Chapter hears of a chapter that begins, the k-th of so many from 1 on.
+	Chapter func(name string, k, of int)
+	// Planned hears of the runs of a chapter where these are known before.
+	Planned func(runs []Run)
+	// Running hears that a run is at a round, Ended that its result is there.
+	Running func(r Run, round, rounds int)
+	Ended   func(r Run)
+	// Progress hears how many of a chapter's runs have ended, of the work the share, and about
+	// how many seconds are left.
+	Progress func(chapter string, ended, runs int, share, left float64)
+}
+
+// Run names a run of a report.
+type Run struct {
+	Chapter, What string
+	Seed          int64
+}
+
+// run names a job.
+func (p *chapterProgress) run(j *job) Run {
+	what := j.what
+	if what == "" {
+		what = j.Config.Heading()
+	}
+	return Run{p.name, what, j.Config.Experiment.Seed}
+}
+
 // sayEvery is the time from one line of progress to the next.
 const sayEvery = 10 * time.Second
 
 // begin plans a chapter's runs and says what it expects of them. With most set, they
 // are the most that there may be.
 func (r *reproduction) begin(name string, jobs []job, most bool) {
-	p := &chapterProgress{w: r.stderr, name: name, each: r.opt.Verbose, runs: len(jobs), began: time.Now(), said: time.Now(), running: map[*job]way{}}
+	p := &chapterProgress{w: r.stderr, name: name, o: r.opt.Observer, each: r.opt.Verbose, runs: len(jobs), began: time.Now(), said: time.Now(), running: map[*job]way{}}
 	for _, j := range jobs {
 		j.Config = r.shortened(j.Config)
 		p.plan += j.expectedSeconds()
@@ -49,6 +80,14 @@ func (r *reproduction) begin(name string, jobs []job, most bool) {
 		word = "at most"
 	}
 	fmt.Fprintf(p.w, "%s: %d runs, %s %v on two cores\n", name, p.runs, word, inWords(p.plan))
+	if p.o.Planned == nil || most {
+		return
+	}
+	var runs []Run
+	for i := range jobs {
+		runs = append(runs, p.run(&jobs[i]))
+	}
+	p.o.Planned(runs)
 }
 
 // finished counts a run, of this sitting or of an earlier one.
@@ -68,6 +107,9 @@ func (p *chapterProgress) finished(j *job, cached bool) {
 	if p.each {
 		p.said = time.Time{}
 	}
+	if p.o.Ended != nil {
+		p.o.Ended(p.run(j))
+	}
 	p.say()
 }
 
@@ -86,26 +128,36 @@ func (p *chapterProgress) within(j *job, round int) {
 		w.before = at
 	}
 	p.running[j] = w
+	if p.o.Running != nil {
+		p.o.Running(p.run(j), min(max(round, 0), rounds), rounds)
+	}
 	p.say()
 }
 
-// say writes a line unless one was written a moment ago.
+// say tells the observer, and writes a line unless one was written a moment ago.
 func (p *chapterProgress) say() {
 	now := time.Now()
-	if now.Sub(p.said) < sayEvery {
+	due := now.Sub(p.said) >= sayEvery
+	if !due && p.o.Progress == nil {
 		return
 	}
-	p.said = now
 	more, worked := 0.0, p.here
 	for _, w := range p.running {
 		more += w.done
 		worked += w.done - w.before
 	}
 	left := math.Max(0, p.plan-p.done-more)
+	share := 1 - left/math.Max(p.plan, left)
 	if worked > 0 {
 		left *= now.Sub(p.began).Seconds() / worked
 	}
-	fmt.Fprintf(p.w, "%s: %d of %d runs, about %v left\n", p.name, p.ran, p.runs, inWords(left))
+	if p.o.Progress != nil {
+		p.o.Progress(p.name, p.ran, p.runs, share, left)
+	}
+	if due {
+		p.said = now
+		fmt.Fprintf(p.w, "%s: %d of %d runs, about %v left\n", p.name, p.ran, p.runs, inWords(left))
+	}
 }
 
 func inWords(seconds float64) time.Duration {

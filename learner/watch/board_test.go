@@ -187,7 +187,7 @@ func TestPlots(t *testing.T) {
 	}
 	for path, want := range map[string]int{
 		"/scenes/run-1/plots/none.svg": 404, "/scenes/none/plots/loss.svg": 404, "/scenes/run-1/plots/loss.png": 404,
-		"/scenes/run-1/plots/..%2F..%2Fsecret.svg": 404, "/assets/..%2Fboard.go": 404, "/scenes/run-1/plots/large.svg": 500, "/": 200, "/assets/app.js": 200,
+		"/scenes/run-1/plots/..%2F..%2Fsecret.svg": 404, "/assets/..%2Fsecret": 404, "/scenes/run-1/plots/large.svg": 500, "/": 200, "/assets/app.js": 200,
 	} {
 		if code, _ := get(path); code != want {
 			t.Errorf("%s: %d, want %d", path, code, want)

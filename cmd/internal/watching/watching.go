@@ -13,11 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"ringwave/learner/experiment"
-	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/curves"
 	"ringwave/learner/experiment/sweep"
-	"ringwave/learner/hosts/jobs"
 	"ringwave/learner/hosts/sweeps"
+	"ringwave/learner/paper"
 	"ringwave/learner/watch"
 	"ringwave/learner/watch/gate"
 	"ringwave/learner/watch/metrics"
@@ -139,11 +138,11 @@ func (p *Page) work(radios bool) scenes.WorkOptions {
 }
 
 // Calibration begins the scene of a calibration; nil where nothing is watched.
-func (p *Page) Calibration(c config.Config) *scenes.Calibration {
+func (p *Page) Calibration(k *experiment.Calibration) *scenes.Calibration {
 	if p == nil {
 		return nil
 	}
-	return scenes.NewCalibration(p.work(true), c)
+	return scenes.NewCalibration(p.work(true), k)
 }
 
 // Curves begins the scene of curves; nil where nothing is watched.
@@ -162,13 +161,14 @@ func (p *Page) Sweep(plan sweep.Plan, s *sweeps.Sweep) *scenes.Sweep {
 	return scenes.NewSweep(p.work(false), plan, s.States)
 }
 
-// Report begins the scene of the paper's report, whose lines of progress go on to w. It
-// returns w where nothing is watched, and what says how the report has ended.
-func (p *Page) Report(dir string, e *sweeps.Engine, w io.Writer) (io.Writer, func(error) error) {
+// Report begins the scene of the paper's report, which o is of, and whose lines of progress go
+// on to w. It returns w where nothing is watched, and what says how the report has ended.
+func (p *Page) Report(o *paper.Options, e *sweeps.Engine, w io.Writer) (io.Writer, func(error) error) {
 	if p == nil {
 		return w, func(err error) error { return err }
 	}
-	r := scenes.NewReport(p.work(false), dir, func() ([]jobs.JobStatus, jobs.Status) { return e.Jobs(), e.Status() })
+	r := scenes.NewReport(p.work(false), o.Out, e.Status)
+	o.Observer = r.Observer()
 	return io.MultiWriter(w, r), r.End
 }
 

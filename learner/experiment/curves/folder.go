@@ -185,20 +185,36 @@ func curveLines(points []Point) []byte {
 
 // Draw draws what there is so far into the folder, and returns the plots' paths.
 func (c *Curves) Draw() ([]string, error) {
-	plots, err := chart.CurvePlots(c.folder.Path(), c.options.heading(), chartPoints(c.result.Points), c.options.Attempts, "phy/README.md, section 3")
+	plots, err := chart.CurvePlots(c.folder.Path(), c.options.Heading(), chartPoints(c.result.Points), c.options.Attempts, reference)
 	if err != nil {
 		return nil, fmt.Errorf("drawing the curves: %w", err)
 	}
 	return plots, nil
 }
 
+// reference names what PhysicsRead is from.
+const reference = "phy/README.md, section 3"
+
 // Pictures returns what Draw draws of points of these settings.
 func Pictures(s Settings, points []Point) []chart.Picture {
-	return chart.CurvePictures(s.heading(), chartPoints(points), s.Attempts, "phy/README.md, section 3")
+	return chart.CurvePictures(s.Heading(), chartPoints(points), s.Attempts, reference)
 }
 
-// heading says what was measured.
-func (s Settings) heading() string {
+// Read reads what there is so far in a folder, which another process may be at.
+func Read(dir string) (Result, error) {
+	path := filepath.Join(dir, JSONName)
+	begun, any, err := readCurves(path, MaxPoints)
+	if err == nil && !any {
+		err = fmt.Errorf("%s cannot be read", path)
+	}
+	if err == nil {
+		err = begun.Settings.check()
+	}
+	return begun, intake.UserError(err)
+}
+
+// Heading says what was measured.
+func (s Settings) Heading() string {
 	unit := "blocks"
 	if s.WholeRounds {
 		unit = "rounds"

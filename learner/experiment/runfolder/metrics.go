@@ -338,6 +338,15 @@ func appendRow(rows []Row, columns []string, line string, rounds int) ([]Row, er
 	return append(rows, row), nil
 }
 
+// Header is the names of a metrics.csv's columns, in their order.
+type Header []string
+
+// ParseHeader reads the first line of a metrics.csv, as ReadMetrics does.
+func ParseHeader(line string) (Header, error) { return parseHeader(line) }
+
+// Row reads a further line.
+func (h Header) Row(line string) (Row, error) { return parseRow(h, line) }
+
 func parseHeader(line string) ([]string, error) {
 	columns := strings.Split(strings.TrimSuffix(line, "\r"), ",")
 	required := strings.Split(requiredColumns, ",")

@@ -35,12 +35,15 @@ func Holds(dir string) bool {
 	return err == nil
 }
 
+// Held reports whether a process has the folder dir, as a run that is going on has.
+func Held(dir string) bool { return lockfile.Held(filepath.Join(dir, lockName)) }
+
 // Look returns how far the run of so many rounds in dir is, and writes nothing. A run that
 // another process begins to hold in the same moment may find the folder in use.
 func Look(dir string, rounds int) (Standing, error) {
 	at := Standing{State: Stopped, Accuracy: math.NaN()}
 	rows, err := ReadMetrics(filepath.Join(dir, MetricsName), rounds)
-	if lockfile.Held(filepath.Join(dir, lockName)) {
+	if Held(dir) {
 		at.State = Running // its last line may be one that is being written
 	} else if err != nil {
 		return at, err

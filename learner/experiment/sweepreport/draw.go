@@ -45,12 +45,30 @@ func (w *writer) save(name, caption string, s saver) (report.Figure, error) {
 
 // drawCurves draws loss and accuracy over rounds.
 func (w *writer) drawCurves() ([]report.Block, error) {
-	window := chart.Window(w.rounds)
+	var blocks []report.Block
+	for _, c := range w.curveFigures(chart.Window(w.rounds)) {
+		figure, err := w.save(c.name, c.caption, c.plots)
+		if err != nil {
+			return nil, err
+		}
+		blocks = append(blocks, figure)
+	}
+	return blocks, nil
+}
+
+// curveFigure is curves over rounds.
+type curveFigure struct {
+	name, caption string
+	plots         chart.Multiples
+}
+
+// curveFigures returns those of loss and of accuracy, as far as there are any. Losses were
+// smoothed over a window.
+func (w *writer) curveFigures(window int) (list []curveFigure) {
 	smoothed := ""
 	if window > 1 {
 		smoothed = fmt.Sprintf("Losses are smoothed in each run by the running median over %d rounds.", window)
 	}
-	var blocks []report.Block
 	for _, f := range []struct {
 		name, label, says, note string
 		of                      func(curves) []chart.Series
@@ -71,13 +89,9 @@ func (w *writer) drawCurves() ([]report.Block, error) {
 			continue
 		}
 		m.LogY = f.name == "loss" && chart.SpansDecades(all, 1)
-		figure, err := w.save(f.name, sentences(f.says+".", w.bands(), m.Note), m)
-		if err != nil {
-			return nil, err
-		}
-		blocks = append(blocks, figure)
+		list = append(list, curveFigure{f.name, sentences(f.says+".", w.bands(), m.Note), m})
 	}
-	return blocks, nil
+	return list
 }
 
 // bands says what lines and bands are.
@@ -92,8 +106,12 @@ func sentences(texts ...string) string { return strings.TrimSpace(strings.Join(t
 
 // title says what all figures are of.
 func (w *writer) title() string {
+	if w.heading != "" {
+		return w.heading
+	}
 	seeds := report.Counted(len(w.plan.Seeds), "seed")
-	return sentences(fmt.Sprintf("%s: %s, %s", w.plan.Name, strings.Join(w.shared(), ", "), seeds))
+	w.heading = sentences(fmt.Sprintf("%s: %s, %s", w.plan.Name, strings.Join(w.shared(), ", "), seeds))
+	return w.heading
 }
 
 // shared are what all runs have in common, as the title of a run has it.

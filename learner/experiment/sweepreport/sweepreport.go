@@ -97,6 +97,7 @@ type writer struct {
 	dirs     []string
 	dir, out string
 
+	heading string // the title; "" before it is asked for
 	report  Report
 	combos  []combo
 	rows    []figures // of the runs, for runs.csv

@@ -63,7 +63,6 @@ type entry struct {
 	share  float64   // of it that is done
 	failed int
 	lost   int
-	aside  bool
 	// gaveBack is the worker that gave it back last, and when.
 	gaveBack string
 	at       time.Time
@@ -270,24 +269,22 @@ func (b *Broker) Status() Status {
 	return s
 }
 
-// JobStatus is where one job stands.
-type JobStatus struct {
-	ID, Title string
-	Waiting   bool
-	Running   bool // by a worker, or its result is on its way
-	Aside     bool
-	Share     float64 // of it that is done, where it is running
+// OnItsWay is a job that a worker has.
+type OnItsWay struct {
+	Worker string
+	Share  float64 // of it that is done
 }
 
-// Jobs returns where each job stands, those that have ended, too, by their IDs.
-func (b *Broker) Jobs() []JobStatus {
+// Running returns the jobs that workers have, by their IDs.
+func (b *Broker) Running() map[string]OnItsWay {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	list := make([]JobStatus, 0, len(b.entries))
+	list := map[string]OnItsWay{}
 	for id, e := range b.entries {
-		list = append(list, JobStatus{ID: id, Title: e.job.Title, Waiting: e.state == waiting, Running: e.state == running || e.state == storing, Aside: e.aside, Share: e.share})
+		if e.state == running || e.state == storing {
+			list[id] = OnItsWay{e.worker, e.share}
+		}
 	}
-	slices.SortFunc(list, func(a, c JobStatus) int { return cmp.Compare(a.ID, c.ID) })
 	return list
 }
 
@@ -445,7 +442,6 @@ func (b *Broker) end(e *entry, failure *Failure) {
 		return
 	}
 	b.aside++
-	e.aside = true
 	b.o.Say("set aside: " + failure.Error())
 	go done(failure)
 }

@@ -46,6 +46,8 @@ type Sweep struct {
 	// resumed are the results that were there, and aside the runs that had been set aside, when
 	// this sitting began.
 	resumed, aside int
+
+	mu sync.Mutex // of what points have come to
 }
 
 // point is one of the plan, as a job.
@@ -54,36 +56,36 @@ type point struct {
 	dir    string // of its run
 	done   bool
 	failed string // why it has none; "" where it may get one
-	// was and wasAside say that it was done, or set aside, when this sitting began.
-	was, wasAside bool
 }
 
 // RunState is where a run of a sweep stands.
 type RunState struct {
+	Title   string   // its values and its seed
 	Values  []string // of the plan's keys
 	Seed    int64
 	Dir     string // its folder, once it is done
 	Done    bool
 	Running bool
-	Aside   bool
+	Worker  string  // that has it, where it is running
 	Share   float64 // of it that is done, where it is running
+	Aside   bool
+	Why     string // it was set aside
 }
 
-// States returns where each run stands, in the plan's order. It may be called at any time.
+// States returns where each run stands, in the plan's order. It may be called at any time,
+// from any goroutine.
 func (s *Sweep) States() []RunState {
-	known := map[string]jobs.JobStatus{}
-	for _, j := range s.engine.Jobs() {
-		known[j.ID] = j
-	}
+	running := s.engine.Running()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	list := make([]RunState, len(s.points))
-	for i, p := range s.o.Plan.Points {
-		at := &s.points[i]
-		out := RunState{Values: p.Values, Seed: p.Config.Experiment.Seed, Dir: at.dir, Done: at.was, Aside: at.wasAside}
-		if j, ok := known[at.job.ID]; ok {
-			out.Running, out.Aside, out.Share = j.Running, j.Aside, j.Share
-			out.Done = !j.Waiting && !j.Running && !j.Aside
+	for i := range s.points {
+		p, point := &s.points[i], s.o.Plan.Points[i]
+		at, busy := running[p.job.ID]
+		list[i] = RunState{
+			Title: p.job.Title, Values: point.Values, Seed: point.Config.Experiment.Seed, Dir: p.dir, Done: p.done,
+			Running: busy && !p.done && p.failed == "", Worker: at.Worker, Share: at.Share, Aside: p.failed != "", Why: p.failed,
 		}
-		list[i] = out
 	}
 	return list
 }
@@ -274,7 +276,7 @@ func (s *Sweep) look() error {
 	for i := range s.points {
 		p := &s.points[i]
 		if _, err := os.Stat(filepath.Join(p.dir, runfolder.SummaryName)); err == nil {
-			p.done, p.was = true, true
+			p.done = true
 			s.resumed++
 			continue
 		}
@@ -291,7 +293,7 @@ func (s *Sweep) look() error {
 		}
 		why, err := intake.ReadFile(filepath.Join(aside, whyName), mostWhyFile)
 		if err == nil {
-			p.failed, p.wasAside = intake.Sentence(string(why)), true
+			p.failed = intake.Sentence(string(why))
 			s.aside++
 		}
 	}
@@ -312,7 +314,6 @@ func (s *Sweep) Engine() *Engine { return s.engine }
 // Whatever ends it, the same sweep goes on.
 func (s *Sweep) Run(ctx context.Context) error {
 	var left sync.WaitGroup
-	var mu sync.Mutex
 	var failed error // of this host's disk
 	for i := range s.points {
 		p := &s.points[i]
@@ -322,8 +323,8 @@ func (s *Sweep) Run(ctx context.Context) error {
 		left.Add(1)
 		err := s.engine.Add(p.job, p.dir, func(err error) {
 			defer left.Done()
-			mu.Lock()
-			defer mu.Unlock()
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			var f *jobs.Failure
 			if errors.As(err, &f) {
 				p.failed = f.Why
@@ -347,8 +348,8 @@ func (s *Sweep) Run(ctx context.Context) error {
 		err := s.turn(ctx, first, began, over)
 		if err != nil || s.over(over) {
 			err = errors.Join(err, s.finish(err == nil))
-			mu.Lock() // of an interrupted sweep a job may end meanwhile
-			defer mu.Unlock()
+			s.mu.Lock() // of an interrupted sweep a job may end meanwhile
+			defer s.mu.Unlock()
 			return errors.Join(err, failed)
 		}
 		select {

@@ -5,162 +5,263 @@ import (
 	"math"
 	"math/cmplx"
 	"strconv"
+	"strings"
 	"sync"
+	"time"
 
+	"ringwave/calibration/advice"
+	"ringwave/calibration/campaign"
 	"ringwave/calibration/sounder"
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/chart"
-	"ringwave/learner/experiment/config"
 	"ringwave/learner/watch"
 	"ringwave/learner/watch/air"
 	"ringwave/radio"
 )
 
-// mostGains is how many gains of a device plots are drawn of.
-const mostGains = 4096
-
 // Calibration is the scene of a calibration.
 type Calibration struct {
 	*Work
-	config config.Config
+	k      *experiment.Calibration
 	frames *air.Display
 
 	mu      sync.Mutex
-	devices []sounded
+	blocks  []sounder.Block
+	heard   []heard          // by device
+	final   *campaign.Result // nil before all blocks are done
+	looking bool             // at blocks so far
+	looked  int              // blocks in what is shown
+	told    *campaign.Result // what is shown, where it is of all blocks
+	rested  time.Time        // when they may be looked at again
 }
 
-// sounded is what was heard of a device.
-type sounded struct {
-	n, missed      int
-	clipped        int64
-	sum            complex128
-	power          float64 // of the gains, summed
-	noise          float64 // of an estimate, summed
-	offset, delay  float64 // of the last
-	gains          []complex128
-	seconds        []float64
-	sessions       []int
-	stride, behind int // of gains every stride-th is kept; behind counts since
+// heard is what soundings of a device came to.
+type heard struct {
+	n, missed int
+	clipped   int64
+	sum       float64 // of magnitudes
+	last      complex128
 }
 
 // NewCalibration begins the scene of a calibration.
-func NewCalibration(o WorkOptions, c config.Config) *Calibration {
-	if !c.OverRadios() {
+func NewCalibration(o WorkOptions, k *experiment.Calibration) *Calibration {
+	cfg := k.Config
+	if !cfg.OverRadios() {
 		o.CarriersOff = nil
 	}
-	k := &Calibration{Work: newWork(o, watch.KindCalibration, c.CalibrationHeading(), "block"), config: c, devices: make([]sounded, c.Devices.Count)}
-	if text, err := c.Encode(); err == nil { // else the command says so
-		k.scene.SetConfig(string(text))
+	c := &Calibration{Work: newWork(o, watch.KindCalibration, cfg.CalibrationHeading(), "block"), k: k, heard: make([]heard, cfg.Devices.Count)}
+	if text, err := cfg.Encode(); err == nil { // else the command says so
+		c.scene.SetConfig(string(text))
 	}
-	k.frames = air.New(air.Config{SampleRate: radio.Hertz(c.Link.SampleRateHz), Centre: radio.Hertz(c.Radio.FrequencyHz)})
-	k.scene.SetAir(k.frames)
-	k.scene.SetRefresh(k.refresh)
-	return k
+	c.frames = air.New(air.Config{SampleRate: radio.Hertz(cfg.Link.SampleRateHz), Centre: radio.Hertz(cfg.Radio.FrequencyHz)})
+	c.scene.SetAir(c.frames)
+	c.scene.SetRefresh(c.refresh)
+	return c
 }
 
 // Observer returns what hears of the calibration for its scene, and then for the next.
-func (k *Calibration) Observer(next experiment.CalibrationObserver) experiment.CalibrationObserver {
-	if k == nil {
+func (c *Calibration) Observer(next experiment.CalibrationObserver) experiment.CalibrationObserver {
+	if c == nil {
 		return next
 	}
 	o := next
-	o.Opening = func() radio.Sink { return k.frames }
-	o.Block = k.block
+	o.Opening = func() radio.Sink { return c.frames }
+	o.Block = c.block
 	o.Blocks = func(done, total int) {
-		k.Progress("block", done, total, share(done, total))
+		c.Progress("block", done, total, share(done, total))
 		if next.Blocks != nil {
 			next.Blocks(done, total)
 		}
 	}
 	o.Advice = func(done, total int) {
-		k.Progress("simulation for advice", done, total, share(done, total))
+		c.Progress("simulation for advice", done, total, share(done, total))
 		if next.Advice != nil {
 			next.Advice(done, total)
 		}
+	}
+	o.Result = func(r campaign.Result) {
+		c.mu.Lock()
+		c.final = &r
+		c.mu.Unlock()
+		c.scene.Touch()
 	}
 	return o
 }
 
 // Concluded takes in the result.
-func (k *Calibration) Concluded(r experiment.CalibrationResult, err error) {
-	if k == nil {
+func (c *Calibration) Concluded(r experiment.CalibrationResult, err error) {
+	if c == nil {
 		return
 	}
 	if err == nil {
 		for _, v := range r.File.Violations {
-			k.scene.Event(watch.EventWarning, v)
+			c.scene.Event(watch.EventWarning, v)
 		}
 	}
-	_ = k.End(err) // who calls has it
+	_ = c.End(err) // who calls has it
 }
 
-// block takes in what was heard of a block.
-func (k *Calibration) block(b sounder.Block) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	n := len(k.devices)
-	for at, rec := range b.Records {
-		d := &k.devices[at%n]
-		d.clipped += rec.Clipped
-		if rec.Estimate == nil {
-			d.missed++
-			k.scene.Event(watch.EventLost, fmt.Sprintf("block %d, device %d: not heard: %s", b.Number+1, at%n+1, rec.Missed))
-			continue
-		}
-		e := rec.Estimate
-		d.n++
-		d.sum += e.Gain
-		d.power += real(e.Gain)*real(e.Gain) + imag(e.Gain)*imag(e.Gain)
-		d.noise += e.GainVar
-		d.offset, d.delay = float64(e.Offset)*k.config.Link.SampleRateHz, float64(e.Delay)
-		d.keep(e.Gain, float64(b.At)/k.config.Link.SampleRateHz, b.Session)
-	}
-	k.scene.Touch()
-}
-
-// keep keeps a gain for plots: where there are very many, every so many-th.
-func (d *sounded) keep(g complex128, seconds float64, session int) {
-	d.stride = max(1, d.stride)
-	if d.behind++; d.behind < d.stride {
+// add takes in a sounding.
+func (h *heard) add(r sounder.Record) {
+	h.clipped += r.Clipped
+	if r.Estimate == nil {
+		h.missed++
 		return
 	}
-	d.behind = 0
-	if len(d.gains) == mostGains {
-		half := mostGains / 2
-		for i := range half {
-			d.gains[i], d.seconds[i], d.sessions[i] = d.gains[2*i], d.seconds[2*i], d.sessions[2*i]
-		}
-		d.gains, d.seconds, d.sessions = d.gains[:half], d.seconds[:half], d.sessions[:half]
-		d.stride *= 2
-	}
-	d.gains, d.seconds, d.sessions = append(d.gains, g), append(d.seconds, seconds), append(d.sessions, session)
+	h.n++
+	h.sum += cmplx.Abs(r.Estimate.Gain)
+	h.last = r.Estimate.Gain
 }
 
-// refresh sets what is known so far.
-func (k *Calibration) refresh() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	t := watch.Table{Name: "links", View: watch.ViewBench, Title: "Links so far", Columns: []watch.Column{
-		{Label: "device", Numeric: true}, {Label: "soundings", Numeric: true}, {Label: "not heard", Numeric: true},
-		{Label: "mean gain |μ|", Numeric: true}, {Label: "phase", Unit: "rad", Numeric: true}, {Label: "second moment Ω", Numeric: true}, {Label: "deviation σ", Numeric: true},
-		{Label: "SNR of an estimate", Unit: "dB", Numeric: true}, {Label: "delay", Unit: "samples", Numeric: true}, {Label: "carrier offset", Unit: "Hz", Numeric: true}, {Label: "clipped samples", Numeric: true},
-	}, Note: "Moments of the complex gain per sent amplitude, the estimates' own noise taken off; the result has those of the real effective gain, with intervals."}
-	view := chart.CalibrationView{Title: k.config.CalibrationHeading()}
-	for i := range k.devices {
-		d := &k.devices[i]
-		if d.n == 0 {
-			t.Rows = append(t.Rows, []string{strconv.Itoa(i + 1), "0", strconv.Itoa(d.missed), "", "", "", "", "", "", "", strconv.FormatInt(d.clipped, 10)})
-			continue
+// block takes in a block.
+func (c *Calibration) block(b sounder.Block) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.blocks = append(c.blocks, b)
+	why := ""
+	for k, r := range b.Records {
+		c.heard[k%len(c.heard)].add(r)
+		if r.Estimate == nil {
+			why = r.Missed
 		}
-		n := float64(d.n)
-		mean, omega := d.sum/complex(n, 0), max(0, (d.power-d.noise)/n)
-		sigma := math.Sqrt(max(0, omega-real(mean)*real(mean)-imag(mean)*imag(mean)))
-		snr := 10 * math.Log10(omega/(d.noise/n))
-		t.Rows = append(t.Rows, []string{strconv.Itoa(i + 1), strconv.Itoa(d.n), strconv.Itoa(d.missed), short(cmplx.Abs(mean)), short(cmplx.Phase(mean)), short(omega), short(sigma), short(snr), short(d.delay), short(d.offset), strconv.FormatInt(d.clipped, 10)})
-		view.Devices = append(view.Devices, chart.LinkSeries{Name: fmt.Sprintf("device %d", i+1), Gain: append([]complex128(nil), d.gains...), Seconds: append([]float64(nil), d.seconds...), Session: append([]int(nil), d.sessions...)})
 	}
-	k.scene.SetTables([]watch.Table{t})
-	if len(view.Devices) > 0 {
-		k.scene.SetPlots(drawn(watch.ViewBench, chart.CalibrationPictures(view), nil))
+	if why != "" {
+		c.scene.Event(watch.EventLost, fmt.Sprintf("block %d: soundings were missed: %s", b.Number+1, why))
 	}
+	c.scene.Touch()
+}
+
+// refresh sets what somebody looks at. What blocks say so far is found beside that, and
+// takes a small part of a core.
+func (c *Calibration) refresh() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.looked == 0 {
+		c.scene.SetTables([]watch.Table{heardTable(c.heard)})
+	}
+	due := c.final != c.told || c.final == nil && len(c.blocks) > c.looked
+	switch {
+	case !due:
+	case c.looking || c.final == nil && time.Now().Before(c.rested):
+		c.scene.Touch() // later
+	default:
+		c.looking = true
+		go c.look(c.blocks[:len(c.blocks):len(c.blocks)], c.final)
+	}
+}
+
+// look sets what some blocks say; final is what they came to, nil for blocks so far.
+func (c *Calibration) look(blocks []sounder.Block, final *campaign.Result) {
+	began, about := time.Now(), "Of all blocks."
+	r, err := campaign.Result{}, error(nil)
+	if final != nil {
+		r = *final
+	} else {
+		about = fmt.Sprintf("Of the first %d blocks.", len(blocks))
+		r, err = c.k.Look(blocks)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	took := time.Since(began)
+	c.looking, c.rested = false, time.Now().Add(20*took)
+	c.scene.Touch() // there may be more by now
+	if c.final != final {
+		return
+	}
+	c.looked, c.told = len(blocks), final
+	tables := []watch.Table{heardTable(c.heard)}
+	if err != nil {
+		tables[0].Note += " Of so few blocks nothing more can be said yet: " + err.Error() + "."
+		c.scene.SetTables(tables)
+		return
+	}
+	c.scene.SetTables(append(resultTables(&r, about), tables...))
+	c.scene.SetPlots(captioned(about, drawn(watch.ViewBench, chart.CalibrationPictures(c.k.View(r, blocks)), nil)))
+}
+
+// captioned sets the caption of plots.
+func captioned(caption string, plots []watch.Plot) []watch.Plot {
+	for i := range plots {
+		plots[i].Caption = caption
+	}
+	return plots
+}
+
+// heardTable says what was heard of each device.
+func heardTable(list []heard) watch.Table {
+	t := watch.Table{Name: "heard", View: watch.ViewBench, Title: "Soundings of each device", Note: "Gains are received per sent amplitude, in parts of full scale.", Columns: []watch.Column{
+		{Label: "device", Numeric: true}, {Label: "heard", Numeric: true}, {Label: "missed", Numeric: true}, {Label: "samples clipped", Numeric: true},
+		{Label: "mean |gain|", Numeric: true}, {Label: "last |gain|", Numeric: true}, {Label: "last phase", Unit: "rad", Numeric: true}}}
+	for i, h := range list[:min(len(list), mostTableRows)] {
+		mean, size, phase := math.NaN(), math.NaN(), math.NaN()
+		if h.n > 0 {
+			mean, size, phase = h.sum/float64(h.n), cmplx.Abs(h.last), cmplx.Phase(h.last)
+		}
+		t.Rows = append(t.Rows, []string{strconv.Itoa(i + 1), strconv.Itoa(h.n), strconv.Itoa(h.missed), strconv.FormatInt(h.clipped, 10), short(mean), short(size), short(phase)})
+	}
+	return t
+}
+
+// resultTables are those of a result, with a note on what it is of.
+func resultTables(r *campaign.Result, note string) []watch.Table {
+	list := campaignTables(r.Tables(), note)
+	if v := r.Links.Violations(); len(v) > 0 {
+		list = append(list, sentences("violations", "Assumptions that this bench violates", v))
+	}
+	if r.Advice != nil {
+		list = append(list, adviceTables(r.Advice)...)
+	}
+	return list
+}
+
+// campaignTables are tables of a campaign's.
+func campaignTables(all []campaign.Table, note string) (list []watch.Table) {
+	for _, t := range all {
+		out := watch.Table{Name: strings.ToLower(strings.ReplaceAll(t.Title, " ", "-")), View: watch.ViewBench, Title: t.Title, Note: note + " In brackets are 95 % intervals.", Rows: t.Rows[:min(len(t.Rows), mostTableRows)]}
+		for _, head := range t.Head {
+			label, unit, _ := strings.Cut(head, ", ")
+			out.Columns = append(out.Columns, watch.Column{Label: label, Unit: unit, Numeric: true})
+		}
+		list = append(list, out)
+	}
+	return list
+}
+
+// sentences is a table of sentences.
+func sentences(name, title string, list []string) watch.Table {
+	t := watch.Table{Name: name, View: watch.ViewBench, Title: title, Columns: []watch.Column{{Label: "what"}}}
+	for _, s := range list[:min(len(list), mostTableRows)] {
+		t.Rows = append(t.Rows, []string{s})
+	}
+	return t
+}
+
+// adviceTables say what the bench can carry.
+func adviceTables(a *advice.Advice) []watch.Table {
+	t := watch.Table{Name: "advice", View: watch.ViewBench, Title: "What the bench can carry, best first", Note: "Of simulated rounds; this configuration comes first, marked by *.", Columns: append([]watch.Column{{Label: ""}, {Label: "regime"}}, []watch.Column{
+		{Label: "group", Numeric: true}, {Label: "base", Numeric: true}, {Label: "samples a symbol", Numeric: true}, {Label: "repeats", Numeric: true}, {Label: "set"},
+		{Label: "read at once", Numeric: true}, {Label: "within attempts", Numeric: true}, {Label: "misfit", Numeric: true}, {Label: "airtime", Unit: "s", Numeric: true}, {Label: "airtime of a round read", Unit: "s", Numeric: true}}...)}
+	add := func(mark string, l advice.Outlook) {
+		t.Rows = append(t.Rows, []string{mark, fmt.Sprint(l.Regime), strconv.Itoa(l.Group), strconv.Itoa(l.Base), strconv.Itoa(l.SamplesPerSymbol), strconv.Itoa(l.Repeats), fmt.Sprint(l.Set),
+			fmt.Sprintf("%.4f [%.4f, %.4f]", l.AtOnce, l.Low, l.High), fmt.Sprintf("%.4f", l.Within), fmt.Sprintf("%.3g", l.Misfit), fmt.Sprintf("%.3g", l.AirtimeSeconds), fmt.Sprintf("%.3g", l.RoundSeconds)})
+	}
+	if a.Own != nil {
+		add("*", *a.Own)
+	}
+	for _, l := range a.Outlooks {
+		add("", l)
+	}
+	var words []string
+	if a.OwnRefusal != "" {
+		words = append(words, "this configuration: "+a.OwnRefusal)
+	}
+	words = append(words, a.Refusals...)
+	for _, s := range a.Suggestions {
+		words = append(words, s.Sentence)
+	}
+	list := []watch.Table{t}
+	if len(words) > 0 {
+		list = append(list, sentences("suggestions", "What stands in the way, and what would help", words))
+	}
+	return list
 }

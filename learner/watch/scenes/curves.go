@@ -2,7 +2,9 @@ package scenes
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"ringwave/learner/experiment/curves"
@@ -20,7 +22,7 @@ type Curves struct {
 
 // NewCurves begins the scene of curves, of which some points are there.
 func NewCurves(o WorkOptions, s curves.Settings, points []curves.Point, toml string) *Curves {
-	c := &Curves{Work: newWork(o, watch.KindCurves, "Success of the blind receiver", "point"), settings: s, points: append([]curves.Point(nil), points...)}
+	c := &Curves{Work: newWork(o, watch.KindCurves, s.Heading(), "point"), settings: s, points: slices.Clone(points)}
 	c.scene.SetConfig(toml)
 	c.scene.SetRefresh(c.refresh)
 	return c
@@ -31,8 +33,9 @@ func (c *Curves) Point(p curves.Point) {
 	c.mu.Lock()
 	c.points = append(c.points, p)
 	c.mu.Unlock()
+	c.Say(fmt.Sprintf("N = %d, σ = %v, %v dB: %.1f %% read at the first attempt", p.Devices, p.Sigma, p.SNRdB, 100*p.First))
 	if p.Wrong > 0 {
-		c.scene.Event(watch.EventWarning, fmt.Sprintf("N = %d, sigma = %v, %v dB: %s accepted that %s wrong: %s", p.Devices, p.Sigma, p.SNRdB, counted(p.Wrong, "block"), map[bool]string{true: "is", false: "are"}[p.Wrong == 1], p.FirstWrong))
+		c.scene.Event(watch.EventWarning, fmt.Sprintf("%s accepted what is not true; the first: %s", counted(p.Wrong, "trial"), p.FirstWrong))
 	}
 	c.scene.Touch()
 }
@@ -41,28 +44,66 @@ func (c *Curves) refresh() {
 	c.mu.Lock()
 	points := c.points[:len(c.points):len(c.points)]
 	c.mu.Unlock()
-	c.scene.SetTables([]watch.Table{curvesTable(points)})
-	if len(points) > 0 {
-		c.scene.SetPlots(drawn(watch.ViewAir, curves.Pictures(c.settings, points), nil))
-	}
+	c.scene.SetTables(withRows(pointTable(points)))
+	c.scene.SetPlots(curvePlots(c.settings, points))
 }
 
-// mostPoints is how many points a table has.
-const mostPoints = 500
+func curvePlots(s curves.Settings, points []curves.Point) []watch.Plot {
+	if len(points) == 0 {
+		return nil
+	}
+	return drawn(watch.ViewLearning, curves.Pictures(s, points), nil)
+}
 
-// curvesTable has the points, the newest first.
-func curvesTable(points []curves.Point) watch.Table {
-	t := watch.Table{Name: "points", View: watch.ViewAir, Title: "Points", Columns: []watch.Column{
-		{Label: "devices N", Numeric: true}, {Label: "σ", Numeric: true}, {Label: "SNR", Unit: "dB", Numeric: true},
-		{Label: "read at once", Unit: "%", Numeric: true}, {Label: "95 % interval", Unit: "%"}, {Label: "within all attempts", Unit: "%", Numeric: true}, {Label: "wrong", Numeric: true}, {Label: "median misfit", Numeric: true},
-	}}
-	for k := len(points) - 1; k >= 0 && len(t.Rows) < mostPoints; k-- {
-		p := points[k]
-		percent := func(x float64) string { return strconv.FormatFloat(100*x, 'f', 1, 64) }
-		t.Rows = append(t.Rows, []string{strconv.Itoa(p.Devices), short(p.Sigma), short(p.SNRdB), percent(p.First), percent(p.FirstLow) + " to " + percent(p.FirstHigh), percent(p.Within), strconv.Itoa(p.Wrong), short(float64(p.Misfit))})
+// pointTable has the newest points, the newest first.
+func pointTable(points []curves.Point) watch.Table {
+	t := watch.Table{Name: "points", View: watch.ViewLearning, Title: "Points, as curves.csv has them", Note: "Shares are of blocks, or of rounds, with the ends of their 95 % intervals.", Columns: numeric(
+		"devices", "sigma", "snr_db", "blocks", "first_share", "first_low", "first_high", "within_share", "within_low", "within_high", "wrong", "median_misfit")}
+	for i := len(points) - 1; i >= max(0, len(points)-mostTableRows); i-- {
+		p := points[i]
+		t.Rows = append(t.Rows, []string{strconv.Itoa(p.Devices), number(p.Sigma), number(p.SNRdB), strconv.Itoa(p.Blocks), number(p.First), number(p.FirstLow), number(p.FirstHigh),
+			number(p.Within), number(p.WithinLow), number(p.WithinHigh), strconv.Itoa(p.Wrong), number(float64(p.Misfit))})
 	}
-	if n := len(points); n > mostPoints {
-		t.Note = fmt.Sprintf("The last %d of %d.", mostPoints, n)
-	}
+	t.Note = only(t.Note, len(t.Rows), len(points))
 	return t
+}
+
+// mostTableRows bounds a table.
+const mostTableRows = 200
+
+// only adds to a note that of some things not all are shown.
+func only(note string, shown, of int) string {
+	if shown < of {
+		note += fmt.Sprintf(" The newest %d of %d are shown.", shown, of)
+	}
+	return note
+}
+
+// numeric returns columns of numbers.
+func numeric(labels ...string) (columns []watch.Column) {
+	for _, l := range labels {
+		columns = append(columns, watch.Column{Label: l, Numeric: true})
+	}
+	return columns
+}
+
+// titleOf returns what a plot shows, in words, by its name.
+func titleOf(name string) string {
+	if t, ok := titles[name]; ok {
+		return t
+	}
+	if t, ok := otherTitles()[name]; ok {
+		return t
+	}
+	return strings.ReplaceAll(name, "-", " ")
+}
+
+// otherTitles are those beside the ones of a run's plots.
+func otherTitles() map[string]string {
+	return map[string]string{
+		"success-snr": "read at the first attempt, against SNR", "success-retry": "read within all attempts, against SNR",
+		"success-devices": "read at the first attempt, against the number of devices", "success-sigma": "read at the first attempt, against the gains' deviation", "misfit-snr": "misfit against SNR",
+		"gain-clouds": "gains in the complex plane", "gain-histogram": "effective gains, and the law fitted", "gain-time": "gain over time", "phase-time": "phase over time",
+		"delay-time": "delay over time", "offset-time": "carrier offset over time", "autocorrelation": "autocorrelation of the gains", "allan": "Allan deviations", "noise": "noise of phase and gain",
+	}
 }

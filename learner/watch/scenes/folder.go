@@ -1,12 +1,7 @@
 package scenes
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +11,8 @@ import (
 	"time"
 
 	"ringwave/calibration"
+	"ringwave/calibration/campaign"
+	"ringwave/calibration/sounder"
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/curves"
@@ -32,12 +29,11 @@ const (
 	mostFolders = 100
 	// mostFile bounds a file that is shown, in bytes.
 	mostFile = 8 << 20
-	// mostPlots is how many plots of a folder are shown.
-	mostPlots = 60
 )
 
 // Folder shows a folder: that of a run, a calibration, curves, a sweep or a report, or one
 // that holds such; or a recording. It fails with a sentence where it is none of these.
+// Folders that other processes write are looked at again while somebody looks.
 func Folder(b *watch.Board, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -46,64 +42,87 @@ func Folder(b *watch.Board, path string) error {
 	if !info.IsDir() {
 		return recordingFile(b, path)
 	}
-	shown, err := showFolder(b, path)
-	if err != nil || shown {
-		return err
+	if show := shower(path); show != nil {
+		return show(b, path)
 	}
-	entries, err := os.ReadDir(path)
+	dirs, err := foldersIn(path)
 	if err != nil {
 		return intake.PathError(err)
 	}
-	n := 0
-	for _, e := range entries {
-		if !e.IsDir() || n == mostFolders {
-			continue
-		}
-		shown, err := showFolder(b, filepath.Join(path, e.Name()))
-		if err != nil {
-			return err
-		}
-		if shown {
-			n++
-		}
+	if len(dirs) == 0 {
+		return intake.UserError(fmt.Errorf("%s is the folder of no run, calibration, curves, sweep or report, and holds none: it has none of %s, %s, %s, a sweep's %s and a report's plots", path, runfolder.MetricsName, experiment.SoundingsName, curves.JSONName, stateName))
 	}
-	if n == 0 {
-		return intake.UserError(fmt.Errorf("%s: it is the folder of no run, calibration, curves, sweep or report, and holds none", path))
+	for _, dir := range dirs[max(0, len(dirs)-mostFolders):] { // the newest, as folders are named
+		if err := shower(dir)(b, dir); err != nil { // one that is damaged hides no other
+			s := b.Add(watch.KindRun, filepath.Base(dir))
+			s.SetStatus(watch.Status{State: watch.StateFailed, Text: err.Error(), SecondsLeft: -1})
+		}
 	}
 	return nil
 }
 
-func there(dir, name string) bool {
-	_, err := os.Stat(filepath.Join(dir, name))
-	return err == nil
+// foldersIn returns the folders in one that can be shown, and those in its folders, as of
+// several seeds.
+func foldersIn(path string) (dirs []string, err error) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		dir := filepath.Join(path, e.Name())
+		if shower(dir) != nil {
+			dirs = append(dirs, dir)
+			continue
+		}
+		below, err := os.ReadDir(dir)
+		if err != nil {
+			continue // a file, or somebody else's
+		}
+		for _, d := range below {
+			if deep := filepath.Join(dir, d.Name()); shower(deep) != nil {
+				dirs = append(dirs, deep)
+			}
+		}
+	}
+	return dirs, nil
 }
 
-// showFolder shows a folder if it is one that this program writes.
-func showFolder(b *watch.Board, dir string) (bool, error) {
+// there reports whether a folder has a file of a name: a pipe is none, which would wait.
+func there(dir, name string) bool {
+	info, err := os.Stat(filepath.Join(dir, name))
+	return err == nil && info.Mode().IsRegular()
+}
+
+func hasFolder(dir, name string) bool {
+	info, err := os.Stat(filepath.Join(dir, name))
+	return err == nil && info.IsDir()
+}
+
+// stateName is the file that a sweep's folder is known by.
+const stateName = "state.json"
+
+// shower returns what shows a folder; nil of one that this program has not written.
+func shower(dir string) func(b *watch.Board, dir string) error {
 	switch {
 	case there(dir, runfolder.MetricsName):
-		return true, runFolder(b, dir)
+		return runFolder
 	case there(dir, experiment.SoundingsName):
-		return true, calibrationFolder(b, dir)
-	case there(dir, "curves.json"):
-		return true, curvesFolder(b, dir)
-	case there(dir, "state.json"):
-		return true, sweepFolder(b, dir)
-	case there(dir, "report.html") && there(dir, "plots"):
-		return true, reportFolder(b, dir)
+		return calibrationFolder
+	case there(dir, curves.JSONName):
+		return curvesFolder
+	case there(dir, stateName):
+		return sweepFolder
+	case hasFolder(dir, "plots") && (hasFolder(dir, "cache") || there(dir, "report.html")):
+		return reportFolder
 	}
-	return false, nil
-}
-
-// still begins a scene of what is not being worked at.
-func still(b *watch.Board, kind watch.Kind, title string) *watch.Scene {
-	s := b.Add(kind, title)
-	s.SetStatus(watch.Status{State: watch.StateEnded, Share: 1, SecondsLeft: -1})
-	return s
+	return nil
 }
 
 // showConfig shows the folder's config.toml, if it can be read, and returns it.
 func showConfig(s *watch.Scene, dir string) (config.Config, bool) {
+	if !there(dir, runfolder.ConfigName) {
+		return config.Config{}, false
+	}
 	path := filepath.Join(dir, runfolder.ConfigName)
 	text, err := intake.ReadFile(path, mostFile)
 	if err != nil {
@@ -114,377 +133,329 @@ func showConfig(s *watch.Scene, dir string) (config.Config, bool) {
 	return c, err == nil
 }
 
-// followed is a run's folder that another process may be writing.
-type followed struct {
-	scene *watch.Scene
-	dir   string
-	cfg   config.Config
-	known bool // cfg is
-
-	mu      sync.Mutex
-	size    int64 // of metrics.csv when it was read
-	logged  int64 // bytes of the log that were told
-	history history
-	read    int
-	skipped int
-	rows    int
-	last    runfolder.Row
-	hosts   bool
-	ended   bool
-	acc     evaluated
+// stateOf is the state of work in a folder that is at its end or not.
+func stateOf(dir string, over bool) watch.State {
+	switch {
+	case runfolder.Held(dir):
+		return watch.StateRunning
+	case over:
+		return watch.StateEnded
+	}
+	return watch.StateStopped
 }
 
-// runFolder shows a run's folder, and goes on doing so while it grows.
-func runFolder(b *watch.Board, dir string) error {
-	f := &followed{dir: dir}
-	c, err := config.LoadUnpermitted(filepath.Join(dir, runfolder.ConfigName), nil)
+// calibrationFolder shows a calibration's folder, and blocks as they come.
+func calibrationFolder(b *watch.Board, dir string) error {
+	path := filepath.Join(dir, runfolder.ConfigName)
+	c, err := config.LoadUnpermitted(path, nil)
 	if err != nil {
 		return intake.UserError(err)
 	}
-	f.cfg, f.known = c, true
-	f.scene = b.Add(watch.KindRun, filepath.Base(dir)+" – "+c.Heading())
+	f := &calibrating{dir: dir, cfg: c, scene: b.Add(watch.KindCalibration, filepath.Base(dir)+" – "+c.CalibrationHeading())}
 	showConfig(f.scene, dir)
 	if err := f.look(); err != nil {
+		b.Remove(f.scene)
 		return err
 	}
-	f.scene.SetRefresh(f.refresh)
+	f.scene.SetRefresh(func() {
+		if err := f.look(); err != nil {
+			f.scene.SetStatus(watch.Status{State: watch.StateFailed, Text: err.Error(), SecondsLeft: -1})
+		}
+	})
 	return showRecordings(f.scene, dir, c)
 }
 
-// refresh looks at the folder again.
-func (f *followed) refresh() {
-	if err := f.look(); err != nil {
-		f.scene.SetStatus(watch.Status{State: watch.StateFailed, Text: err.Error(), SecondsLeft: -1})
-	}
-	f.mu.Lock()
-	ended := f.ended
-	f.mu.Unlock()
-	if !ended {
-		f.scene.Touch() // another process writes without a word
-	}
+// calibrating is the folder of a calibration that another process may be at.
+type calibrating struct {
+	scene *watch.Scene
+	dir   string
+	cfg   config.Config
+
+	mu     sync.Mutex
+	size   int64     // of the soundings when they were read
+	rested time.Time // when they may be read again
+	blocks int
+	heard  []heard
+	told   bool // the result
 }
 
-// look reads what is new.
-func (f *followed) look() error {
+// look looks at the folder again.
+func (f *calibrating) look() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	path := filepath.Join(f.dir, runfolder.MetricsName)
+	if f.told {
+		return nil
+	}
+	if err := f.read(); err != nil {
+		return err
+	}
+	done, of := f.blocks, f.cfg.Calibration.Blocks
+	status := watch.Status{State: stateOf(f.dir, there(f.dir, runfolder.CalibrationName)), Unit: "block", Done: done, Of: of, Share: share(done, of), SecondsLeft: -1}
+	tables := withRows(heardTable(f.heard))
+	if status.State != watch.StateEnded {
+		f.scene.SetStatus(status)
+		f.scene.SetTables(tables)
+		f.scene.Touch() // another process writes without a word
+		return nil
+	}
+	file, err := calibration.Read(filepath.Join(f.dir, runfolder.CalibrationName))
+	if err != nil {
+		return intake.UserError(err)
+	}
+	f.told = true
+	for _, v := range file.Violations {
+		f.scene.EventAt(file.Created, watch.EventWarning, v)
+	}
+	f.scene.SetStatus(status)
+	f.scene.SetTables(append(campaignTables(campaign.FileTables(file), "As calibration.toml has them."), tables...))
+	f.scene.SetPlots(svgPlots(f.dir, watch.ViewBench))
+	return nil
+}
+
+// read reads the soundings where there are more, which takes a small part of a core.
+func (f *calibrating) read() error {
+	path := filepath.Join(f.dir, experiment.SoundingsName)
 	info, err := os.Stat(path)
 	if err != nil {
 		return intake.PathError(err)
 	}
-	if info.Size() != f.size {
-		rows, err := wholeRows(path, f.cfg.Optimizer.Rounds)
-		if err != nil {
-			return intake.UserError(err)
-		}
-		f.size = info.Size()
-		f.take(rows)
-	}
-	f.tellLog()
-	f.show()
-	return nil
-}
-
-// wholeRows reads metrics.csv but for a last line that is being written.
-func wholeRows(path string, rounds int) ([]runfolder.Row, error) {
-	var err error
-	for range 3 {
-		var rows []runfolder.Row
-		if rows, err = runfolder.ReadMetrics(path, rounds); err == nil {
-			return rows, nil
-		}
-	}
-	return nil, err
-}
-
-// take takes in all rows anew: a resumed run may have taken some back.
-func (f *followed) take(rows []runfolder.Row) {
-	f.history, f.read, f.skipped, f.rows = history{}, 0, 0, len(rows)
-	for _, row := range rows {
-		f.history.add(row, nil)
-		if row.Skipped {
-			f.skipped++
-		} else {
-			f.read++
-		}
-		if row.TestAccuracy == row.TestAccuracy { // not NaN
-			f.acc = evaluated{number(row.TestAccuracy), row.Round}
-		}
-		f.last, f.hosts = row, row.Present > 0
-	}
-}
-
-// show sets the parts.
-func (f *followed) show() {
-	status := watch.Status{State: watch.StateRunning, Unit: "round", Done: f.last.Round, Of: f.cfg.Optimizer.Rounds, Share: share(f.last.Round, f.cfg.Optimizer.Rounds), SecondsLeft: -1}
-	r := Run{history: f.history, counts: counts{read: f.read, skipped: f.skipped}, evaluated: f.acc, config: f.cfg, title: f.cfg.Heading()}
-	figures := append(r.learningFigures(), r.airFigures()...)
-	summary, err := runfolder.ReadSummary(filepath.Join(f.dir, runfolder.SummaryName))
-	plots, _ := folderPlots(f.dir, watch.ViewLearning) // those that are there
-	switch {
-	case err == nil:
-		f.ended = true
-		status.State, status.Text = watch.StateEnded, summary.Unusable
-		figures = append(figures,
-			watch.Figure{Key: "final_accuracy", View: watch.ViewLearning, Label: "test accuracy at the end", Value: number(float64(summary.TestAccuracy))},
-			watch.Figure{Key: "final_loss", View: watch.ViewLearning, Label: "training loss at the end", Value: number(float64(summary.TrainLoss))},
-			watch.Figure{Key: "seconds", View: watch.ViewLearning, Label: "time it took", Value: number(float64(summary.Seconds)), Unit: "s"})
-	case time.Since(f.changed()) > time.Minute:
-		status.State, status.Text = watch.StateStopped, "nothing was written for a minute"
-	}
-	if len(plots) == 0 {
-		plots = f.history.plots(f.cfg.Heading(), f.cfg.OverWaveform())
-	}
-	f.scene.SetStatus(status)
-	f.scene.SetFigures(figures)
-	f.scene.SetTables([]watch.Table{roundsTable(f.history.last, f.hosts)})
-	f.scene.SetPlots(plots)
-}
-
-// changed returns when metrics.csv was written last.
-func (f *followed) changed() time.Time {
-	info, err := os.Stat(filepath.Join(f.dir, runfolder.MetricsName))
-	if err != nil {
-		return time.Time{}
-	}
-	return info.ModTime()
-}
-
-// tellLog tells what log.jsonl has that is new.
-func (f *followed) tellLog() {
-	file, err := os.Open(filepath.Join(f.dir, runfolder.LogName))
-	if err != nil {
-		return
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil || info.Size() <= f.logged {
-		return
-	}
-	const most = 1 << 20 // of a long log the end is told
-	from := max(f.logged, info.Size()-most)
-	if _, err := file.Seek(from, io.SeekStart); err != nil {
-		return
-	}
-	lines := bufio.NewReader(io.LimitReader(file, most))
-	if from > f.logged {
-		_, _ = lines.ReadString('\n') // it begins in the middle of a line
-	}
-	for {
-		line, err := lines.ReadString('\n')
-		if err != nil {
-			break
-		}
-		from += int64(len(line))
-		tellLine(f.scene, line)
-	}
-	f.logged = from
-}
-
-// tellLine tells a line of log.jsonl as an event.
-func tellLine(s *watch.Scene, line string) {
-	var all map[string]any
-	if json.Unmarshal([]byte(line), &all) != nil {
-		return
-	}
-	at, _ := time.Parse(time.RFC3339Nano, fmt.Sprint(all["time"]))
-	text, kind := fmt.Sprint(all["msg"]), watch.EventInfo
-	if all["level"] != "INFO" {
-		kind = watch.EventWarning
-	}
-	if text == "attempt void" {
-		kind = watch.EventVoid
-	}
-	for _, key := range slices.Sorted(keysOf(all)) {
-		if key != "time" && key != "msg" && key != "level" && fmt.Sprint(all[key]) != "" {
-			text += fmt.Sprintf(", %s %v", key, all[key])
-		}
-	}
-	s.EventAt(at, kind, text)
-}
-
-func keysOf(m map[string]any) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
-}
-
-// folderPlots returns the SVG files of a folder as plots.
-func folderPlots(dir string, view watch.View) ([]watch.Plot, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		}
-		return nil, intake.PathError(err)
-	}
-	var list []watch.Plot
-	for _, e := range entries {
-		name, isSVG := strings.CutSuffix(e.Name(), ".svg")
-		if !isSVG || !e.Type().IsRegular() || !plain(name) || len(list) == mostPlots {
-			continue
-		}
-		path := filepath.Join(dir, e.Name())
-		title := titles[name]
-		if title == "" {
-			title = strings.ReplaceAll(name, "-", " ")
-		}
-		list = append(list, watch.Plot{Name: name, View: viewOfFile(name, view), Title: title, Draw: func(w io.Writer) error {
-			text, err := intake.ReadFile(path, mostFile)
-			if err == nil {
-				_, err = w.Write(text)
-			}
-			return err
-		}})
-	}
-	return list, nil
-}
-
-// viewOfFile returns where the plot of a file of a run's folder is shown.
-func viewOfFile(name string, usual watch.View) watch.View {
-	if usual != watch.ViewLearning {
-		return usual
-	}
-	switch strings.TrimPrefix(name, "lost-") {
-	case "loss", "accuracy", "decoded-noise", "decoded-noise-histogram", "message":
-		return watch.ViewLearning
-	case "gains":
-		return watch.ViewBench
-	}
-	return watch.ViewAir
-}
-
-// plain reports whether a name can be one of a plot.
-func plain(name string) bool {
-	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
-	})
-}
-
-// calibrationFolder shows a calibration's folder.
-func calibrationFolder(b *watch.Board, dir string) error {
-	s := still(b, watch.KindCalibration, filepath.Base(dir)+" – calibration")
-	c, known := showConfig(s, dir)
-	if known {
-		s.SetTitle(filepath.Base(dir) + " – " + c.CalibrationHeading())
-	}
-	path := filepath.Join(dir, runfolder.CalibrationName)
-	if there(dir, runfolder.CalibrationName) {
-		f, err := calibration.Read(path)
-		if err != nil {
-			return intake.UserError(err)
-		}
-		s.SetTables([]watch.Table{calibratedTable(f)})
-		for _, v := range f.Violations {
-			s.EventAt(f.Created, watch.EventWarning, v)
-		}
-	} else {
-		s.SetStatus(watch.Status{State: watch.StateStopped, Text: "the calibration has not come to its end", SecondsLeft: -1})
-	}
-	plots, err := folderPlots(dir, watch.ViewBench)
-	if err != nil {
-		return err
-	}
-	s.SetPlots(plots)
-	if !known {
+	if info.Size() == f.size || time.Now().Before(f.rested) {
 		return nil
 	}
-	return showRecordings(s, dir, c)
-}
-
-// calibratedTable has the links of a calibration.
-func calibratedTable(f calibration.File) watch.Table {
-	t := watch.Table{Name: "links", View: watch.ViewBench, Title: "Links", Columns: []watch.Column{
-		{Label: "device", Numeric: true}, {Label: "mean gain μ", Numeric: true}, {Label: "second moment Ω", Numeric: true}, {Label: "deviation σ", Numeric: true}, {Label: "SNR", Unit: "dB", Numeric: true}, {Label: "delay", Unit: "samples", Numeric: true}, {Label: "carrier offset", Unit: "Hz", Numeric: true}},
-		Note: "As calibration.toml has them."}
-	for i, d := range f.Devices {
-		t.Rows = append(t.Rows, append([]string{strconv.Itoa(i + 1)}, deviceCells(d)...))
-	}
-	return t
-}
-
-// curvesFolder shows a folder of curves.
-func curvesFolder(b *watch.Board, dir string) error {
-	text, err := intake.ReadFile(filepath.Join(dir, "curves.json"), mostFile)
+	began := time.Now()
+	file, err := os.Open(path)
 	if err != nil {
 		return intake.PathError(err)
 	}
-	var r curves.Result
-	if err := json.Unmarshal(text, &r); err != nil {
-		return intake.UserError(fmt.Errorf("%s: %w", filepath.Join(dir, "curves.json"), err))
+	defer file.Close()
+	n := f.cfg.Devices.Count
+	blocks, _, err := sounder.ReadTable(file, f.cfg.Calibration.Blocks, f.cfg.Calibration.Looks, n)
+	if err != nil {
+		return intake.UserError(fmt.Errorf("%s: %w", path, err))
 	}
-	s := still(b, watch.KindCurves, filepath.Base(dir)+" – success of the blind receiver")
-	showConfig(s, dir)
-	s.SetTables([]watch.Table{curvesTable(r.Points)})
-	s.SetPlots(drawn(watch.ViewAir, curves.Pictures(r.Settings, r.Points), nil))
+	f.blocks, f.size, f.heard = len(blocks), info.Size(), make([]heard, n)
+	for _, b := range blocks {
+		for k, r := range b.Records {
+			f.heard[k%n].add(r)
+		}
+	}
+	f.rested = time.Now().Add(20 * time.Since(began))
 	return nil
 }
 
-// sweepFolder shows a sweep's folder: where it stands, and its report.
+// curvesFolder shows a folder of curves, and points as they come.
+func curvesFolder(b *watch.Board, dir string) error {
+	r, err := curves.Read(dir)
+	if err != nil {
+		return err
+	}
+	s := b.Add(watch.KindCurves, filepath.Base(dir)+" – "+r.Settings.Heading())
+	showConfig(s, dir)
+	points := -1
+	refresh := func() {
+		if now, err := curves.Read(dir); err == nil { // else it is being replaced
+			r = now
+		}
+		of := len(r.Settings.Grid())
+		status := watch.Status{State: stateOf(dir, r.Complete), Unit: "point", Done: len(r.Points), Of: of, Share: share(len(r.Points), of), SecondsLeft: -1}
+		s.SetStatus(status)
+		if len(r.Points) != points {
+			points = len(r.Points)
+			s.SetTables(withRows(pointTable(r.Points)))
+			s.SetPlots(curvePlots(r.Settings, r.Points))
+		}
+		if !r.Complete {
+			s.Touch() // another process writes without a word
+		}
+	}
+	refresh()
+	s.SetRefresh(oneAtATime(refresh))
+	return nil
+}
+
+// oneAtATime returns f for several viewers.
+func oneAtATime(f func()) func() {
+	var mu sync.Mutex
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		f()
+	}
+}
+
+// sweepFolder shows a sweep's folder: where it stands, its runs, and its report.
 func sweepFolder(b *watch.Board, dir string) error {
 	state, err := sweeps.Look(dir)
 	if err != nil {
 		return err
 	}
-	s := b.Add(watch.KindSweep, filepath.Base(dir)+" – "+state.Name)
-	refresh := func() {
-		state, err := sweeps.Look(dir)
-		if err != nil {
-			s.SetStatus(watch.Status{State: watch.StateFailed, Text: err.Error(), SecondsLeft: -1})
-			return
-		}
-		status := watch.Status{State: watch.StateStopped, Text: state.Text(), Unit: "run", Done: state.Done + state.Aside, Of: state.Runs, Share: state.Share, SecondsLeft: -1}
-		if status.Done == status.Of {
-			status.State, status.Text = watch.StateEnded, ""
-		}
-		if state.Active {
-			status.State, status.SecondsLeft = watch.StateRunning, state.SecondsLeft
-			s.Touch()
-		}
-		s.SetStatus(status)
-		s.SetTables([]watch.Table{workersTable(state.Workers), sweepRuns(dir)})
-		if plots, err := folderPlots(filepath.Join(dir, sweeps.ReportName), watch.ViewMatrix); err == nil {
-			s.SetPlots(plots)
-		}
-	}
-	refresh()
-	s.SetRefresh(refresh)
+	f := &sweeping{dir: dir, scene: b.Add(watch.KindSweep, filepath.Base(dir)+" – "+state.Name), unusable: map[string]bool{}}
+	f.look()
+	f.scene.SetRefresh(oneAtATime(f.look))
 	return nil
 }
 
-// sweepRuns has the report's table of runs.
-func sweepRuns(dir string) watch.Table {
-	t := watch.Table{Name: "runs", View: watch.ViewMatrix, Title: "Runs", Note: "As runs.csv of the report has them."}
-	text, err := intake.ReadFile(filepath.Join(dir, sweeps.ReportName, sweepreport.RunsName), mostFile)
+// sweeping is the folder of a sweep that another process may be at.
+type sweeping struct {
+	scene    *watch.Scene
+	dir      string
+	unusable map[string]bool // runs whose summaries were read
+}
+
+// look looks at the folder again.
+func (f *sweeping) look() {
+	state, err := sweeps.Look(f.dir)
 	if err != nil {
+		f.scene.SetStatus(watch.Status{State: watch.StateFailed, Text: err.Error(), SecondsLeft: -1})
+		return
+	}
+	status := watch.Status{State: watch.StateStopped, Unit: "run", Done: state.Done + state.Aside, Of: state.Runs, Share: state.Share, SecondsLeft: -1}
+	switch {
+	case state.Active:
+		status.State, status.SecondsLeft, status.Text = watch.StateRunning, state.SecondsLeft, state.Text()
+		f.scene.Touch()
+	case status.Done == status.Of:
+		status.State = watch.StateEnded
+	}
+	f.scene.SetStatus(status)
+	f.scene.SetFigures(sweepFigures(state))
+	f.scene.SetTables(withRows(f.runs(), workersTable(state.Workers, time.Now())))
+	f.scene.SetMatrix(f.matrix(state.Runs))
+	f.scene.SetPlots(svgPlots(filepath.Join(f.dir, sweeps.ReportName), watch.ViewLearning))
+}
+
+// matrix puts the runs that have ended, as their folders are named, in rows of one combination
+// of values and columns of one seed.
+func (f *sweeping) matrix(of int) watch.Matrix {
+	m, rows, columns := watch.Matrix{Rows: []watch.MatrixRow{}}, map[string]int{}, map[string]int{}
+	var cells []map[int]byte
+	n := 0
+	for _, sub := range []string{"runs", "failed"} {
+		entries, err := os.ReadDir(filepath.Join(f.dir, sub))
+		if err != nil {
+			continue // there are none
+		}
+		for _, e := range entries[:min(len(entries), mostCells)] {
+			label, column := runName(e.Name())
+			k, ok := rows[label]
+			if !ok && len(rows) == mostGridRows {
+				continue
+			} else if !ok {
+				k = len(cells)
+				rows[label], cells, m.Rows = k, append(cells, map[int]byte{}), append(m.Rows, watch.MatrixRow{Label: clipped(label)})
+			}
+			at, ok := columns[column]
+			if !ok && len(columns) == mostGridColumns {
+				continue
+			} else if !ok {
+				at = len(columns)
+				columns[column], m.Columns = at, append(m.Columns, column)
+			}
+			cells[k][at] = f.letter(sub, e.Name())
+			n++
+		}
+	}
+	for k := range cells {
+		states := make([]byte, len(m.Columns))
+		for i := range states {
+			if states[i] = cells[k][i]; states[i] == 0 {
+				states[i] = watch.MatrixNone
+			}
+		}
+		m.Rows[k].States = string(states)
+	}
+	if n < of {
+		m.Note = fmt.Sprintf("Of %d runs these %d have ended and are shown.", of, n)
+	}
+	return m
+}
+
+// runName takes the name of a run's folder apart: what its values and its seed are, before what
+// it is computed from.
+func runName(name string) (values, seed string) {
+	if k := strings.LastIndexByte(name, '-'); k > 0 {
+		name = name[:k]
+	}
+	if k := strings.LastIndex(name, "seed="); k >= 0 {
+		return strings.TrimSuffix(name[:k], ","), "seed " + name[k+len("seed="):]
+	}
+	return name, "run"
+}
+
+// letter is how a run has ended.
+func (f *sweeping) letter(sub, name string) byte {
+	if sub == "failed" {
+		return watch.MatrixAside
+	}
+	unusable, ok := f.unusable[name]
+	if dir := filepath.Join(f.dir, sub, name); !ok && there(dir, runfolder.SummaryName) {
+		sum, err := runfolder.ReadSummary(filepath.Join(dir, runfolder.SummaryName))
+		unusable = err != nil || sum.Unusable != ""
+		f.unusable[name] = unusable
+	}
+	if unusable {
+		return watch.MatrixUnusable
+	}
+	return watch.MatrixDone
+}
+
+// runs has the report's table of runs.
+func (f *sweeping) runs() watch.Table {
+	t := watch.Table{Name: "runs", View: watch.ViewLearning, Title: "Runs", Note: "As runs.csv of the report has them."}
+	dir := filepath.Join(f.dir, sweeps.ReportName)
+	if !there(dir, sweepreport.RunsName) {
 		return t
 	}
-	for k, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
-		cells := strings.Split(line, ",")
-		if k == 0 {
-			for _, c := range cells {
+	text, err := intake.ReadFile(filepath.Join(dir, sweepreport.RunsName), mostFile)
+	if err != nil {
+		t.Note = err.Error()
+		return t
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.TrimSpace(line), ",")
+		if len(t.Columns) == 0 {
+			for _, c := range cells[:min(len(cells), mostColumns)] {
 				t.Columns = append(t.Columns, watch.Column{Label: c})
 			}
-		} else if len(cells) == len(t.Columns) && len(t.Rows) < 1000 {
+		} else if n++; len(cells) == len(t.Columns) && len(t.Rows) < mostTableRows {
 			t.Rows = append(t.Rows, cells)
 		}
+	}
+	if n > len(t.Rows) {
+		t.Note += fmt.Sprintf(" The first %d of %d are shown.", len(t.Rows), n)
 	}
 	return t
 }
 
+// mostColumns bounds the columns of a file that is shown.
+const mostColumns = 100
+
 // reportFolder shows the paper's report.
 func reportFolder(b *watch.Board, dir string) error {
-	s := still(b, watch.KindReport, filepath.Base(dir)+" – the paper's report")
-	plots, err := folderPlots(filepath.Join(dir, "plots"), watch.ViewMatrix)
-	if err != nil {
-		return err
+	s := b.Add(watch.KindReport, filepath.Base(dir)+" – the paper's report")
+	refresh := func() {
+		status := watch.Status{State: watch.StateStopped, Text: "the report is not whole: the same command goes on", SecondsLeft: -1}
+		switch {
+		case runfolder.Held(filepath.Join(dir, "queue")):
+			status.State, status.Text = watch.StateRunning, ""
+			s.Touch()
+		case there(dir, "report.html"):
+			status.State, status.Text, status.Share = watch.StateEnded, "", 1
+		}
+		s.SetStatus(status)
+		kept := 0
+		entries, err := os.ReadDir(filepath.Join(dir, "cache"))
+		for _, e := range entries {
+			if err == nil && strings.HasSuffix(e.Name(), ".json") {
+				kept++
+			}
+		}
+		s.SetFigures([]watch.Figure{{Key: "results", View: watch.ViewLearning, Label: "results of runs", Value: strconv.Itoa(kept), Note: "that are kept"}})
+		s.SetPlots(svgPlots(filepath.Join(dir, "plots"), watch.ViewLearning))
 	}
-	s.SetPlots(plots)
+	refresh()
+	s.SetRefresh(oneAtATime(refresh))
 	return nil
 }
 
@@ -496,17 +467,4 @@ func showRecordings(s *watch.Scene, dir string, c config.Config) error {
 	}
 	slices.Sort(tracks)
 	return playAll(s, dir, tracks, c)
-}
-
-// deviceCells has a device's link for the table.
-func deviceCells(d calibration.Device) []string {
-	var cells []string
-	for _, v := range []calibration.Value{d.Mu, d.Omega, d.Sigma, d.SNRdB, d.DelaySamples, d.OffsetHz} {
-		text := short(v.Value)
-		if text != "" && v.Low == v.Low { // not NaN
-			text += fmt.Sprintf(" (%s to %s)", short(v.Low), short(v.High))
-		}
-		cells = append(cells, text)
-	}
-	return cells
 }

@@ -2,17 +2,9 @@ package scenes
 
 import (
 	"math"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
-	"testing/fstest"
 
-	"ringwave/learner/experiment"
-	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/runfolder"
-	"ringwave/learner/watch"
-	"ringwave/radio/intake"
 )
 
 // A million rounds are kept in bounded memory, and what stands out is not lost.
@@ -40,52 +32,5 @@ func TestHistory(t *testing.T) {
 	}
 	if found != 1 {
 		t.Errorf("what stood out is found %d times", found)
-	}
-}
-
-// A run's folder is shown as its files have it, also when it is half-written or damaged, and
-// names in it are data.
-func TestRunFolder(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "<script>")
-	c, err := config.Parse("test", []byte("[experiment]\nname = \"<b>\"\n[task]\ndataset = \"strokes\"\nstrokes_train = 100\nstrokes_test = 50\n[optimizer]\nrounds = 5\n[encryption]\nparameter_set = \"demo-1024\"\n"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := experiment.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.Run(t.Context(), dir, experiment.Observer{}); err != nil {
-		t.Fatal(err)
-	}
-	b := watch.NewBoard("test", fstest.MapFS{})
-	if err := Folder(b, dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := Folder(b, filepath.Dir(dir)); err != nil || b.Scenes() != 2 {
-		t.Errorf("%v, %d scenes", err, b.Scenes())
-	}
-	// A link out of the folder is no plot.
-	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "passwd.svg")); err == nil {
-		plots, err := folderPlots(dir, watch.ViewLearning)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range plots {
-			if p.Name == "passwd" {
-				t.Error("a link is followed out of the folder")
-			}
-		}
-	}
-	metrics := filepath.Join(dir, runfolder.MetricsName)
-	whole, err := os.ReadFile(metrics)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(metrics, append(whole, "7,a,b\n"...), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := Folder(watch.NewBoard("test", fstest.MapFS{}), dir); err == nil || !intake.IsUserError(err) || !strings.Contains(err.Error(), "metrics.csv line 7") {
-		t.Errorf("%v", err)
 	}
 }

@@ -3,41 +3,48 @@ package scenes
 import (
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
+	"time"
 
-	"ringwave/learner/experiment/chart"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/experiment/sweep"
+	"ringwave/learner/experiment/sweepreport"
 	"ringwave/learner/hosts/jobs"
 	"ringwave/learner/hosts/sweeps"
 	"ringwave/learner/watch"
-)
-
-const (
-	// mostRuns is how many runs curves are drawn of: the last that have ended.
-	mostRuns = 60
-	// mostCells is how many runs the matrix has.
-	mostCells = 20_000
 )
 
 // Sweep is the scene of a sweep.
 type Sweep struct {
 	*Work
 	plan   sweep.Plan
+	grid   grid
 	states func() []sweeps.RunState
 
-	mu      sync.Mutex
-	workers []jobs.WorkerStatus
-	seen    map[int]bool // runs whose curves were read
-	ended   []chart.NamedRun
+	mu    sync.Mutex
+	state sweeps.State
+	told  []byte // the letters of the runs when events were told last
+
+	reading sync.Mutex // held by who refreshes; what follows is of it
+	live    *sweepreport.Live
+	results []result // of the runs that were read
+	order   []int    // of them, the newest last
+}
+
+// result is what came of a run.
+type result struct {
+	read     bool
+	unusable bool
+	accuracy float64
+	loss     float64
+	rounds   int
 }
 
 // NewSweep begins the scene of a sweep, whose runs' states may be asked for at any time.
 func NewSweep(o WorkOptions, p sweep.Plan, states func() []sweeps.RunState) *Sweep {
-	s := &Sweep{Work: newWork(o, watch.KindSweep, p.Name, "run"), plan: p, states: states, seen: map[int]bool{}}
+	s := &Sweep{Work: newWork(o, watch.KindSweep, p.Name, "run"), plan: p, grid: gridOf(p), states: states, live: sweepreport.NewLive(p), results: make([]result, len(p.Points))}
+	s.told = lettersOf(states())
 	if len(p.Points) > 0 {
 		if text, err := p.Points[0].Config.Encode(); err == nil { // else its run says so
 			s.scene.SetConfig("# of the first run\n" + string(text))
@@ -47,55 +54,13 @@ func NewSweep(o WorkOptions, p sweep.Plan, states func() []sweeps.RunState) *Swe
 	return s
 }
 
-// Tell takes in where the sweep stands.
-func (s *Sweep) Tell(st sweeps.State) {
-	s.mu.Lock()
-	s.workers = st.Workers
-	s.mu.Unlock()
-	s.Progress("run", st.Done+st.Aside, st.Runs, st.Share)
-}
-
-// refresh looks where each run is.
-func (s *Sweep) refresh() {
-	states := s.states()
-	s.scene.SetMatrix(matrixOf(s.plan.Keys, states))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.scene.SetTables([]watch.Table{workersTable(s.workers), runningTable(s.plan.Keys, states)})
-	s.read(states)
-	if len(s.ended) == 0 {
-		return
+// lettersOf returns the letters of runs for a matrix.
+func lettersOf(list []sweeps.RunState) []byte {
+	letters := make([]byte, len(list))
+	for i, r := range list {
+		letters[i] = letter(r.Done, r.Running, r.Aside)
 	}
-	pictures, captions := chart.ComparePictures(s.plan.Name, s.ended)
-	for k := range captions {
-		captions[k] += fmt.Sprintf(" Of the %d runs that have ended last.", len(s.ended))
-	}
-	s.scene.SetPlots(drawn(watch.ViewMatrix, pictures, captions))
-}
-
-// read reads the rounds of runs that have ended since the last time, a few at a time.
-func (s *Sweep) read(states []sweeps.RunState) {
-	const most = 20
-	n := 0
-	for i, st := range states {
-		if !st.Done || s.seen[i] {
-			continue
-		}
-		s.seen[i] = true
-		rows, err := runfolder.ReadMetrics(filepath.Join(st.Dir, runfolder.MetricsName), s.plan.Points[i].Config.Optimizer.Rounds)
-		if err != nil { // the report says so
-			continue
-		}
-		label := strings.Join(st.Values, ", ")
-		if len(s.ended) == mostRuns {
-			s.ended = slices.Delete(s.ended, 0, 1)
-		}
-		s.ended = append(s.ended, chart.NamedRun{Label: label, Rows: rows})
-		if n++; n == most {
-			s.scene.Touch() // and go on the next time
-			return
-		}
-	}
+	return letters
 }
 
 // letter is how a run stands in a matrix.
@@ -111,138 +76,175 @@ func letter(done, running, aside bool) byte {
 	return watch.MatrixWaiting
 }
 
-// matrixOf puts runs into rows of one combination of values and columns of one seed.
-func matrixOf(keys []string, states []sweeps.RunState) watch.Matrix {
-	var m watch.Matrix
-	columns, rows := map[int64]int{}, map[string]int{}
-	var cells [][]byte
-	if len(states) > mostCells {
-		m.Note = fmt.Sprintf("The first %d of %d runs are shown.", mostCells, len(states))
-		states = states[:mostCells]
+// Tell takes in where the sweep stands.
+func (s *Sweep) Tell(st sweeps.State) {
+	s.mu.Lock()
+	changed := st.Done != s.state.Done || st.Aside != s.state.Aside
+	s.state = st
+	s.mu.Unlock()
+	if changed {
+		s.tellEnded(s.states())
 	}
-	for _, st := range states {
-		if _, ok := columns[st.Seed]; !ok {
-			columns[st.Seed] = len(m.Columns)
-			m.Columns = append(m.Columns, "seed "+strconv.FormatInt(st.Seed, 10))
-		}
-	}
-	for _, st := range states {
-		label := valuesText(keys, st.Values)
-		r, ok := rows[label]
-		if !ok {
-			r = len(cells)
-			rows[label] = r
-			m.Rows = append(m.Rows, watch.MatrixRow{Label: label})
-			cells = append(cells, []byte(strings.Repeat(string(watch.MatrixNone), len(m.Columns))))
-		}
-		cells[r][columns[st.Seed]] = letter(st.Done, st.Running, st.Aside)
-	}
-	for r := range cells {
-		m.Rows[r].States = string(cells[r])
-	}
-	return m
+	s.Doing(st.Text())
+	s.Progress("run", st.Done+st.Aside, st.Runs, st.Share)
 }
 
-// valuesText names a combination of values.
-func valuesText(keys, values []string) string {
-	var parts []string
-	for i, v := range values {
-		if i < len(keys) {
-			parts = append(parts, keys[i][strings.IndexByte(keys[i], '.')+1:]+" = "+v)
+// tellEnded tells of the runs that have ended since.
+func (s *Sweep) tellEnded(list []sweeps.RunState) {
+	letters := lettersOf(list)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, r := range list {
+		switch {
+		case i < len(s.told) && s.told[i] == letters[i]:
+		case r.Aside:
+			s.scene.Event(watch.EventWarning, "set aside: "+r.Title+": "+r.Why)
+		case r.Done:
+			s.Say("done: " + r.Title)
 		}
 	}
-	if len(parts) == 0 {
-		return "all runs"
-	}
-	return strings.Join(parts, ", ")
+	s.told = letters
 }
 
-// runningTable has the runs that are being computed.
-func runningTable(keys []string, states []sweeps.RunState) watch.Table {
-	t := watch.Table{Name: "running", View: watch.ViewMatrix, Title: "Runs that are being computed", Columns: []watch.Column{{Label: "run"}, {Label: "seed", Numeric: true}, {Label: "done", Unit: "%", Numeric: true}}}
-	for _, st := range states {
-		if st.Running && len(t.Rows) < 100 {
-			t.Rows = append(t.Rows, []string{valuesText(keys, st.Values), strconv.FormatInt(st.Seed, 10), strconv.FormatFloat(100*st.Share, 'f', 0, 64)})
+// readFor is how long results are read at a time, so that viewers are not kept waiting.
+const readFor = 100 * time.Millisecond
+
+// refresh sets what somebody looks at.
+func (s *Sweep) refresh() {
+	if !s.reading.TryLock() {
+		s.scene.Touch() // another viewer's refresh is at it
+		return
+	}
+	defer s.reading.Unlock()
+	s.mu.Lock()
+	state := s.state
+	s.mu.Unlock()
+	list := s.states()
+	s.read(list)
+	letters := lettersOf(list)
+	s.scene.SetMatrix(s.grid.matrix(func(run int) byte {
+		if letters[run] == watch.MatrixDone && s.results[run].unusable {
+			return watch.MatrixUnusable
 		}
+		return letters[run]
+	}))
+	s.scene.SetFigures(sweepFigures(state))
+	s.scene.SetTables(withRows(s.resultsTable(list), runningTable(list), workersTable(state.Workers, time.Now()), asideTable(list)))
+	var plots []watch.Plot
+	for _, p := range s.live.Plots() {
+		plots = append(plots, watch.Plot{Name: p.Name, View: watch.ViewLearning, Title: titleOf(p.Name), Caption: p.Caption, Draw: p.WriteSVG})
+	}
+	s.scene.SetPlots(plots)
+}
+
+// read takes in the results of some runs that have ended.
+func (s *Sweep) read(list []sweeps.RunState) {
+	began := time.Now()
+	for i, r := range list {
+		if !r.Done || i >= len(s.results) || s.results[i].read {
+			continue
+		}
+		if time.Since(began) > readFor {
+			s.scene.Touch() // the others later
+			return
+		}
+		if err := s.readRun(i, r.Dir); err != nil {
+			s.scene.Event(watch.EventWarning, "the result of "+r.Title+" cannot be read: "+err.Error())
+		}
+	}
+}
+
+// readRun takes in the result of a run, once.
+func (s *Sweep) readRun(i int, dir string) error {
+	s.results[i].read = true
+	sum, err := runfolder.ReadSummary(filepath.Join(dir, runfolder.SummaryName))
+	if err != nil {
+		return err
+	}
+	s.results[i] = result{true, sum.Unusable != "", float64(sum.TestAccuracy), float64(sum.TrainLoss), sum.RoundsCompleted}
+	s.order = append(s.order, i)
+	if !s.live.Wants(i) {
+		return nil
+	}
+	rows, err := runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName), s.plan.Points[i].Config.Optimizer.Rounds)
+	if err == nil {
+		s.live.Add(i, rows)
+	}
+	return err
+}
+
+func sweepFigures(state sweeps.State) []watch.Figure {
+	return []watch.Figure{
+		{Key: "runs_done", View: watch.ViewMatrix, Label: "runs done", Value: strconv.Itoa(state.Done), Note: fmt.Sprintf("of %d", state.Runs)},
+		{Key: "runs_running", View: watch.ViewMatrix, Label: "running", Value: strconv.Itoa(state.Running)},
+		{Key: "runs_aside", View: watch.ViewMatrix, Label: "set aside", Value: strconv.Itoa(state.Aside), Note: "they failed again and again", Alarm: state.Aside > 0},
+		{Key: "workers", View: watch.ViewMatrix, Label: "workers", Value: strconv.Itoa(len(state.Workers))},
+	}
+}
+
+// withRows leaves out tables without rows.
+func withRows(tables ...watch.Table) (list []watch.Table) {
+	for _, t := range tables {
+		if len(t.Rows) > 0 {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// resultsTable has the runs that have ended, the newest first.
+func (s *Sweep) resultsTable(list []sweeps.RunState) watch.Table {
+	t := watch.Table{Name: "results", View: watch.ViewLearning, Title: "Runs that have ended, as their summary.json has them", Columns: append([]watch.Column{{Label: "run"}, {Label: "usable"}}, numeric("rounds", "test_accuracy", "train_loss")...)}
+	for k := len(s.order) - 1; k >= max(0, len(s.order)-mostTableRows); k-- {
+		i := s.order[k]
+		r := s.results[i]
+		t.Rows = append(t.Rows, []string{list[i].Title, map[bool]string{true: "no", false: "yes"}[r.unusable], strconv.Itoa(r.rounds), number(r.accuracy), number(r.loss)})
+	}
+	t.Note = only("", len(t.Rows), len(s.order))
+	return t
+}
+
+// runningTable has the runs that workers have.
+func runningTable(list []sweeps.RunState) watch.Table {
+	t := watch.Table{Name: "running", View: watch.ViewMatrix, Title: "Runs on their way", Columns: []watch.Column{{Label: "run"}, {Label: "worker"}, {Label: "done", Unit: "%", Numeric: true}}}
+	n := 0
+	for _, r := range list {
+		if !r.Running {
+			continue
+		}
+		if n++; n <= mostTableRows {
+			t.Rows = append(t.Rows, []string{r.Title, r.Worker, strconv.FormatFloat(100*r.Share, 'f', 1, 64)})
+		}
+	}
+	if n > mostTableRows {
+		t.Note = fmt.Sprintf("The first %d of %d are shown.", mostTableRows, n)
 	}
 	return t
 }
 
-// workersTable says who computes.
-func workersTable(list []jobs.WorkerStatus) watch.Table {
-	t := watch.Table{Name: "workers", View: watch.ViewBench, Title: "Workers", Columns: []watch.Column{{Label: "worker"}, {Label: "at a time", Numeric: true}, {Label: "computing", Numeric: true}, {Label: "done", Numeric: true}, {Label: "last heard"}}}
-	for _, w := range list {
-		t.Rows = append(t.Rows, []string{w.Name, strconv.Itoa(w.Slots), strconv.Itoa(w.Jobs), strconv.Itoa(w.Done), w.Heard.UTC().Format("15:04:05 UTC")})
+// workersTable has the workers that were heard lately.
+func workersTable(list []jobs.WorkerStatus, now time.Time) watch.Table {
+	t := watch.Table{Name: "workers", View: watch.ViewBench, Title: "Workers", Note: "Done is what a worker has done in this sitting.", Columns: []watch.Column{{Label: "worker"}, {Label: "at a time", Numeric: true}, {Label: "has", Numeric: true}, {Label: "done", Numeric: true}, {Label: "last heard", Unit: "s ago", Numeric: true}}}
+	for _, w := range list[:min(len(list), mostTableRows)] {
+		t.Rows = append(t.Rows, []string{w.Name, strconv.Itoa(w.Slots), strconv.Itoa(w.Jobs), strconv.Itoa(w.Done), strconv.FormatFloat(max(0, now.Sub(w.Heard).Seconds()), 'f', 0, 64)})
 	}
 	return t
 }
 
-// Report is the scene of the paper's report: of its cells, which are jobs.
-type Report struct {
-	*Work
-	dir  string
-	jobs func() ([]jobs.JobStatus, jobs.Status)
-}
-
-// NewReport begins the scene of a report that is made in a folder, whose jobs may be asked for
-// at any time.
-func NewReport(o WorkOptions, dir string, list func() ([]jobs.JobStatus, jobs.Status)) *Report {
-	r := &Report{Work: newWork(o, watch.KindReport, "The paper's report", "run"), dir: dir, jobs: list}
-	r.scene.SetRefresh(r.refresh)
-	return r
-}
-
-// Write takes in lines of progress: io.Writer.
-func (r *Report) Write(text []byte) (int, error) {
-	for line := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n") {
-		if line = strings.TrimSpace(line); line != "" {
-			r.Say(line)
+// asideTable has the runs that were set aside, and why.
+func asideTable(list []sweeps.RunState) watch.Table {
+	t := watch.Table{Name: "aside", View: watch.ViewMatrix, Title: "Runs that were set aside", Note: "--retry takes them up again.", Columns: []watch.Column{{Label: "run"}, {Label: "why"}}}
+	n := 0
+	for _, r := range list {
+		if !r.Aside {
+			continue
+		}
+		if n++; n <= mostTableRows {
+			t.Rows = append(t.Rows, []string{r.Title, r.Why})
 		}
 	}
-	list, status := r.jobs()
-	r.Progress("run", status.Ended, len(list), status.Share)
-	return len(text), nil
-}
-
-func (r *Report) refresh() {
-	list, status := r.jobs()
-	r.scene.SetMatrix(jobsMatrix(list))
-	r.scene.SetTables([]watch.Table{workersTable(status.Workers)})
-	plots, err := folderPlots(filepath.Join(r.dir, "plots"), watch.ViewMatrix)
-	if err == nil && len(plots) > 0 {
-		r.scene.SetPlots(plots)
+	if n > mostTableRows {
+		t.Note += fmt.Sprintf(" The first %d of %d are shown.", mostTableRows, n)
 	}
-	if status.Running > 0 { // it moves without a word
-		r.scene.Touch()
-	}
-}
-
-// jobsMatrix puts jobs of the same title but for its seed into a row.
-func jobsMatrix(list []jobs.JobStatus) watch.Matrix {
-	m := watch.Matrix{Note: "Runs that were there before, and those that wait for others, are not in it."}
-	rows, columns := map[string][]jobs.JobStatus{}, 0
-	var order []string
-	for _, j := range list[:min(len(list), mostCells)] {
-		label := j.Title
-		if k := strings.LastIndex(label, ", seed "); k >= 0 {
-			label = label[:k]
-		}
-		if rows[label] == nil {
-			order = append(order, label)
-		}
-		rows[label] = append(rows[label], j)
-		columns = max(columns, len(rows[label]))
-	}
-	slices.Sort(order)
-	for _, label := range order {
-		states := []byte(strings.Repeat(string(watch.MatrixNone), columns))
-		for k, j := range rows[label] {
-			states[k] = letter(!j.Waiting && !j.Running && !j.Aside, j.Running, j.Aside)
-		}
-		m.Rows = append(m.Rows, watch.MatrixRow{Label: label, States: string(states)})
-	}
-	for k := range columns {
-		m.Columns = append(m.Columns, strconv.Itoa(k+1))
-	}
-	return m
+	return t
 }

@@ -3,7 +3,6 @@ package scenes
 import (
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -87,6 +86,13 @@ func (w *Work) Progress(unit string, done, of int, share float64) {
 	w.scene.Touch()
 }
 
+// Doing says in words what is being done.
+func (w *Work) Doing(text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.status.Text = text
+}
+
 // Say tells of something as an event.
 func (w *Work) Say(text string) { w.scene.Event(watch.EventInfo, text) }
 
@@ -102,6 +108,7 @@ func (w *Work) End(err error) error {
 		w.status.Share = 1
 	} else if !errors.Is(err, experiment.ErrInterrupted) {
 		w.status.Text = err.Error()
+		w.scene.Event(watch.EventWarning, w.status.Text)
 	}
 	w.scene.SetControls(watch.Controls{})
 	w.tell()
@@ -112,10 +119,7 @@ func (w *Work) End(err error) error {
 // drawn returns pictures as plots.
 func drawn(view watch.View, pictures []chart.Picture, captions []string) (list []watch.Plot) {
 	for k, p := range pictures {
-		plot := watch.Plot{Name: p.Name, View: view, Title: p.Name, Draw: func(w io.Writer) error { return p.WriteSVG(w) }}
-		if t := titles[p.Name]; t != "" {
-			plot.Title = t
-		}
+		plot := watch.Plot{Name: p.Name, View: view, Title: titleOf(p.Name), Draw: p.WriteSVG}
 		if k < len(captions) {
 			plot.Caption = captions[k]
 		}
