@@ -98,6 +98,7 @@ func serve(cmd *cobra.Command, o hosts.BenchOptions, flags *configFlags, run fun
 	}
 	defer func() { err = errors.Join(err, bench.Close()) }()
 	l.say("Bus: " + bench.URL())
+	l.page.Hosts(bench.Attendance)
 	local := lab(flags.data)
 	local.Fleet, local.Radios.Drivers = bench, []boards.Driver{bench.Driver()}
 	result, err := run(cmd.Context(), local, l.observer())

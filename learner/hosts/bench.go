@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"ringwave/crypto/keystream"
@@ -59,8 +60,10 @@ type Bench struct {
 	herald *server.Herald
 	live   life.Life // ends where the bus no longer admits the server, or its air
 
-	sky     *simulated
-	server  *server.Server
+	sky    *simulated
+	server *server.Server
+	// leading is server, for those who ask from other goroutines; nil while there is none.
+	leading atomic.Pointer[server.Server]
 	records *os.File
 	known   int // records in the file
 	thetas  thetas
@@ -156,6 +159,14 @@ func (b *Bench) dial(ctx context.Context, id identity.Identity) (bus.Conn, error
 
 // dialPatience is how long a host tries to reach the bus before it gives up.
 const dialPatience = 30 * time.Second
+
+// Attendance says who is there, from any goroutine; false while no run has begun.
+func (b *Bench) Attendance() (wire.Attendance, bool) {
+	if s := b.leading.Load(); s != nil {
+		return s.Census(), true
+	}
+	return wire.Attendance{}, false
+}
 
 // URL returns where devices find the bus.
 func (b *Bench) URL() string {
@@ -263,6 +274,7 @@ func (b *Bench) Open(f experiment.FleetRun) ([]round.Participant, phy.Receiver, 
 			return nil, nil, err
 		}
 	}
+	b.leading.Store(b.server)
 	return b.server.Participants(), rx, nil
 }
 

@@ -142,7 +142,7 @@ var table = map[string]string{
 	"learner/watch/metrics":             "crypto/round learner/experiment/runfolder learner/watch",
 	"learner/watch/page":                "",
 	"learner/watch/page/pagetest":       "",
-	"learner/watch/scenes":              "calibration/... crypto/round learner learner/experiment/... learner/hosts/jobs learner/hosts/sweeps learner/paper learner/watch/... radio radio/sigmf",
+	"learner/watch/scenes":              "calibration/... crypto/round learner learner/experiment/... learner/hosts/jobs learner/hosts/sweeps learner/hosts/wire learner/paper learner/watch/... radio radio/sigmf",
 	"learner/weights":                   "learner/model",
 	"learner/theory":                    "learner learner/dataset learner/model",
 
@@ -150,7 +150,7 @@ var table = map[string]string{
 	"cmd/internal/console":    "",
 	"cmd/internal/docs":       "",
 	"cmd/internal/layers":     "",
-	"cmd/internal/watching":   "learner/experiment learner/experiment/config learner/experiment/curves learner/experiment/sweep learner/hosts/jobs learner/hosts/sweeps learner/paper learner/watch/...",
+	"cmd/internal/watching":   "learner/experiment learner/experiment/config learner/experiment/curves learner/experiment/sweep learner/hosts/jobs learner/hosts/sweeps learner/hosts/wire learner/paper learner/watch/...",
 	"cmd/kernel-bench":        "",
 	"cmd/ringwave":            "calibration/... cmd/internal/... crypto/... learner/... phy/... radio/...",
 	"cmd/virtual-bench":       "phy/channel radio/...",

@@ -16,6 +16,7 @@ import (
 	"ringwave/learner/experiment/curves"
 	"ringwave/learner/experiment/sweep"
 	"ringwave/learner/hosts/sweeps"
+	"ringwave/learner/hosts/wire"
 	"ringwave/learner/paper"
 	"ringwave/learner/watch"
 	"ringwave/learner/watch/gate"
@@ -102,10 +103,14 @@ func (f *Flags) OpenAt(cmd *cobra.Command, program, addr string) (*Page, error) 
 // CarriersOff ends the command's context, which takes all carriers off.
 func (p *Page) CarriersOff() { p.off(errOff) }
 
-// Hosts says who else takes part.
-func (p *Page) Hosts(table func() (watch.Table, bool)) {
-	if p != nil {
-		p.hosts = table
+// Hosts says who else takes part. It is for before the run.
+func (p *Page) Hosts(attendance func() (wire.Attendance, bool)) {
+	if p == nil {
+		return
+	}
+	p.hosts = func() (watch.Table, bool) {
+		a, ok := attendance()
+		return scenes.HostsTable(a), ok
 	}
 }
 
