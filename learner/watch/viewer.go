@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,6 +82,7 @@ type viewer struct {
 	has    map[string]uint64 // versions of parts
 	events uint64            // the last that it has
 	hello  uint64
+	played []byte // what it was told of the player last
 }
 
 // listen takes in what the viewer wants until it goes.
@@ -197,7 +199,7 @@ func (v *viewer) turn(ctx context.Context, n int) error {
 func (v *viewer) goTo(wish Wish) error {
 	if v.scene == nil || v.scene.id != wish.Scene {
 		v.leave()
-		v.scene, v.has, v.events = v.board.scene(wish.Scene), map[string]uint64{}, 0
+		v.scene, v.has, v.events, v.played = v.board.scene(wish.Scene), map[string]uint64{}, 0, nil
 	}
 	if v.scene == nil {
 		return nil
@@ -254,10 +256,21 @@ func (v *viewer) sendParts(ctx context.Context, alive bool) error {
 			return err
 		}
 	}
-	if player, _ := v.scene.sources(); player != nil {
-		return v.sendJSON(ctx, Message{Scene: v.scene.id, Part: PartPlayer, Value: player.Playback()})
+	return v.sendPlayer(ctx)
+}
+
+// sendPlayer sends where the scene's player stands, if that has changed.
+func (v *viewer) sendPlayer(ctx context.Context) error {
+	player, _ := v.scene.sources()
+	if player == nil {
+		return nil
 	}
-	return nil
+	encoded, err := json.Marshal(Message{Scene: v.scene.id, Part: PartPlayer, Value: player.Playback()})
+	if err != nil || bytes.Equal(encoded, v.played) {
+		return err
+	}
+	v.played = encoded
+	return v.send(ctx, websocket.MessageText, encoded)
 }
 
 // sendAir sends what changes fast.

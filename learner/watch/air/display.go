@@ -1,6 +1,8 @@
 package air
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,7 +70,7 @@ type Display struct {
 type block struct {
 	samples []complex64
 	first   radio.SampleIndex
-	power   float64
+	power   float64 // by which it was taken; 0 where it was for its time
 }
 
 // line is a line of the waterfall: power in each bin.
@@ -228,18 +230,20 @@ func (d *Display) analyse() {
 		d.average, d.peak, d.now = nil, make([]float64, Bins), make([]float64, Bins)
 	}
 	powers := make([]float64, Bins)
-	for k, b := range append(blocks, loud...) {
+	all := slices.Concat(blocks, loud)
+	slices.SortStableFunc(all, func(a, b block) int { return cmp.Compare(a.first, b.first) }) // the newest is what there is now
+	for _, b := range all {
 		d.fft.powers(d.now, b.samples)
 		d.seconds = float64(b.first) / float64(d.cfg.SampleRate)
 		for i, p := range d.now {
 			powers[i], d.peak[i] = max(powers[i], p), max(d.peak[i], p)
 		}
-		if k < len(blocks) {
+		if b.power == 0 { // it was taken for its time
 			d.addAverage()
 		}
 	}
 	d.in.Lock()
-	for _, b := range append(blocks, loud...) {
+	for _, b := range all {
 		if len(d.free) < 2*(even+strong) {
 			d.free = append(d.free, b.samples)
 		}

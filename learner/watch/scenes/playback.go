@@ -29,7 +29,7 @@ const (
 	// slowest and fastest bound the speed.
 	slowest, fastest = 1e-5, 100
 	// mostFrames is how many frames of a track are kept, and mostMarks how many marks.
-	mostFrames, mostMarks = 64, 2000
+	mostFrames, mostMarks = 64, 500
 	// mostAtOnce is how many samples a step of the player reads.
 	mostAtOnce = 1 << 16
 )
@@ -283,6 +283,7 @@ func (p *player) Wish(w watch.PlayerWish) {
 	}
 	if w.Seconds != nil && *w.Seconds == *w.Seconds {
 		p.state.Seconds = min(max(*w.Seconds, 0), p.state.Duration)
+		p.shown = math.NaN() // what lies between is passed over
 	}
 	if w.Playing != nil && p.rx != nil {
 		p.state.Playing, p.last = *w.Playing, time.Time{}
