@@ -79,14 +79,14 @@ type madeReport struct {
 }
 
 func reproduce(cmd *cobra.Command, opt paper.Options, engine sweeps.EngineOptions, watch *watching.Flags, asJSON bool) (err error) {
-	if opt, err = opt.Complete(); err != nil {
-		return err
-	}
 	page, err := watch.Open(cmd, hostVersion())
 	if err != nil {
 		return intake.UserError(err)
 	}
 	defer page.Close()
+	if opt, err = opt.Complete(); err != nil {
+		return err
+	}
 	speaker := console.NewSpeaker(console.New(cmd))
 	opt.Verbose = console.New(cmd).Verbose
 	engine.Folder, engine.Command, engine.Kinds, engine.Say = filepath.Join(opt.Out, "queue"), childCommand(opt.Data), jobKinds(opt.Data), speaker.Say

@@ -62,7 +62,8 @@ type Display struct {
 	lines   []line // a ring: line s is at s % keptLines
 	made    uint64 // lines
 	madeAt  time.Time
-	drawn   []byte // the last frame's message
+	sent    map[int][2][]byte // spectrum and last line for viewers of so many columns, of now
+	drawn   []byte            // the last frame's message
 	frames  uint64
 }
 
@@ -250,6 +251,7 @@ func (d *Display) analyse() {
 	}
 	d.in.Unlock()
 	d.lines[d.made%keptLines] = line{d.seconds, powers}
+	d.sent = map[int][2][]byte{}
 	d.made, d.madeAt = d.made+1, now
 }
 
@@ -292,7 +294,7 @@ func (l *look) Next(columns int) (messages [][]byte) {
 	d.analyse()
 	d.draw()
 	if l.lines < d.made {
-		messages = append(messages, d.spectrumMessage(columns), d.waterfallMessage(l.lines, columns))
+		messages = append(messages, d.messages(l.lines, columns)...)
 		l.lines = d.made
 	}
 	if l.frames < d.frames {
@@ -300,6 +302,20 @@ func (l *look) Next(columns int) (messages [][]byte) {
 		l.frames = d.frames
 	}
 	return messages
+}
+
+// messages returns spectrum and lines for a viewer that has so many lines. Most viewers lack
+// the last line alone, and those of as many columns share its message. The caller has mu.
+func (d *Display) messages(has uint64, columns int) [][]byte {
+	if has != d.made-1 {
+		return [][]byte{d.spectrumMessage(columns), d.waterfallMessage(has, columns)}
+	}
+	both, ok := d.sent[columns]
+	if !ok {
+		both = [2][]byte{d.spectrumMessage(columns), d.waterfallMessage(has, columns)}
+		d.sent[columns] = both
+	}
+	return both[:]
 }
 
 // Ask resets the peak hold and the average of all viewers on "reset": watch.Look.
