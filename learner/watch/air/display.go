@@ -17,6 +17,8 @@ const (
 	Bins = 2048
 	// between is the least time between two lines of the waterfall.
 	between = 45 * time.Millisecond
+	// betweenFrames is the least time between two frames.
+	betweenFrames = 300 * time.Millisecond
 	// even is how many blocks between two lines are taken at even distances, and strong how
 	// many besides for their power: a short burst is not missed by much.
 	even, strong = 4, 2
@@ -50,7 +52,8 @@ type Display struct {
 	part   []complex64 // of blocks that were too short, from the index partAt on
 	partAt radio.SampleIndex
 
-	frame atomic.Pointer[pending] // that nobody has drawn yet
+	frame   atomic.Pointer[pending] // that nobody has drawn yet
+	frameAt atomic.Int64            // when the last was taken, in nanoseconds; 0 for never
 
 	mu      sync.Mutex
 	fft     *transform
@@ -180,11 +183,21 @@ func strongest(samples []complex64) (at int, power float64) {
 	return at, power
 }
 
-// WantsFrame reports whether a viewer looks that has seen the last frame: uplink.Viewer.
-func (d *Display) WantsFrame() bool { return d.looks.Load() > 0 && d.frame.Load() == nil }
+// WantsFrame reports whether a viewer looks that has seen the last frame, a moment ago:
+// uplink.Viewer. How a frame is drawn takes more than all else that is shown.
+func (d *Display) WantsFrame() bool {
+	if d.looks.Load() == 0 || d.frame.Load() != nil {
+		return false
+	}
+	at := d.frameAt.Load()
+	return at == 0 || d.cfg.Now().UnixNano()-at >= int64(betweenFrames)
+}
 
 // Frame takes a frame, which is drawn once a viewer asks for it: uplink.Viewer.
-func (d *Display) Frame(look func() chart.LinkView) { d.frame.Store(&pending{look}) }
+func (d *Display) Frame(look func() chart.LinkView) {
+	d.frameAt.Store(d.cfg.Now().UnixNano())
+	d.frame.Store(&pending{look})
+}
 
 // Look begins a viewer's look: watch.Air.
 func (d *Display) Look() watch.Look {
