@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -48,7 +49,8 @@ func TestWatchLibusb(t *testing.T) {
 	tab.Await(`document.getElementById("spectrum").getAttribute("aria-label").startsWith("Spectrum: the average is strongest at ")`)
 	tab.Screenshot("boards-air")
 	tab.Keys("3")
-	tab.Await(`document.querySelector("#view-bench table")?.rows[1].cells[2].textContent !== ""`)
+	serials := fmt.Sprintf("%s,%s,%s", safetySerial(0), safetySerial(1), safetySerial(2)) // the receiver's is the last
+	tab.Await(fmt.Sprintf(`[...document.querySelector("#view-bench table")?.rows ?? []].slice(1).map(r => r.cells[2].textContent).join() === %q`, serials))
 	tab.Screenshot("boards-bench")
 	s.onAir(t, r)
 	since := s.sent()

@@ -66,19 +66,6 @@ func ComparePlots(dir, title string, runs []NamedRun) ([]Plot, error) {
 	return drawn, nil
 }
 
-// ComparePictures returns loss and accuracy as ComparePlots draws them, and what is seen.
-func ComparePictures(title string, runs []NamedRun) (pictures []Picture, captions []string) {
-	c := comparison{title: title, groups: group(runs), window: 1}
-	for _, r := range runs {
-		c.window = max(c.window, smoothing(len(r.Rows)))
-	}
-	for _, of := range []func() (Plot, Figure){c.lossFigure, c.accuracyFigure} {
-		p, f := of()
-		pictures, captions = append(pictures, f.Picture(p.Name)), append(captions, p.Caption)
-	}
-	return pictures, captions
-}
-
 // comparison is groups to be drawn, and the odd number of rounds of running medians.
 type comparison struct {
 	title  string
@@ -105,26 +92,16 @@ func group(runs []NamedRun) []runGroup {
 }
 
 func (c comparison) loss(dir string) (Plot, error) {
-	p, f := c.lossFigure()
-	return p.of(f, dir)
-}
-
-func (c comparison) lossFigure() (Plot, Figure) {
 	lists := c.lists(trainLoss, c.window)
 	f := lossFigure(nil)
 	f.LogX, f.LogY = c.manyLengths(), spansDecades(slices.Concat(lists...), 1)
 	lists = told(lists, f.LogY)
 	f.Series = slices.Concat(lists...)
 	f.Title, f.YLabel = c.title, smoothedLabel("loss", c.window)
-	return Plot{"compare-loss", "Training loss of a round's batches" + c.caption(true, lists)}, f
+	return Plot{"compare-loss", "Training loss of a round's batches" + c.caption(true, lists)}.of(f, dir)
 }
 
 func (c comparison) accuracy(dir string) (Plot, error) {
-	p, f := c.accuracyFigure()
-	return p.of(f, dir)
-}
-
-func (c comparison) accuracyFigure() (Plot, Figure) {
 	lists := c.lists(accuracy, 1)
 	lists = told(lists, false)
 	var all []Series
@@ -136,7 +113,7 @@ func (c comparison) accuracyFigure() (Plot, Figure) {
 	}
 	f := accuracyFigure(all)
 	f.Title, f.LogX = c.title, c.manyLengths()
-	return Plot{"compare-accuracy", "Test accuracy" + c.caption(false, lists)}, f
+	return Plot{"compare-accuracy", "Test accuracy" + c.caption(false, lists)}.of(f, dir)
 }
 
 func (c comparison) messageErrors(dir string) (Plot, error) {

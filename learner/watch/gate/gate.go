@@ -69,16 +69,6 @@ func Listen(o Options) (*Gate, error) {
 	return g, intake.UserError(err)
 }
 
-// Reopen opens a door again that was closed, at an address, for the visitors that it had: with
-// its token.
-func Reopen(g *Gate, addr string) (*Gate, error) {
-	again, err := Listen(Options{Addr: addr, Limits: g.limits})
-	if err == nil {
-		again.token = g.token
-	}
-	return again, err
-}
-
 func listen(o Options) (*Gate, error) {
 	host, port, err := parseAddr(o.Addr)
 	if err != nil {

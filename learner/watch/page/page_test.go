@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/cmplx"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -39,7 +41,11 @@ func assets(t *testing.T) fs.FS {
 // serve opens a board's door.
 func serve(t *testing.T, b *watch.Board, addr string) *gate.Gate {
 	t.Helper()
-	g, err := gate.Listen(gate.Options{Addr: addr})
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("a-token-of-this-test"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g, err := gate.Listen(gate.Options{Addr: addr, TokenFile: token})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,12 +213,7 @@ func TestPage(t *testing.T) {
 		// The same program's board is back, with the token that the page has.
 		again := watch.NewBoard("ringwave test", assets(t))
 		again.Add(watch.KindRun, "after").SetStatus(watch.Status{State: watch.StateRunning, Unit: "round", Done: 5, Of: 9})
-		old, err := gate.Reopen(g, addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		old.Serve(again.Handler(), http.NotFoundHandler())
-		t.Cleanup(func() { again.Close(); _ = old.Close() })
+		serve(t, again, addr)
 		tab.Await(`document.getElementById("done").textContent === "round 5 of 9" && document.getElementById("lost").hidden && document.getElementById("title").textContent === "after"`)
 	})
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"ringwave/learner/experiment/curves"
@@ -85,25 +84,4 @@ func numeric(labels ...string) (columns []watch.Column) {
 		columns = append(columns, watch.Column{Label: l, Numeric: true})
 	}
 	return columns
-}
-
-// titleOf returns what a plot shows, in words, by its name.
-func titleOf(name string) string {
-	if t, ok := titles[name]; ok {
-		return t
-	}
-	if t, ok := otherTitles()[name]; ok {
-		return t
-	}
-	return strings.ReplaceAll(name, "-", " ")
-}
-
-// otherTitles are those beside the ones of a run's plots.
-func otherTitles() map[string]string {
-	return map[string]string{
-		"success-snr": "read at the first attempt, against SNR", "success-retry": "read within all attempts, against SNR",
-		"success-devices": "read at the first attempt, against the number of devices", "success-sigma": "read at the first attempt, against the gains' deviation", "misfit-snr": "misfit against SNR",
-		"gain-clouds": "gains in the complex plane", "gain-histogram": "effective gains, and the law fitted", "gain-time": "gain over time", "phase-time": "phase over time",
-		"delay-time": "delay over time", "offset-time": "carrier offset over time", "autocorrelation": "autocorrelation of the gains", "allan": "Allan deviations", "noise": "noise of phase and gain",
-	}
 }

@@ -39,6 +39,7 @@ type Run struct {
 	run     *experiment.Experiment
 	config  config.Config
 	devices []experiment.DeviceState
+	receive radio.Info // the receiver's board; zero in memory
 	means   []meanGain
 	history history
 	voids   map[round.Check]int
@@ -193,7 +194,7 @@ func (r *Run) started(e *experiment.Experiment) {
 		r.status.State = watch.StateRunning
 	}
 	r.status.Began = time.Now()
-	r.devices = e.Devices()
+	r.devices, r.receive = e.Devices(), e.ReceiverInfo()
 	if r.meter != nil && e.Design != nil {
 		r.meter.UplinkBytes(float64(e.Design.UplinkBits()) / 8 * float64(e.Config.Devices.Count))
 	}
@@ -208,10 +209,10 @@ func (r *Run) started(e *experiment.Experiment) {
 
 // row takes in a round.
 func (r *Run) row(line runfolder.Row) {
-	devices := r.run.Devices()
+	devices, receiver := r.run.Devices(), r.run.ReceiverInfo()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.devices = devices
+	r.devices, r.receive = devices, receiver
 	var gains []float64
 	if !line.Skipped {
 		r.counts.read++
@@ -446,6 +447,9 @@ func (r *Run) devicesTable() watch.Table {
 		}
 		t.Rows = append(t.Rows, []string{strconv.Itoa(i + 1), model, d.Radio.Serial, short(d.Mu), short(math.Sqrt(max(0, d.Omega-d.Mu*d.Mu))), short(d.Phase), short(d.Gain), short(mean), strconv.Itoa(m.zeros)})
 	}
+	if r.receive.Model != "" {
+		t.Rows = append(t.Rows, []string{"receiver", r.receive.Model, r.receive.Serial, "", "", "", "", "", ""})
+	}
 	if n := len(r.devices); n > most {
 		t.Note += fmt.Sprintf(" The first %d of %d are shown.", most, n)
 	}
@@ -461,7 +465,7 @@ func (h *history) plots(title string, link bool) (list []watch.Plot) {
 	}
 	add := func(view watch.View, pictures []chart.Picture) {
 		for _, p := range pictures {
-			list = append(list, watch.Plot{Name: p.Name, View: viewOf(p.Name, view), Title: titles[p.Name], Caption: caption, Draw: func(w io.Writer) error { return p.WriteSVG(w) }})
+			list = append(list, watch.Plot{Name: p.Name, View: viewOf(p.Name, view), Title: titleOf(p.Name), Caption: caption, Draw: func(w io.Writer) error { return p.WriteSVG(w) }})
 		}
 	}
 	add(watch.ViewLearning, chart.RunPictures(title, rows))
@@ -469,13 +473,6 @@ func (h *history) plots(title string, link bool) (list []watch.Plot) {
 		add(watch.ViewAir, chart.LinkPictures(title, rows, h.roundGains()))
 	}
 	return list
-}
-
-// titles are what plots show, in words.
-var titles = map[string]string{
-	"loss": "training loss", "accuracy": "test accuracy", "decoded-noise": "decoded noise in its band",
-	"message": "message M and its noiseless value", "decoded-noise-histogram": "distribution of the decoded noise",
-	"quality": "quality of the lattice", "retries": "attempts and frames sent again", "misfit": "misfit of the worst device", "gains": "gains of the devices",
 }
 
 // viewOf returns where a plot is shown.

@@ -3,6 +3,7 @@ package scenes
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,8 +57,10 @@ func (w *Work) asked(text string) {
 	w.scene.Event(watch.EventWarning, text)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.status.State = watch.StateStopping
-	w.tell()
+	if w.status.State == watch.StatePreparing || w.status.State == watch.StateRunning { // it may have ended meanwhile
+		w.status.State = watch.StateStopping
+		w.tell()
+	}
 }
 
 // tell brings the status to those who look. The caller has mu, or is alone.
@@ -134,4 +137,25 @@ func counted(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// titleOf returns what a plot shows, in words, by its name.
+func titleOf(name string) string {
+	if t, ok := titles()[name]; ok {
+		return t
+	}
+	return strings.ReplaceAll(name, "-", " ")
+}
+
+// titles are what plots show that their names do not say.
+func titles() map[string]string {
+	return map[string]string{
+		"loss": "training loss", "accuracy": "test accuracy", "decoded-noise": "decoded noise in its band",
+		"message": "message M and its noiseless value", "decoded-noise-histogram": "distribution of the decoded noise",
+		"quality": "quality of the lattice", "retries": "attempts and frames sent again", "misfit": "misfit of the worst device", "gains": "gains of the devices",
+		"success-snr": "read at the first attempt, against SNR", "success-retry": "read within all attempts, against SNR",
+		"success-devices": "read at the first attempt, against the number of devices", "success-sigma": "read at the first attempt, against the gains' deviation", "misfit-snr": "misfit against SNR",
+		"gain-clouds": "gains in the complex plane", "gain-histogram": "effective gains, and the law fitted", "gain-time": "gain over time", "phase-time": "phase over time",
+		"delay-time": "delay over time", "offset-time": "carrier offset over time", "autocorrelation": "autocorrelation of the gains", "allan": "Allan deviations", "noise": "noise of phase and gain",
+	}
 }
