@@ -101,6 +101,7 @@ func TestPage(t *testing.T) {
 		s.SetStatus(watch.Status{State: watch.StateRunning, Unit: "round", Done: 37, Of: 400, Share: 37.0 / 400, SecondsLeft: 130})
 		s.SetFigures([]watch.Figure{
 			{Key: "train_loss", View: watch.ViewLearning, Label: "training loss", Value: "0.1234567890123", Note: "a note"},
+			{Key: "eps", View: watch.ViewLearning, Label: "ε", Value: "-1.0666091644e-05"},
 			{Key: "snr", View: watch.ViewBench, Label: "SNR " + script, Value: "31.5", Unit: "dB", Alarm: true},
 		})
 		s.SetTables([]watch.Table{{Name: "rounds", View: watch.ViewLearning, Title: "Rounds", Columns: []watch.Column{{Label: "round", Numeric: true}, {Label: "gain", Unit: "dB"}}, Rows: [][]string{{"2", script}, {"1", "-0.25"}}}})
@@ -120,6 +121,7 @@ func TestPage(t *testing.T) {
 					`document.getElementById("state").textContent`:                                  "running",
 					`document.getElementById("done").textContent`:                                   "round 37 of 400",
 					`document.getElementById("left").textContent`:                                   "about 2 min left",
+					`document.querySelector("[data-key=eps] .value").textContent`:                   "-1.0666e-5 ",
 					`document.querySelector("[data-key=train_loss] .value").textContent`:            "0.12346 ",
 					`document.querySelector("#view-learning table").rows[0].cells[1].textContent`:   "gain (dB)",
 					`document.querySelector("#view-learning table").rows[1].cells[1].textContent`:   script,

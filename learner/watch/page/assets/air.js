@@ -201,9 +201,9 @@ export class AirView {
     let reach = 1;
     for (const y of f.order) if (isFinite(y)) reach = Math.max(reach, Math.abs(y));
     reach = Math.min(reach, 1e4);
-    const lines = f.alpha > 0 ? latticeLines(reach) : null;
+    const lattice = f.alpha > 0 ? latticeLines(reach, byId("soft").clientHeight - 42) : { lines: null, note: "" };
     this.drawPlane(f, reach, unit);
-    const order = new Area(byId("soft"), { low: 0, high: Math.max(1, f.soft), bottom: -reach * 1.05, top: reach * 1.05, xLabel: "symbol", yLabel: unit, lines });
+    const order = new Area(byId("soft"), { low: 0, high: Math.max(1, f.soft), bottom: -reach * 1.05, top: reach * 1.05, xLabel: "symbol", yLabel: unit + lattice.note, lines: lattice.lines });
     order.dots(f.soft, (k) => k, (k) => f.order[k], order.colours.now);
     this.drawEye(f);
     this.drawDensity(f, unit);
@@ -215,8 +215,9 @@ export class AirView {
 
   drawPlane(f, reach, unit) {
     const canvas = byId("constellation"), tall = Math.max(0.5, (reach * (canvas.clientHeight - 42)) / Math.max(100, canvas.clientWidth - 54));
-    const a = new Area(canvas, { low: -reach * 1.05, high: reach * 1.05, bottom: -tall * 1.05, top: tall * 1.05, xLabel: `${unit} along the common axis`, yLabel: "beside it" });
-    if (f.alpha > 0) for (const k of latticeLines(reach)) a.vertical(k, a.colours.lattice);
+    const lattice = latticeLines(reach, canvas.clientWidth - 54);
+    const a = new Area(canvas, { low: -reach * 1.05, high: reach * 1.05, bottom: -tall * 1.05, top: tall * 1.05, xLabel: `${unit} along the common axis${f.alpha > 0 ? lattice.note : ""}`, yLabel: "beside it" });
+    if (f.alpha > 0) for (const k of lattice.lines) a.vertical(k, a.colours.lattice);
     a.dots(f.symbols, (k) => f.points[2 * k], (k) => f.points[2 * k + 1], a.colours.now);
   }
 

@@ -176,7 +176,7 @@ function fill() {
 function readable(value) {
   if (value === "") return "–";
   const x = Number(value);
-  return value.trim() === "" || !isFinite(x) || Number.isInteger(x) ? value : String(Number(x.toPrecision(5)));
+  return value.trim() === "" || !isFinite(x) || Number.isInteger(x) ? value : Math.abs(x) < 1e-3 ? x.toExponential(4) : String(Number(x.toPrecision(5)));
 }
 
 function place(section, className) {

@@ -127,10 +127,11 @@ export class Area {
   }
 }
 
-// latticeLines returns whole numbers up to a reach, thinned where there are very many.
-export function latticeLines(reach) {
-  const last = Math.round(reach), step = Math.max(1, Math.ceil((2 * last + 1) / 81));
-  const list = [];
-  for (let k = -Math.floor(last / step) * step; k <= last; k += step) list.push(k);
-  return list;
+// latticeLines returns whole numbers up to a reach, each step-th of them: so that lines on so
+// many pixels do not hide what lies between.
+export function latticeLines(reach, pixels) {
+  const last = Math.round(reach), step = Math.max(1, Math.ceil((6 * (2 * last + 1)) / Math.max(60, pixels)));
+  const lines = [];
+  for (let k = -Math.floor(last / step) * step; k <= last; k += step) lines.push(k);
+  return { lines, note: step > 1 ? `, a line each ${step}` : "" };
 }
