@@ -176,12 +176,13 @@ func TestPage(t *testing.T) {
 	t.Run("controls", func(t *testing.T) {
 		b := watch.NewBoard("ringwave test", assets(t))
 		s := b.Add(watch.KindRun, "run")
+		s.SetStatus(watch.Status{State: watch.StateRunning, Text: "in words"})
 		done := make(chan string, 10)
 		s.SetControls(watch.Controls{CarriersOff: func() { done <- "off" }, Stop: func() { done <- "stop" }})
-		s.SetStatus(watch.Status{State: watch.StateRunning})
 		g := serve(t, b, "localhost:0")
 		tab := browser.Open(t, g.URL(), 1000, 700, false)
 		tab.Await(`!document.getElementById("off").hidden`)
+		tab.Await(`document.getElementById("why").textContent === "in words" && !document.getElementById("why").classList.contains("alarm")`)
 		tab.Click("#off") // no question
 		if got := <-done; got != "off" {
 			t.Error(got)
@@ -197,6 +198,8 @@ func TestPage(t *testing.T) {
 			t.Error(got)
 		}
 		s.SetControls(watch.Controls{})
+		s.SetStatus(watch.Status{State: watch.StateFailed, Text: "why"})
+		tab.Await(`document.getElementById("why").textContent === "why" && document.getElementById("why").classList.contains("alarm")`)
 		tab.Await(`document.getElementById("off").hidden && document.getElementById("stop").hidden`)
 	})
 

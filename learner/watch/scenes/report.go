@@ -61,6 +61,10 @@ func (r *Report) Observer() paper.Observer {
 		Running: func(run paper.Run, round, rounds int) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
+			if round == 0 { // it was asked for, and waits for a worker
+				r.set(run, watch.MatrixWaiting)
+				return
+			}
 			if row := r.set(run, watch.MatrixRunning); row != nil {
 				row.rounds[run.Seed] = [2]int{round, rounds}
 			}

@@ -48,3 +48,27 @@ func TestReport(t *testing.T) {
 	_ = r.End(nil)
 	p.until("the end", func() bool { return p.status().State == watch.StateEnded && p.status().Share == 1 })
 }
+
+// A run that was asked for waits until a worker is at its first round.
+func TestReportRunsWait(t *testing.T) {
+	b := newBoard()
+	r := scenes.NewReport(scenes.WorkOptions{Board: b}, t.TempDir(), func() jobs.Status { return jobs.Status{} })
+	o, run := r.Observer(), paper.Run{Chapter: "c", What: "w", Seed: 9}
+	p := open(t, b)
+	p.look(0)
+	for _, c := range []struct {
+		round int
+		want  string
+	}{{0, "."}, {1, "r"}} {
+		o.Running(run, c.round, 5)
+		o.Progress("c", 0, 1, 0, 1) // as it does behind each
+		p.until("the run's letter", func() bool {
+			if p.parts[watch.PartMatrix] == nil {
+				return false
+			}
+			var m watch.Matrix
+			p.part(watch.PartMatrix, &m)
+			return len(m.Rows) == 1 && m.Rows[0].States == c.want
+		})
+	}
+}

@@ -83,6 +83,7 @@ const handlers = {
     setText(byId("done"), s.of ? `${s.unit} ${s.done} of ${s.of}` : "");
     setText(byId("left"), span(s.seconds_left));
     setText(byId("why"), s.text || "");
+    byId("why").classList.toggle("alarm", s.state === "failed");
     show(byId("why"), !!s.text);
     tellConnection();
   },
