@@ -83,7 +83,7 @@ func TestWatch(t *testing.T) {
 
 	t.Run("a waveform run", func(t *testing.T) {
 		args := append([]string{"run", repoPath(t, "hw-configs/waveform-mnist.toml"), "--out", recorded, "--watch", "localhost:0", "-q",
-			"--set", "link.record=ci16_le", "--set", "optimizer.rounds=100000", "--set", "experiment.name=<script>"}, small...)
+			"--set", "link.record=ci16_le", "--set", "optimizer.rounds=100000", "--set", "experiment.name=<script>", "--set", "devices.carrier_offset_hz=50"}, small...)
 		// Recordings of very many rounds are not wanted: the page ends the run.
 		r, url := watched(t, args...)
 		tab := browser.Open(t, url, 1300, 900, false)
@@ -94,6 +94,9 @@ func TestWatch(t *testing.T) {
 		tab.Screenshot("run-air")
 		tab.Keys("3")
 		tab.Await(`document.querySelector("#view-bench table")?.rows.length === 4 && document.querySelector("#view-bench img")?.naturalWidth > 0`)
+		// A frame of 58 ms tells the common carrier to some Hz.
+		tab.Await(`Math.abs(Number(document.querySelector("[data-key=carrier_offset] .value").dataset.value) - 50) < 5`)
+		tab.Await(`document.querySelector("[data-key=clipped_samples] .value").dataset.value === "0" && /^\d+$/.test(document.querySelector("#view-bench table").rows[1].cells[10].textContent)`)
 		tab.Screenshot("run-bench")
 		tab.Keys("1")
 		tab.Await(`document.querySelectorAll("#view-learning img").length >= 4 && document.querySelector("#view-learning img").naturalWidth > 0`)

@@ -15,6 +15,9 @@ type DeviceState struct {
 	Mu, Omega float64
 	// Phase is that of its mean gain as a calibration has it, in radians; NaN without.
 	Phase float64
+	// OffsetHz is its carrier's offset from the receiver's as a calibration has it; NaN
+	// without.
+	OffsetHz float64
 	// Gain is H/alpha, in units of what counts as gain 1, of the last round that was read;
 	// NaN before, and where nothing tells.
 	Gain float64
@@ -26,9 +29,12 @@ func (s *Experiment) Devices() []DeviceState {
 	mu, omega := s.links().Moments()
 	list := make([]DeviceState, len(mu))
 	for i := range list {
-		list[i] = DeviceState{Mu: mu[i], Omega: omega[i], Phase: math.NaN(), Gain: math.NaN()}
+		list[i] = DeviceState{Mu: mu[i], Omega: omega[i], Phase: math.NaN(), OffsetHz: math.NaN(), Gain: math.NaN()}
 		if s.known != nil && i < len(s.known.Means) {
 			list[i].Phase = cmplx.Phase(s.known.Means[i])
+		}
+		if s.known != nil && s.known.File != nil && i < len(s.known.File.Devices) {
+			list[i].OffsetHz = s.known.File.Devices[i].OffsetHz.Value
 		}
 	}
 	scaled, alpha := s.scaledGains()
@@ -59,16 +65,30 @@ func (s *Experiment) scaledGains() (scaled []float64, alpha float64) {
 	return nil, 0
 }
 
-// ReceiverInfo returns what the receiver says of itself; zero in memory, and before radios
-// are open.
-func (s *Experiment) ReceiverInfo() radio.Info {
+// ReceiverState is what a run knows of its receiver.
+type ReceiverState struct {
+	// Radio is the receiver's; zero in memory, and before radios are open.
+	Radio radio.Info
+	// Carrier is by how much the carrier that devices have in common was off in the last
+	// frame that was found; NaN before, and for links without frames.
+	Carrier radio.Hertz
+	// Clipped counts the samples that it clipped in the last round.
+	Clipped int64
+}
+
+// Receiver returns what the run knows of its receiver. It is for the goroutine that Devices
+// is for.
+func (s *Experiment) Receiver() ReceiverState {
 	w := s.waveform()
-	if w == nil || w.Radios == nil {
-		return radio.Info{}
+	if w == nil {
+		return ReceiverState{Carrier: radio.Hertz(math.NaN())}
 	}
-	infos := w.Radios.Infos()
-	if n := s.Config.Devices.Count; n < len(infos) {
-		return infos[n]
+	r := ReceiverState{Carrier: w.CarrierOffset(), Clipped: w.ClippedSamples()}
+	if w.Radios == nil {
+		return r
 	}
-	return radio.Info{}
+	if infos := w.Radios.Infos(); s.Config.Devices.Count < len(infos) {
+		r.Radio = infos[s.Config.Devices.Count]
+	}
+	return r
 }

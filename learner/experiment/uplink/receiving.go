@@ -52,6 +52,7 @@ type Receiving struct {
 	coefficients func(slot.Transmission) int // of a payload
 	atOpen       []radio.Epoch               // of the transmitters, as the transmission was opened
 	clipped      radio.SampleCount           // by the receiver, in the round
+	carrier      radio.Hertz                 // the common offset of the last frame that was found; NaN before
 
 	Tally            *diagnosis.Tally // of frames
 	view             waveView         // of the last round, for plots
@@ -70,6 +71,7 @@ func newReceiving(c config.Config, stats *LinkStats, ch *channel.Channel) Receiv
 	return Receiving{
 		known: stats, channel: ch, Group: setup.GroupSize(c), Regime: setup.RegimeOf(c),
 		sampleRate: c.Link.SampleRateHz, samplesPerSymbol: c.Link.SamplesPerSymbol,
+		carrier: radio.Hertz(math.NaN()),
 	}
 }
 
@@ -198,6 +200,9 @@ func (l *Receiving) heard(o phy.Observation) error {
 	l.Tally.Add(o)
 	l.view.keep(o)
 	l.show(o)
+	if o.Sync != (modem.Sync{}) {
+		l.carrier = radio.Hertz(float64(o.Report.Offset) * l.sampleRate)
+	}
 	if o.Group == 0 && o.Repeat == 0 {
 		l.first = o.First
 	}
@@ -299,6 +304,10 @@ func (l *Receiving) keep() {
 // ClippedSamples returns the samples that the receiver clipped in the round, once Row was
 // called: Link.
 func (l *Receiving) ClippedSamples() int64 { return int64(l.clipped) }
+
+// CarrierOffset returns by how much the carrier that devices have in common was off in the last
+// frame that was found; NaN before.
+func (l *Receiving) CarrierOffset() radio.Hertz { return l.carrier }
 
 // Row returns the round's figures, NaN where nothing tells: Link.
 func (l *Receiving) Row() *runfolder.LinkRow {

@@ -131,7 +131,7 @@ func calibrated(dir string) (list []experiment.DeviceState) {
 		return nil // the run has said so
 	}
 	for _, d := range file.Devices {
-		list = append(list, experiment.DeviceState{Radio: radio.Info{Serial: d.Serial}, Mu: d.Mu.Value, Omega: d.Omega.Value, Phase: d.PhaseRad.Value, Gain: math.NaN()})
+		list = append(list, experiment.DeviceState{Radio: radio.Info{Serial: d.Serial}, Mu: d.Mu.Value, Omega: d.Omega.Value, Phase: d.PhaseRad.Value, OffsetHz: d.OffsetHz.Value, Gain: math.NaN()})
 	}
 	return list
 }

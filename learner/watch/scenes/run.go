@@ -39,7 +39,7 @@ type Run struct {
 	run     *experiment.Experiment
 	config  config.Config
 	devices []experiment.DeviceState
-	receive radio.Info // the receiver's board; zero in memory
+	receive experiment.ReceiverState
 	means   []meanGain
 	history history
 	voids   map[round.Check]int
@@ -54,6 +54,7 @@ type Run struct {
 // counts are those of a sitting.
 type counts struct {
 	read, skipped, attempts int
+	clipped                 int64 // samples, by the receiver
 	repeated                float64
 }
 
@@ -68,6 +69,7 @@ type meanGain struct {
 	sum   float64
 	n     int
 	zeros int
+	heard int // the last round of another gain than 0; 0 for none
 }
 
 // Meter counts what a run does: package metrics has one.
@@ -194,7 +196,7 @@ func (r *Run) started(e *experiment.Experiment) {
 		r.status.State = watch.StateRunning
 	}
 	r.status.Began = time.Now()
-	r.devices, r.receive = e.Devices(), e.ReceiverInfo()
+	r.devices, r.receive = e.Devices(), e.Receiver()
 	if r.meter != nil && e.Design != nil {
 		r.meter.UplinkBytes(float64(e.Design.UplinkBits()) / 8 * float64(e.Config.Devices.Count))
 	}
@@ -209,18 +211,19 @@ func (r *Run) started(e *experiment.Experiment) {
 
 // row takes in a round.
 func (r *Run) row(line runfolder.Row) {
-	devices, receiver := r.run.Devices(), r.run.ReceiverInfo()
+	devices, receiver := r.run.Devices(), r.run.Receiver()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.devices, r.receive = devices, receiver
 	var gains []float64
 	if !line.Skipped {
 		r.counts.read++
-		gains = r.addGains()
+		gains = r.addGains(line.Round)
 	} else {
 		r.counts.skipped++
 	}
 	r.counts.attempts += line.Attempts
+	r.counts.clipped += receiver.Clipped
 	if line.Link != nil && !math.IsNaN(line.Link.FramesRepeated) {
 		r.counts.repeated += line.Link.FramesRepeated
 	}
@@ -239,7 +242,7 @@ func (r *Run) row(line runfolder.Row) {
 
 // addGains takes in the gains of a round that was read, and returns them; nil where nothing
 // tells them.
-func (r *Run) addGains() []float64 {
+func (r *Run) addGains(round int) []float64 {
 	gains := make([]float64, len(r.devices))
 	known := false
 	for i, d := range r.devices {
@@ -252,6 +255,8 @@ func (r *Run) addGains() []float64 {
 		m.sum, m.n = m.sum+d.Gain, m.n+1
 		if d.Gain == 0 {
 			m.zeros++
+		} else {
+			m.heard = round
 		}
 	}
 	if !known {
@@ -338,7 +343,7 @@ func (r *Run) refresh() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.scene.SetFigures(append(r.learningFigures(), r.airFigures()...))
+	r.scene.SetFigures(slices.Concat(r.learningFigures(), r.airFigures(), r.benchFigures()))
 	tables := []watch.Table{roundsTable(r.history.last, hasHosts), r.retriesTable(), r.devicesTable()}
 	if hasHosts {
 		tables = append(tables, hosts)
@@ -398,6 +403,17 @@ func (r *Run) airFigures() []watch.Figure {
 	return list
 }
 
+// benchFigures are those of the receiver.
+func (r *Run) benchFigures() []watch.Figure {
+	if !r.config.OverWaveform() {
+		return nil
+	}
+	return []watch.Figure{
+		{Key: "carrier_offset", View: watch.ViewBench, Label: "common carrier offset", Value: number(float64(r.receive.Carrier)), Unit: "Hz", Note: "of the last frame that was found, as it was tracked; devices' own are not told apart"},
+		{Key: "clipped_samples", View: watch.ViewBench, Label: "samples clipped", Value: strconv.FormatInt(r.counts.clipped, 10), Note: "by the receiver, in this sitting", Alarm: r.counts.clipped > 0},
+	}
+}
+
 func (r *Run) voided() (n int) {
 	for _, k := range r.voids {
 		n += k
@@ -431,9 +447,9 @@ func (r *Run) retriesTable() watch.Table {
 func (r *Run) devicesTable() watch.Table {
 	t := watch.Table{Name: "devices", View: watch.ViewBench, Title: "Devices", Columns: []watch.Column{
 		{Label: "device", Numeric: true}, {Label: "radio"}, {Label: "serial"},
-		{Label: "mean gain μ", Numeric: true}, {Label: "deviation σ", Numeric: true}, {Label: "phase", Unit: "rad", Numeric: true},
-		{Label: "gain in the last round", Numeric: true}, {Label: "mean so far", Numeric: true}, {Label: "rounds of gain 0", Numeric: true},
-	}, Note: "μ and σ are what the run goes by, the phase that of the calibration in use; gains are H/α, in units of what counts as gain 1."}
+		{Label: "mean gain μ", Numeric: true}, {Label: "deviation σ", Numeric: true}, {Label: "phase", Unit: "rad", Numeric: true}, {Label: "carrier offset", Unit: "Hz", Numeric: true},
+		{Label: "gain in the last round", Numeric: true}, {Label: "mean so far", Numeric: true}, {Label: "rounds of gain 0", Numeric: true}, {Label: "last heard", Unit: "round", Numeric: true},
+	}, Note: "μ and σ are what the run goes by, phase and carrier those of the calibration in use; gains are H/α, in units of what counts as gain 1."}
 	const most = 200
 	for i, d := range r.devices[:min(len(r.devices), most)] {
 		m := r.means[i]
@@ -441,14 +457,18 @@ func (r *Run) devicesTable() watch.Table {
 		if m.n > 0 {
 			mean = m.sum / float64(m.n)
 		}
+		heard := ""
+		if m.heard > 0 {
+			heard = strconv.Itoa(m.heard)
+		}
 		model := d.Radio.Model
 		if model == "" {
 			model = map[bool]string{true: "not open yet", false: "in memory"}[r.config.OverRadios()]
 		}
-		t.Rows = append(t.Rows, []string{strconv.Itoa(i + 1), model, d.Radio.Serial, short(d.Mu), short(math.Sqrt(max(0, d.Omega-d.Mu*d.Mu))), short(d.Phase), short(d.Gain), short(mean), strconv.Itoa(m.zeros)})
+		t.Rows = append(t.Rows, []string{strconv.Itoa(i + 1), model, d.Radio.Serial, short(d.Mu), short(math.Sqrt(max(0, d.Omega-d.Mu*d.Mu))), short(d.Phase), short(d.OffsetHz), short(d.Gain), short(mean), strconv.Itoa(m.zeros), heard})
 	}
-	if r.receive.Model != "" {
-		t.Rows = append(t.Rows, []string{"receiver", r.receive.Model, r.receive.Serial, "", "", "", "", "", ""})
+	if board := r.receive.Radio; board.Model != "" {
+		t.Rows = append(t.Rows, []string{"receiver", board.Model, board.Serial, "", "", "", "", "", "", "", ""})
 	}
 	if n := len(r.devices); n > most {
 		t.Note += fmt.Sprintf(" The first %d of %d are shown.", most, n)
