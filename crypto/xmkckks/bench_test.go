@@ -69,6 +69,7 @@ func newSpeed(t testing.TB, p Params) speed {
 			s.share = share
 			s.whole = func() {
 				attempt++
+				d.shared = false // one device does everything in turns
 				check(d.Prepare(0, attempt))
 				c.SetKey(key, received)
 				_, err := d.Encrypt(key, []float64{0.25})

@@ -5,24 +5,16 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/tuneinsight/lattigo/v5/ring"
-
 	"ringwave/crypto/keystream"
+	"ringwave/crypto/ntt"
 	"ringwave/crypto/sampler"
+	"ringwave/crypto/vector"
 	"ringwave/phy/slot"
 	"ringwave/phy/zq"
 )
 
-// polyNTT is an element of R_q as its transform, residues in [0, p_j).
-type polyNTT struct{ v zq.Vector }
-
-// polyMont is an element of R_q as its transform in Montgomery form: the one
-// operand of each product that carries the factor 2^64.
-type polyMont struct{ v zq.Vector }
-
-// Elements of R_q in coefficient form are zq.Vectors of n coefficients: what is
-// sent. The three types keep the domains apart; only the methods of Context
-// below go from one to another.
+// Elements of R_q in coefficient form are zq.Vectors of n coefficients: what is sent.
+// Their transforms are ntt.Transforms.
 
 // Context is what everyone knows: the parameter set, the form of a round, the
 // numbers of messages and of witnesses and the common public polynomial a. It is
@@ -38,8 +30,8 @@ type Context struct {
 	Witnesses int
 
 	mod      *zq.Modulus
-	ring     *ring.Ring
-	a        polyMont
+	ring     *ntt.Ring
+	a        ntt.Transform
 	reducers []sampler.Reducer
 	flood    sampler.Flood
 	shareVar float64
@@ -68,9 +60,13 @@ func NewContext(p Params, form Form, messages, witnesses int, public keystream.S
 	if err != nil {
 		return nil, fmt.Errorf("parameter set %s: %w", p.Name, err)
 	}
-	r, err := ring.NewRing(p.N, p.Primes)
+	path, err := vector.Chosen()
 	if err != nil {
-		return nil, fmt.Errorf("parameter set %s: building R_q: %w", p.Name, err)
+		return nil, err
+	}
+	r, err := ntt.NewRing(p.N, p.Primes, path)
+	if err != nil {
+		return nil, fmt.Errorf("parameter set %s: %w", p.Name, err)
 	}
 	c := &Context{Params: p, Form: form, Messages: messages, Witnesses: witnesses, mod: mod, ring: r}
 	for _, prime := range p.Primes {
@@ -88,22 +84,20 @@ func NewContext(p Params, form Form, messages, witnesses int, public keystream.S
 			return nil, fmt.Errorf("parameter set %s: %w", p.Name, err)
 		}
 	}
-	c.a = c.drawPublic(public.Derive("a"))
-	c.fingerprint = c.computeFingerprint()
+	c.drawPublic(public.Derive("a"))
 	return c, nil
 }
 
-// drawPublic returns a. A uniform element has a uniform transform, so the drawn
-// residues are taken as the transform itself.
-func (c *Context) drawPublic(seed keystream.Seed) polyMont {
-	a := polyNTT{c.mod.NewVector(c.Params.N)}
+// drawPublic draws a and the context's fingerprint. A uniform element has a uniform
+// transform, so the drawn residues are taken as the transform itself.
+func (c *Context) drawPublic(seed keystream.Seed) {
+	a := c.mod.NewVector(c.Params.N)
 	stream := seed.Stream()
 	for j, p := range c.Params.Primes {
-		stream.Uniform(a.v[j], p)
+		stream.Uniform(a[j], p)
 	}
-	m := polyMont{c.mod.NewVector(c.Params.N)}
-	c.toMont(m, a)
-	return m
+	c.a = c.ring.Import(a)
+	c.fingerprint = c.computeFingerprint(a)
 }
 
 // Modulus returns q as an RNS basis.
@@ -134,21 +128,10 @@ const fewCoefficients = 16
 // transforms reports whether a device computes whole products, by transforms.
 func (c *Context) transforms() bool { return c.Form == Whole || c.Revealed() > fewCoefficients }
 
-func poly(v zq.Vector) ring.Poly { return ring.Poly{Coeffs: [][]uint64(v)} }
-
-// ntt transforms x. The two may share memory.
-func (c *Context) ntt(y polyNTT, x zq.Vector) { c.ring.NTT(poly(x), poly(y.v)) }
-
-// intt transforms back. The two may share memory.
-func (c *Context) intt(y zq.Vector, x polyNTT) { c.ring.INTT(poly(x.v), poly(y)) }
-
-// toMont multiplies by 2^64 mod q. The two may share memory.
-func (c *Context) toMont(y polyMont, x polyNTT) { c.ring.MForm(poly(x.v), poly(y.v)) }
-
-// mul sets y to the transform of the product of a and b. y may share memory
-// with either.
-func (c *Context) mul(y polyNTT, a polyNTT, b polyMont) {
-	c.ring.MulCoeffsMontgomery(poly(a.v), poly(b.v), poly(y.v))
+// transformSmall sets y to the transform of x.
+func (c *Context) transformSmall(y ntt.Transform, x []int8) {
+	c.setSmall(y.Memory(), x)
+	c.ring.ForwardInPlace(y)
 }
 
 // setSmall sets y[k] = x[k] mod q without a branch on x.

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"ringwave/crypto/keystream"
+	"ringwave/crypto/ntt"
 	"ringwave/crypto/sampler"
 	"ringwave/crypto/secret"
 	"ringwave/phy/zq"
@@ -20,7 +21,7 @@ var ErrOrder = errors.New("step out of order")
 // it. Who receives it computes that once; devices in one process may share it.
 type AggregatedKey struct {
 	coefficients zq.Vector
-	mont         polyMont // with transforms only
+	transform    ntt.Transform // with transforms only
 }
 
 // Coefficients returns b~ as it is broadcast. The caller must not change it.
@@ -30,7 +31,7 @@ func (k *AggregatedKey) Coefficients() zq.Vector { return k.coefficients }
 func (c *Context) NewAggregatedKey() *AggregatedKey {
 	k := &AggregatedKey{coefficients: c.mod.NewVector(c.Params.N)}
 	if c.transforms() {
-		k.mont = polyMont{c.mod.NewVector(c.Params.N)}
+		k.transform = c.ring.NewTransform()
 	}
 	return k
 }
@@ -40,9 +41,7 @@ func (c *Context) NewAggregatedKey() *AggregatedKey {
 func (c *Context) SetKey(k *AggregatedKey, b zq.Vector) {
 	k.coefficients.Copy(b)
 	if c.transforms() {
-		t := polyNTT(k.mont)
-		c.ntt(t, b)
-		c.toMont(k.mont, t)
+		c.ring.Forward(k.transform, b)
 	}
 }
 
@@ -50,7 +49,7 @@ func (c *Context) SetKey(k *AggregatedKey, b zq.Vector) {
 // are computed so, and the digest by which a device knows it again.
 type AggregatedC1 struct {
 	coefficients zq.Vector
-	transform    polyNTT
+	transform    ntt.Transform
 	digest       Digest
 	hash         hasher
 }
@@ -62,7 +61,7 @@ func (a *AggregatedC1) Coefficients() zq.Vector { return a.coefficients }
 func (c *Context) NewAggregatedC1() *AggregatedC1 {
 	a := &AggregatedC1{coefficients: c.mod.NewVector(c.Params.N), hash: newHasher()}
 	if c.transforms() {
-		a.transform = polyNTT{c.mod.NewVector(c.Params.N)}
+		a.transform = c.ring.NewTransform()
 	}
 	return a
 }
@@ -72,7 +71,7 @@ func (c *Context) SetC1(a *AggregatedC1, c1 zq.Vector) {
 	a.coefficients.Copy(c1)
 	a.digest = a.hash.vector(c1)
 	if c.transforms() {
-		c.ntt(a.transform, c1)
+		c.ring.Forward(a.transform, c1)
 	}
 }
 
@@ -111,8 +110,8 @@ type Device struct {
 
 	epoch  uint32
 	s      []int8
-	sMont  polyMont // with transforms
-	sInner []int8   // negacyclic(s), without
+	sNTT   ntt.Transform // with transforms
+	sInner []int8        // negacyclic(s), without
 	b      zq.Vector
 
 	stage          stage
@@ -121,7 +120,7 @@ type Device struct {
 	shared         bool   // in any epoch
 	lastShare      uint32 // the round of the last share, if shared
 	v, e0, e1      []int8
-	vNTT           polyNTT
+	vNTT           ntt.Transform
 	vInner         []int8    // without transforms
 	full           zq.Vector // all of a product of which c0 or share is a part
 	c0, c1, share  zq.Vector
@@ -150,11 +149,11 @@ func (c *Context) NewDevice(cfg DeviceConfig) (*Device, error) {
 		ctx: c, cfg: cfg,
 		s: make([]int8, n), b: c.mod.NewVector(n),
 		v: make([]int8, n), e0: make([]int8, r), e1: make([]int8, n),
-		vNTT: polyNTT{c.mod.NewVector(n)},
+		vNTT: c.ring.NewTransform(),
 		c0:   c.mod.NewVector(r), c1: c.mod.NewVector(n), share: c.mod.NewVector(r),
 	}
 	if c.transforms() {
-		d.sMont = polyMont{c.mod.NewVector(n)}
+		d.sNTT = c.ring.NewTransform()
 		if r < n {
 			d.full = c.mod.NewVector(n)
 		}
@@ -198,24 +197,17 @@ func (d *Device) drawKeys(epoch uint32) {
 	c.Params.Secret.Sample(d.s, keys)
 	c.Params.KeyError.Sample(d.e1, keys)
 
-	// The buffers of the next encryption serve for b: s in vNTT, its Montgomery
-	// form in c1.
-	s, sMont := d.vNTT, polyMont{d.c1}
-	c.setSmall(s.v, d.s)
-	c.ntt(s, s.v)
-	c.toMont(sMont, s)
+	// The buffer of the next encryption serves for s.
+	c.transformSmall(d.vNTT, d.s)
+	c.ring.Multiply(d.b, d.vNTT, c.a)
+	c.negate(d.b)
+	c.addSmall(d.b, d.e1)
 	if c.transforms() {
-		d.sMont.v.Copy(sMont.v)
+		d.sNTT.Memory().Copy(d.vNTT.Memory())
 	} else {
 		negacyclic(d.sInner, d.s)
 	}
-	// a is in Montgomery form already: multiply it by the plain transform of s.
-	c.mul(s, s, c.a)
-	c.intt(d.b, s)
-	c.negate(d.b)
-	c.addSmall(d.b, d.e1)
-	s.v.Clear()
-	sMont.v.Clear()
+	d.vNTT.Memory().Clear()
 	clear(d.e1)
 }
 
@@ -250,11 +242,8 @@ func (d *Device) Prepare(round, attempt uint32) error {
 	c.Params.Error0.Sample(d.e0, d.e0Stream)
 	c.Params.Error1.Sample(d.e1, d.e1Stream)
 
-	c.setSmall(d.vNTT.v, d.v)
-	c.ntt(d.vNTT, d.vNTT.v)
-	t := polyNTT{d.c1}
-	c.mul(t, d.vNTT, c.a)
-	c.intt(d.c1, t)
+	c.transformSmall(d.vNTT, d.v)
+	c.ring.Multiply(d.c1, d.vNTT, c.a)
 	c.addSmall(d.c1, d.e1)
 	if !c.transforms() {
 		negacyclic(d.vInner, d.v)
@@ -287,7 +276,7 @@ func (d *Device) Encrypt(key *AggregatedKey, deltas []float64) (clipped int, err
 	d.stage = encrypted
 	c := d.ctx
 	if c.transforms() {
-		d.product(d.c0, d.vNTT, key.mont)
+		d.product(d.c0, d.vNTT, key.transform)
 	} else {
 		c.smallProducts(d.c0, d.vInner, key.coefficients)
 	}
@@ -311,14 +300,12 @@ func (d *Device) addMessages(deltas []float64) (clipped int) {
 }
 
 // product sets y to the revealed coefficients of the product of a and b.
-func (d *Device) product(y zq.Vector, a polyNTT, b polyMont) {
+func (d *Device) product(y zq.Vector, a, b ntt.Transform) {
 	all := y
 	if d.full != nil {
 		all = d.full
 	}
-	t := polyNTT{all}
-	d.ctx.mul(t, a, b)
-	d.ctx.intt(all, t)
+	d.ctx.ring.Multiply(all, a, b)
 	if d.full != nil {
 		for j := range y {
 			copy(y[j], all[j])
@@ -397,7 +384,7 @@ func (d *Device) Share(c1 *AggregatedC1) (zq.Vector, error) {
 	d.stage, d.shared, d.lastShare = answered, true, d.round
 	c := d.ctx
 	if c.transforms() {
-		d.product(d.share, c1.transform, d.sMont)
+		d.product(d.share, c1.transform, d.sNTT)
 	} else {
 		c.smallProducts(d.share, d.sInner, c1.coefficients)
 	}
@@ -436,7 +423,7 @@ func (d *Device) wipeEpoch() {
 		clear(x)
 	}
 	clear(d.flood)
-	for _, x := range []zq.Vector{d.sMont.v, d.vNTT.v, d.full} {
+	for _, x := range []zq.Vector{d.sNTT.Memory(), d.vNTT.Memory(), d.full} {
 		x.Clear()
 	}
 }

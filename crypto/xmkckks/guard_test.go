@@ -359,7 +359,7 @@ func TestCloseWipesSecrets(t *testing.T) {
 				} {
 					held[what] = nonzero(x)
 				}
-				for what, x := range map[string][][]uint64{"sMont": d.sMont.v, "vNTT": d.vNTT.v} {
+				for what, x := range map[string][][]uint64{"sNTT": d.sNTT.Memory(), "vNTT": d.vNTT.Memory()} {
 					for _, residues := range x {
 						held[what] += nonzero(residues)
 					}
@@ -372,7 +372,7 @@ func TestCloseWipesSecrets(t *testing.T) {
 			held := count()
 			want := []string{"seed", "s", "v", "e0", "e1", "vNTT"}
 			if form == Whole {
-				want = append(want, "sMont")
+				want = append(want, "sNTT")
 			} else {
 				want = append(want, "sInner", "vInner")
 			}

@@ -125,11 +125,11 @@ func TestCloseWipesPackedSecrets(t *testing.T) {
 	p := newParty(t, c, []int64{1})
 	p.attemptPacked(t, 0, 0, packedDeltas(rand.New(keystream.FromInteger(1).Stream()), 1, 30))
 	d := p.devices[0]
-	if nonzero(d.full[0]) == 0 || nonzero(d.sMont.v[0]) == 0 {
+	if nonzero(d.full[0]) == 0 || nonzero(d.sNTT.Memory()[0]) == 0 {
 		t.Error("the test looks at the wrong place")
 	}
 	d.Close()
-	if nonzero(d.full[0])+nonzero(d.sMont.v[0]) != 0 {
+	if nonzero(d.full[0])+nonzero(d.sNTT.Memory()[0]) != 0 {
 		t.Error("secrets are left after Close")
 	}
 }

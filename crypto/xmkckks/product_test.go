@@ -131,16 +131,12 @@ func TestSmallProductAtItsBounds(t *testing.T) {
 
 // plainPublic returns a in coefficient form.
 func plainPublic(c *Context) []*big.Int {
+	// Times the transform of 1, which is 1 everywhere.
+	one := c.ring.NewTransform()
+	c.mod.AddInt(one.Memory(), 0, 1)
+	c.ring.ForwardInPlace(one)
 	a := c.mod.NewVector(c.Params.N)
-	for j, p := range c.Params.Primes {
-		bp := new(big.Int).SetUint64(p)
-		inverse := new(big.Int).ModInverse(new(big.Int).Lsh(big.NewInt(1), 64), bp)
-		for k, x := range c.a.v[j] {
-			y := new(big.Int).SetUint64(x)
-			a[j][k] = y.Mod(y.Mul(y, inverse), bp).Uint64()
-		}
-	}
-	c.intt(a, polyNTT{a})
+	c.ring.Multiply(a, c.a, one)
 	return bigVector(c.Params.Primes, a)
 }
 
@@ -298,13 +294,10 @@ func TestKeyErrorVariance(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				// s a, with the public a already in Montgomery form.
-				x := polyNTT{c.mod.NewVector(set.N)}
-				c.setSmall(x.v, d.s)
-				c.ntt(x, x.v)
-				c.mul(x, x, c.a)
+				s := c.ring.NewTransform()
+				c.transformSmall(s, d.s)
 				e := c.mod.NewVector(set.N)
-				c.intt(e, x)
+				c.ring.Multiply(e, s, c.a)
 				c.mod.Add(e, e, d.PublicKey())
 				for k := range set.N {
 					v := c.mod.Centred(e, k).Float64()

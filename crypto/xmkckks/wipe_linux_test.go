@@ -118,7 +118,7 @@ func holds(t *testing.T, needles *secrettest.Needles, d *Device) (names []string
 			add(name, telling(t, name, bytesOf(x)))
 		}
 	}
-	for name, x := range map[string]zq.Vector{"sMont": d.sMont.v, "vNTT": d.vNTT.v} {
+	for name, x := range map[string]zq.Vector{"sNTT": d.sNTT.Memory(), "vNTT": d.vNTT.Memory()} {
 		if x != nil {
 			add(name, telling(t, name, bytesOf(x[0])))
 		}

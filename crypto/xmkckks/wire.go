@@ -51,7 +51,8 @@ type Fingerprint [8]byte
 // Fingerprint returns the first 64 bits of SHA-256 over the parameters and a.
 func (c *Context) Fingerprint() Fingerprint { return c.fingerprint }
 
-func (c *Context) computeFingerprint() Fingerprint {
+// computeFingerprint takes the residues of a's transform, in lattigo's order.
+func (c *Context) computeFingerprint(a zq.Vector) Fingerprint {
 	p := c.Params
 	h := sha256.New()
 	fmt.Fprintf(h, "n=%d primes=%d lambda=2^%d s=%v v=%v e=%v e0=%v e1=%v share=%v flood=2^%v form=%v witnesses=%d ",
@@ -60,9 +61,16 @@ func (c *Context) computeFingerprint() Fingerprint {
 		fmt.Fprintf(h, "messages=%d ", c.Messages)
 	}
 	io.WriteString(h, "a=")
+	// Hashed is the Montgomery form of a, 2^64 a, as it was when that form was kept.
+	form := c.mod.NewVector(p.N)
+	for j, prime := range p.Primes {
+		for k, x := range a[j] {
+			form[j][k] = bits.Rem64(x, 0, prime)
+		}
+	}
 	hash := newHasher()
-	a := hash.vector(c.a.v)
-	h.Write(a[:])
+	digest := hash.vector(form)
+	h.Write(digest[:])
 	return Fingerprint(h.Sum(nil)[:8])
 }
 

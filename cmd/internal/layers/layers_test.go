@@ -92,7 +92,10 @@ var table = map[string]string{
 	"crypto/sampler":           "",
 	"crypto/secret":            "",
 	"crypto/secret/secrettest": "",
-	"crypto/xmkckks":           "crypto/lockfile crypto/sampler",
+	"crypto/ntt":               "crypto/vector",
+	"crypto/vector":            "",
+	"crypto/vector/gen":        "",
+	"crypto/xmkckks":           "crypto/lockfile crypto/ntt crypto/sampler crypto/vector",
 
 	"calibration":          "",
 	"calibration/advice":   "crypto/xmkckks phy/... radio",

@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package ntt
+
+import "ringwave/crypto/vector"
+
+func newField(r roots, _ vector.Path) field { return newPortable(r) }
