@@ -15,9 +15,9 @@ import (
 
 	"ringwave/crypto/aggregate"
 	"ringwave/crypto/keystream"
+	"ringwave/crypto/vector"
 	"ringwave/learner/dataset"
 	"ringwave/learner/model"
-	"ringwave/learner/model/kernel"
 )
 
 // members are the devices of a task, each by itself, with nothing but its own samples.
@@ -218,7 +218,7 @@ func TestMembersInLockstep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		path, err := kernel.Choose("")
+		path, err := vector.Choose("")
 		if err != nil {
 			t.Fatal(err)
 		}

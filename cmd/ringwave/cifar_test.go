@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"ringwave/crypto/vector"
 	"ringwave/learner/experiment/experimenttest"
-	"ringwave/learner/model/kernel"
 )
 
 // TestSameBytesOfLeNet runs the network each way that this processor has: the metrics
@@ -16,7 +16,7 @@ import (
 func TestSameBytesOfLeNet(t *testing.T) {
 	data := experimenttest.FewImages(t)
 	metrics := func(path string, more ...string) []byte {
-		t.Setenv(kernel.Environment, path)
+		t.Setenv(vector.Environment, path)
 		out := t.TempDir()
 		status, _, stderr := run(t, append([]string{"run", experimenttest.CIFARConfig, "--data", data, "--out", out, "--set", "optimizer.rounds=3", "--set", "optimizer.batch_size=10"}, more...)...)
 		if status != 0 && status != exitUnusable { // as it is where the loss is a sum
@@ -29,7 +29,7 @@ func TestSameBytesOfLeNet(t *testing.T) {
 		return csv
 	}
 	want := metrics("portable")
-	for _, p := range kernel.Paths() {
+	for _, p := range vector.Paths() {
 		if lacking := p.Lacks(); lacking != "" {
 			t.Logf("SKIPPED: %s did not run: this processor lacks %s", p, lacking)
 		} else if !bytes.Equal(metrics(p.String()), want) {
@@ -43,12 +43,12 @@ func TestSameBytesOfLeNet(t *testing.T) {
 
 func TestLeNetRefusals(t *testing.T) {
 	data := experimenttest.FewImages(t)
-	t.Setenv(kernel.Environment, "mmx")
+	t.Setenv(vector.Environment, "mmx")
 	status, _, stderr := run(t, "run", experimenttest.CIFARConfig, "--data", data, "--out", t.TempDir())
 	if status != 2 || !strings.Contains(stderr, `RINGWAVE_KERNEL is "mmx": allowed are portable, avx2 and avx512`) {
 		t.Errorf("status %d: %s", status, stderr)
 	}
-	t.Setenv(kernel.Environment, "")
+	t.Setenv(vector.Environment, "")
 	t.Setenv("RINGWAVE_DATA", "")
 	status, _, stderr = run(t, "run", experimenttest.CIFARConfig, "--data", t.TempDir(), "--out", t.TempDir())
 	if status != 2 || !strings.Contains(stderr, "ringwave data fetch cifar10") {

@@ -7,10 +7,11 @@
 // The assembly of these packages is written by the module in gen.
 package vector
 
+//go:generate go -C gen run .
+
 import (
 	"fmt"
 	"os"
-	"sync"
 )
 
 // Environment is the variable that names the path to take: portable, avx2 or avx512.
@@ -74,6 +75,5 @@ func Choose(name string) (Path, error) {
 	return best, nil
 }
 
-// Chosen returns the path that Environment names, read once. All paths give the same
-// bits, so that it is of no consequence but time.
-var Chosen = sync.OnceValues(func() (Path, error) { return Choose(os.Getenv(Environment)) })
+// Chosen returns the path that Environment names.
+func Chosen() (Path, error) { return Choose(os.Getenv(Environment)) }

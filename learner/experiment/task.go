@@ -3,18 +3,17 @@ package experiment
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"ringwave/crypto/keystream"
+	"ringwave/crypto/vector"
 	"ringwave/crypto/xmkckks"
 	"ringwave/learner"
 	"ringwave/learner/dataset"
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/setup"
 	"ringwave/learner/model"
-	"ringwave/learner/model/kernel"
 	"ringwave/radio/intake"
 )
 
@@ -88,7 +87,7 @@ func models() []Model {
 	return []Model{
 		{"logistic", func(_ config.Task, set *dataset.Set) (model.Model, error) { return model.NewLogistic(set.Dim) }},
 		{"lenet", func(config.Task, *dataset.Set) (model.Model, error) {
-			path, err := kernel.Choose(os.Getenv(kernel.Environment))
+			path, err := vector.Chosen()
 			if err != nil {
 				return nil, err
 			}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"ringwave/crypto/vector"
 	"ringwave/learner/dataset"
 	"ringwave/learner/model/kernel"
 )
@@ -23,7 +24,7 @@ import (
 // describes; the loss of a sample, and sums of losses in the order of the batch, are
 // float64. Given its arguments a Worker gives the same bits on all processors.
 type LeNet struct {
-	path   kernel.Path
+	path   vector.Path
 	layers []*kernel.Layer
 	// packing has for each packed parameter its index in theta.
 	packing []int32
@@ -41,7 +42,7 @@ const lenetOutputStd = 0.01
 
 // NewLeNet returns the network, computed on the given path, which must lack nothing
 // that the processor has not.
-func NewLeNet(path kernel.Path) *LeNet {
+func NewLeNet(path vector.Path) *LeNet {
 	m := &LeNet{path: path, layers: []*kernel.Layer{
 		kernel.Convolution(path, lenetChannels, lenetSide, lenetSide, 6),
 		kernel.Convolution(path, 6, 14, 14, 16),
@@ -97,13 +98,13 @@ func (m *LeNet) Init(theta []float64, rnd *rand.Rand) {
 func (m *LeNet) NewWorker() Worker { return m.newWorker() }
 
 func (m *LeNet) newWorker() *lenetWorker {
-	w := &lenetWorker{net: m, index: make([]int, m.path.Lanes())}
+	w := &lenetWorker{net: m, index: make([]int, kernel.Lanes(m.path))}
 	// One piece of memory, which is large enough to begin at a page, with all its
 	// parts at multiples of 64 bytes: no register's load then crosses a cache line.
 	const line = 16
-	sizes := []int{m.Features() * m.path.Lanes()}
+	sizes := []int{m.Features() * kernel.Lanes(m.path)}
 	for _, l := range m.layers {
-		sizes = append(sizes, l.Units()*m.path.Lanes())
+		sizes = append(sizes, l.Units()*kernel.Lanes(m.path))
 	}
 	for range w.weights {
 		sizes = append(sizes, m.Dim())

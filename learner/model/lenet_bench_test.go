@@ -4,24 +4,25 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"ringwave/crypto/vector"
 	"ringwave/learner/dataset"
 	"ringwave/learner/model/kernel"
 )
 
 // peakOf returns the most multiplications, each with an addition, that this core does a
 // second of its time: the best of twenty tries of some 10 ms.
-func peakOf(p kernel.Path) float64 {
+func peakOf(p vector.Path) float64 {
 	best := 0.0
 	for range 20 {
 		start := processorTime()
-		n := p.Exercise(60_000_000 / p.Lanes())
+		n := kernel.Exercise(p, 60_000_000/kernel.Lanes(p))
 		best = max(best, float64(n)/(processorTime()-start).Seconds())
 	}
 	return best
 }
 
 func benchmarkLeNet(b *testing.B, images int, run func(w *lenetWorker, theta, phi []float64, set *dataset.Set, batch []int)) {
-	for _, path := range kernel.Paths() {
+	for _, path := range vector.Paths() {
 		b.Run(path.String(), func(b *testing.B) {
 			if lacking := path.Lacks(); lacking != "" {
 				b.Skipf("this processor lacks %s", lacking)
@@ -34,7 +35,7 @@ func benchmarkLeNet(b *testing.B, images int, run func(w *lenetWorker, theta, ph
 			w := m.newWorker()
 			batch := rnd.Perm(set.Len())[:128]
 			w.pack(theta, phi, 0.01)
-			w.gather(set, batch[:min(len(batch), path.Lanes())])
+			w.gather(set, batch[:min(len(batch), kernel.Lanes(path))])
 			peak := peakOf(path)
 			b.ReportAllocs()
 			start := processorTime()

@@ -12,13 +12,13 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
+	"ringwave/crypto/vector"
 	"ringwave/learner/dataset"
-	"ringwave/learner/model/kernel"
 )
 
 // eachPath runs a test on every path that this processor has.
 func eachPath(t *testing.T, test func(t *testing.T, m *LeNet)) {
-	for _, p := range kernel.Paths() {
+	for _, p := range vector.Paths() {
 		t.Run(p.String(), func(t *testing.T) {
 			if lacking := p.Lacks(); lacking != "" {
 				t.Skipf("SKIPPED: %s did not run: this processor lacks %s", p, lacking)
@@ -283,7 +283,7 @@ func TestLeNetAllocations(t *testing.T) {
 // TestLeNetInit checks the deviation of each layer's weights within five deviations
 // of an estimate from that many, and that the first loss is about log 2.
 func TestLeNetInit(t *testing.T) {
-	m := NewLeNet(kernel.Portable)
+	m := NewLeNet(vector.Portable)
 	if m.Dim() != 61241 || m.Features() != 3072 || m.MultiplyAdds() != 650964 {
 		t.Fatalf("d is %d, with %d features and %d multiplications", m.Dim(), m.Features(), m.MultiplyAdds())
 	}

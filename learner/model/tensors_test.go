@@ -3,7 +3,7 @@ package model
 import (
 	"testing"
 
-	"ringwave/learner/model/kernel"
+	"ringwave/crypto/vector"
 )
 
 // The named tensors of each model are all of theta.
@@ -16,7 +16,7 @@ func TestTensorsAreTheta(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []Model{logistic, NewLeNet(kernel.Path(0)), BatchSum(logistic), quadratic} {
+	for _, m := range []Model{logistic, NewLeNet(vector.Path(0)), BatchSum(logistic), quadratic} {
 		sum, names := 0, map[string]bool{}
 		for _, tensor := range Tensors(m) {
 			sum += tensor.Size()

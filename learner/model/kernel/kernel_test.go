@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"testing"
+
+	"ringwave/crypto/vector"
 )
 
 // available returns the path or skips the test.
-func available(t testing.TB, p Path) {
+func available(t testing.TB, p vector.Path) {
 	t.Helper()
 	if lacking := p.Lacks(); lacking != "" {
 		t.Skipf("SKIPPED: %s did not run: this processor lacks %s", p, lacking)
@@ -19,7 +20,7 @@ func available(t testing.TB, p Path) {
 // shape is a layer and what it must be, written down in the usual order.
 type shape struct {
 	name string
-	make func(p Path) *Layer
+	make func(p vector.Path) *Layer
 	// naive returns the units of one sample from its inputs and the parameters in
 	// the usual order.
 	naive func(x, w []float32) []float32
@@ -46,7 +47,7 @@ func larger2(a, b float32) float32 {
 func convolution(c, h, w, filters int) shape {
 	return shape{
 		fmt.Sprintf("convolution %dx%dx%d to %d", c, h, w, filters),
-		func(p Path) *Layer { return Convolution(p, c, h, w, filters) },
+		func(p vector.Path) *Layer { return Convolution(p, c, h, w, filters) },
 		func(x, weights []float32) (y []float32) {
 			k := c * 25
 			for f := range filters {
@@ -69,7 +70,7 @@ func convolution(c, h, w, filters int) shape {
 
 func connected(inputs, units int, hidden bool) shape {
 	s := shape{name: fmt.Sprintf("%d to %d, hidden %v", inputs, units, hidden)}
-	s.make = func(p Path) *Layer {
+	s.make = func(p vector.Path) *Layer {
 		if hidden {
 			return Hidden(p, inputs, units)
 		}
@@ -120,7 +121,7 @@ func same(a, b float32) bool {
 // TestPaths compares every unit of every sample with the formula in float32, to the
 // bit, and makes sure that nothing else is written.
 func TestPaths(t *testing.T) {
-	for _, p := range Paths() {
+	for _, p := range vector.Paths() {
 		t.Run(p.String(), func(t *testing.T) {
 			available(t, p)
 			for _, s := range shapes() {
@@ -134,11 +135,11 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-func checkShape(t *testing.T, p Path, s shape, name string, draw func(*rand.Rand) float32) {
+func checkShape(t *testing.T, p vector.Path, s shape, name string, draw func(*rand.Rand) float32) {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	l := s.make(p)
-	lanes := p.Lanes()
+	lanes := Lanes(p)
 	w := make([]float32, l.Parameters())
 	for i := range w {
 		w[i] = draw(rnd)
@@ -178,17 +179,17 @@ func checkShape(t *testing.T, p Path, s shape, name string, draw func(*rand.Rand
 // TestRest has what lies beyond a layer's inputs and parameters be no number: nothing
 // of it may reach a result.
 func TestRest(t *testing.T) {
-	for _, p := range Paths() {
+	for _, p := range vector.Paths() {
 		t.Run(p.String(), func(t *testing.T) {
 			available(t, p)
 			for _, s := range shapes() {
 				l := s.make(p)
-				n, m := l.Inputs()*p.Lanes(), l.Parameters()
+				n, m := l.Inputs()*Lanes(p), l.Parameters()
 				x, w := make([]float32, n+1000), make([]float32, m+1000)
 				for i := range 1000 {
 					x[n+i], w[m+i] = float32(math.NaN()), float32(math.NaN())
 				}
-				y := make([]float32, l.Units()*p.Lanes())
+				y := make([]float32, l.Units()*Lanes(p))
 				l.Run(y, x, w)
 				for i, v := range y {
 					if v != 0 {
@@ -201,7 +202,7 @@ func TestRest(t *testing.T) {
 }
 
 func TestPacking(t *testing.T) {
-	for _, p := range Paths() {
+	for _, p := range vector.Paths() {
 		for _, s := range shapes() {
 			l := s.make(p)
 			seen := make([]bool, l.Parameters())
@@ -218,42 +219,15 @@ func TestPacking(t *testing.T) {
 	}
 }
 
-func TestChoose(t *testing.T) {
-	for _, p := range Paths() {
-		got, err := Choose(p.String())
-		if lacking := p.Lacks(); lacking != "" {
-			if err == nil || !strings.Contains(err.Error(), lacking) {
-				t.Errorf("%s: %v, want what the processor lacks", p, err)
-			}
-			continue
-		}
-		if err != nil || got != p {
-			t.Errorf("%s gives %v, %v", p, got, err)
-		}
-	}
-	best, err := Choose("")
-	if err != nil || best.Lacks() != "" {
-		t.Errorf("nothing gives %v, %v", best, err)
-	}
-	for _, p := range Paths() {
-		if p > best && p.Lacks() == "" {
-			t.Errorf("nothing gives %v, although %v runs", best, p)
-		}
-	}
-	if _, err := Choose("sse"); err == nil || !strings.Contains(err.Error(), `RINGWAVE_KERNEL is "sse": allowed are portable, avx2 and avx512`) {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestExercise(t *testing.T) {
-	for _, p := range Paths() {
+	for _, p := range vector.Paths() {
 		if p.Lacks() != "" {
 			continue
 		}
-		if n := p.Exercise(1000); n < 1000 {
+		if n := Exercise(p, 1000); n < 1000 {
 			t.Errorf("%s: %d of 1000", p, n)
 		}
-		if n := p.Exercise(0); n != 0 {
+		if n := Exercise(p, 0); n != 0 {
 			t.Errorf("%s: %d of none", p, n)
 		}
 	}

@@ -1,6 +1,10 @@
 package kernel
 
-import "math"
+import (
+	"math"
+
+	"ringwave/crypto/vector"
+)
 
 // run is how many terms in a row have inputs that lie in a row, so that one number says
 // where: five of a filter's columns, or of any units of a fully connected layer. The
@@ -9,7 +13,7 @@ const run = 5
 
 // Layer is a layer of a network on one path. It is not changed once made.
 type Layer struct {
-	path   Path
+	path   vector.Path
 	inputs int // units of the layer before
 	rows   int // filters, or units
 	groups int // results a row
@@ -25,9 +29,9 @@ type Layer struct {
 // without padding, each followed by ReLU and by 2 x 2 max-pooling; height and width
 // must be even, and 6 or more. Its units are filters x (height-4)/2 x (width-4)/2, its
 // weights filters x channels x 5 x 5.
-func Convolution(p Path, channels, height, width, filters int) *Layer {
+func Convolution(p vector.Path, channels, height, width, filters int) *Layer {
 	const side = run
-	lanes := int32(p.Lanes())
+	lanes := int32(Lanes(p))
 	l := &Layer{path: p, inputs: channels * height * width, rows: filters, pool: 4, fan: channels * side * side, tiles: tilesOf(p, filters)}
 	at := func(c, y, x int) int32 { return int32((c*height+y)*width+x) * lanes }
 	for c := range channels {
@@ -46,20 +50,20 @@ func Convolution(p Path, channels, height, width, filters int) *Layer {
 }
 
 // Hidden returns a fully connected layer with ReLU; its weights are units x inputs.
-func Hidden(p Path, inputs, units int) *Layer {
+func Hidden(p vector.Path, inputs, units int) *Layer {
 	l := Output(p, inputs, units)
 	l.floor = 0
 	return l
 }
 
 // Output returns a fully connected layer without an activation.
-func Output(p Path, inputs, units int) *Layer {
+func Output(p vector.Path, inputs, units int) *Layer {
 	l := &Layer{
 		path: p, inputs: inputs, rows: units, groups: 1, pool: 1, fan: inputs,
 		floor: float32(math.Inf(-1)), places: []int32{0}, tiles: tilesOf(p, units),
 	}
 	for k := 0; k < inputs; k += run {
-		l.runs = append(l.runs, int32(k*p.Lanes()))
+		l.runs = append(l.runs, int32(k*Lanes(p)))
 	}
 	l.runs = append(l.runs, 0)
 	return l
@@ -68,8 +72,8 @@ func Output(p Path, inputs, units int) *Layer {
 // tilesOf shares rows out among tiles: in portable code of 2 and 1; in assembly of 6
 // and 5, or of 6 and 1 where that does not go, as a smaller tile leaves more of a
 // processor idle.
-func tilesOf(p Path, rows int) (tiles []int) {
-	if p == Portable {
+func tilesOf(p vector.Path, rows int) (tiles []int) {
+	if p == vector.Portable {
 		for ; rows >= 2; rows -= 2 {
 			tiles = append(tiles, 2)
 		}
@@ -83,7 +87,7 @@ func tilesOf(p Path, rows int) (tiles []int) {
 		}
 		return tiles
 	}
-	for ; p != Portable && rows >= 6; rows -= 6 {
+	for ; p != vector.Portable && rows >= 6; rows -= 6 {
 		tiles = append(tiles, 6)
 	}
 	for range rows {
@@ -138,7 +142,7 @@ func (l *Layer) Packing() []int32 {
 // A result that is the largest of several is the later where they are equal or one
 // is no number.
 func (l *Layer) Run(y, x, w []float32) {
-	lanes := l.path.Lanes()
+	lanes := Lanes(l.path)
 	y, x, w = y[:l.Units()*lanes], x[:l.inputs*lanes], w[:l.Parameters()]
 	stride := l.groups * lanes
 	for _, n := range l.tiles {
@@ -149,7 +153,7 @@ func (l *Layer) Run(y, x, w []float32) {
 
 // tile computes n rows.
 func (l *Layer) tile(n int, y, x, w []float32) {
-	if l.path == Portable {
+	if l.path == vector.Portable {
 		l.tilePortable(n, y, x, w)
 		return
 	}

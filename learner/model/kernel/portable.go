@@ -1,6 +1,6 @@
 package kernel
 
-// portableLanes is Portable.Lanes(): with two rows that makes eight sums, which fit a
+// portableLanes is Lanes of vector.Portable: with two rows that makes eight sums, which fit a
 // processor's registers with what they are made of.
 const portableLanes = 4
 

@@ -1,8 +1,3 @@
-// Command gen writes the assembly of package kernel: for AVX2 and for AVX-512 the
-// tiles of 6, 5 and 1 rows, and a loop of nothing but multiplications and
-// additions, which measures what a core can do.
-//
-// It is a module of its own so that the program does not depend on avo.
 package main
 
 import (
@@ -25,8 +20,10 @@ type target struct {
 // run is how many terms in a row have inputs that lie in a row: kernel.run.
 const run = 5
 
-func main() {
-	ConstraintExpr("amd64")
+// tiles writes what package kernel has in assembly: for AVX2 and for AVX-512 the tiles of 6,
+// 5 and 1 rows, and a loop of nothing but multiplications and additions, which measures
+// what a core can do.
+func tiles() {
 	for _, t := range []target{
 		{"AVX2", []reg.VecPhysical{
 			reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7,
@@ -44,7 +41,6 @@ func main() {
 		}
 		t.peak()
 	}
-	Generate()
 }
 
 // tile writes the function of one tile of rows; the Go declaration that avo writes
