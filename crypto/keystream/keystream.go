@@ -25,6 +25,7 @@ import (
 	"fmt"
 
 	"ringwave/crypto/secret"
+	"ringwave/crypto/vector"
 )
 
 // Seed is the root of a tree of named streams. Who holds a Seed can compute all
@@ -137,18 +138,18 @@ const (
 // Stream is an AES-256-CTR keystream that can be restarted at any (round,
 // attempt) without allocating. It implements math/rand/v2's Source.
 //
-// The counter mode is that of AES-GCM sealing zeros, the one form of CTR in
-// Go's standard library that takes a new nonce without a new object; the tag is
-// thrown away. The nonce is round, attempt and a chunk count, 32 bits each.
+// The first 12 bytes of a counter block are round, attempt and a chunk count, 32 bits
+// each; the last four count from 2 in each chunk, as GCM does. It is computed in vectors
+// (see package vector) or else by the standard library.
 //
 // A Stream is for one goroutine.
 type Stream struct {
-	block cipher.Block // which aead may refer to: kept to be wiped with it
-	aead  cipher.AEAD
-	nonce [12]byte
-	chunk uint32
-	pos   int // bytes of buf already given out
-	buf   [chunkSize + tagSize]byte
+	vectors vectors
+	sealer  sealer // where vectors do not serve
+	first   [16]byte
+	chunk   uint32
+	pos     int // bytes of buf already given out
+	buf     [chunkSize + tagSize]byte
 }
 
 // Stream returns the stream whose AES key is s, started at round 0, attempt 0. It is
@@ -156,35 +157,40 @@ type Stream struct {
 func (s Seed) Stream() *Stream { return newStream(&s) }
 
 func newStream(key *Seed) *Stream {
-	block, err := aes.NewCipher(key[:])
-	if err != nil {
-		panic("keystream: a 32-byte AES key was refused: " + err.Error())
+	path, err := vector.Chosen()
+	if err != nil { // who names a path that does not exist is told so elsewhere
+		path = vector.Portable
 	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		panic("keystream: AES-GCM is not available: " + err.Error())
+	return newStreamOn(key, path)
+}
+
+func newStreamOn(key *Seed, path vector.Path) *Stream {
+	st := &Stream{}
+	if !st.vectors.expand(key, path) {
+		st.sealer = newSealer(key)
 	}
-	st := &Stream{block: block, aead: aead}
+	st.first[15] = 2
 	st.Start(0, 0)
 	return st
 }
 
 // Start restarts the stream at the first byte of the given round and attempt.
 func (s *Stream) Start(round, attempt uint32) {
-	binary.BigEndian.PutUint32(s.nonce[0:], round)
-	binary.BigEndian.PutUint32(s.nonce[4:], attempt)
+	binary.BigEndian.PutUint32(s.first[0:], round)
+	binary.BigEndian.PutUint32(s.first[4:], attempt)
 	s.chunk = 0
 	s.pos = chunkSize
 }
 
 func (s *Stream) refill() {
-	binary.BigEndian.PutUint32(s.nonce[8:], s.chunk)
+	binary.BigEndian.PutUint32(s.first[8:], s.chunk)
 	s.chunk++
 	if s.chunk == 0 {
 		panic("keystream: more than 8 TiB drawn from one stream")
 	}
-	clear(s.buf[:])
-	s.aead.Seal(s.buf[:0], s.nonce[:], s.buf[:chunkSize], nil)
+	if !s.vectors.fill(s.buf[:chunkSize], &s.first) {
+		s.sealer.fill(&s.buf, s.first[:12])
+	}
 	s.pos = 0
 }
 
@@ -215,9 +221,38 @@ func (s *Stream) Uint64() uint64 {
 // Wipe overwrites the bytes that the stream holds ready and the expanded AES key. The
 // stream is of no use afterwards.
 func (s *Stream) Wipe() {
-	secret.Clear(s.aead)
-	secret.Clear(s.block)
+	s.vectors.wipe()
+	s.sealer.wipe()
 	clear(s.buf[:])
 	s.pos = chunkSize
-	s.aead, s.block = nil, nil
+}
+
+// sealer computes chunks as AES-GCM that seals zeros, the one form of CTR in Go's
+// standard library that takes a new nonce without a new object; the tag is thrown away.
+type sealer struct {
+	block cipher.Block // which aead may refer to: kept to be wiped with it
+	aead  cipher.AEAD
+}
+
+func newSealer(key *Seed) sealer {
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		panic("keystream: a 32-byte AES key was refused: " + err.Error())
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		panic("keystream: AES-GCM is not available: " + err.Error())
+	}
+	return sealer{block, aead}
+}
+
+func (s *sealer) fill(buf *[chunkSize + tagSize]byte, nonce []byte) {
+	clear(buf[:])
+	s.aead.Seal(buf[:0], nonce, buf[:chunkSize], nil)
+}
+
+func (s *sealer) wipe() {
+	secret.Clear(s.aead)
+	secret.Clear(s.block)
+	*s = sealer{}
 }

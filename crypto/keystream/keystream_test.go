@@ -10,13 +10,23 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"ringwave/crypto/vector"
 )
 
 // The stream must be plain AES-256-CTR: the judge is crypto/cipher's own CTR,
 // started at GCM's first data block, nonce || 2.
 func TestStreamIsCTR(t *testing.T) {
+	for _, path := range vector.Paths() {
+		if path.Lacks() == "" {
+			t.Run(path.String(), func(t *testing.T) { streamIsCTR(t, path) })
+		}
+	}
+}
+
+func streamIsCTR(t *testing.T, path vector.Path) {
 	seed := FromInteger(7).Derive("test", 3)
-	s := seed.Stream()
+	s := newStreamOn(&seed, path)
 	s.Start(5, 2)
 	got := make([]byte, 3*chunkSize+13)
 	s.Fill(got)
@@ -140,21 +150,33 @@ func TestNothingAllocated(t *testing.T) {
 }
 
 func TestWipe(t *testing.T) {
-	seed := FromInteger(3)
-	s := seed.DeriveStream("wiped")
-	s.Uint64()
-	block, aead := s.block, s.aead
-	s.Wipe()
-	seed.Wipe()
-	if s.buf != [chunkSize + tagSize]byte{} || seed != (Seed{}) || s.aead != nil || s.block != nil {
-		t.Error("bytes are left after Wipe")
-	}
-	for _, cipher := range []any{block, aead} {
-		if v := reflect.ValueOf(cipher).Elem(); !v.IsZero() {
-			t.Errorf("a %v is left after Wipe that is not 0", v.Type())
+	for _, path := range vector.Paths() {
+		if path.Lacks() != "" {
+			continue
 		}
+		seed := FromInteger(3)
+		s := newStreamOn(&seed, path)
+		s.Uint64()
+		old := s.sealer
+		s.Wipe()
+		seed.Wipe()
+		if s.buf != [chunkSize + tagSize]byte{} || seed != (Seed{}) || s.sealer != (sealer{}) {
+			t.Errorf("%v: bytes are left after Wipe", path)
+		}
+		kept := reflect.ValueOf(s.vectors)
+		if f := kept.FieldByName("schedule"); f.IsValid() && !f.IsZero() {
+			t.Errorf("%v: a key is left after Wipe", path)
+		}
+		for _, cipher := range []any{old.block, old.aead} {
+			if cipher == nil {
+				continue
+			}
+			if v := reflect.ValueOf(cipher).Elem(); !v.IsZero() {
+				t.Errorf("%v: a %v is left after Wipe that is not 0", path, v.Type())
+			}
+		}
+		s.Wipe() // does nothing
 	}
-	s.Wipe() // does nothing
 }
 
 func BenchmarkFill(b *testing.B) {

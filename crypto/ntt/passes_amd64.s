@@ -178,12 +178,28 @@ vectors:
 	JNZ              vectors
 
 	// The next group.
-	LEAQ (AX)(DI*2), AX
-	ADDQ SI, AX
-	ADDQ $0x00000070, CX
-	DECQ BX
-	JNZ  group
-	VZEROUPPER
+	LEAQ   (AX)(DI*2), AX
+	ADDQ   SI, AX
+	ADDQ   $0x00000070, CX
+	DECQ   BX
+	JNZ    group
+	VPXORQ Z16, Z16, Z16
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	VPXORQ Z30, Z30, Z30
+	VPXORQ Z31, Z31, Z31
+	VZEROALL
 	RET
 
 // func inverse8IFMA(x *uint64, w *uint64, c *uint64, groups int, stride int)
@@ -360,12 +376,28 @@ vectors:
 	JNZ              vectors
 
 	// The next group.
-	LEAQ (AX)(DI*2), AX
-	ADDQ SI, AX
-	ADDQ $0x00000070, CX
-	DECQ BX
-	JNZ  group
-	VZEROUPPER
+	LEAQ   (AX)(DI*2), AX
+	ADDQ   SI, AX
+	ADDQ   $0x00000070, CX
+	DECQ   BX
+	JNZ    group
+	VPXORQ Z16, Z16, Z16
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	VPXORQ Z30, Z30, Z30
+	VPXORQ Z31, Z31, Z31
+	VZEROALL
 	RET
 
 // func inverseEnd8IFMA(x *uint64, w *uint64, c *uint64, groups int, stride int)
@@ -574,12 +606,28 @@ vectors:
 	JNZ              vectors
 
 	// The next group.
-	LEAQ (AX)(DI*2), AX
-	ADDQ SI, AX
-	ADDQ $0x00000070, CX
-	DECQ BX
-	JNZ  group
-	VZEROUPPER
+	LEAQ   (AX)(DI*2), AX
+	ADDQ   SI, AX
+	ADDQ   $0x00000070, CX
+	DECQ   BX
+	JNZ    group
+	VPXORQ Z16, Z16, Z16
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	VPXORQ Z30, Z30, Z30
+	VPXORQ Z31, Z31, Z31
+	VZEROALL
 	RET
 
 // func forward4IFMA(x *uint64, w *uint64, c *uint64, groups int, stride int)
@@ -660,11 +708,27 @@ vectors:
 	JNZ              vectors
 
 	// The next group.
-	ADDQ DI, AX
-	ADDQ $0x00000030, CX
-	DECQ BX
-	JNZ  group
-	VZEROUPPER
+	ADDQ   DI, AX
+	ADDQ   $0x00000030, CX
+	DECQ   BX
+	JNZ    group
+	VPXORQ Z16, Z16, Z16
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	VPXORQ Z30, Z30, Z30
+	VPXORQ Z31, Z31, Z31
+	VZEROALL
 	RET
 
 // func inverse4IFMA(x *uint64, w *uint64, c *uint64, groups int, stride int)
@@ -745,11 +809,27 @@ vectors:
 	JNZ              vectors
 
 	// The next group.
-	ADDQ DI, AX
-	ADDQ $0x00000030, CX
-	DECQ BX
-	JNZ  group
-	VZEROUPPER
+	ADDQ   DI, AX
+	ADDQ   $0x00000030, CX
+	DECQ   BX
+	JNZ    group
+	VPXORQ Z16, Z16, Z16
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	VPXORQ Z30, Z30, Z30
+	VPXORQ Z31, Z31, Z31
+	VZEROALL
 	RET
 
 // func inverseEnd4IFMA(x *uint64, w *uint64, c *uint64, groups int, stride int)
@@ -846,11 +926,27 @@ vectors:
 	JNZ              vectors
 
 	// The next group.
-	ADDQ DI, AX
-	ADDQ $0x00000030, CX
-	DECQ BX
-	JNZ  group
-	VZEROUPPER
+	ADDQ   DI, AX
+	ADDQ   $0x00000030, CX
+	DECQ   BX
+	JNZ    group
+	VPXORQ Z16, Z16, Z16
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	VPXORQ Z30, Z30, Z30
+	VPXORQ Z31, Z31, Z31
+	VZEROALL
 	RET
 
 // func forwardBlocksIFMA(x *uint64, w *uint64, c *uint64, blocks int)
@@ -1207,7 +1303,23 @@ block:
 	ADDQ             $0x000003f0, CX
 	DECQ             BX
 	JNZ              block
-	VZEROUPPER
+	VPXORQ           Z16, Z16, Z16
+	VPXORQ           Z17, Z17, Z17
+	VPXORQ           Z18, Z18, Z18
+	VPXORQ           Z19, Z19, Z19
+	VPXORQ           Z20, Z20, Z20
+	VPXORQ           Z21, Z21, Z21
+	VPXORQ           Z22, Z22, Z22
+	VPXORQ           Z23, Z23, Z23
+	VPXORQ           Z24, Z24, Z24
+	VPXORQ           Z25, Z25, Z25
+	VPXORQ           Z26, Z26, Z26
+	VPXORQ           Z27, Z27, Z27
+	VPXORQ           Z28, Z28, Z28
+	VPXORQ           Z29, Z29, Z29
+	VPXORQ           Z30, Z30, Z30
+	VPXORQ           Z31, Z31, Z31
+	VZEROALL
 	RET
 
 // func inverseBlocksIFMA(x *uint64, w *uint64, c *uint64, blocks int)
@@ -1532,7 +1644,23 @@ block:
 	ADDQ             $0x000003f0, CX
 	DECQ             BX
 	JNZ              block
-	VZEROUPPER
+	VPXORQ           Z16, Z16, Z16
+	VPXORQ           Z17, Z17, Z17
+	VPXORQ           Z18, Z18, Z18
+	VPXORQ           Z19, Z19, Z19
+	VPXORQ           Z20, Z20, Z20
+	VPXORQ           Z21, Z21, Z21
+	VPXORQ           Z22, Z22, Z22
+	VPXORQ           Z23, Z23, Z23
+	VPXORQ           Z24, Z24, Z24
+	VPXORQ           Z25, Z25, Z25
+	VPXORQ           Z26, Z26, Z26
+	VPXORQ           Z27, Z27, Z27
+	VPXORQ           Z28, Z28, Z28
+	VPXORQ           Z29, Z29, Z29
+	VPXORQ           Z30, Z30, Z30
+	VPXORQ           Z31, Z31, Z31
+	VZEROALL
 	RET
 
 // func multiplyIFMA(z *uint64, x *uint64, y *uint64, c *uint64, vectors int)
@@ -1566,7 +1694,23 @@ vector:
 	ADDQ        $0x40, AX
 	DECQ        SI
 	JNZ         vector
-	VZEROUPPER
+	VPXORQ      Z16, Z16, Z16
+	VPXORQ      Z17, Z17, Z17
+	VPXORQ      Z18, Z18, Z18
+	VPXORQ      Z19, Z19, Z19
+	VPXORQ      Z20, Z20, Z20
+	VPXORQ      Z21, Z21, Z21
+	VPXORQ      Z22, Z22, Z22
+	VPXORQ      Z23, Z23, Z23
+	VPXORQ      Z24, Z24, Z24
+	VPXORQ      Z25, Z25, Z25
+	VPXORQ      Z26, Z26, Z26
+	VPXORQ      Z27, Z27, Z27
+	VPXORQ      Z28, Z28, Z28
+	VPXORQ      Z29, Z29, Z29
+	VPXORQ      Z30, Z30, Z30
+	VPXORQ      Z31, Z31, Z31
+	VZEROALL
 	RET
 
 // func forward8DQ(x *uint64, w *uint64, c *uint64, groups int, stride int)
@@ -1777,12 +1921,28 @@ vectors:
 	JNZ           vectors
 
 	// The next group.
-	LEAQ (AX)(DI*2), AX
-	ADDQ SI, AX
-	ADDQ $0x00000070, CX
-	DECQ BX
-	JNZ  group
-	VZEROUPPER
+	LEAQ   (AX)(DI*2), AX
+	ADDQ   SI, AX
+	ADDQ   $0x00000070, CX
+	DECQ   BX
+	JNZ    group
+	VPXORQ Z16, Z16, Z16
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	VPXORQ Z30, Z30, Z30
+	VPXORQ Z31, Z31, Z31
+	VZEROALL
 	RET
 
 // func inverse8DQ(x *uint64, w *uint64, c *uint64, groups int, stride int)
@@ -2017,12 +2177,28 @@ vectors:
 	JNZ           vectors
 
 	// The next group.
-	LEAQ (AX)(DI*2), AX
-	ADDQ SI, AX
-	ADDQ $0x00000070, CX
-	DECQ BX
-	JNZ  group
-	VZEROUPPER
+	LEAQ   (AX)(DI*2), AX
+	ADDQ   SI, AX
+	ADDQ   $0x00000070, CX
+	DECQ   BX
+	JNZ    group
+	VPXORQ Z16, Z16, Z16
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	VPXORQ Z30, Z30, Z30
+	VPXORQ Z31, Z31, Z31
+	VZEROALL
 	RET
 
 // func inverseEnd8DQ(x *uint64, w *uint64, c *uint64, groups int, stride int)
@@ -2325,12 +2501,28 @@ vectors:
 	JNZ           vectors
 
 	// The next group.
-	LEAQ (AX)(DI*2), AX
-	ADDQ SI, AX
-	ADDQ $0x00000070, CX
-	DECQ BX
-	JNZ  group
-	VZEROUPPER
+	LEAQ   (AX)(DI*2), AX
+	ADDQ   SI, AX
+	ADDQ   $0x00000070, CX
+	DECQ   BX
+	JNZ    group
+	VPXORQ Z16, Z16, Z16
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	VPXORQ Z30, Z30, Z30
+	VPXORQ Z31, Z31, Z31
+	VZEROALL
 	RET
 
 // func forward4DQ(x *uint64, w *uint64, c *uint64, groups int, stride int)
@@ -2421,11 +2613,27 @@ vectors:
 	JNZ           vectors
 
 	// The next group.
-	ADDQ DI, AX
-	ADDQ $0x00000030, CX
-	DECQ BX
-	JNZ  group
-	VZEROUPPER
+	ADDQ   DI, AX
+	ADDQ   $0x00000030, CX
+	DECQ   BX
+	JNZ    group
+	VPXORQ Z16, Z16, Z16
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	VPXORQ Z30, Z30, Z30
+	VPXORQ Z31, Z31, Z31
+	VZEROALL
 	RET
 
 // func inverse4DQ(x *uint64, w *uint64, c *uint64, groups int, stride int)
@@ -2524,11 +2732,27 @@ vectors:
 	JNZ           vectors
 
 	// The next group.
-	ADDQ DI, AX
-	ADDQ $0x00000030, CX
-	DECQ BX
-	JNZ  group
-	VZEROUPPER
+	ADDQ   DI, AX
+	ADDQ   $0x00000030, CX
+	DECQ   BX
+	JNZ    group
+	VPXORQ Z16, Z16, Z16
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	VPXORQ Z30, Z30, Z30
+	VPXORQ Z31, Z31, Z31
+	VZEROALL
 	RET
 
 // func inverseEnd4DQ(x *uint64, w *uint64, c *uint64, groups int, stride int)
@@ -2661,11 +2885,27 @@ vectors:
 	JNZ           vectors
 
 	// The next group.
-	ADDQ DI, AX
-	ADDQ $0x00000030, CX
-	DECQ BX
-	JNZ  group
-	VZEROUPPER
+	ADDQ   DI, AX
+	ADDQ   $0x00000030, CX
+	DECQ   BX
+	JNZ    group
+	VPXORQ Z16, Z16, Z16
+	VPXORQ Z17, Z17, Z17
+	VPXORQ Z18, Z18, Z18
+	VPXORQ Z19, Z19, Z19
+	VPXORQ Z20, Z20, Z20
+	VPXORQ Z21, Z21, Z21
+	VPXORQ Z22, Z22, Z22
+	VPXORQ Z23, Z23, Z23
+	VPXORQ Z24, Z24, Z24
+	VPXORQ Z25, Z25, Z25
+	VPXORQ Z26, Z26, Z26
+	VPXORQ Z27, Z27, Z27
+	VPXORQ Z28, Z28, Z28
+	VPXORQ Z29, Z29, Z29
+	VPXORQ Z30, Z30, Z30
+	VPXORQ Z31, Z31, Z31
+	VZEROALL
 	RET
 
 // func forwardBlocksDQ(x *uint64, w *uint64, c *uint64, blocks int)
@@ -3180,7 +3420,23 @@ block:
 	ADDQ          $0x000003f0, CX
 	DECQ          BX
 	JNZ           block
-	VZEROUPPER
+	VPXORQ        Z16, Z16, Z16
+	VPXORQ        Z17, Z17, Z17
+	VPXORQ        Z18, Z18, Z18
+	VPXORQ        Z19, Z19, Z19
+	VPXORQ        Z20, Z20, Z20
+	VPXORQ        Z21, Z21, Z21
+	VPXORQ        Z22, Z22, Z22
+	VPXORQ        Z23, Z23, Z23
+	VPXORQ        Z24, Z24, Z24
+	VPXORQ        Z25, Z25, Z25
+	VPXORQ        Z26, Z26, Z26
+	VPXORQ        Z27, Z27, Z27
+	VPXORQ        Z28, Z28, Z28
+	VPXORQ        Z29, Z29, Z29
+	VPXORQ        Z30, Z30, Z30
+	VPXORQ        Z31, Z31, Z31
+	VZEROALL
 	RET
 
 // func inverseBlocksDQ(x *uint64, w *uint64, c *uint64, blocks int)
@@ -3623,7 +3879,23 @@ block:
 	ADDQ          $0x000003f0, CX
 	DECQ          BX
 	JNZ           block
-	VZEROUPPER
+	VPXORQ        Z16, Z16, Z16
+	VPXORQ        Z17, Z17, Z17
+	VPXORQ        Z18, Z18, Z18
+	VPXORQ        Z19, Z19, Z19
+	VPXORQ        Z20, Z20, Z20
+	VPXORQ        Z21, Z21, Z21
+	VPXORQ        Z22, Z22, Z22
+	VPXORQ        Z23, Z23, Z23
+	VPXORQ        Z24, Z24, Z24
+	VPXORQ        Z25, Z25, Z25
+	VPXORQ        Z26, Z26, Z26
+	VPXORQ        Z27, Z27, Z27
+	VPXORQ        Z28, Z28, Z28
+	VPXORQ        Z29, Z29, Z29
+	VPXORQ        Z30, Z30, Z30
+	VPXORQ        Z31, Z31, Z31
+	VZEROALL
 	RET
 
 // func multiplyDQ(z *uint64, x *uint64, y *uint64, c *uint64, vectors int)
@@ -3693,7 +3965,23 @@ vector:
 	ADDQ      $0x40, AX
 	DECQ      SI
 	JNZ       vector
-	VZEROUPPER
+	VPXORQ    Z16, Z16, Z16
+	VPXORQ    Z17, Z17, Z17
+	VPXORQ    Z18, Z18, Z18
+	VPXORQ    Z19, Z19, Z19
+	VPXORQ    Z20, Z20, Z20
+	VPXORQ    Z21, Z21, Z21
+	VPXORQ    Z22, Z22, Z22
+	VPXORQ    Z23, Z23, Z23
+	VPXORQ    Z24, Z24, Z24
+	VPXORQ    Z25, Z25, Z25
+	VPXORQ    Z26, Z26, Z26
+	VPXORQ    Z27, Z27, Z27
+	VPXORQ    Z28, Z28, Z28
+	VPXORQ    Z29, Z29, Z29
+	VPXORQ    Z30, Z30, Z30
+	VPXORQ    Z31, Z31, Z31
+	VZEROALL
 	RET
 
 // func forward4AVX2(x *uint64, w *uint64, c *uint64, groups int, stride int)
@@ -3849,7 +4137,7 @@ vectors:
 	ADDQ $0x00000030, CX
 	DECQ BX
 	JNZ  group
-	VZEROUPPER
+	VZEROALL
 	RET
 
 // func inverse4AVX2(x *uint64, w *uint64, c *uint64, groups int, stride int)
@@ -4013,7 +4301,7 @@ vectors:
 	ADDQ $0x00000030, CX
 	DECQ BX
 	JNZ  group
-	VZEROUPPER
+	VZEROALL
 	RET
 
 // func inverseEnd4AVX2(x *uint64, w *uint64, c *uint64, groups int, stride int)
@@ -4243,7 +4531,7 @@ vectors:
 	ADDQ $0x00000030, CX
 	DECQ BX
 	JNZ  group
-	VZEROUPPER
+	VZEROALL
 	RET
 
 // func forward2AVX2(x *uint64, w *uint64, c *uint64, groups int, stride int)
@@ -4303,7 +4591,7 @@ vectors:
 	ADDQ $0x00000010, CX
 	DECQ BX
 	JNZ  group
-	VZEROUPPER
+	VZEROALL
 	RET
 
 // func inverse2AVX2(x *uint64, w *uint64, c *uint64, groups int, stride int)
@@ -4365,7 +4653,7 @@ vectors:
 	ADDQ $0x00000010, CX
 	DECQ BX
 	JNZ  group
-	VZEROUPPER
+	VZEROALL
 	RET
 
 // func forwardBlocksAVX2(x *uint64, w *uint64, c *uint64, blocks int)
@@ -4737,7 +5025,7 @@ block:
 	ADDQ         $0x000000f0, CX
 	DECQ         BX
 	JNZ          block
-	VZEROUPPER
+	VZEROALL
 	RET
 
 // func inverseBlocksAVX2(x *uint64, w *uint64, c *uint64, blocks int)
@@ -5001,7 +5289,7 @@ block:
 	ADDQ         $0x000000f0, CX
 	DECQ         BX
 	JNZ          block
-	VZEROUPPER
+	VZEROALL
 	RET
 
 // func multiplyAVX2(z *uint64, x *uint64, y *uint64, c *uint64, vectors int)
@@ -5067,5 +5355,5 @@ vector:
 	ADDQ     $0x20, AX
 	DECQ     SI
 	JNZ      vector
-	VZEROUPPER
+	VZEROALL
 	RET

@@ -116,29 +116,42 @@ func (f Flood) Sample(dst []Int128, s *keystream.Stream) {
 	secret.Do(func() { f.sample(dst, s) })
 }
 
+// floodBatch is how many samples are drawn at a time.
+const floodBatch = 16
+
 func (f Flood) sample(dst []Int128, s *keystream.Stream) {
-	const wideBytes = 8 * floodWords
-	var buffer [wideBytes + 64]byte
-	random := buffer[:wideBytes+32]
+	const wideBytes, most = 8 * floodWords, 8*floodWords + 64
+	var buffer [floodBatch * most]byte
+	var words [floodBatch * wideBytes]byte
+	var samples [floodBatch * floodWords]int8
+	bytes := wideBytes + 32
 	if f.k > oneWordBits {
-		random = buffer[:]
+		bytes = most
 	}
-	down := f.centre().Neg()
-	for i := range dst {
+	table, down := floodTable(), f.centre().Neg()
+	for len(dst) > 0 {
+		count := min(len(dst), floodBatch)
+		random := buffer[:count*bytes]
 		s.Fill(random)
-		x := Int128From(sampleWide(random[:wideBytes])).Lsh(f.k)
-		dst[i] = x.Add(f.sumLowBits(random[wideBytes:])).Add(down)
+		for i := range count {
+			copy(words[wideBytes*i:], random[bytes*i:][:wideBytes])
+		}
+		table.sample(samples[:floodWords*count], words[:wideBytes*count])
+		for i := range count {
+			x := Int128From(wide((*[floodWords]int8)(samples[floodWords*i:]))).Lsh(f.k)
+			dst[i] = x.Add(f.sumLowBits(random[bytes*i+wideBytes:])).Add(down)
+		}
+		dst = dst[count:]
 	}
 	clear(buffer[:])
+	clear(words[:])
+	clear(samples[:])
 }
 
-// sampleWide returns x, |x| < 2^17.8, with 64 bytes of keystream.
-func sampleWide(random []byte) int64 {
-	a := fromTable(floodTail[:], random[:32])
-	b := fromTable(floodTail[:], random[32:])
-	lower := a[0] + z0*a[1] + z1*(a[2]+z0*a[3])
-	upper := b[0] + z0*b[1] + z1*(b[2]+z0*b[3])
-	return lower + z2*upper
+// wide returns x, |x| < 2^17.8, of eight samples of the table.
+func wide(a *[floodWords]int8) int64 {
+	pair := func(i int) int64 { return int64(a[i]) + z0*int64(a[i+1]) }
+	return pair(0) + z1*pair(2) + z2*(pair(4)+z1*pair(6))
 }
 
 // sumLowBits returns u1 + u2 + u3 + u4 < 2^(k+2), with 32 bytes of keystream if one

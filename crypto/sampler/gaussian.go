@@ -3,8 +3,10 @@ package sampler
 import (
 	"encoding/binary"
 	"math/bits"
+	"sync"
 
 	"ringwave/crypto/keystream"
+	"ringwave/crypto/vector"
 )
 
 // A tail table holds P(|x| >= k), k = 1, 2, ..., of a symmetric distribution over
@@ -67,15 +69,49 @@ func tableVariance(tail []uint64) float64 {
 }
 
 func sampleGaussian(dst []int8, s *keystream.Stream) {
+	table := gaussianTable()
 	var block [blockSize]byte
+	var samples [blockSize / 8]int8
 	for len(dst) > 0 {
-		groups := min((len(dst)+3)/4, blockSize/32)
-		s.Fill(block[:32*groups])
-		for g := range groups {
-			x := fromTable(gaussianTail[:], block[32*g:])
-			narrow := [4]int8{int8(x[0]), int8(x[1]), int8(x[2]), int8(x[3])}
-			dst = dst[copy(dst, narrow[:]):]
-		}
+		words := min((len(dst)+3)/4*4, blockSize/8)
+		s.Fill(block[:8*words])
+		table.sample(samples[:words], block[:8*words])
+		dst = dst[copy(dst, samples[:words]):]
 	}
 	clear(block[:])
+	clear(samples[:])
+}
+
+// table is a tail table with what vectors need of it.
+type table struct {
+	tail []uint64
+	vectors
+}
+
+var (
+	gaussianTable = sync.OnceValue(func() *table { return newTable(gaussianTail[:], fastest()) })
+	floodTable    = sync.OnceValue(func() *table { return newTable(floodTail[:], fastest()) })
+)
+
+// fastest returns the path to take: who names one that does not exist is told so
+// elsewhere.
+func fastest() vector.Path {
+	path, err := vector.Chosen()
+	if err != nil {
+		return vector.Portable
+	}
+	return path
+}
+
+func newTable(tail []uint64, path vector.Path) *table {
+	return &table{tail, newVectors(tail, path)}
+}
+
+// sample draws samples, a multiple of four, with eight bytes of keystream each.
+func (t *table) sample(dst []int8, random []byte) {
+	done := t.inVectors(dst, random)
+	for k := done; k < len(dst); k += 4 {
+		x := fromTable(t.tail, random[8*k:])
+		dst[k], dst[k+1], dst[k+2], dst[k+3] = int8(x[0]), int8(x[1]), int8(x[2]), int8(x[3])
+	}
 }

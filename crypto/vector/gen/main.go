@@ -17,6 +17,7 @@ import (
 	"slices"
 
 	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/reg"
 )
 
 // assembly is a file of assembly, and what writes it.
@@ -28,8 +29,10 @@ type assembly struct {
 
 func files() map[string]assembly {
 	return map[string]assembly{
-		"kernel": {"learner/model/kernel", "tile_amd64", tiles},
-		"ntt":    {"crypto/ntt", "passes_amd64", transforms},
+		"kernel":    {"learner/model/kernel", "tile_amd64", tiles},
+		"keystream": {"crypto/keystream", "aes_amd64", keystreams},
+		"ntt":       {"crypto/ntt", "passes_amd64", transforms},
+		"sampler":   {"crypto/sampler", "counts_amd64", samplers},
 	}
 }
 
@@ -71,4 +74,17 @@ func all() {
 func fail(err error) {
 	fmt.Fprintln(os.Stderr, "gen:", err)
 	os.Exit(2)
+}
+
+// wipe overwrites all vector registers: what is left in them at the end is secret.
+func wipe(lanes int) {
+	if lanes == 8 {
+		for _, z := range []reg.VecPhysical{
+			reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23,
+			reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29, reg.Z30, reg.Z31,
+		} {
+			VPXORQ(z, z, z)
+		}
+	}
+	VZEROALL()
 }

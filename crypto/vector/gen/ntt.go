@@ -408,7 +408,7 @@ func (a *arithmetic) pass(name, doc string, log int, each func(x []reg.VecVirtua
 	ADDQ(U32(16*pairs), w)
 	DECQ(groups)
 	JNZ(LabelRef("group"))
-	VZEROUPPER()
+	wipe(a.lanes)
 	RET()
 }
 
@@ -434,7 +434,7 @@ func (a *arithmetic) block(name, doc string, each func(x []reg.VecVirtual, w reg
 	ADDQ(U32(uint64(a.blockTable())), w)
 	DECQ(blocks)
 	JNZ(LabelRef("block"))
-	VZEROUPPER()
+	wipe(a.lanes)
 	RET()
 }
 
@@ -526,7 +526,7 @@ func (a *arithmetic) multiply() {
 	}
 	DECQ(left)
 	JNZ(LabelRef("vector"))
-	VZEROUPPER()
+	wipe(a.lanes)
 	RET()
 }
 

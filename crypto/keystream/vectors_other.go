@@ -1,0 +1,14 @@
+//go:build !amd64
+
+package keystream
+
+import "ringwave/crypto/vector"
+
+// vectors serve on amd64 alone.
+type vectors struct{}
+
+func (vectors) expand(*Seed, vector.Path) bool { return false }
+
+func (vectors) fill([]byte, *[16]byte) bool { return false }
+
+func (vectors) wipe() {}
