@@ -7,7 +7,7 @@ import "math/bits"
 // p < 2^57 and 14 stages all stays below 2^62.
 type portable struct {
 	p, invP           uint64
-	one               factor
+	oneQ              uint64 // floor(2^64/p)
 	forwards          []factor
 	backwards         []factor
 	inverseN, lastRow factor
@@ -28,7 +28,7 @@ func factors(w []uint64, p uint64) []factor {
 
 func newPortable(r roots) *portable {
 	f := &portable{
-		p: r.p, invP: inverseWord(r.p), one: newFactor(1, r.p),
+		p: r.p, invP: inverseWord(r.p), oneQ: shoup(1, r.p, 64),
 		forwards: factors(r.forward, r.p), backwards: factors(r.backward, r.p),
 	}
 	// Division by n, and by the 2^-64 of Montgomery's product.
@@ -52,10 +52,12 @@ func (f *portable) forward(x []uint64) {
 	p := f.p
 	p2 := 2 * p
 	m, t := 1, len(x)/2
-	for ; t > 1; m, t = 4*m, t/4 {
+	for ; t > 2; m, t = 4*m, t/4 {
 		f.forwardTwo(x, m, t/2)
 	}
-	if t == 1 {
+	if t == 2 {
+		f.forwardLastTwo(x)
+	} else {
 		for i, w := range f.forwards[m : 2*m] {
 			pair := x[2*i : 2*i+2 : 2*i+2]
 			r := w.times(pair[1], p)
@@ -63,8 +65,25 @@ func (f *portable) forward(x []uint64) {
 		}
 	}
 	for i, v := range x {
-		v = f.one.times(v, p)
+		q, _ := bits.Mul64(f.oneQ, v)
+		v -= q * p
 		x[i] = min(v, v-p)
+	}
+}
+
+// forwardLastTwo does the last two stages, on four words at a time.
+func (f *portable) forwardLastTwo(x []uint64) {
+	p := f.p
+	p2 := 2 * p
+	m := len(x) / 4
+	one, two := f.forwards[m:2*m], f.forwards[2*m:4*m]
+	for i, w := range one {
+		uv, group := (*[2]factor)(two[2*i:]), (*[4]uint64)(x[4*i:])
+		a, b := group[0], group[1]
+		c, d := w.times(group[2], p), w.times(group[3], p)
+		a, c = a+c, a+p2-c
+		b, d = uv[0].times(b+d, p), uv[1].times(b+p2-d, p)
+		group[0], group[1], group[2], group[3] = a+b, a+p2-b, c+d, c+p2-d
 	}
 }
 
@@ -96,7 +115,8 @@ func (f *portable) multiply(z, x, y []uint64) {
 		mp, _ := bits.Mul64(lo*f.invP, p)
 		z[k] = hi + p - mp
 	}
-	m, t := len(z)/2, 1
+	f.inverseFirstTwo(z)
+	m, t := len(z)/8, 4
 	for ; m > 2; m, t = m/4, 4*t {
 		f.inverseTwo(z, m/2, t)
 	}
@@ -109,6 +129,24 @@ func (f *portable) multiply(z, x, y []uint64) {
 		s, d := a[k]+b[k], a[k]+p2-b[k]
 		s, d = f.inverseN.times(s, p), f.lastRow.times(d, p)
 		a[k], b[k] = min(s, s-p), min(d, d-p)
+	}
+}
+
+// inverseFirstTwo does the first two stages, on four words at a time.
+func (f *portable) inverseFirstTwo(x []uint64) {
+	p, p2 := f.p, 2*f.p
+	p4 := 2 * p2
+	m := len(x) / 4
+	one, two := f.backwards[m:2*m], f.backwards[2*m:4*m]
+	for i, w := range one {
+		uv, group := (*[2]factor)(two[2*i:]), (*[4]uint64)(x[4*i:])
+		a, b, c, d := group[0], group[1], group[2], group[3]
+		ab, cd := a+b, c+d // below 4p
+		b, d = uv[0].times(a+p2-b, p), uv[1].times(c+p2-d, p)
+		s, t := ab+cd, b+d
+		s = min(s, s-p4)
+		group[0], group[1] = min(s, s-p2), min(t, t-p2)
+		group[2], group[3] = w.times(ab+p4-cd, p), w.times(b+p2-d, p)
 	}
 }
 
