@@ -12,6 +12,8 @@ package vector
 import (
 	"fmt"
 	"os"
+
+	"ringwave/radio/intake"
 )
 
 // Environment is the variable that names the path to take: portable, avx2 or avx512.
@@ -53,7 +55,7 @@ func (p Path) Lacks() string {
 }
 
 // Choose returns the path of the given name, or for an empty name the fastest that
-// this processor can take.
+// this processor can take. An error is the user's to mend.
 func Choose(name string) (Path, error) {
 	best := Portable
 	for _, p := range Paths() {
@@ -65,12 +67,12 @@ func Choose(name string) (Path, error) {
 			continue
 		}
 		if lacking != "" {
-			return 0, fmt.Errorf("%s is %q: this processor lacks %s", Environment, name, lacking)
+			return 0, intake.UserError(fmt.Errorf("%s is %q: this processor lacks %s", Environment, name, lacking))
 		}
 		return p, nil
 	}
 	if name != "" {
-		return 0, fmt.Errorf("%s is %q: allowed are portable, avx2 and avx512, or nothing for the fastest", Environment, name)
+		return 0, intake.UserError(fmt.Errorf("%s is %q: allowed are portable, avx2 and avx512, or nothing for the fastest", Environment, name))
 	}
 	return best, nil
 }
