@@ -150,10 +150,10 @@ func (c *Context) addSmall(y zq.Vector, x []int8) {
 	for j, p := range c.Params.Primes {
 		yj := y[j][:len(x)]
 		for k, xk := range x {
-			s := int64(yj[k]) + int64(xk) // in [-128, p+127]
-			s += s >> 63 & int64(p)
-			d := s - int64(p)
-			yj[k] = uint64(d + d>>63&int64(p))
+			s := int64(xk)
+			r := yj[k] + uint64(s+s>>63&int64(p)) // below 2p
+			d := r - p                            // its top bit set, exactly if r is below p
+			yj[k] = d + p&-(d>>63)
 		}
 	}
 }

@@ -25,13 +25,14 @@ const maxPrimes = 4
 // Modulus is an RNS basis: distinct odd primes p_1 ... p_L and what is computed
 // from them once. It is safe for use by several goroutines.
 type Modulus struct {
-	primes []uint64
-	q      *big.Int
-	half   [4]uint64   // (q-1)/2
-	limbs  [4]uint64   // q
-	inv    []uint64    // inv[j] = (p_1 ... p_{j-1})^-1 mod p_j, index from 0
-	prod   [][4]uint64 // prod[j] = p_1 ... p_{j-1}
-	pow    [][]uint64  // pow[j][i] = p_1 ... p_{i-1} mod p_j
+	primes  []uint64
+	q       *big.Int
+	half    [4]uint64   // (q-1)/2
+	limbs   [4]uint64   // q
+	inv     []uint64    // inv[j] = (p_1 ... p_{j-1})^-1 mod p_j, index from 0
+	prod    [][4]uint64 // prod[j] = p_1 ... p_{j-1}
+	pow     [][]uint64  // pow[j][i] = p_1 ... p_{i-1} mod p_j
+	vectors []vectors
 }
 
 // NewModulus makes the modulus of the given primes, in their order. Primality is
@@ -51,6 +52,7 @@ func NewModulus(primes []uint64) (*Modulus, error) {
 			}
 		}
 		m.extend(j, p)
+		m.vectors = append(m.vectors, newVectors(p))
 	}
 	m.limbs = limbsOf(m.q)
 	m.half = limbsOf(new(big.Int).Rsh(m.q, 1))
@@ -180,31 +182,27 @@ func (m *Modulus) Valid(v Vector, n int) error {
 // AddScaled sets y += h x mod q. The vectors have the same shape.
 func (m *Modulus) AddScaled(y Vector, h int64, x Vector) {
 	for j, p := range m.primes {
-		addScaled(y[j], residue(h, p), x[j], p)
+		m.addScaled(y[j], residue(h, p), x[j], j)
 	}
 }
 
 // AddMultiple sets y += u x mod q for a residue u, a vector of one coefficient.
 func (m *Modulus) AddMultiple(y, u, x Vector) {
-	for j, p := range m.primes {
-		addScaled(y[j], u[j][0], x[j], p)
+	for j := range m.primes {
+		m.addScaled(y[j], u[j][0], x[j], j)
 	}
 }
 
-// addScaled sets y += h x mod p for h, x, y < p, with Shoup's multiplication:
-// for h' = floor(h 2^64 / p), h x - floor(h' x / 2^64) p lies in [0, 2p).
-func addScaled(y []uint64, h uint64, x []uint64, p uint64) {
+// addScaled sets y += h x mod prime j.
+func (m *Modulus) addScaled(y []uint64, h uint64, x []uint64, j int) {
 	if h == 0 {
 		return
 	}
+	p := m.primes[j]
 	x = x[:len(y)]
 	hs, _ := bits.Div64(h, 0, p)
-	for k, xk := range x {
-		hi, _ := bits.Mul64(hs, xk)
-		r := h*xk - hi*p        // < 2p
-		s := y[k] + min(r, r-p) // < 2p: r-p wraps high when r < p
-		y[k] = min(s, s-p)
-	}
+	done := m.vectors[j].addScaled(y, h, hs, x)
+	addScaledPortable(y[done:], h, hs, x[done:], p)
 }
 
 // residue returns h mod p in [0, p).

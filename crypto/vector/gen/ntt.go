@@ -574,13 +574,21 @@ func (a *arithmetic) low(x reg.VecVirtual, y, yHigh Op) reg.VecVirtual {
 	return a.add(middle, a.mul32(x, y))
 }
 
+func ifma() *arithmetic {
+	return &arithmetic{name: "IFMA", lanes: 8, log: 3, products: 2, mul: mulIFMA, product: productIFMA}
+}
+
+func dq() *arithmetic {
+	return &arithmetic{name: "DQ", lanes: 8, log: 3, products: 4, lazy: true, mul: mulDQ, product: product64}
+}
+
+func avx2() *arithmetic {
+	return &arithmetic{name: "AVX2", lanes: 4, log: 2, products: 4, lazy: true, mul: mulAVX2, product: product64}
+}
+
 // transforms writes what package ntt has in assembly.
 func transforms() {
-	for _, a := range []*arithmetic{
-		{name: "IFMA", lanes: 8, log: 3, products: 2, mul: mulIFMA, product: productIFMA},
-		{name: "DQ", lanes: 8, log: 3, products: 4, lazy: true, mul: mulDQ, product: product64},
-		{name: "AVX2", lanes: 4, log: 2, products: 4, lazy: true, mul: mulAVX2, product: product64},
-	} {
+	for _, a := range []*arithmetic{ifma(), dq(), avx2()} {
 		a.passes()
 		a.multiply()
 	}
