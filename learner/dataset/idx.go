@@ -19,6 +19,8 @@ const (
 	maxElements = 1 << 29
 	// firstGrowth is the most that is allocated before any element has arrived.
 	firstGrowth = 1 << 20
+	// growth is how many times what has arrived is then allocated besides.
+	growth = 3
 )
 
 // FormatError says what in a file is not as its format demands.
@@ -149,7 +151,7 @@ func (d *decoder) elements(dims []int) ([]uint8, error) {
 	allowed := fmt.Sprintf("the %d bytes that its header declares", d.pos+total)
 	var data []uint8
 	for len(data) < total {
-		data = slices.Grow(data, min(total-len(data), max(len(data), firstGrowth)))
+		data = slices.Grow(data, min(total-len(data), max(growth*len(data), firstGrowth)))
 		start := len(data)
 		data = data[:min(cap(data), total)]
 		if err := d.full(data[start:], allowed); err != nil {

@@ -34,18 +34,23 @@ func (m *Logistic) Features() int { return m.features }
 func (m *Logistic) Init(theta []float64, _ *rand.Rand) { clear(theta) }
 
 // NewWorker returns a Worker, which for this model needs no scratch memory.
-func (m *Logistic) NewWorker() Worker { return logisticWorker{m.features} }
+func (m *Logistic) NewWorker() Worker { return logisticWorker{m.features, newDotter()} }
 
-type logisticWorker struct{ features int }
+type logisticWorker struct {
+	features int
+	dotter   dotter
+}
 
 // Losses passes over the samples once for all three points: the logit is linear
 // in theta, so that at theta +- gamma*phi it is u +- gamma*w, with u the logit
 // at theta and w the one at phi.
 func (w logisticWorker) Losses(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64) {
-	for _, i := range batch {
-		x := set.Row(i)
-		at := w.logit(theta, x)
-		step := gamma * w.logit(phi, x)
+	bias := w.features
+	for b, i := range batch {
+		next := batch[min(b+1, len(batch)-1)]
+		at, step := w.dotter.dot(set.Row(i), set.Row(next), theta[:bias], phi[:bias])
+		at += theta[bias]
+		step = gamma * (step + phi[bias])
 		sign := towards(set.Y[i])
 		f += softplus(sign * at)
 		plus += softplus(sign * (at + step))

@@ -32,6 +32,7 @@ func files() map[string]assembly {
 		"kernel":    {"learner/model/kernel", "tile_amd64", tiles},
 		"keystream": {"crypto/keystream", "aes_amd64", keystreams},
 		"ntt":       {"crypto/ntt", "passes_amd64", transforms},
+		"model":     {"learner/model", "dots_amd64", dots},
 		"zq":        {"phy/zq", "scaled_amd64", multiples},
 		"sampler":   {"crypto/sampler", "counts_amd64", samplers},
 	}

@@ -6,7 +6,9 @@ import (
 	"image/png"
 	"io"
 	"path/filepath"
+	"runtime"
 
+	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
@@ -50,15 +52,19 @@ func (p Picture) WriteSVG(to io.Writer) error {
 	return err
 }
 
-// save writes pictures into dir and gives the paths of their files.
+// save draws pictures into dir, as many at once as there are cores, and gives the paths of
+// their files.
 func save(dir string, pictures []Picture) ([]string, error) {
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
 	var paths []string
 	for _, p := range pictures {
 		base := filepath.Join(dir, p.Name)
-		if err := savePicture(base, p.sheet); err != nil {
-			return paths, err
-		}
+		group.Go(func() error { return savePicture(base, p.sheet) })
 		paths = append(paths, base+".svg", base+".png")
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
 	}
 	return paths, nil
 }
