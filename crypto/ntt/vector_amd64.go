@@ -90,10 +90,10 @@ func newVectors(r roots, with passes) *vectors {
 	n, p := len(r.forward), r.p
 	f := &vectors{passes: with, n: n}
 	invP := inverseWord(p) & (1<<with.beta - 1)
-	for _, c := range []uint64{p, 2 * p, 4 * p, 1<<52 - p, 1<<52 - 1, 0, 0, invP, p >> 32, invP >> 32} {
+	for _, c := range []uint64{p, 2 * p, p >> 32, 4 * p, 1<<52 - p, 1<<52 - 1, 0, 0, invP, invP >> 32} {
 		f.constants = append(f.constants, c, c, c, c, c, c, c, c)
 	}
-	copy(f.constants[8*6:], []uint64{1, shoup(1, p, with.beta)})
+	copy(f.constants[8*7:], []uint64{1, shoup(1, p, with.beta)})
 
 	scale := r.inverseN
 	for range with.beta {

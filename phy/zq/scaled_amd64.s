@@ -72,7 +72,7 @@ vector:
 	VPADDQ       Y4, Y3, Y3
 	VPBROADCASTQ (DX), Y1
 	VPMULUDQ     Y1, Y0, Y1
-	VPMULUDQ     512(BX), Y2, Y0
+	VPMULUDQ     128(BX), Y2, Y0
 	VPSUBQ       Y0, Y3, Y3
 	VPMULUDQ     (BX), Y2, Y0
 	VPSUBQ       Y0, Y1, Y1

@@ -5,17 +5,13 @@ import "ringwave/crypto/vector"
 // vectors computes multiples many at a time.
 type vectors struct {
 	path      vector.Path
-	constants [16]uint64 // p, and 2p behind it, each in all lanes
+	constants [24]uint64 // p, 2p and p >> 32, each in all lanes
 }
 
-func newVectors(p uint64) (v vectors) {
-	path, err := vector.Chosen()
-	if err != nil { // who names a path that does not exist is told so elsewhere
-		return v
-	}
-	v.path = path
+func newVectors(p uint64, path vector.Path) vectors {
+	v := vectors{path: path}
 	for lane := range 8 {
-		v.constants[lane], v.constants[8+lane] = p, 2*p
+		v.constants[lane], v.constants[8+lane], v.constants[16+lane] = p, 2*p, p>>32
 	}
 	return v
 }

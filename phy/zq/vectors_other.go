@@ -2,9 +2,11 @@
 
 package zq
 
+import "ringwave/crypto/vector"
+
 // vectors serve on amd64 alone.
 type vectors struct{}
 
-func newVectors(uint64) vectors { return vectors{} }
+func newVectors(uint64, vector.Path) vectors { return vectors{} }
 
 func (vectors) addScaled([]uint64, uint64, uint64, []uint64) int { return 0 }

@@ -12,6 +12,8 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
+
+	"ringwave/crypto/vector"
 )
 
 // MaxPrimeBits bounds the primes of a Modulus, so that 2^13 products of two
@@ -38,6 +40,14 @@ type Modulus struct {
 // NewModulus makes the modulus of the given primes, in their order. Primality is
 // checked.
 func NewModulus(primes []uint64) (*Modulus, error) {
+	path, err := vector.Chosen()
+	if err != nil {
+		return nil, err
+	}
+	return newModulus(primes, path)
+}
+
+func newModulus(primes []uint64, path vector.Path) (*Modulus, error) {
 	if len(primes) == 0 || len(primes) > maxPrimes {
 		return nil, fmt.Errorf("a modulus has 1 to %d primes, not %d", maxPrimes, len(primes))
 	}
@@ -52,7 +62,7 @@ func NewModulus(primes []uint64) (*Modulus, error) {
 			}
 		}
 		m.extend(j, p)
-		m.vectors = append(m.vectors, newVectors(p))
+		m.vectors = append(m.vectors, newVectors(p, path))
 	}
 	m.limbs = limbsOf(m.q)
 	m.half = limbsOf(new(big.Int).Rsh(m.q, 1))

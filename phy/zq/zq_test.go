@@ -5,6 +5,8 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"testing"
+
+	"ringwave/crypto/vector"
 )
 
 var bases = [][]uint64{
@@ -12,6 +14,7 @@ var bases = [][]uint64{
 	{0x3ffffffffed001},
 	{0x3ffffffffd6001, 0x7ffffffffb4001},
 	{0x3fffffffef8001, 0x3fffffffeb8001, 0x7ffffffffb4001, 0x7fffffffeac001},
+	{0x1ffffffffff6001}, // 57 bits
 }
 
 func modulus(t testing.TB, primes []uint64) *Modulus {
@@ -36,11 +39,22 @@ func randomBig(rnd *rand.Rand, q *big.Int) *big.Int {
 	return x
 }
 
-// Every operation is compared with math/big.
+// Every operation is compared with math/big, on every path that this processor has.
 func TestAgainstBig(t *testing.T) {
+	for _, path := range vector.Paths() {
+		if path.Lacks() == "" {
+			t.Run(path.String(), func(t *testing.T) { againstBig(t, path) })
+		}
+	}
+}
+
+func againstBig(t *testing.T, path vector.Path) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for _, primes := range bases {
-		m := modulus(t, primes)
+		m, err := newModulus(primes, path)
+		if err != nil {
+			t.Fatal(err)
+		}
 		const n = 50
 		x, y, z := m.NewVector(n), m.NewVector(n), m.NewVector(n)
 		bx, by := make([]*big.Int, n), make([]*big.Int, n)
@@ -53,6 +67,8 @@ func TestAgainstBig(t *testing.T) {
 				bx[k] = new(big.Int).Rsh(m.Big(), 1)
 			case 2:
 				bx[k] = new(big.Int).Neg(new(big.Int).Rsh(m.Big(), 1))
+			case 3:
+				bx[k], by[k] = big.NewInt(-1), big.NewInt(-1)
 			}
 			m.SetBig(x, k, bx[k])
 			m.SetBig(y, k, by[k])

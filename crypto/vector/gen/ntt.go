@@ -33,15 +33,16 @@ type arithmetic struct {
 
 // The constants of a prime, in this order, each in all lanes: ntt.constants.
 const (
-	constP    = iota
-	constP2   // 2p
-	constP4   // 4p
-	constNegP // 2^52 - p
-	constMask // 2^52 - 1
-	constZero
+	constP     = iota
+	constP2    // 2p
+	constHighP // p >> 32: these three are package zq's as well
+
+	constP4     // 4p
+	constNegP   // 2^52 - p
+	constMask   // 2^52 - 1
+	constZero   // 0
 	constOne    // the twiddle factor 1, with its quotient
 	constInvP   // p^-1 mod 2^beta
-	constHighP  // p >> 32
 	constHighIP // constInvP >> 32
 )
 

@@ -1,0 +1,91 @@
+package sampler
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"ringwave/crypto/vector"
+)
+
+// words returns random words, the least and the largest, and for each entry of a table
+// those on both sides of where it is reached.
+func words(tail []uint64, rng *rand.Rand, random int) []byte {
+	all := []uint64{0, 1, ^uint64(0), ^uint64(0) - 1, 1 << 63, 1<<63 - 1}
+	for _, t := range tail {
+		all = append(all, -t, -t-1, -t+1)
+	}
+	for range random {
+		all = append(all, rng.Uint64())
+	}
+	for len(all)%4 != 0 {
+		all = append(all, rng.Uint64())
+	}
+	var b []byte
+	for _, u := range all {
+		b = binary.LittleEndian.AppendUint64(b, u)
+	}
+	return b
+}
+
+// expected draws samples one by one, as the definition of a tail table has it.
+func expected(tail []uint64, random []byte) (x []int8) {
+	for ; len(random) > 0; random = random[8:] {
+		u := binary.LittleEndian.Uint64(random)
+		m := int8(0)
+		for _, t := range tail {
+			if u+t < u { // the sum is 2^64 or more
+				m++
+			}
+		}
+		if u&1 == 1 {
+			m = -m
+		}
+		x = append(x, m)
+	}
+	return x
+}
+
+// TestPathsAgree: samples of tables are the same on every path that this processor has,
+// at the edges of each entry and elsewhere, however many are drawn.
+func TestPathsAgree(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, path := range vector.Paths() {
+		if path.Lacks() != "" {
+			t.Logf("SKIPPED: %v: this processor lacks %s", path, path.Lacks())
+			continue
+		}
+		for _, tail := range [][]uint64{gaussianTail[:], floodTail[:]} {
+			table := newTable(tail, path)
+			for more := range 40 {
+				random := words(tail, rng, 8*more)
+				got := make([]int8, len(random)/8)
+				table.sample(got, random)
+				if want := expected(tail, random); !slices.Equal(got, want) {
+					t.Fatalf("%v: %d samples differ", path, len(got))
+				}
+			}
+		}
+	}
+}
+
+func FuzzPaths(f *testing.F) {
+	f.Add(uint64(1), uint64(2))
+	tables := map[vector.Path]*table{}
+	for _, path := range vector.Paths() {
+		if path.Lacks() == "" {
+			tables[path] = newTable(floodTail[:], path)
+		}
+	}
+	f.Fuzz(func(t *testing.T, a, b uint64) {
+		random := words([]uint64{a, b, a ^ b, a + b}, rand.New(rand.NewPCG(a, b)), 61)
+		want := expected(floodTail[:], random)
+		for path, table := range tables {
+			got := make([]int8, len(random)/8)
+			if table.sample(got, random); !slices.Equal(got, want) {
+				t.Fatalf("%v: samples differ", path)
+			}
+		}
+	})
+}
