@@ -59,7 +59,7 @@ type Params struct {
 // The limits of what the package computes with.
 const (
 	minN         = 16
-	maxN         = 8192
+	maxN         = 16384
 	maxLogLambda = 96
 	maxLogFlood  = 96
 )

@@ -16,7 +16,7 @@ import (
 	"ringwave/crypto/vector"
 )
 
-// MaxPrimeBits bounds the primes of a Modulus, so that 2^13 products of two
+// MaxPrimeBits bounds the primes of a Modulus, so that 2^14 products of two
 // residues fit a 128-bit accumulator.
 const MaxPrimeBits = 57
 
@@ -378,7 +378,7 @@ func sub(a, b [4]uint64) (d [4]uint64) {
 }
 
 // Dot returns sum_k r[k] x[k] mod p for residues below p < 2^MaxPrimeBits, at most
-// 2^13 of them, so that the 128-bit sum of products below 2^114 cannot overflow.
+// 2^14 of them, so that the 128-bit sum of products below 2^114 cannot overflow.
 func Dot(r, x []uint64, p uint64) uint64 {
 	x = x[:len(r)]
 	var hi, lo, c uint64

@@ -238,8 +238,8 @@ func devicesRules() []rule {
 }
 
 func encryptionRules() []rule {
-	power := limit{text: "that is a power of two from 1024 to 8192", check: func(_ *Config, x float64) bool {
-		return x >= 1024 && x <= 8192 && math.Log2(x) == math.Trunc(math.Log2(x))
+	power := limit{text: "that is a power of two from 1024 to 16384", check: func(_ *Config, x float64) bool {
+		return x >= 1024 && x <= 16384 && math.Log2(x) == math.Trunc(math.Log2(x))
 	}}
 	own := "the set's own"
 	return []rule{
