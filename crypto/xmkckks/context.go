@@ -1,6 +1,7 @@
 package xmkckks
 
 import (
+	"crypto/cipher"
 	"errors"
 	"fmt"
 	"math"
@@ -32,6 +33,7 @@ type Context struct {
 	mod      *zq.Modulus
 	ring     *ntt.Ring
 	a        ntt.Transform
+	digests  cipher.AEAD // see Digest
 	reducers []sampler.Reducer
 	flood    sampler.Flood
 	shareVar float64
@@ -85,6 +87,10 @@ func NewContext(p Params, form Form, messages, witnesses int, public keystream.S
 		}
 	}
 	c.drawPublic(public.Derive("a"))
+	key := public.Derive("digest of c~1")
+	if c.digests, err = newDigests(&key); err != nil {
+		return nil, fmt.Errorf("parameter set %s: preparing digests: %w", p.Name, err)
+	}
 	return c, nil
 }
 

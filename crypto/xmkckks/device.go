@@ -51,7 +51,7 @@ type AggregatedC1 struct {
 	coefficients zq.Vector
 	transform    ntt.Transform
 	digest       Digest
-	hash         hasher
+	digester     digester
 }
 
 // Coefficients returns c~1 as it is broadcast. The caller must not change it.
@@ -59,7 +59,7 @@ func (a *AggregatedC1) Coefficients() zq.Vector { return a.coefficients }
 
 // NewAggregatedC1 makes room for c~1.
 func (c *Context) NewAggregatedC1() *AggregatedC1 {
-	a := &AggregatedC1{coefficients: c.mod.NewVector(c.Params.N), hash: newHasher()}
+	a := &AggregatedC1{coefficients: c.mod.NewVector(c.Params.N), digester: c.newDigester()}
 	if c.transforms() {
 		a.transform = c.ring.NewTransform()
 	}
@@ -69,7 +69,7 @@ func (c *Context) NewAggregatedC1() *AggregatedC1 {
 // SetC1 takes the broadcast c~1, n coefficients, into a.
 func (c *Context) SetC1(a *AggregatedC1, c1 zq.Vector) {
 	a.coefficients.Copy(c1)
-	a.digest = a.hash.vector(c1)
+	a.digest = a.digester.vector(c1)
 	if c.transforms() {
 		c.ring.Forward(a.transform, c1)
 	}

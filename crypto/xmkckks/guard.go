@@ -1,49 +1,64 @@
 package xmkckks
 
 import (
-	"crypto/sha256"
+	"crypto/aes"
+	"crypto/cipher"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"sync"
 
+	"ringwave/crypto/keystream"
 	"ringwave/phy/zq"
 )
 
-// Digest identifies a broadcast c~1: the first 128 bits of SHA-256 over its
-// residues.
+// Digest identifies a broadcast c~1 to a device that has answered it: GHASH over its
+// residues, as AES-GCM computes it over additional data, under a key that follows from the
+// public seed. Two c~1 that were made without regard to that key have the same digest with
+// a probability below 2^-113. Who makes two that have, as a server could, gains nothing:
+// the second is refused like a repeated one.
 type Digest [16]byte
 
 // String returns the beginning of the digest, for messages.
 func (d Digest) String() string { return hex.EncodeToString(d[:4]) }
 
-// hasher computes digests without allocating.
-type hasher struct {
-	h     hash.Hash
-	block []byte
-	sum   []byte
+// newDigests returns what computes digests under a key: the tag of an empty message.
+func newDigests(key *keystream.Seed) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
 }
 
-func newHasher() hasher {
-	return hasher{h: sha256.New(), block: make([]byte, 4096), sum: make([]byte, 0, sha256.Size)}
+// digester computes digests without allocating.
+type digester struct {
+	tags  cipher.AEAD
+	nonce [12]byte // always 0: the key serves for digests alone, which are no secrets
+	bytes []byte   // of a vector
+	tag   []byte
 }
 
-func (h *hasher) vector(v zq.Vector) (d Digest) {
-	h.h.Reset()
-	fill := 0
+func (c *Context) newDigester() digester {
+	return digester{
+		tags: c.digests, bytes: make([]byte, 8*len(c.Params.Primes)*c.Params.N), tag: make([]byte, 0, len(Digest{})),
+	}
+}
+
+// vector returns the digest of a vector of n coefficients.
+func (h *digester) vector(v zq.Vector) (d Digest) {
+	bytes := h.bytes
 	for _, residues := range v {
-		for _, x := range residues {
-			binary.LittleEndian.PutUint64(h.block[fill:], x)
-			if fill += 8; fill == len(h.block) {
-				h.h.Write(h.block)
-				fill = 0
+		for ; len(residues) >= 4; residues = residues[4:] { // n is a multiple of 4
+			words, to := (*[4]uint64)(residues), (*[32]byte)(bytes)
+			for i, x := range words {
+				binary.LittleEndian.PutUint64(to[8*i:], x)
 			}
+			bytes = bytes[32:]
 		}
 	}
-	h.h.Write(h.block[:fill])
-	copy(d[:], h.h.Sum(h.sum[:0]))
+	copy(d[:], h.tags.Seal(h.tag, h.nonce[:], nil, h.bytes))
 	return d
 }
 
@@ -133,6 +148,9 @@ func (l *Ledger) device(i uint32) *answers {
 func (l *Ledger) admit(r ShareRecord) (repeated bool, err error) {
 	a := l.device(r.Device)
 	if before, ok := a.rounds[r.Round]; ok {
+		if before.digest == (Digest{}) { // of an earlier program's journal, which has others
+			before.digest = r.Digest
+		}
 		if before == (answer{r.Epoch, r.Attempt, r.Digest, true}) {
 			return true, nil
 		}
@@ -175,7 +193,9 @@ func (l *Ledger) record(r ShareRecord, repeatable bool) {
 	a.epoch, a.last = r.Epoch, r.Round
 	a.count++
 	a.rounds[r.Round] = answer{r.Epoch, r.Attempt, r.Digest, repeatable}
-	a.digests[r.Digest] = struct{}{}
+	if r.Digest != (Digest{}) {
+		a.digests[r.Digest] = struct{}{}
+	}
 }
 
 // repeat takes note that an earlier process's answer is given again, which tells

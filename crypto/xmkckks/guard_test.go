@@ -169,7 +169,7 @@ func TestKeyIsFixedAndRandomnessFresh(t *testing.T) {
 	for _, form := range forms() {
 		c := testContext(t, smallSet(t, 64), form, 1)
 		seenKey, seenC1, seenS := map[Digest]string{}, map[Digest]string{}, map[string]string{}
-		hash := newHasher()
+		hash := c.newDigester()
 		fresh := func(seen map[Digest]string, d Digest, what string) {
 			t.Helper()
 			if other, ok := seen[d]; ok {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"strings"
 
 	"ringwave/crypto/lockfile"
 )
@@ -53,7 +54,10 @@ type journalFile interface {
 }
 
 const (
-	journalMagic = "RWSHARE2"
+	journalMagic = "RWSHARE3"
+	// earlierMagic begins journals whose digests of c~1 are SHA-256: they say nothing to
+	// this program, and a round's answer is known by its epoch and attempt.
+	earlierMagic = "RWSHARE2"
 	// A record is kind, device, epoch, round, attempt, digest and a CRC-32C of these.
 	recordSize = 5*4 + len(Digest{}) + 4
 )
@@ -163,8 +167,8 @@ func (j *Journal) add(r journalRecord) error {
 // decodeJournal returns the records in data and the length of the part that is
 // whole.
 func decodeJournal(data []byte) (records []journalRecord, whole int, err error) {
-	magic := journalMagic[:min(len(data), len(journalMagic))]
-	if string(data[:len(magic)]) != magic {
+	magic := string(data[:min(len(data), len(journalMagic))])
+	if !strings.HasPrefix(journalMagic, magic) && !strings.HasPrefix(earlierMagic, magic) {
 		return nil, 0, errors.New("not a journal of decryption shares of this version: it does not begin with " + journalMagic)
 	}
 	if len(magic) < len(journalMagic) {
@@ -175,6 +179,9 @@ func decodeJournal(data []byte) (records []journalRecord, whole int, err error) 
 		r, ok := decodeRecord(data[whole : whole+recordSize])
 		if !ok {
 			return nil, 0, fmt.Errorf("the record at byte %d is damaged (its CRC-32C does not match, or its kind is unknown)", whole)
+		}
+		if magic == earlierMagic {
+			r.Digest = Digest{}
 		}
 		records = append(records, r)
 		whole += recordSize

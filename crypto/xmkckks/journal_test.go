@@ -196,7 +196,7 @@ func TestJournalRefusesDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := OpenJournal(bad, fromSystem)
-		want := "does not begin with RWSHARE2"
+		want := "does not begin with RWSHARE3"
 		if i >= len(journalMagic) {
 			at := len(journalMagic) + (i-len(journalMagic))/recordSize*recordSize
 			want = fmt.Sprintf("the record at byte %d is damaged", at)
@@ -620,6 +620,7 @@ func FuzzJournal(f *testing.F) {
 	f.Add(data)
 	f.Add(data[:len(data)-1])
 	f.Add(data[:3])
+	f.Add([]byte("RWSHARE3"))
 	f.Add([]byte("RWSHARE2"))
 	damaged := slices.Clone(data)
 	damaged[20] ^= 1
@@ -635,7 +636,7 @@ func FuzzJournal(f *testing.F) {
 		if rest := len(data) - whole; rest < 0 || rest >= recordSize {
 			t.Fatalf("%d of %d bytes are whole", whole, len(data))
 		}
-		if whole == 0 {
+		if whole == 0 || bytes.HasPrefix(data, []byte(earlierMagic)) {
 			return
 		}
 		again := []byte(journalMagic)
@@ -648,4 +649,34 @@ func FuzzJournal(f *testing.F) {
 			t.Fatalf("%x was read as %x", data[:whole], again)
 		}
 	})
+}
+
+// A journal of an earlier program, whose digests were others, is read: rounds stay
+// answered, and what a seed's keys have answered may be repeated in its attempt alone.
+func TestEarlierJournal(t *testing.T) {
+	path := journalOf(t, share(0, 0, 5, 1, 7))
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = append([]byte(earlierMagic), data[len(journalMagic):]...)
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	j := openJournal(t, path, fromSeed)
+	refused(t, j.Answer(share(0, 0, 5, 2, 7)), ErrAnswered, "already answered round 5")
+	refused(t, j.Answer(share(0, 0, 4, 0, 9)), ErrAnswered, "already answered")
+	allowed(t, j.Answer(share(0, 0, 5, 1, 8)))
+	refused(t, j.Answer(share(0, 0, 5, 1, 8)), ErrAnswered, "already answered round 5")
+	allowed(t, j.Answer(share(0, 0, 6, 0, 7)))
+	refused(t, j.Answer(share(0, 0, 7, 0, 7)), ErrAnswered, "already answered this c1")
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.ReadFile(path)
+	if err != nil || !bytes.HasPrefix(after, data[:len(data)-recordSize]) {
+		t.Errorf("the file was changed: %v", err)
+	}
+	j = openJournal(t, path, JournalConfig{Limit: 100, System: true})
+	refused(t, j.Answer(share(0, 0, 6, 0, 7)), ErrAnswered, "already answered round 6")
 }

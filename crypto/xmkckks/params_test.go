@@ -112,7 +112,7 @@ func TestValidateRefusals(t *testing.T) {
 	}{
 		"n not a power of two": {func(p *Params) { p.N = 4095 }, "n is 4095: it must be a power of two"},
 		"n too small":          {func(p *Params) { p.N = 8 }, "n is 8"},
-		"n too large":          {func(p *Params) { p.N = 16384 }, "n is 16384"},
+		"n too large":          {func(p *Params) { p.N = 32768 }, "n is 32768"},
 		"no n":                 {func(p *Params) { p.N = 0 }, "n is 0"},
 		"prime not 1 mod 2n":   {func(p *Params) { p.Primes = []uint64{1<<54 - 33} }, "it must be 1"},
 		"Lambda too large":     {func(p *Params) { p.LogLambda = 97 }, "log2 Lambda is 97"},

@@ -61,16 +61,17 @@ func (c *Context) computeFingerprint(a zq.Vector) Fingerprint {
 		fmt.Fprintf(h, "messages=%d ", c.Messages)
 	}
 	io.WriteString(h, "a=")
-	// Hashed is the Montgomery form of a, 2^64 a, as it was when that form was kept.
-	form := c.mod.NewVector(p.N)
+	// Hashed is the beginning of the SHA-256 of the Montgomery form of a, 2^64 a, as it was
+	// when that form was kept.
+	form := sha256.New()
 	for j, prime := range p.Primes {
-		for k, x := range a[j] {
-			form[j][k] = bits.Rem64(x, 0, prime)
+		b := make([]byte, 0, 8*p.N)
+		for _, x := range a[j] {
+			b = binary.LittleEndian.AppendUint64(b, bits.Rem64(x, 0, prime))
 		}
+		form.Write(b)
 	}
-	hash := newHasher()
-	digest := hash.vector(form)
-	h.Write(digest[:])
+	h.Write(form.Sum(nil)[:16])
 	return Fingerprint(h.Sum(nil)[:8])
 }
 

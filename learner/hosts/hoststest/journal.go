@@ -11,7 +11,7 @@ import (
 
 // The format of a journal, as its file has it.
 const (
-	journalMagic = "RWSHARE2"
+	journalMagic = "RWSHARE3"
 	recordSize   = 40
 	kindShare    = 1
 )
