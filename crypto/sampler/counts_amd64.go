@@ -15,3 +15,15 @@ func signedCountsAVX512(dst *int8, words *byte, thresholds *uint64, entries int,
 //
 //go:noescape
 func signedCountsAVX2(dst *int8, words *byte, thresholds *uint64, entries int, groups int)
+
+// onesAVX512 sets dst to three samples of each 16 bytes: ones among the low 42 bits of both words, and among the 21 highest of both together, less 21.
+// Four times 16 bytes a group; 4 bytes behind the last sample are overwritten.
+//
+//go:noescape
+func onesAVX512(dst *int8, words *byte, groups int)
+
+// onesAVX2 sets dst to three samples of each 16 bytes: ones among the low 42 bits of both words, and among the 21 highest of both together, less 21.
+// Two times 16 bytes a group; 10 bytes behind the last sample are overwritten.
+//
+//go:noescape
+func onesAVX2(dst *int8, words *byte, groups int)

@@ -167,3 +167,203 @@ threshold:
 	JNZ          group
 	VZEROALL
 	RET
+
+DATA onesAVX512Low<>+0(SB)/8, $0x000003ffffffffff
+DATA onesAVX512Low<>+8(SB)/8, $0x000003ffffffffff
+DATA onesAVX512Low<>+16(SB)/8, $0x000003ffffffffff
+DATA onesAVX512Low<>+24(SB)/8, $0x000003ffffffffff
+DATA onesAVX512Low<>+32(SB)/8, $0x000003ffffffffff
+DATA onesAVX512Low<>+40(SB)/8, $0x000003ffffffffff
+DATA onesAVX512Low<>+48(SB)/8, $0x000003ffffffffff
+DATA onesAVX512Low<>+56(SB)/8, $0x000003ffffffffff
+GLOBL onesAVX512Low<>(SB), RODATA|NOPTR, $64
+
+DATA onesAVX512Gather<>+0(SB)/8, $0xffffffffff010800
+DATA onesAVX512Gather<>+8(SB)/8, $0xffffffffffffffff
+DATA onesAVX512Gather<>+16(SB)/8, $0xffffffffff010800
+DATA onesAVX512Gather<>+24(SB)/8, $0xffffffffffffffff
+DATA onesAVX512Gather<>+32(SB)/8, $0xffffffffff010800
+DATA onesAVX512Gather<>+40(SB)/8, $0xffffffffffffffff
+DATA onesAVX512Gather<>+48(SB)/8, $0xffffffffff010800
+DATA onesAVX512Gather<>+56(SB)/8, $0xffffffffffffffff
+GLOBL onesAVX512Gather<>(SB), RODATA|NOPTR, $64
+
+DATA onesAVX512Compact<>+0(SB)/8, $0x0908060504020100
+DATA onesAVX512Compact<>+8(SB)/8, $0xffffffff0e0d0c0a
+DATA onesAVX512Compact<>+16(SB)/8, $0x0908060504020100
+DATA onesAVX512Compact<>+24(SB)/8, $0xffffffff0e0d0c0a
+DATA onesAVX512Compact<>+32(SB)/8, $0x0908060504020100
+DATA onesAVX512Compact<>+40(SB)/8, $0xffffffff0e0d0c0a
+DATA onesAVX512Compact<>+48(SB)/8, $0x0908060504020100
+DATA onesAVX512Compact<>+56(SB)/8, $0xffffffff0e0d0c0a
+GLOBL onesAVX512Compact<>(SB), RODATA|NOPTR, $64
+
+DATA onesAVX512Nibbles<>+0(SB)/8, $0x0302020102010100
+DATA onesAVX512Nibbles<>+8(SB)/8, $0x0403030203020201
+DATA onesAVX512Nibbles<>+16(SB)/8, $0x0302020102010100
+DATA onesAVX512Nibbles<>+24(SB)/8, $0x0403030203020201
+DATA onesAVX512Nibbles<>+32(SB)/8, $0x0302020102010100
+DATA onesAVX512Nibbles<>+40(SB)/8, $0x0403030203020201
+DATA onesAVX512Nibbles<>+48(SB)/8, $0x0302020102010100
+DATA onesAVX512Nibbles<>+56(SB)/8, $0x0403030203020201
+GLOBL onesAVX512Nibbles<>(SB), RODATA|NOPTR, $64
+
+DATA onesAVX512LowNibbles<>+0(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA onesAVX512LowNibbles<>+8(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA onesAVX512LowNibbles<>+16(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA onesAVX512LowNibbles<>+24(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA onesAVX512LowNibbles<>+32(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA onesAVX512LowNibbles<>+40(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA onesAVX512LowNibbles<>+48(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA onesAVX512LowNibbles<>+56(SB)/8, $0x0f0f0f0f0f0f0f0f
+GLOBL onesAVX512LowNibbles<>(SB), RODATA|NOPTR, $64
+
+DATA onesAVX512Half<>+0(SB)/8, $0x1515151515151515
+DATA onesAVX512Half<>+8(SB)/8, $0x1515151515151515
+DATA onesAVX512Half<>+16(SB)/8, $0x1515151515151515
+DATA onesAVX512Half<>+24(SB)/8, $0x1515151515151515
+DATA onesAVX512Half<>+32(SB)/8, $0x1515151515151515
+DATA onesAVX512Half<>+40(SB)/8, $0x1515151515151515
+DATA onesAVX512Half<>+48(SB)/8, $0x1515151515151515
+DATA onesAVX512Half<>+56(SB)/8, $0x1515151515151515
+GLOBL onesAVX512Half<>(SB), RODATA|NOPTR, $64
+
+// func onesAVX512(dst *int8, words *byte, groups int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VPOPCNTDQ
+TEXT ·onesAVX512(SB), NOSPLIT, $0-24
+	MOVQ      dst+0(FP), AX
+	MOVQ      words+8(FP), CX
+	MOVQ      groups+16(FP), DX
+	VMOVDQU64 onesAVX512Low<>+0(SB), Z0
+	VMOVDQU64 onesAVX512Gather<>+0(SB), Z1
+	VMOVDQU   onesAVX512Compact<>+0(SB), X2
+	VMOVDQU   onesAVX512Half<>+0(SB), X3
+
+group:
+	VMOVDQU64 (CX), Z4
+	VPANDQ    Z0, Z4, Z5
+	VPSRLQ    $0x2b, Z4, Z4
+	VPOPCNTQ  Z5, Z5
+	VPOPCNTQ  Z4, Z4
+
+	// The third sample is of both words; it goes to the second byte.
+	VPSHUFD     $0x4e, Z4, Z7
+	VPADDQ      Z7, Z4, Z4
+	VPSLLQ      $0x08, Z4, Z4
+	VPADDQ      Z4, Z5, Z5
+	VPSHUFB     Z1, Z5, Z5
+	MOVL        $0x00001111, BX
+	KMOVW       BX, K1
+	VPCOMPRESSD Z5, K1, Z6
+	VPSHUFB     X2, X6, X4
+	VPSUBB      X3, X4, X4
+	VMOVDQU     X4, (AX)
+	ADDQ        $0x40, CX
+	ADDQ        $0x0c, AX
+	DECQ        DX
+	JNZ         group
+	VPXORQ      Z16, Z16, Z16
+	VPXORQ      Z17, Z17, Z17
+	VPXORQ      Z18, Z18, Z18
+	VPXORQ      Z19, Z19, Z19
+	VPXORQ      Z20, Z20, Z20
+	VPXORQ      Z21, Z21, Z21
+	VPXORQ      Z22, Z22, Z22
+	VPXORQ      Z23, Z23, Z23
+	VPXORQ      Z24, Z24, Z24
+	VPXORQ      Z25, Z25, Z25
+	VPXORQ      Z26, Z26, Z26
+	VPXORQ      Z27, Z27, Z27
+	VPXORQ      Z28, Z28, Z28
+	VPXORQ      Z29, Z29, Z29
+	VPXORQ      Z30, Z30, Z30
+	VPXORQ      Z31, Z31, Z31
+	VZEROALL
+	RET
+
+DATA onesAVX2Low<>+0(SB)/8, $0x000003ffffffffff
+DATA onesAVX2Low<>+8(SB)/8, $0x000003ffffffffff
+DATA onesAVX2Low<>+16(SB)/8, $0x000003ffffffffff
+DATA onesAVX2Low<>+24(SB)/8, $0x000003ffffffffff
+GLOBL onesAVX2Low<>(SB), RODATA|NOPTR, $32
+
+DATA onesAVX2Gather<>+0(SB)/8, $0xffffffffff010800
+DATA onesAVX2Gather<>+8(SB)/8, $0xffffffffffffffff
+DATA onesAVX2Gather<>+16(SB)/8, $0xffffffffff010800
+DATA onesAVX2Gather<>+24(SB)/8, $0xffffffffffffffff
+GLOBL onesAVX2Gather<>(SB), RODATA|NOPTR, $32
+
+DATA onesAVX2Compact<>+0(SB)/8, $0x0908060504020100
+DATA onesAVX2Compact<>+8(SB)/8, $0xffffffff0e0d0c0a
+DATA onesAVX2Compact<>+16(SB)/8, $0x0908060504020100
+DATA onesAVX2Compact<>+24(SB)/8, $0xffffffff0e0d0c0a
+GLOBL onesAVX2Compact<>(SB), RODATA|NOPTR, $32
+
+DATA onesAVX2Nibbles<>+0(SB)/8, $0x0302020102010100
+DATA onesAVX2Nibbles<>+8(SB)/8, $0x0403030203020201
+DATA onesAVX2Nibbles<>+16(SB)/8, $0x0302020102010100
+DATA onesAVX2Nibbles<>+24(SB)/8, $0x0403030203020201
+GLOBL onesAVX2Nibbles<>(SB), RODATA|NOPTR, $32
+
+DATA onesAVX2LowNibbles<>+0(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA onesAVX2LowNibbles<>+8(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA onesAVX2LowNibbles<>+16(SB)/8, $0x0f0f0f0f0f0f0f0f
+DATA onesAVX2LowNibbles<>+24(SB)/8, $0x0f0f0f0f0f0f0f0f
+GLOBL onesAVX2LowNibbles<>(SB), RODATA|NOPTR, $32
+
+DATA onesAVX2Half<>+0(SB)/8, $0x1515151515151515
+DATA onesAVX2Half<>+8(SB)/8, $0x1515151515151515
+DATA onesAVX2Half<>+16(SB)/8, $0x1515151515151515
+DATA onesAVX2Half<>+24(SB)/8, $0x1515151515151515
+GLOBL onesAVX2Half<>(SB), RODATA|NOPTR, $32
+
+// func onesAVX2(dst *int8, words *byte, groups int)
+// Requires: AVX, AVX2
+TEXT ·onesAVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    words+8(FP), CX
+	MOVQ    groups+16(FP), DX
+	VMOVDQU onesAVX2Low<>+0(SB), Y0
+	VMOVDQU onesAVX2Gather<>+0(SB), Y1
+	VMOVDQU onesAVX2Compact<>+0(SB), X2
+	VMOVDQU onesAVX2Half<>+0(SB), X3
+	VMOVDQU onesAVX2Nibbles<>+0(SB), Y4
+	VMOVDQU onesAVX2LowNibbles<>+0(SB), Y5
+	VPXOR   Y6, Y6, Y6
+
+group:
+	VMOVDQU (CX), Y7
+	VPAND   Y0, Y7, Y8
+	VPSRLQ  $0x2b, Y7, Y7
+	VPAND   Y5, Y8, Y9
+	VPSRLQ  $0x04, Y8, Y8
+	VPAND   Y5, Y8, Y8
+	VPSHUFB Y9, Y4, Y9
+	VPSHUFB Y8, Y4, Y8
+	VPADDB  Y8, Y9, Y9
+	VPSADBW Y6, Y9, Y9
+	VPAND   Y5, Y7, Y8
+	VPSRLQ  $0x04, Y7, Y7
+	VPAND   Y5, Y7, Y7
+	VPSHUFB Y8, Y4, Y8
+	VPSHUFB Y7, Y4, Y7
+	VPADDB  Y7, Y8, Y8
+	VPSADBW Y6, Y8, Y8
+
+	// The third sample is of both words; it goes to the second byte.
+	VPSHUFD      $0x4e, Y8, Y7
+	VPADDQ       Y7, Y8, Y8
+	VPSLLQ       $0x08, Y8, Y8
+	VPADDQ       Y8, Y9, Y9
+	VPSHUFB      Y1, Y9, Y9
+	VEXTRACTI128 $0x01, Y9, X7
+	VPUNPCKLDQ   X7, X9, X7
+	VPSHUFB      X2, X7, X7
+	VPSUBB       X3, X7, X7
+	VMOVDQU      X7, (AX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x06, AX
+	DECQ         DX
+	JNZ          group
+	VZEROALL
+	RET

@@ -89,3 +89,44 @@ func FuzzPaths(f *testing.F) {
 		}
 	})
 }
+
+// TestBinomialPathsAgree: three samples of each 16 bytes are the same on every path, all
+// ones and zeros included, and so is what is left of what no whole vector takes.
+func TestBinomialPathsAgree(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, path := range vector.Paths() {
+		if path.Lacks() != "" {
+			t.Logf("SKIPPED: %v: this processor lacks %s", path, path.Lacks())
+			continue
+		}
+		for groups := range blockSize/16 + 1 {
+			var random [blockSize]byte
+			for i := range random {
+				random[i] = byte([]uint64{0, 0xff, rng.Uint64(), rng.Uint64()}[rng.IntN(4)])
+			}
+			copy(random[:], make([]byte, 16*rng.IntN(3)))
+			var samples [blockSize/16*3 + spare]int8
+			done := binomialInVectors(path, &samples, &random, groups)
+			if done > groups || path != vector.Portable && groups >= 4 && done == 0 {
+				t.Fatalf("%v: %d of %d groups", path, done, groups)
+			}
+			for g := range done {
+				var want [3]int8
+				for i := range 128 {
+					one := int8(random[16*g+i/8] >> (i % 8) & 1)
+					switch bit := i % 64; {
+					case bit < 42:
+						want[i/64] += one
+					case bit > 42:
+						want[2] += one
+					}
+				}
+				for i, w := range want {
+					if got := samples[3*g+i]; got != w-eta {
+						t.Fatalf("%v, group %d: sample %d is %d, expected %d", path, g, i, got, w-eta)
+					}
+				}
+			}
+		}
+	}
+}

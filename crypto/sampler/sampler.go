@@ -15,6 +15,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"sync"
 
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/secret"
@@ -186,23 +187,39 @@ const eta = 21
 // 21 others. With the latter inverted, which leaves fair bits fair, it is the
 // number of ones among all 42 less 21.
 func sampleBinomial(dst []int8, s *keystream.Stream) {
-	const mask42 = 1<<(2*eta) - 1
+	path := binomialPath()
 	var block [blockSize]byte
+	var samples [blockSize/16*3 + spare]int8
 	for len(dst) > 0 {
 		groups := min((len(dst)+2)/3, blockSize/16)
 		s.Fill(block[:16*groups])
-		for g := range groups {
-			a := binary.LittleEndian.Uint64(block[16*g:])
-			b := binary.LittleEndian.Uint64(block[16*g+8:])
-			// Bits 43 to 63 of both words, 21 each, make the third sample.
-			c := a>>43 | b>>43<<21
-			x := [3]int8{
-				int8(bits.OnesCount64(a&mask42)) - eta,
-				int8(bits.OnesCount64(b&mask42)) - eta,
-				int8(bits.OnesCount64(c)) - eta,
-			}
-			dst = dst[copy(dst, x[:]):]
+		done := binomialInVectors(path, &samples, &block, groups)
+		for g := done; g < groups; g++ {
+			three := binomialOf(block[16*g:])
+			copy(samples[3*g:], three[:])
 		}
+		dst = dst[copy(dst, samples[:3*groups]):]
 	}
 	clear(block[:])
+	clear(samples[:])
+}
+
+// spare is how many samples behind the last vectors may overwrite.
+const spare = 16
+
+// binomialPath returns the path of binomial samples.
+var binomialPath = sync.OnceValue(fastest)
+
+// binomialOf returns three samples of 16 bytes of keystream.
+func binomialOf(random []byte) [3]int8 {
+	const mask42 = 1<<(2*eta) - 1
+	a := binary.LittleEndian.Uint64(random)
+	b := binary.LittleEndian.Uint64(random[8:])
+	// Bits 43 to 63 of both words, 21 each, make the third sample.
+	c := a>>43 | b>>43<<21
+	return [3]int8{
+		int8(bits.OnesCount64(a&mask42)) - eta,
+		int8(bits.OnesCount64(b&mask42)) - eta,
+		int8(bits.OnesCount64(c)) - eta,
+	}
 }

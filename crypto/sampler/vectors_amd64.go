@@ -1,6 +1,10 @@
 package sampler
 
-import "ringwave/crypto/vector"
+import (
+	"golang.org/x/sys/cpu"
+
+	"ringwave/crypto/vector"
+)
 
 // vectors compares many words with a tail table at once: with t, an entry, where
 // u + t >= 2^64, which is u >= 2^64 - t.
@@ -39,4 +43,18 @@ func (v *vectors) inVectors(dst []int8, random []byte) int {
 		signedCountsAVX2(&dst[0], &random[0], &v.thresholds[0], len(v.thresholds), groups)
 	}
 	return groups * group
+}
+
+// binomialInVectors draws three samples for each 16 bytes of as many groups as make whole
+// vectors, and returns how many groups.
+func binomialInVectors(path vector.Path, samples *[blockSize/16*3 + spare]int8, random *[blockSize]byte, groups int) int {
+	switch {
+	case path == vector.AVX512 && cpu.X86.HasAVX512VPOPCNTDQ && groups >= 4:
+		onesAVX512(&samples[0], &random[0], groups/4)
+		return groups &^ 3
+	case path != vector.Portable && groups >= 2:
+		onesAVX2(&samples[0], &random[0], groups/2)
+		return groups &^ 1
+	}
+	return 0
 }

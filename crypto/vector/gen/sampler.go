@@ -10,6 +10,8 @@ import (
 func samplers() {
 	signedCounts("signedCountsAVX512", 8)
 	signedCounts("signedCountsAVX2", 4)
+	ones("onesAVX512", 8)
+	ones("onesAVX2", 4)
 }
 
 // together is how many vectors are counted at once, so that none waits for another.
@@ -114,6 +116,114 @@ func signedCounts(name string, lanes int) {
 	}
 	ADDQ(U32(uint64(8*lanes*together)), words)
 	ADDQ(U32(uint64(lanes*together)), dst)
+	DECQ(groups)
+	JNZ(LabelRef("group"))
+	wipe(lanes)
+	RET()
+}
+
+// binomialBits is how many bits a sample counts ones among.
+const binomialBits = 42
+
+// ones writes the function of binomial samples. It is long because it is one assembly
+// function.
+func ones(name string, lanes int) {
+	table := func(name string, words ...uint64) Mem {
+		data := GLOBL(name, RODATA|NOPTR)
+		for i := range max(lanes, len(words)) {
+			DATA(8*i, U64(words[i%len(words)]))
+		}
+		return data
+	}
+	low := table(name+"Low", 1<<binomialBits-1)
+	// The bytes 0, 8 and 1 of each half, and then the first three of each four.
+	gather := table(name+"Gather", 0xffffffffff010800, ^uint64(0))
+	compact := table(name+"Compact", 0x0908060504020100, 0xffffffff0e0d0c0a)
+	nibbles := table(name+"Nibbles", 0x0302020102010100, 0x0403030203020201)
+	lowNibbles := table(name+"LowNibbles", 0x0f0f0f0f0f0f0f0f)
+	half := table(name+"Half", binomialBits/2*0x0101010101010101)
+
+	TEXT(name, NOSPLIT, "func(dst *int8, words *byte, groups int)")
+	Doc(name+" sets dst to three samples of each 16 bytes: ones among the low 42 bits of both words, and among the 21 highest of both together, less 21.",
+		map[int]string{8: "Four times 16 bytes a group; 4 bytes behind the last sample are overwritten.", 4: "Two times 16 bytes a group; 10 bytes behind the last sample are overwritten."}[lanes])
+	Pragma("noescape")
+	dst, words, groups := Load(Param("dst"), GP64()), Load(Param("words"), GP64()), Load(Param("groups"), GP64())
+	vec := func() reg.VecVirtual {
+		if lanes == 8 {
+			return ZMM()
+		}
+		return YMM()
+	}
+	load := func(m Mem) reg.VecVirtual {
+		v := vec()
+		if lanes == 8 {
+			VMOVDQU64(m, v)
+		} else {
+			VMOVDQU(m, v)
+		}
+		return v
+	}
+	mask, places := load(low), load(gather)
+	compacted, less := XMM(), XMM()
+	VMOVDQU(compact, compacted)
+	VMOVDQU(half, less)
+	var digits, four, zero reg.VecVirtual
+	if lanes == 4 {
+		digits, four, zero = load(nibbles), load(lowNibbles), vec()
+		VPXOR(zero, zero, zero)
+	}
+	count := func(x reg.VecVirtual) reg.VecVirtual {
+		n := vec()
+		if lanes == 8 {
+			VPOPCNTQ(x, n)
+			return n
+		}
+		high := vec()
+		VPAND(four, x, n)
+		VPSRLQ(Imm(4), x, high)
+		VPAND(four, high, high)
+		VPSHUFB(n, digits, n)
+		VPSHUFB(high, digits, high)
+		VPADDB(high, n, n)
+		VPSADBW(zero, n, n)
+		return n
+	}
+	Label("group")
+	x := load(Mem{Base: words})
+	lower, upper := vec(), vec()
+	if lanes == 8 {
+		VPANDQ(mask, x, lower)
+	} else {
+		VPAND(mask, x, lower)
+	}
+	VPSRLQ(Imm(binomialBits+1), x, upper)
+	lower, upper = count(lower), count(upper)
+	Comment("The third sample is of both words; it goes to the second byte.")
+	swapped := vec()
+	VPSHUFD(Imm(0x4e), upper, swapped)
+	VPADDQ(swapped, upper, upper)
+	VPSLLQ(Imm(8), upper, upper)
+	VPADDQ(upper, lower, lower)
+	VPSHUFB(places, lower, lower)
+	samples := XMM()
+	if lanes == 8 {
+		narrow := vec()
+		first := K()
+		selected := GP32()
+		MOVL(U32(0x1111), selected)
+		KMOVW(selected, first)
+		VPCOMPRESSD(lower, first, narrow)
+		VPSHUFB(compacted, narrow.AsX(), samples)
+	} else {
+		second := XMM()
+		VEXTRACTI128(Imm(1), lower, second)
+		VPUNPCKLDQ(second, lower.AsX(), samples)
+		VPSHUFB(compacted, samples, samples)
+	}
+	VPSUBB(less, samples, samples)
+	VMOVDQU(samples, Mem{Base: dst})
+	ADDQ(Imm(uint64(8*lanes)), words)
+	ADDQ(Imm(uint64(3*lanes/2)), dst)
 	DECQ(groups)
 	JNZ(LabelRef("group"))
 	wipe(lanes)
