@@ -27,3 +27,8 @@ func onesAVX512(dst *int8, words *byte, groups int)
 //
 //go:noescape
 func onesAVX2(dst *int8, words *byte, groups int)
+
+// tritsAVX2 sets dst to the five digits in base 3 of each byte below 243, less one: of three bytes a group. A byte behind the last is read, and one behind the last sample overwritten.
+//
+//go:noescape
+func tritsAVX2(dst *int8, bytes *byte, groups int)

@@ -367,3 +367,68 @@ group:
 	JNZ          group
 	VZEROALL
 	RET
+
+DATA tritPlaces<>+0(SB)/8, $0x8000800080008000
+DATA tritPlaces<>+8(SB)/8, $0x8001800180018000
+DATA tritPlaces<>+16(SB)/8, $0x8002800280018001
+DATA tritPlaces<>+24(SB)/8, $0x8002800280028002
+GLOBL tritPlaces<>(SB), RODATA|NOPTR, $32
+
+DATA tritFractions<>+0(SB)/8, $0x010e010e010e010e
+DATA tritFractions<>+8(SB)/8, $0x010e010e010e010e
+DATA tritFractions<>+16(SB)/8, $0x010e010e010e010e
+DATA tritFractions<>+24(SB)/8, $0x010e010e010e010e
+GLOBL tritFractions<>(SB), RODATA|NOPTR, $32
+
+DATA tritsUpTo<>+0(SB)/8, $0x0051001b00090003
+DATA tritsUpTo<>+8(SB)/8, $0x001b0009000300f3
+DATA tritsUpTo<>+16(SB)/8, $0x0009000300f30051
+DATA tritsUpTo<>+24(SB)/8, $0x000300f30051001b
+GLOBL tritsUpTo<>(SB), RODATA|NOPTR, $32
+
+DATA tritsBefore<>+0(SB)/8, $0x001b000900030001
+DATA tritsBefore<>+8(SB)/8, $0x0009000300010051
+DATA tritsBefore<>+16(SB)/8, $0x000300010051001b
+DATA tritsBefore<>+24(SB)/8, $0x00010051001b0009
+GLOBL tritsBefore<>(SB), RODATA|NOPTR, $32
+
+DATA tritThree<>+0(SB)/8, $0x0003000300030003
+DATA tritThree<>+8(SB)/8, $0x0003000300030003
+DATA tritThree<>+16(SB)/8, $0x0003000300030003
+DATA tritThree<>+24(SB)/8, $0x0003000300030003
+GLOBL tritThree<>(SB), RODATA|NOPTR, $32
+
+DATA tritOne<>+0(SB)/8, $0x0001000100010001
+DATA tritOne<>+8(SB)/8, $0x0001000100010001
+DATA tritOne<>+16(SB)/8, $0x0001000100010001
+DATA tritOne<>+24(SB)/8, $0x0001000100010001
+GLOBL tritOne<>(SB), RODATA|NOPTR, $32
+
+// func tritsAVX2(dst *int8, bytes *byte, groups int)
+// Requires: AVX, AVX2
+TEXT ·tritsAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ bytes+8(FP), CX
+	MOVQ groups+16(FP), DX
+
+group:
+	VPBROADCASTD (CX), Y0
+	VPSHUFB      tritPlaces<>+0(SB), Y0, Y0
+
+	// As fractions of 2^16: see the portable form. A digit is what one more has than three times those before.
+	VPMULLW      tritFractions<>+0(SB), Y0, Y0
+	VPMULHUW     tritsUpTo<>+0(SB), Y0, Y1
+	VPMULHUW     tritsBefore<>+0(SB), Y0, Y0
+	VPMULLW      tritThree<>+0(SB), Y0, Y0
+	VPSUBW       Y0, Y1, Y1
+	VPSUBW       tritOne<>+0(SB), Y1, Y1
+	VPACKSSWB    Y1, Y1, Y1
+	VEXTRACTI128 $0x01, Y1, X0
+	VPUNPCKLQDQ  X0, X1, X0
+	VMOVDQU      X0, (AX)
+	ADDQ         $0x03, CX
+	ADDQ         $0x0f, AX
+	DECQ         DX
+	JNZ          group
+	VZEROALL
+	RET

@@ -130,3 +130,33 @@ func TestBinomialPathsAgree(t *testing.T) {
 		}
 	}
 }
+
+// TestTritsPathsAgree: the digits of every byte are the same on every path.
+func TestTritsPathsAgree(t *testing.T) {
+	for _, path := range vector.Paths() {
+		if path.Lacks() != "" {
+			t.Logf("SKIPPED: %v: this processor lacks %s", path, path.Lacks())
+			continue
+		}
+		for count := range 243 {
+			var bytes [blockSize + 1]byte
+			for i := range count {
+				bytes[i] = byte(242 - i)
+			}
+			var samples [5*blockSize + spare]int8
+			done := tritsInVectors(path, &samples, &bytes, count)
+			if done > count || path != vector.Portable && done < count-2 {
+				t.Fatalf("%v: %d of %d bytes", path, done, count)
+			}
+			for k := range done {
+				value := 0
+				for _, x := range samples[5*k : 5*k+5] {
+					value = 3*value + int(x) + 1
+				}
+				if value != 242-k {
+					t.Fatalf("%v: the digits of %d are those of %d", path, 242-k, value)
+				}
+			}
+		}
+	}
+}

@@ -132,19 +132,26 @@ const blockSize = 512
 // sampleTernary takes five trits from each byte below 3^5 = 243 and drops the
 // others, 5 in 100.
 func sampleTernary(dst []int8, s *keystream.Stream) {
-	var block [blockSize]byte
+	path := chosen()
+	var block, kept [blockSize + 1]byte
+	var samples [5*blockSize + spare]int8
 	for len(dst) > 0 {
 		random := block[:min((len(dst)+4)/5, blockSize)]
 		s.Fill(random)
+		count := 0
 		for _, b := range random {
-			if b >= 243 {
-				continue
-			}
-			x := trits(b)
-			dst = dst[copy(dst, x[:]):]
+			kept[count] = b
+			count += int((uint32(b) - 243) >> 31) // 1 if b is below 243
 		}
+		for k := tritsInVectors(path, &samples, &kept, count); k < count; k++ {
+			five := trits(kept[k])
+			copy(samples[5*k:], five[:])
+		}
+		dst = dst[copy(dst, samples[:5*count]):]
 	}
 	clear(block[:])
+	clear(kept[:])
+	clear(samples[:])
 }
 
 // trits returns the five digits of b < 243 in base 3, first the highest, each less
@@ -187,7 +194,7 @@ const eta = 21
 // 21 others. With the latter inverted, which leaves fair bits fair, it is the
 // number of ones among all 42 less 21.
 func sampleBinomial(dst []int8, s *keystream.Stream) {
-	path := binomialPath()
+	path := chosen()
 	var block [blockSize]byte
 	var samples [blockSize/16*3 + spare]int8
 	for len(dst) > 0 {
@@ -207,8 +214,8 @@ func sampleBinomial(dst []int8, s *keystream.Stream) {
 // spare is how many samples behind the last vectors may overwrite.
 const spare = 16
 
-// binomialPath returns the path of binomial samples.
-var binomialPath = sync.OnceValue(fastest)
+// chosen returns the path of samples.
+var chosen = sync.OnceValue(fastest)
 
 // binomialOf returns three samples of 16 bytes of keystream.
 func binomialOf(random []byte) [3]int8 {

@@ -58,3 +58,13 @@ func binomialInVectors(path vector.Path, samples *[blockSize/16*3 + spare]int8, 
 	}
 	return 0
 }
+
+// tritsInVectors draws five samples for each of so many bytes, as far as they make whole
+// vectors, and returns for how many.
+func tritsInVectors(path vector.Path, samples *[5*blockSize + spare]int8, bytes *[blockSize + 1]byte, count int) int {
+	if path == vector.Portable || count < 3 {
+		return 0
+	}
+	tritsAVX2(&samples[0], &bytes[0], count/3)
+	return count / 3 * 3
+}

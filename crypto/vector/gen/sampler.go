@@ -12,6 +12,7 @@ func samplers() {
 	signedCounts("signedCountsAVX2", 4)
 	ones("onesAVX512", 8)
 	ones("onesAVX2", 4)
+	trits()
 }
 
 // together is how many vectors are counted at once, so that none waits for another.
@@ -227,5 +228,58 @@ func ones(name string, lanes int) {
 	DECQ(groups)
 	JNZ(LabelRef("group"))
 	wipe(lanes)
+	RET()
+}
+
+// trits writes the function of the digits of bytes in base 3.
+func trits() {
+	words := func(name string, of func(sample int) uint64) Mem {
+		data := GLOBL(name, RODATA|NOPTR)
+		for i := range 4 {
+			var x uint64
+			for k := range 4 {
+				x |= of(4*i+k) << (16 * k)
+			}
+			DATA(8*i, U64(x))
+		}
+		return data
+	}
+	power := func(n int) (x uint64) {
+		for x = 1; n > 0; n-- {
+			x *= 3
+		}
+		return x
+	}
+	places := words("tritPlaces", func(s int) uint64 { return 0x8000 | uint64(min(s/5, 2)) })
+	fractions := words("tritFractions", func(int) uint64 { return 270 })
+	upTo := words("tritsUpTo", func(s int) uint64 { return power(s%5 + 1) })
+	before := words("tritsBefore", func(s int) uint64 { return power(s % 5) })
+	three := words("tritThree", func(int) uint64 { return 3 })
+	one := words("tritOne", func(int) uint64 { return 1 })
+
+	TEXT("tritsAVX2", NOSPLIT, "func(dst *int8, bytes *byte, groups int)")
+	Doc("tritsAVX2 sets dst to the five digits in base 3 of each byte below 243, less one: of three bytes a group. A byte behind the last is read, and one behind the last sample overwritten.")
+	Pragma("noescape")
+	dst, bytes, groups := Load(Param("dst"), GP64()), Load(Param("bytes"), GP64()), Load(Param("groups"), GP64())
+	Label("group")
+	f, digit, higher, second := YMM(), YMM(), YMM(), XMM()
+	VPBROADCASTD(Mem{Base: bytes}, f)
+	VPSHUFB(places, f, f)
+	Comment("As fractions of 2^16: see the portable form. A digit is what one more has than three times those before.")
+	VPMULLW(fractions, f, f)
+	VPMULHUW(upTo, f, digit)
+	VPMULHUW(before, f, higher)
+	VPMULLW(three, higher, higher)
+	VPSUBW(higher, digit, digit)
+	VPSUBW(one, digit, digit)
+	VPACKSSWB(digit, digit, digit)
+	VEXTRACTI128(Imm(1), digit, second)
+	VPUNPCKLQDQ(second, digit.AsX(), second)
+	VMOVDQU(second, Mem{Base: dst})
+	ADDQ(Imm(3), bytes)
+	ADDQ(Imm(15), dst)
+	DECQ(groups)
+	JNZ(LabelRef("group"))
+	wipe(4)
 	RET()
 }
