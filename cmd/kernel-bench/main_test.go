@@ -118,7 +118,7 @@ func machine(t *testing.T, tools ...string) (bin, kernel string) {
 	if os.Getenv("RINGWAVE_LONG") != "1" && os.Getenv("RINGWAVE_REQUIRE_BENCH") != "1" {
 		t.Skip("boots a virtual machine; RINGWAVE_LONG=1 does it")
 	}
-	kernel = os.Getenv("RINGWAVE_KERNEL")
+	kernel = os.Getenv("RINGWAVE_LINUX")
 	if kernel == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
