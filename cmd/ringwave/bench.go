@@ -10,24 +10,23 @@ import (
 
 	"ringwave/cmd/internal/console"
 	"ringwave/learner/experiment"
-	"ringwave/learner/experiment/config"
-	"ringwave/learner/experiment/setup"
 	"ringwave/radio/intake"
 )
 
 func newBenchCommand() *cobra.Command {
-	var counts []int
+	var counts, dimensions []int
 	var rounds int
 	var set, out string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "bench",
 		Example: `  ringwave bench
-  ringwave bench --parameter-set paper-4096 --devices 10,100,1000 --rounds 9`,
-		Short: "Time a round against the number of devices, and plot it",
+  ringwave bench --parameter-set paper-4096 --devices 10,100,1000 --rounds 9
+  ringwave bench --parameter-set demo-1024 --devices 10 --dimensions 1024,4096,16384`,
+		Short: "Time a round against the number of devices or n, and plot it",
 		Long: `Run whole encrypted rounds on the ring link, without learning, for several
-numbers of devices, all in this process, and print and plot the time of a
-round.`,
+numbers of devices or several dimensions n, all in this process. Print and
+plot the time of a round, and print the memory of a device.`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, n := range append(slices.Clone(counts), rounds) {
@@ -35,10 +34,11 @@ round.`,
 					return intake.UserError(fmt.Errorf("--devices and --rounds: %d is not from 1 to 10000", n))
 				}
 			}
-			if _, _, err := setup.ParameterSet(config.Encryption{ParameterSet: set}); err != nil {
+			points, err := experiment.RoundsToTime(set, counts, dimensions)
+			if err != nil {
 				return err
 			}
-			times, err := benchRounds(cmd.Context(), console.New(cmd), set, counts, rounds)
+			times, err := benchRounds(cmd.Context(), console.New(cmd), set, points, rounds)
 			if err != nil {
 				return err
 			}
@@ -58,6 +58,7 @@ round.`,
 		},
 	}
 	cmd.Flags().IntSliceVar(&counts, "devices", []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}, "numbers of devices")
+	cmd.Flags().IntSliceVar(&dimensions, "dimensions", nil, "dimensions n of the ring, in place of the set's own")
 	cmd.Flags().IntVar(&rounds, "rounds", 5, "rounds to time for each, of which the median counts")
 	cmd.Flags().StringVar(&set, "parameter-set", "lean-2048", "parameter set, one of those that ringwave sets lists")
 	cmd.Flags().StringVar(&out, "out", "", "folder for the plot (default benches/<utc>-bench)")
@@ -65,23 +66,22 @@ round.`,
 	return cmd
 }
 
-// benchRounds times rounds for each number of devices.
-func benchRounds(ctx context.Context, c *console.Console, set string, counts []int, rounds int) (experiment.RoundTimes, error) {
+// benchRounds times rounds at each point.
+func benchRounds(ctx context.Context, c *console.Console, set string, points []experiment.RoundTime, rounds int) (experiment.RoundTimes, error) {
 	out := experiment.RoundTimes{ParameterSet: set, Rounds: rounds}
 	all, behind := 0, 0
-	for _, n := range counts {
-		all += n
+	for _, point := range points {
+		all += point.Devices
 	}
-	p := c.Progress("point", len(counts), 0, 0)
+	p := c.Progress("point", len(points), 0, 0)
 	p.Every = true
 	defer p.Stop()
-	for i, n := range counts {
-		// Before, for the last takes most of the time.
-		p.Report(i+1, float64(behind)/float64(all), fmt.Sprintf("N = %d", n))
-		if err := out.Measure(ctx, n); err != nil {
+	for i, point := range points {
+		p.Report(i+1, float64(behind)/float64(all), fmt.Sprintf("N = %d", point.Devices)) // before: the last takes longest
+		if err := out.Measure(ctx, point); err != nil {
 			return out, err
 		}
-		behind += n
+		behind += point.Devices
 	}
 	return out, nil
 }

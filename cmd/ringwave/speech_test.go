@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -157,4 +158,21 @@ func TestSetsAndBenchAsJSON(t *testing.T) {
 		t.Errorf("bench %+v", r)
 	}
 	experimenttest.ReadFile(t, out, filepath.Base(r.Plot))
+
+	stdout, _ = mustRun(t, "bench", "--json", "--devices", "2", "--dimensions", "1024,4096", "--rounds", "1", "--parameter-set", "demo-1024", "--out", filepath.Join(t.TempDir(), "dimensions"))
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	small, large := r.Points[0], r.Points[1]
+	if small.Dimension != 1024 || large.Dimension != 4096 || !(large.DeviceBytes > 2*small.DeviceBytes) || math.IsNaN(float64(r.Exponent)) {
+		t.Errorf("bench by dimension %+v", r)
+	}
+	for _, dimensions := range []string{"1000", "512", "32768"} {
+		if status, _, stderr := run(t, "bench", "--devices", "2", "--dimensions", dimensions); status != 2 || !strings.Contains(stderr, "not a power of two from 1024 to 16384") {
+			t.Errorf("--dimensions %s: status %d: %s", dimensions, status, stderr)
+		}
+	}
+	if status, _, stderr := run(t, "bench", "--devices", "2,3", "--dimensions", "1024"); status != 2 || !strings.Contains(stderr, "one number of --devices") {
+		t.Errorf("two numbers of devices: status %d: %s", status, stderr)
+	}
 }
