@@ -4,7 +4,8 @@
 // processor has. It knows nothing of what is computed: packages with assembly of their
 // own ask it, and have a portable form of everything beside it, which gives the same bits.
 //
-// The assembly of these packages is written by the module in gen.
+// The assembly of these packages is written by the module in gen. The build tag purego
+// leaves all of it out.
 package vector
 
 //go:generate go -C gen run .

@@ -1,3 +1,5 @@
+//go:build !purego
+
 package zq
 
 import "ringwave/crypto/vector"

@@ -57,7 +57,7 @@ func main() {
 	if !ok {
 		fail(fmt.Errorf("-of is %q: allowed are %v", *of, slices.Sorted(maps.Keys(files()))))
 	}
-	ConstraintExpr("amd64")
+	ConstraintExpr("amd64,!purego")
 	a.write()
 	Generate()
 }
