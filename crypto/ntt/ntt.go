@@ -71,9 +71,6 @@ func NewRing(n int, primes []uint64, path vector.Path) (*Ring, error) {
 // stage, and (1 + 4*14) 2^57 is below 2^63.
 const minLog, maxLog = 4, 14
 
-// N returns the dimension n.
-func (r *Ring) N() int { return r.n }
-
 // NewTransform makes room for a transform.
 func (r *Ring) NewTransform() Transform {
 	t := Transform{make(zq.Vector, len(r.fields))}
@@ -117,17 +114,6 @@ func (r *Ring) Import(residues zq.Vector) Transform {
 		}
 	}
 	return t
-}
-
-// Export returns what Import took.
-func (r *Ring) Export(t Transform) zq.Vector {
-	x := r.NewTransform().residues
-	for j, f := range r.fields {
-		for i := range x[j] {
-			x[j][i] = t.residues[j][f.place(i)]
-		}
-	}
-	return x
 }
 
 // roots are the powers of psi, in reversed order of bits, and those of its inverse.

@@ -89,19 +89,9 @@ type table struct {
 }
 
 var (
-	gaussianTable = sync.OnceValue(func() *table { return newTable(gaussianTail[:], fastest()) })
-	floodTable    = sync.OnceValue(func() *table { return newTable(floodTail[:], fastest()) })
+	gaussianTable = sync.OnceValue(func() *table { return newTable(gaussianTail[:], chosen()) })
+	floodTable    = sync.OnceValue(func() *table { return newTable(floodTail[:], chosen()) })
 )
-
-// fastest returns the path to take: who names one that does not exist is told so
-// elsewhere.
-func fastest() vector.Path {
-	path, err := vector.Chosen()
-	if err != nil {
-		return vector.Portable
-	}
-	return path
-}
 
 func newTable(tail []uint64, path vector.Path) *table {
 	return &table{tail, newVectors(tail, path)}

@@ -19,6 +19,7 @@ import (
 
 	"ringwave/crypto/keystream"
 	"ringwave/crypto/secret"
+	"ringwave/crypto/vector"
 )
 
 // Distribution names a distribution of small integers. It is a plain value, to
@@ -215,7 +216,7 @@ func sampleBinomial(dst []int8, s *keystream.Stream) {
 const spare = 16
 
 // chosen returns the path of samples.
-var chosen = sync.OnceValue(fastest)
+var chosen = sync.OnceValue(vector.Fastest)
 
 // binomialOf returns three samples of 16 bytes of keystream.
 func binomialOf(random []byte) [3]int8 {

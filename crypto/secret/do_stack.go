@@ -6,7 +6,7 @@ import "runtime"
 
 const (
 	// depth is how many bytes of stack f can use and Do overwrites. Samplers, AES and
-	// SHA-256 use at most 3 KiB, in assembly and in Go, with and without optimization.
+	// SHA-256 use at most 5 KiB, in assembly and in Go, with and without optimization.
 	depth = 16 << 10
 	// ballast is how many bytes Do keeps in use above f.
 	ballast = 16 << 10

@@ -78,5 +78,15 @@ func Choose(name string) (Path, error) {
 	return best, nil
 }
 
+// Fastest returns what Chosen does, and Portable where there is an error, for packages
+// whose callers have been told of it, or will be.
+func Fastest() Path {
+	path, err := Chosen()
+	if err != nil {
+		return Portable
+	}
+	return path
+}
+
 // Chosen returns the path that Environment names.
 func Chosen() (Path, error) { return Choose(os.Getenv(Environment)) }

@@ -16,7 +16,7 @@ import (
 // Digest identifies a broadcast c~1 to a device that has answered it: GHASH over its
 // residues, as AES-GCM computes it over additional data, under a key that follows from the
 // public seed. Two c~1 that were made without regard to that key have the same digest with
-// a probability below 2^-113. Who makes two that have, as a server could, gains nothing:
+// a probability below 2^-112. Who makes two that have, as a server could, gains nothing:
 // the second is refused like a repeated one.
 type Digest [16]byte
 

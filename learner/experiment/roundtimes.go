@@ -43,7 +43,8 @@ type RoundTime struct {
 	// Dimension is n; 0 before it is measured stands for the set's own.
 	Dimension int     `json:"dimension"`
 	Seconds   float64 `json:"seconds"`
-	// DeviceBytes is the memory of a device and of its part of the link.
+	// DeviceBytes is the memory of the devices, of the link and of what they share, over
+	// the number of devices.
 	DeviceBytes float64 `json:"device_bytes"`
 }
 
