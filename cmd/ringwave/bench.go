@@ -22,7 +22,7 @@ func newBenchCommand() *cobra.Command {
 		Use: "bench",
 		Example: `  ringwave bench
   ringwave bench --parameter-set paper-4096 --devices 10,100,1000 --rounds 9
-  ringwave bench --parameter-set demo-1024 --devices 10 --dimensions 1024,4096,16384`,
+  ringwave bench --parameter-set demo-1024 --devices 10 --dimensions 1024,4096`,
 		Short: "Time a round against the number of devices or n, and plot it",
 		Long: `Run whole encrypted rounds on the ring link, without learning, for several
 numbers of devices or several dimensions n, all in this process. Print and
