@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/csv"
 	"fmt"
@@ -23,10 +24,16 @@ type watchedRun struct {
 	text   strings.Builder
 	status chan int
 	cancel context.CancelFunc
+
+	begin chan struct{} // closed when the program may go on after it gave the page's address
 }
 
-// Write implements io.Writer.
+// Write implements io.Writer. It holds the program before its work until a browser is there:
+// the work may take less time than a browser to open.
 func (r *watchedRun) Write(p []byte) (int, error) {
+	if bytes.HasPrefix(p, []byte("Watch: ")) {
+		defer func() { <-r.begin }()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.text.Write(p)
@@ -38,12 +45,24 @@ func (r *watchedRun) said() string {
 	return r.text.String()
 }
 
+// connected reports, in the page, whether the program has been heard.
+const connected = `document.getElementById("program").textContent !== ""`
+
 var watchLine = regexp.MustCompile(`(?m)^Watch: (http://\S+)$`)
 
 // watched starts the program, and returns the address of its page.
 func watched(t *testing.T, args ...string) (r *watchedRun, url string) {
 	t.Helper()
-	r = &watchedRun{status: make(chan int, 1)}
+	r, url = held(t, args...)
+	close(r.begin)
+	return r, url
+}
+
+// held starts the program, and returns the address of its page. The program begins with its
+// work when r.begin is closed.
+func held(t *testing.T, args ...string) (r *watchedRun, url string) {
+	t.Helper()
+	r = &watchedRun{status: make(chan int, 1), begin: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	r.cancel = cancel
 	t.Cleanup(cancel)
@@ -161,8 +180,10 @@ func TestWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := filepath.Join(dir, "sweep")
-		r, url := watched(t, append([]string{"sweep", spec, "--out", out, "--watch", "localhost:0", "-q", "--set", "optimizer.rounds=30"}, small...)...)
+		r, url := held(t, append([]string{"sweep", spec, "--out", out, "--watch", "localhost:0", "-q", "--set", "optimizer.rounds=30"}, small...)...)
 		tab := browser.Open(t, url, 1300, 900, false)
+		tab.Await(connected)
+		close(r.begin)
 		tab.Await(`document.getElementById("matrix-counts").textContent.includes("done")`)
 		tab.Screenshot("sweep")
 		if status := <-r.status; status != 0 {
@@ -184,11 +205,13 @@ func TestWatch(t *testing.T) {
 
 	t.Run("curves and a calibration", func(t *testing.T) {
 		for name, args := range map[string][]string{
-			"curves":      {"curves", "--devices", "2", "--sigma", "0.3", "--snr", "30,40", "--blocks", "4"},
+			"curves":      {"curves", "--devices", "2", "--sigma", "0.3", "--snr", "30,40", "--blocks", "40"},
 			"calibration": {"calibrate", repoPath(t, "hw-configs/waveform-aligned.toml"), "--no-advice", "--set", "calibration.blocks=40"},
 		} {
-			r, url := watched(t, append(args, "--out", filepath.Join(dir, name), "--watch", "localhost:0", "-q")...)
+			r, url := held(t, append(args, "--out", filepath.Join(dir, name), "--watch", "localhost:0", "-q")...)
 			tab := browser.Open(t, url, 1300, 900, false)
+			tab.Await(connected)
+			close(r.begin)
 			tab.Await(`["running", "ended"].includes(document.getElementById("state").textContent)`)
 			if status := <-r.status; status != 0 {
 				t.Fatalf("%s: status %d: %s", name, status, r.said())
