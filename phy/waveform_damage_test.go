@@ -513,7 +513,8 @@ func clippedAlike(t *testing.T, m *zq.Modulus, c clipping, rounds int) {
 		}
 	}
 	t.Logf("%d rounds; at 30, 40 ... 110 %%: read %v, of which with an H_i = 0 %v and with other gains than round(alpha h) %v, refused as clipped %v", rounds, read[3:], dropped[3:], odd[3:], said[3:])
-	if c.known && c.phase == 0 && read[9]*10 < (rounds*9/10)/7*9 {
+	// About 95 % are, of 38: four deviations below is 80 %.
+	if c.known && c.phase == 0 && read[9]*10 < (rounds*9/10)/7*8 {
 		t.Errorf("%d rounds clipped at 90 %% were read", read[9])
 	}
 	if c.phase == 0 && read[11] < (rounds-rounds*9/10)*8/10 {

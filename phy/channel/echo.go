@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"ringwave/crypto/keystream"
+	"ringwave/phy/kernel"
 )
 
 // Echo is a copy of a device's signal that arrives later than the first, with the gain
@@ -37,6 +38,7 @@ type echoes struct {
 	k      float64
 	taps   []tap
 	gains  []complex64 // of the current block
+	work   []complex64 // an echo before its gain
 	stream *keystream.Stream
 	normal *rand.Rand
 }
@@ -97,16 +99,26 @@ func (e *echoes) reach() int {
 	return most
 }
 
+// room returns the memory of n samples.
+func (e *echoes) room(n int) []complex64 {
+	if cap(e.work) < n {
+		e.work = make([]complex64, n)
+	}
+	return e.work[:n]
+}
+
 // add adds the echoes to dst: w has the samples from reach before the first on.
-func (e *echoes) add(dst, w []complex64, reach int, gain float32) {
+func (e *echoes) add(k kernel.Kernel, dst, w []complex64, reach int, gain float32) {
 	if e == nil {
 		return
 	}
 	for i := range e.taps {
 		t, from := &e.taps[i], w[reach-e.taps[i].whole:]
 		g := e.gains[i] * complex(gain, 0)
-		for n := range dst {
-			dst[n] += g * t.at(from[n:])
+		copied := e.room(len(dst))
+		t.filter(k, copied, from, 1)
+		for n, x := range copied {
+			dst[n] += g * x
 		}
 	}
 }

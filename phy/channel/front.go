@@ -3,9 +3,10 @@ package channel
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 
 	"ringwave/crypto/keystream"
+	"ringwave/crypto/vector"
+	"ringwave/phy/kernel"
 )
 
 // Front is a receiver's own end. In their order the antenna's samples meet interference,
@@ -17,7 +18,8 @@ type Front struct {
 	interference *interferer
 	std          float64
 	stream       *keystream.Stream
-	normal       *rand.Rand
+	random       [8 * noiseBlock]byte
+	kernel       kernel.Kernel
 	rotor        rotor
 	filter       *lowPass
 	block        *highPass
@@ -38,9 +40,8 @@ func NewFront(imp Impairments, std, gain float64, seed keystream.Seed) (*Front, 
 	if !(std >= 0) || math.IsInf(std, 0) || !(gain > 0) || math.IsInf(gain, 0) {
 		return nil, fmt.Errorf("a receiver with noise of deviation %v and gain %v: the first must be 0 or more, the second positive", std, gain)
 	}
-	stream := seed.Derive("receiver noise").Stream()
 	f := &Front{
-		interference: newInterferer(imp.Interference, seed), std: std, stream: stream, normal: rand.New(stream),
+		interference: newInterferer(imp.Interference, seed), std: std, stream: seed.Derive("receiver noise").Stream(), kernel: kernel.New(vector.Fastest()),
 		rotor:  newRotor(imp.againstSignals(), seed),
 		filter: newLowPass(imp.Filter), block: newHighPass(imp.HighPass), control: newGainControl(imp.GainControl, 1/gain),
 		front: newFrontEnd(imp), gain: float32(gain),
@@ -86,15 +87,28 @@ func (f *Front) Start(round, part uint32) { f.stream.Start(round, part) }
 // Latency returns the delay of what is received, in samples.
 func (f *Front) Latency() int { return f.clock.latency() }
 
+// noiseBlock is how many samples' noise is made at a time.
+const noiseBlock = 512
+
+// addNoise takes eight bytes of the stream for each sample, so that blocks change no bit.
+func (f *Front) addNoise(x []complex64) {
+	if f.std == 0 {
+		return
+	}
+	for len(x) > 0 {
+		n := min(len(x), noiseBlock)
+		random := f.random[:8*n]
+		f.stream.Fill(random)
+		f.kernel.AddNoise(x[:n], random, float32(f.std))
+		x = x[n:]
+	}
+}
+
 // Apply changes the next samples in place and gives how many were clipped.
 func (f *Front) Apply(x []complex64) (clipped int) {
 	f.interference.add(x)
-	if f.std > 0 {
-		for n := range x {
-			x[n] += complex(float32(f.std*f.normal.NormFloat64()), float32(f.std*f.normal.NormFloat64()))
-		}
-	}
-	f.rotor.apply(x)
+	f.addNoise(x)
+	f.rotor.apply(f.kernel, x)
 	f.filter.apply(x)
 	f.block.apply(x)
 	f.control.apply(x)

@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"ringwave/crypto/keystream"
+	"ringwave/crypto/vector"
+	"ringwave/phy/kernel"
 )
 
 // Moment names a transmission, and so what is random in it: a run that was resumed meets
@@ -51,6 +53,7 @@ type Path struct {
 	history []complex64 // the last reach + delayTaps - 1 samples
 	work    []complex64
 	rotor   rotor
+	kernel  kernel.Kernel
 	begun   *Moment // the last one
 }
 
@@ -70,7 +73,7 @@ func NewPathThrough(imp Impairments, air Air, seed keystream.Seed) (*Path, error
 	}
 	p := &Path{
 		imp: imp, front: newFrontEnd(imp), gain: 1, amp: imp.Amplifier, direct: newTap(imp.DelaySamples),
-		filter: newLowPass(imp.Filter), rotor: newRotor(imp, seed),
+		filter: newLowPass(imp.Filter), rotor: newRotor(imp, seed), kernel: kernel.New(vector.Fastest()),
 		echoes: newEchoes(imp.DelaySamples, air), fading: newDoppler(air, seed.Derive("doppler")), preview: newDoppler(air, seed.Derive("doppler")),
 	}
 	if imp.SampleClock != 0 || imp.ClockJitter != 0 || imp.ClockRoom != 0 {
@@ -136,10 +139,10 @@ func (p *Path) Apply(dst, src []complex64) {
 	p.filter.apply(fresh)
 	p.amp.apply(fresh)
 	copy(p.history, w[len(src):])
-	p.direct.filter(dst, w[p.reach-p.direct.whole:], p.gain)
-	p.echoes.add(dst, w, p.reach, p.gain)
+	p.direct.filter(p.kernel, dst, w[p.reach-p.direct.whole:], p.gain)
+	p.echoes.add(p.kernel, dst, w, p.reach, p.gain)
 	p.fading.apply(dst)
-	p.rotor.apply(dst)
+	p.rotor.apply(p.kernel, dst)
 }
 
 // tap is a delay, a fraction of a sample included.
@@ -155,53 +158,15 @@ func newTap(samples float64) tap {
 }
 
 // filter sets each sample of dst to the gain times the filter's output whose newest
-// input is delayTaps - 1 samples further on in w. Two outputs at once share the
-// taps; each is summed in the same order alone.
-func (t *tap) filter(dst, w []complex64, gain float32) {
+// input is delayTaps - 1 samples further on in w.
+func (t *tap) filter(k kernel.Kernel, dst, w []complex64, gain float32) {
 	if t.exact { // nothing to interpolate
 		for n, x := range w[delayTaps-1-delayLatency:][:len(dst)] {
 			dst[n] = complex(gain*real(x), gain*imag(x))
 		}
 		return
 	}
-	n := 0
-	for ; n+2 <= len(dst); n += 2 {
-		x := (*[delayTaps + 1]complex64)(w[n:])
-		var re0, im0, re1, im1 float32
-		newer := x[delayTaps]
-		for i, t := range t.taps {
-			older := x[delayTaps-1-i]
-			re0 += t * real(older)
-			im0 += t * imag(older)
-			re1 += t * real(newer)
-			im1 += t * imag(newer)
-			newer = older
-		}
-		dst[n] = complex(gain*re0, gain*im0)
-		dst[n+1] = complex(gain*re1, gain*im1)
-	}
-	for ; n < len(dst); n++ {
-		y := t.at(w[n:])
-		dst[n] = complex(gain*real(y), gain*imag(y))
-	}
-}
-
-// at returns the filter's output whose oldest input is w[0].
-func (t *tap) at(w []complex64) complex64 {
-	if t.exact {
-		return w[delayTaps-1-delayLatency]
-	}
-	return convolve(&t.taps, (*[delayTaps]complex64)(w))
-}
-
-// convolve returns the sum of taps times samples, the newest first.
-func convolve(taps *[delayTaps]float32, x *[delayTaps]complex64) complex64 {
-	var re, im float32
-	for i, t := range taps {
-		re += t * real(x[delayTaps-1-i])
-		im += t * imag(x[delayTaps-1-i])
-	}
-	return complex(re, im)
+	k.Convolve(dst, w[:len(dst)+delayTaps-1], t.taps[:], gain)
 }
 
 // validate says what is wrong with the air.

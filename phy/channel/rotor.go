@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"ringwave/crypto/keystream"
+	"ringwave/phy/kernel"
 )
 
 // rotor turns samples by a phase that grows with the carrier offset and wanders
@@ -59,15 +60,12 @@ func (r *rotor) farWalk(m Moment) float64 {
 	return r.far
 }
 
-func (r *rotor) apply(x []complex64) {
+func (r *rotor) apply(k kernel.Kernel, x []complex64) {
 	if r.still {
 		return
 	}
 	if r.std == 0 && r.offset == 0 {
-		turn := unit(r.static)
-		for n := range x {
-			x[n] *= turn
-		}
+		k.Turn(x, unit(r.static))
 		return
 	}
 	for n := range x {

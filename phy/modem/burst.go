@@ -117,13 +117,20 @@ func spread(stray []float32, z, samples []complex64, window, sps int) {
 	}
 	for k, m := range z {
 		mre, mim := real(m), imag(m)
-		var sre, sim float32
-		for _, x := range samples[first : first+window] {
-			re, im := real(x)-mre, imag(x)-mim
-			sre += re * re
-			sim += im * im
+		// Sums of their own for every other sample need not wait for each other.
+		var even, odd float32
+		w := samples[first : first+window]
+		for ; len(w) >= 2; w = w[2:] {
+			re0, im0 := real(w[0])-mre, imag(w[0])-mim
+			re1, im1 := real(w[1])-mre, imag(w[1])-mim
+			even += float32(re0*re0) + float32(im0*im0)
+			odd += float32(re1*re1) + float32(im1*im1)
 		}
-		stray[k] = sre + sim
+		if len(w) > 0 {
+			re, im := real(w[0])-mre, imag(w[0])-mim
+			even += float32(re*re) + float32(im*im)
+		}
+		stray[k] = even + odd
 		first += sps
 	}
 }

@@ -518,10 +518,10 @@ func rotate(z []complex64, phase, step float64) {
 		part := z[from:min(from+renew, len(z))]
 		for ; len(part) >= 4; part = part[4:] {
 			x, u := (*[4]complex64)(part), complex64(w)
-			x[0] *= u
-			x[1] *= u * one
-			x[2] *= u * two
-			x[3] *= u * three
+			x[0] = times(x[0], u)
+			x[1] = times(x[1], times(u, one))
+			x[2] = times(x[2], times(u, two))
+			x[3] = times(x[3], times(u, three))
 			w *= four
 		}
 		for k := range part {
@@ -529,6 +529,11 @@ func rotate(z []complex64, phase, step float64) {
 			w *= turn
 		}
 	}
+}
+
+// times multiplies in single precision: the compiler does so in double precision.
+func times(x, y complex64) complex64 {
+	return complex(float32(real(x)*real(y))-float32(imag(x)*imag(y)), float32(real(x)*imag(y))+float32(imag(x)*real(y)))
 }
 
 // set sets turns[k] to e^{j k step}, as far as n symbols need them.

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math"
 	"math/cmplx"
+	"slices"
 
-	"gonum.org/v1/gonum/dsp/fourier"
+	"ringwave/crypto/vector"
+	"ringwave/phy/kernel"
 )
 
 // ErrNoPreamble says that a capture holds no preamble: nothing was sent, too
@@ -78,23 +80,27 @@ type Detector struct {
 	threshold float64
 	sequence  []float32
 	guard     Symbols
-	fft       *fourier.CmplxFFT
+	kernel    kernel.Kernel
+	reversed  []float32 // the sequence from its end, as taps of a filter
+	half      [2][]float32
 	tried     []hypothesis
 	from, to  int // of tried, those that are
 
-	y, spectrum, product []complex128 // of the transform's length
-	energy               []float64    // energy[k]: of y[:k]
-	score                []score
+	y, turned, product []complex64
+	energy             []float64 // energy[k]: of y[:k]
+	score              []score
 
 	fine refiner
 }
 
-// hypothesis is a frequency and the conjugate spectrum of the sequence turning at
-// it.
+// hypothesis is a frequency and what turns symbols back by it; nil where that is 0.
 type hypothesis struct {
-	offset   CyclesPerSample
-	spectrum []complex128
+	offset CyclesPerSample
+	back   []complex64
 }
+
+// blockPreambles is how many preambles, and as many symbols, are looked at together.
+const blockPreambles = 4
 
 // score is the best that was found at one symbol.
 type score struct {
@@ -120,7 +126,7 @@ func NewDetector(cfg Config, search Search) (*Detector, error) {
 		return nil, fmt.Errorf("a frequency offset of up to %v cycles a sample: a preamble of %d symbols takes 0 to %.2g", search.MaxOffset, cfg.Preamble.Length, highest)
 	}
 	d := &Detector{cfg: cfg, search: search, sequence: cfg.Preamble.sequence(), guard: cfg.Pulse.guard(cfg.SamplesPerSymbol)}
-	d.makeTransforms()
+	d.layOut()
 	d.to = len(d.tried)
 	d.threshold = 2 / float64(cfg.Preamble.Length) * math.Log(4*float64(len(d.tried))/search.FalseAlarm)
 	if d.threshold > mostThreshold {
@@ -130,28 +136,32 @@ func NewDetector(cfg Config, search Search) (*Detector, error) {
 	return d, nil
 }
 
-// makeTransforms lays out frequencies half a cycle a preamble apart: the one
-// nearest to the truth loses at most 0.9 dB.
-func (d *Detector) makeTransforms() {
-	length := len(d.sequence)
-	n := 4 * (length + 1)
-	d.fft = fourier.NewCmplxFFT(n)
-	d.y, d.spectrum, d.product = make([]complex128, n), make([]complex128, n), make([]complex128, n)
-	d.energy = make([]float64, n+1)
+// layOut lays out frequencies half a cycle a preamble apart: the one nearest to the truth
+// loses at most 0.9 dB.
+func (d *Detector) layOut() {
+	length, sps := len(d.sequence), d.cfg.SamplesPerSymbol
+	d.kernel = kernel.New(vector.Fastest())
+	d.reversed = slices.Clone(d.sequence)
+	slices.Reverse(d.reversed)
+	for half := range d.half {
+		first, end := d.halfSymbol(half)
+		d.half[half] = slices.Repeat([]float32{1 / float32(end-first)}, end-first)
+	}
+	n := blockPreambles * (length + 1)
+	d.y, d.turned, d.energy = make([]complex64, n), make([]complex64, n), make([]float64, n+1)
 	d.score = make([]score, n-length+1)
-	period := float64(length * d.cfg.SamplesPerSymbol)
+	d.product = make([]complex64, len(d.score))
+	period := float64(length * sps)
 	side := int(math.Ceil(max(0, 2*float64(d.search.MaxOffset)*period-0.5)))
 	for h := -side; h <= side; h++ {
-		offset := 0.5 * float64(h) / period
-		clear(d.y)
-		for k, p := range d.sequence {
-			d.y[k] = cmplx.Rect(float64(p), 2*math.Pi*offset*float64(k*d.cfg.SamplesPerSymbol))
+		tried := hypothesis{offset: CyclesPerSample(0.5 * float64(h) / period)}
+		if h != 0 {
+			tried.back = make([]complex64, n)
+			for k := range tried.back {
+				tried.back[k] = complex64(cmplx.Rect(1, -2*math.Pi*float64(tried.offset)*float64(k*sps)))
+			}
 		}
-		spectrum := d.fft.Coefficients(nil, d.y)
-		for i, x := range spectrum {
-			spectrum[i] = cmplx.Conj(x) / complex(float64(n), 0)
-		}
-		d.tried = append(d.tried, hypothesis{CyclesPerSample(offset), spectrum})
+		d.tried = append(d.tried, tried)
 	}
 }
 
@@ -243,55 +253,60 @@ func (d *Detector) scan(samples []complex64, yield func(Sync) bool) {
 // correlate fills the scores of symbols from on.
 func (d *Detector) correlate(scores []score, samples []complex64, from, total int) {
 	clear(scores)
+	y := d.y[:len(scores)+len(d.sequence)-1]
+	product := d.product[:len(scores)]
 	for half := range 2 {
-		d.means(samples, from, total, half)
-		if d.energy[len(d.y)] == 0 {
+		d.means(y, samples, from, half)
+		if d.energy[len(y)] == 0 {
 			continue
 		}
-		d.fft.Coefficients(d.spectrum, d.y)
 		for h := d.from; h < d.to; h++ {
-			against := d.tried[h].spectrum
-			for i, x := range d.spectrum {
-				d.product[i] = x * against[i]
+			// Turned back by the frequency, the sequence's signs are all that is left.
+			against := y
+			if back := d.tried[h].back; back != nil {
+				against = d.turned[:len(y)]
+				for k, x := range y {
+					against[k] = times(x, back[k])
+				}
 			}
-			d.fft.Sequence(d.product, d.product)
+			d.kernel.Convolve(product, against, d.reversed, 1)
 			d.best(scores, half, h)
 		}
 	}
 }
 
-// best keeps in scores what the correlation in product is better at.
+// best keeps in scores what the correlation in product is better at, if it passes the
+// threshold.
 func (d *Detector) best(scores []score, half, tried int) {
 	length := len(d.sequence)
 	// Differences of sums are no better than this; less energy is silence.
-	floor := d.energy[len(d.y)] * 1e-12
-	for k := range scores {
-		energy := d.energy[k+length] - d.energy[k]
-		if energy <= floor {
-			continue
-		}
-		if q := power(d.product[k]) / (float64(length) * energy); q > scores[k].quality {
-			scores[k] = score{q, half, tried}
+	floor := d.energy[len(scores)+length-1] * 1e-12
+	later := d.energy[length:]
+	for k, x := range d.product[:len(scores)] {
+		re, im := float64(real(x)), float64(imag(x))
+		energy := later[k] - d.energy[k]
+		most := energy * float64(length)
+		if p := float64(re*re) + float64(im*im); energy > floor && p > scores[k].quality*most && p >= d.threshold*most {
+			scores[k] = score{p / most, half, tried}
 		}
 	}
 }
 
 // means fills y with the mean of the first or second half of each symbol period
 // from a symbol on, and energy with the running sum of their powers.
-func (d *Detector) means(samples []complex64, from, total, half int) {
+func (d *Detector) means(y, samples []complex64, from, half int) {
 	sps := d.cfg.SamplesPerSymbol
-	first, end := d.halfSymbol(half)
-	scale := 1 / float32(end-first)
-	n := min(len(d.y), total-from)
+	first, _ := d.halfSymbol(half)
+	taps := d.half[half]
+	samples = samples[from*sps+first:]
+	d.kernel.Correlate(y, samples, taps, sps)
 	sum := 0.0
-	for k := range n {
-		x := mean(samples[(from+k)*sps+first:(from+k)*sps+end], scale)
-		d.y[k] = x
-		sum += power(x)
-		d.energy[k+1] = sum
-	}
-	for k := n; k < len(d.y); k++ {
-		d.y[k] = 0
+	for k, x := range y {
+		if !valid(x) {
+			x = validMean(samples[k*sps:k*sps+len(taps)], taps[0])
+			y[k] = x
+		}
+		sum += power(complex128(x))
 		d.energy[k+1] = sum
 	}
 }
@@ -305,23 +320,16 @@ func (d *Detector) halfSymbol(half int) (first, end int) {
 	return sps / 2, sps
 }
 
-func mean(samples []complex64, scale float32) complex128 {
+// validMean returns the mean of samples of which some are no numbers, and count as 0.
+func validMean(samples []complex64, scale float32) complex64 {
 	var re, im float32
 	for _, x := range samples {
-		re += real(x)
-		im += imag(x)
-	}
-	if x := complex(re*scale, im*scale); valid(x) {
-		return complex128(x)
-	}
-	re, im = 0, 0
-	for _, x := range samples {
 		if valid(x) {
-			re += real(x)
-			im += imag(x)
+			re += float32(real(x) * scale)
+			im += float32(imag(x) * scale)
 		}
 	}
-	return complex(float64(re*scale), float64(im*scale))
+	return complex(re, im)
 }
 
 // refine turns a candidate into a Sync, if it stands a closer look.

@@ -1,18 +1,24 @@
 package modem
 
-import "math"
+import (
+	"math"
+	"slices"
+
+	"ringwave/crypto/vector"
+	"ringwave/phy/kernel"
+)
 
 // nyquist takes off what a pulse that is cut off and its matched filter leave between
 // symbols: it is known, and the same for all devices.
 type nyquist struct {
-	reach int
-	pairs []pair  // of the inverse's taps; nil if nothing is left
-	own   float32 // its tap in the middle
-	line  []complex64
+	reach  int
+	taps   []float32 // of the inverse, the same either way round; nil if nothing is left
+	line   []complex64
+	kernel kernel.Kernel
 }
 
 func newNyquist(r receiver) nyquist {
-	n := nyquist{reach: r.reach()}
+	n := nyquist{reach: r.reach(), kernel: kernel.New(vector.Fastest())}
 	if n.reach == 0 {
 		return n
 	}
@@ -38,49 +44,23 @@ func newNyquist(r receiver) nyquist {
 		inverse = next
 	}
 	const matters = 1e-5 // of a symbol: 100 dB below it
-	for at, e := range inverse[:n.reach] {
+	taps := make([]float32, len(inverse))
+	for at, e := range inverse {
 		if math.Abs(e) >= matters {
-			n.pairs = append(n.pairs, pair{at, float32(e)})
+			taps[at] = float32(e)
 		}
 	}
-	n.own = float32(inverse[n.reach])
+	if taps[n.reach] = 0; slices.ContainsFunc(taps, func(t float32) bool { return t != 0 }) {
+		n.taps = taps
+	}
+	taps[n.reach] = float32(inverse[n.reach])
 	return n
-}
-
-// pair is two taps of a filter that is the same either way round: one so many from its
-// beginning, and one as many from its end.
-type pair struct {
-	at  int
-	tap float32
-}
-
-// even returns what a filter that is the same either way round, own in its middle, makes
-// of the symbols x.
-func even(x []complex64, own float32, pairs []pair) complex64 {
-	middle := x[len(x)/2]
-	re0, im0 := real(middle)*own, imag(middle)*own
-	var re1, im1 float32
-	for ; len(pairs) >= 2; pairs = pairs[2:] {
-		p, q := pairs[0], pairs[1]
-		a, b := x[p.at], x[len(x)-1-p.at]
-		re0 += (real(a) + real(b)) * p.tap
-		im0 += (imag(a) + imag(b)) * p.tap
-		a, b = x[q.at], x[len(x)-1-q.at]
-		re1 += (real(a) + real(b)) * q.tap
-		im1 += (imag(a) + imag(b)) * q.tap
-	}
-	for _, p := range pairs {
-		a, b := x[p.at], x[len(x)-1-p.at]
-		re0 += (real(a) + real(b)) * p.tap
-		im0 += (imag(a) + imag(b)) * p.tap
-	}
-	return complex(re0+re1, im0+im1)
 }
 
 // take filters the symbols, beyond which there is silence. Those that are flagged are 0,
 // and remain so.
 func (n *nyquist) take(z []complex64, flags []bool) {
-	if n.pairs == nil {
+	if n.taps == nil {
 		return
 	}
 	if cap(n.line) < len(z)+2*n.reach {
@@ -90,10 +70,10 @@ func (n *nyquist) take(z []complex64, flags []bool) {
 	clear(line[:n.reach])
 	clear(line[n.reach+len(z):])
 	copy(line[n.reach:], z)
-	for k := range z {
-		if flags[k] {
-			continue
+	n.kernel.Convolve(z, line, n.taps, 1)
+	for k, flagged := range flags[:len(z)] {
+		if flagged {
+			z[k] = line[n.reach+k]
 		}
-		z[k] = even(line[k:k+2*n.reach+1], n.own, n.pairs)
 	}
 }

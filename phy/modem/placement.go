@@ -150,19 +150,28 @@ func (p *placement) look(samples []complex64, begin, most float64) {
 // spreadOf returns the mean squared distance of samples from their mean, and their mean
 // square.
 func spreadOf(window []complex64) (spread, meanSquare float64) {
-	var re, im, energy float32
+	n := float32(len(window))
 	if len(window) == 3 {
 		a, b, c := window[0], window[1], window[2]
-		re, im = real(a)+real(b)+real(c), imag(a)+imag(b)+imag(c)
-		energy = square(a) + square(b) + square(c)
+		re, im := real(a)+real(b)+real(c), imag(a)+imag(b)+imag(c)
+		energy := square(a) + square(b) + square(c)
 		return float64(energy-(re*re+im*im)/3) / 3, float64(energy / 3)
 	}
-	for _, x := range window {
-		re += real(x)
-		im += imag(x)
-		energy += square(x)
+	// Sums of their own for every other sample need not wait for each other.
+	var even, odd complex64
+	var energy, other float32
+	for ; len(window) >= 2; window = window[2:] {
+		even += window[0]
+		odd += window[1]
+		energy += square(window[0])
+		other += square(window[1])
 	}
-	n := float32(len(window))
+	if len(window) > 0 {
+		even += window[0]
+		energy += square(window[0])
+	}
+	re, im := real(even)+real(odd), imag(even)+imag(odd)
+	energy += other
 	return float64(energy-(re*re+im*im)/n) / float64(n), float64(energy / n)
 }
 

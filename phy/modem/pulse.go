@@ -3,6 +3,7 @@ package modem
 import (
 	"fmt"
 	"math"
+	"math/cmplx"
 )
 
 // Pulse is the shape of a symbol: FlatTop or RootRaisedCosine.
@@ -168,6 +169,35 @@ func rootRaisedCosine(u, b float64) float64 {
 		return b / math.Sqrt2 * ((1+2/math.Pi)*math.Sin(a) + (1-2/math.Pi)*math.Cos(a))
 	}
 	return (math.Sin(math.Pi*u*(1-b)) + x*math.Cos(math.Pi*u*(1+b))) / (math.Pi * u * (1 - x*x))
+}
+
+// row sets dst[n] to at(first+n): sine and cosine are turned from sample to sample, and
+// computed afresh every so often.
+func (p RootRaisedCosine) row(dst []float64, first Samples, sps int) {
+	const afresh, near = 64, 1e-3
+	b, step := p.RollOff, 1/float64(sps)
+	below, above := math.Pi*(1-b), math.Pi*(1+b)
+	half := float64(p.half(sps))
+	turnBelow, turnAbove := cmplx.Rect(1, below*step), cmplx.Rect(1, above*step)
+	var sine, cosine complex128
+	for n := range dst {
+		t := float64(first) + float64(n)
+		u := t * step
+		if n%afresh == 0 {
+			sine, cosine = cmplx.Rect(1, below*u), cmplx.Rect(1, above*u)
+		}
+		x := 4 * b * u
+		rest := half - math.Abs(t)
+		switch {
+		case rest <= 0:
+			dst[n] = 0
+		case math.Abs(u) < near || math.Abs(math.Abs(x)-1) < near: // where 0/0 is near
+			dst[n] = p.at(Samples(t), sps)
+		default:
+			dst[n] = min(1, rest) * (imag(sine) + x*real(cosine)) / (math.Pi * u * (1 - x*x))
+		}
+		sine, cosine = sine*turnBelow, cosine*turnAbove
+	}
 }
 
 // guard covers what one pulse reaches. The cascade of both filters reaches twice

@@ -4,6 +4,9 @@ import (
 	"math"
 	"math/cmplx"
 	"slices"
+
+	"ringwave/crypto/vector"
+	"ringwave/phy/kernel"
 )
 
 // receiver is the filter that goes with a pulse. It gives 1 for a symbol of 1 sent
@@ -53,12 +56,14 @@ type integrator struct {
 
 	blemish, energy []float64 // of the windows that locate chooses from
 	flatness        flatness
+	mean            []float32 // taps of the tuned window
+	kernel          kernel.Kernel
 }
 
 func newIntegrator(sps, window int) *integrator {
 	return &integrator{
 		sps: sps, window: window, blemish: make([]float64, sps+1), energy: make([]float64, sps+1),
-		flatness: newFlatness(sps, window),
+		flatness: newFlatness(sps, window), kernel: kernel.New(vector.Fastest()),
 	}
 }
 
@@ -117,7 +122,7 @@ func (r *integrator) filter(dst, samples []complex64) {
 			r.fine = newInterpolator(r.window)
 		}
 		first, _ := r.footprint()
-		correlate(dst, samples[first:], r.fine.mean(r.fraction, r.taken), r.sps)
+		r.kernel.Correlate(dst, samples[first:], r.fine.mean(r.fraction, r.taken), r.sps)
 		return
 	}
 	scale := 1 / float32(r.taken)
@@ -131,15 +136,11 @@ func (r *integrator) filter(dst, samples []complex64) {
 		}
 		return
 	}
-	for k := range dst {
-		var re, im float32
-		for _, x := range samples[first : first+r.taken] {
-			re += real(x)
-			im += imag(x)
-		}
-		dst[k] = complex(re*scale, im*scale)
-		first += r.sps
+	r.mean = r.mean[:0]
+	for range r.taken {
+		r.mean = append(r.mean, scale)
 	}
+	r.kernel.Correlate(dst, samples[first:], r.mean, r.sps)
 }
 
 // locate returns the middle of the windows that are as good as any: where the
@@ -213,15 +214,18 @@ func (r *integrator) settle(samples []complex64, t Samples, symbols int) int {
 // matched is the matched filter of a pulse, evaluated at the tuned instant: there
 // is no interpolation between samples.
 type matched struct {
-	pulse Pulse
+	pulse RootRaisedCosine
 	sps   int
 	first int
 	taps  []float32
 	buf   []float32 // of taps, for the longest filter
+	row   []float64 // of the pulse, for output
+
+	kernel kernel.Kernel
 }
 
-func newMatched(p Pulse, sps int) *matched {
-	return &matched{pulse: p, sps: sps, buf: make([]float32, int(2*p.half(sps))+2)}
+func newMatched(p RootRaisedCosine, sps int) *matched {
+	return &matched{pulse: p, sps: sps, buf: make([]float32, int(2*p.half(sps))+2), kernel: kernel.New(vector.Fastest())}
 }
 
 func (r *matched) tune(t Samples) {
@@ -230,12 +234,13 @@ func (r *matched) tune(t Samples) {
 	end := int(math.Floor(float64(t+half))) + 1
 	r.taps = r.buf[:end-r.first]
 	energy := 0.0
-	for n := range r.taps {
-		p := r.pulse.at(Samples(r.first+n)-t, r.sps)
+	r.row = slices.Grow(r.row[:0], len(r.taps))[:len(r.taps)]
+	r.pulse.row(r.row, Samples(r.first)-t, r.sps)
+	for _, p := range r.row {
 		energy += p * p
 	}
-	for n := range r.taps {
-		r.taps[n] = float32(r.pulse.at(Samples(r.first+n)-t, r.sps) / energy)
+	for n, p := range r.row {
+		r.taps[n] = float32(p / energy)
 	}
 }
 
@@ -280,59 +285,7 @@ func (r *matched) settle([]complex64, Samples, int) int { return 0 }
 func (r *matched) margin() int { return int(math.Ceil(float64(r.pulse.half(r.sps)))) + r.sps }
 
 func (r *matched) filter(dst, samples []complex64) {
-	correlate(dst, samples[r.first:], r.taps, r.sps)
-}
-
-// correlate sets dst[k] to sum samples[k sps + n] taps[n].
-func correlate(dst, samples []complex64, taps []float32, sps int) {
-	first := 0
-	for k := range dst {
-		dst[k] = dot(samples[first:first+len(taps)], taps)
-		first += sps
-	}
-}
-
-// dot returns sum x[n] taps[n]. Four partial sums each keep the additions from
-// waiting for each other.
-func dot(x []complex64, taps []float32) complex64 {
-	var re0, re1, re2, re3, im0, im1, im2, im3 float32
-	x = x[:len(taps)]
-	for len(taps) >= 8 && len(x) >= 8 {
-		y, t := (*[8]complex64)(x), (*[8]float32)(taps)
-		re0 += real(y[0]) * t[0]
-		im0 += imag(y[0]) * t[0]
-		re1 += real(y[1]) * t[1]
-		im1 += imag(y[1]) * t[1]
-		re2 += real(y[2]) * t[2]
-		im2 += imag(y[2]) * t[2]
-		re3 += real(y[3]) * t[3]
-		im3 += imag(y[3]) * t[3]
-		re0 += real(y[4]) * t[4]
-		im0 += imag(y[4]) * t[4]
-		re1 += real(y[5]) * t[5]
-		im1 += imag(y[5]) * t[5]
-		re2 += real(y[6]) * t[6]
-		im2 += imag(y[6]) * t[6]
-		re3 += real(y[7]) * t[7]
-		im3 += imag(y[7]) * t[7]
-		x, taps = x[8:], taps[8:]
-	}
-	if len(taps) >= 4 && len(x) >= 4 {
-		re0 += real(x[0]) * taps[0]
-		im0 += imag(x[0]) * taps[0]
-		re1 += real(x[1]) * taps[1]
-		im1 += imag(x[1]) * taps[1]
-		re2 += real(x[2]) * taps[2]
-		im2 += imag(x[2]) * taps[2]
-		re3 += real(x[3]) * taps[3]
-		im3 += imag(x[3]) * taps[3]
-		x, taps = x[4:], taps[4:]
-	}
-	for n, t := range taps {
-		re0 += real(x[n]) * t
-		im0 += imag(x[n]) * t
-	}
-	return complex((re0+re1)+(re2+re3), (im0+im1)+(im2+im3))
+	r.kernel.Correlate(dst, samples[r.first:], r.taps, r.sps)
 }
 
 // locate maximises the matched filter's output power: on a grid of sixteenths of a
@@ -369,14 +322,19 @@ func (r *matched) locate(response []complex128, centre int) Samples {
 // instant.
 func (r *matched) output(response []complex128, centre int, t float64) float64 {
 	half := float64(r.pulse.half(r.sps))
-	var sum complex128
-	energy := 0.0
-	for n := int(math.Ceil(t - half)); n <= int(math.Floor(t+half)); n++ {
-		if i := centre + n; i >= 0 && i < len(response) {
-			p := r.pulse.at(Samples(float64(n)-t), r.sps)
-			sum += response[i] * complex(p, 0)
-			energy += p * p
-		}
+	first, last := max(int(math.Ceil(t-half)), -centre), min(int(math.Floor(t+half)), len(response)-1-centre)
+	var re, im, energy float64
+	if first > last {
+		return 0
 	}
+	r.row = slices.Grow(r.row[:0], last-first+1)[:last-first+1]
+	r.pulse.row(r.row, Samples(float64(first)-t), r.sps)
+	for n, x := range response[centre+first : centre+last+1] {
+		p := r.row[n]
+		re += real(x) * p
+		im += imag(x) * p
+		energy += p * p
+	}
+	sum := complex(re, im)
 	return power(sum) / max(energy, math.SmallestNonzeroFloat64)
 }

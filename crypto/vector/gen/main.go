@@ -33,6 +33,7 @@ func files() map[string]assembly {
 		"keystream": {"crypto/keystream", "aes_amd64", keystreams},
 		"ntt":       {"crypto/ntt", "passes_amd64", transforms},
 		"model":     {"learner/model", "dots_amd64", dots},
+		"samples":   {"phy/kernel", "samples_amd64", signals},
 		"zq":        {"phy/zq", "scaled_amd64", multiples},
 		"sampler":   {"crypto/sampler", "counts_amd64", samplers},
 	}

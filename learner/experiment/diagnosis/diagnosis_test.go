@@ -105,7 +105,7 @@ func TestFaultsAreNamed(t *testing.T) {
 		{"tone", []string{"link.tone_hz=50000", "link.tone_db=0"}, "a tone about 104 kHz from the carrier stands 18 dB below symbols"},
 		{"sample clock", []string{"link.receiver_sample_clock_ppm=200"}, "sample clocks run apart by 196 ppm"},
 		{"devices' sample clocks", []string{"devices.sample_clock_per_device_ppm=[20,-20]"}, "devices' sample clocks run apart from each other: of the line at the symbol rate 68 % are left"},
-		{"fading", []string{"channel.doppler_hz=50"}, "gains change within a frame, whose strong parts have 2.5 times"},
+		{"fading", []string{"channel.doppler_hz=50"}, "gains change within a frame, whose strong parts have 2.4 times"},
 		{"gains of other frames", []string{"channel.doppler_hz=10"}, "b is read, and what follows is not"},
 		{"too many", []string{"devices.count=8", "link.snr_db=50"}, "no scale brings the gains of 8 devices in a slot near whole numbers"},
 	} {
