@@ -60,9 +60,20 @@ type line struct {
 	epoch      radio.Epoch
 	frequency  radio.Hertz
 
-	// What the mixer works on, outside the lock.
-	scratch, distorted [mixBlock]complex64
+	// What the mixer works on, outside the lock: what was sent, and what arrives of it.
+	scratch, distorted []complex64
 	pieces             []piece
+}
+
+// room makes room for n samples to be mixed.
+func (l *line) room(n int) {
+	if len(l.scratch) >= n {
+		return
+	}
+	l.scratch = make([]complex64, n)
+	if l.path != nil {
+		l.distorted = make([]complex64, n)
+	}
 }
 
 // minRing is the first size of a ring.
@@ -153,6 +164,7 @@ func (l *line) starve(end radio.SampleIndex) {
 // underruns and gains; it tells what happened to them.
 func (l *line) load(first radio.SampleIndex, n int) {
 	end := first + radio.SampleIndex(n)
+	l.room(n)
 	l.fetch(l.scratch[:n], first)
 	l.blank(first, end)
 	l.plan(first, end)

@@ -82,8 +82,10 @@ const (
 	MinWindow = mixBlock
 	// DefaultReceiveBuffer is 0.1 s at 10 Msps.
 	DefaultReceiveBuffer radio.SampleCount = 1e6
-	// mixBlock keeps the samples of a few devices in the first-level cache.
-	mixBlock = 2048
+	// mixBlock keeps the samples of a few devices in the first-level cache, and mixStretch
+	// those of all devices in the second.
+	mixBlock   = 2048
+	mixStretch = 1 << 15
 	// lastIndex leaves room to add delays to any index.
 	lastIndex = radio.SampleIndex(math.MaxInt64) - radio.SampleIndex(MaxDelay)
 )

@@ -13,7 +13,7 @@ type receiver struct {
 	state radio.State
 	start radio.SampleIndex // what comes before is not given
 	lost  radio.SampleCount // since the last sample given
-	waste [mixBlock]complex64
+	waste []complex64
 }
 
 func (m *Medium) openReceiver(start radio.SampleIndex) (*receiver, error) {
@@ -115,12 +115,13 @@ func (r *receiver) ReadUntil(ctx context.Context, dst []complex64, until radio.S
 	for n < len(dst) && m.next < until {
 		r.overrun()
 		m.passTurns()
-		size, keep := r.chunk(len(dst)-n, until)
+		size, keep := r.chunk(len(dst)-n, until, m.block())
 		if err := r.await(ctx, size); err != nil {
 			return n, meta, err
 		}
 		if !keep {
-			m.mix(r.waste[:size], m.rxTurn)
+			r.waste = slices.Grow(r.waste[:0], size)[:size]
+			m.mix(r.waste, m.rxTurn)
 			r.forget(size)
 			continue
 		}
@@ -135,12 +136,22 @@ func (r *receiver) ReadUntil(ctx context.Context, dst []complex64, until radio.S
 	return n, meta, nil
 }
 
+// block returns the number of samples to mix next: a long stretch, for several cores,
+// where all of it was written, and else as few as keep no writer waiting.
+func (m *Medium) block() radio.SampleIndex {
+	long := radio.SampleIndex(max(mixBlock, mixStretch/len(m.lines)/mixBlock*mixBlock))
+	if m.cfg.Clock != nil || !m.written(m.next+long) {
+		return mixBlock
+	}
+	return long
+}
+
 // chunk returns the number of samples to mix next, at most a block and none from
 // index until on, and whether they are kept. It is cut where samples begin or cease
 // to be lost and where the receiver is retuned.
-func (r *receiver) chunk(want int, until radio.SampleIndex) (size int, keep bool) {
+func (r *receiver) chunk(want int, until, block radio.SampleIndex) (size int, keep bool) {
 	m := r.m
-	end := min(m.next+mixBlock, until)
+	end := min(m.next+block, until)
 	switch {
 	case m.next < r.start:
 		return int(min(end, r.start) - m.next), false
