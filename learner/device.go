@@ -64,14 +64,47 @@ func (d *device) draw(round uint32) {
 	}
 }
 
-// compute draws the batch of the round that the replica has drawn, and gets the losses on
-// it, on either side along each direction.
-func (d *device) compute(w model.Worker, r *Replica, set *dataset.Set) {
-	d.draw(uint32(r.drawn))
-	for p := range r.phi {
-		d.along(p, w, r, set)
+// group is devices whose losses are computed together, by one worker.
+type group struct {
+	devices []*device
+	batches []model.Batch
+}
+
+// groups shares devices out one by one, or as many together as their batches leave room
+// in what a worker computes at once.
+func groups(devices []*device, w model.Worker) (all []*group) {
+	each := 1
+	if many, ok := w.(model.BatchesWorker); ok && len(devices) > 0 {
+		each = max(1, many.Together()/max(1, len(devices[0].batch)))
 	}
-	d.settle(r)
+	for some := range slices.Chunk(devices, each) {
+		all = append(all, &group{some, make([]model.Batch, len(some))})
+	}
+	return all
+}
+
+// compute draws the devices' batches of the round that the replica has drawn, and gets the
+// losses on them, on either side along each direction; with the first one, unless
+// Config.PairLoss, at theta too.
+func (g *group) compute(w model.Worker, r *Replica, set *dataset.Set) {
+	for i, d := range g.devices {
+		d.draw(uint32(r.drawn))
+		g.batches[i].Samples = d.batch
+	}
+	for p := range r.phi {
+		middle := p == 0 && !r.cfg.PairLoss
+		model.Batches(w, r.theta, r.phi[p], r.gamma, set, g.batches, middle)
+		for i, d := range g.devices {
+			b := &g.batches[i]
+			d.plus[p], d.minus[p] = b.Plus, b.Minus
+			if middle {
+				d.loss = b.F
+			}
+		}
+	}
+	for _, d := range g.devices {
+		d.settle(r)
+	}
 }
 
 // along gets the losses on either side along a direction. With the first one, unless

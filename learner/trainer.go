@@ -145,9 +145,10 @@ type Trainer struct {
 	devices []*device   // nil where they are elsewhere
 	delta   [][]float64 // of each device, along each direction
 	pool    *pool
-	// perDevice runs one device's part of the round; it is made once so that a
+	groups  []*group
+	// perGroup runs one group's part of the round; it is made once so that a
 	// round need not allocate it.
-	perDevice func(w model.Worker, i int)
+	perGroup func(w model.Worker, g int)
 }
 
 // counts are those of State.
@@ -166,7 +167,8 @@ func New(cfg Config, task Task) (*Trainer, error) {
 		t.delta = append(t.delta, make([]float64, len(t.replica.phi)))
 		t.devices = append(t.devices, newDevice(t.replica.cfg, task.Seed, i, shard))
 	}
-	t.perDevice = func(w model.Worker, i int) { t.devices[i].compute(w, t.replica, t.task.Train) }
+	t.groups = groups(t.devices, t.pool.workers[0])
+	t.perGroup = func(w model.Worker, g int) { t.groups[g].compute(w, t.replica, t.task.Train) }
 	return t, nil
 }
 
@@ -330,7 +332,7 @@ func (t *Trainer) config() Config { return t.replica.cfg }
 // Into the record it writes the mean of f_i(theta_k, xi_{i,k}).
 func (t *Trainer) scalars(r *Record) error {
 	t.replica.draw(r.Round)
-	t.pool.run(len(t.devices), t.perDevice)
+	t.pool.run(len(t.groups), t.perGroup)
 	var sum float64
 	for i, d := range t.devices {
 		clipped, overflowed, err := d.scalars(t.delta[i], &t.replica.cfg)

@@ -98,7 +98,8 @@ func (m *LeNet) Init(theta []float64, rnd *rand.Rand) {
 func (m *LeNet) NewWorker() Worker { return m.newWorker() }
 
 func (m *LeNet) newWorker() *lenetWorker {
-	w := &lenetWorker{net: m, index: make([]int, kernel.Lanes(m.path))}
+	lanes := kernel.Lanes(m.path)
+	w := &lenetWorker{net: m, index: make([]int, lanes), panel: make([]lane, 0, lanes)}
 	// One piece of memory, which is large enough to begin at a page, with all its
 	// parts at multiples of 64 bytes: no register's load then crosses a cache line.
 	const line = 16
@@ -135,39 +136,73 @@ type lenetWorker struct {
 	weights [3][]float32
 	// units are the panel of samples and what each layer makes of it.
 	units [][]float32
-	// index are the samples of the panel.
+	// index are the samples of the panel, and panel whose they are.
 	index []int
+	panel []lane
+	one   [1]Batch
 }
 
+// lane is a sample of a panel, and the number of its batch.
+type lane struct{ batch, sample int }
+
 func (w *lenetWorker) Losses(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64) {
-	w.pack(theta, phi, gamma)
-	means := w.means(set, batch, 0)
-	return means[0], means[1], means[2]
+	w.one[0] = Batch{Samples: batch}
+	w.Batches(theta, phi, gamma, set, w.one[:], true)
+	return w.one[0].F, w.one[0].Plus, w.one[0].Minus
 }
 
 // Pair leaves out the forward pass at theta.
 func (w *lenetWorker) Pair(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (plus, minus float64) {
-	w.pack(theta, phi, gamma)
-	means := w.means(set, batch, 1)
-	return means[1], means[2]
+	w.one[0] = Batch{Samples: batch}
+	w.Batches(theta, phi, gamma, set, w.one[:], false)
+	return w.one[0].Plus, w.one[0].Minus
 }
 
-// means returns the mean losses over the batch at the packed points from the given one on.
-func (w *lenetWorker) means(set *dataset.Set, batch []int, first int) (means [3]float64) {
-	lanes := len(w.index)
-	for from := 0; from < len(batch); from += lanes {
-		samples := batch[from:min(from+lanes, len(batch))]
-		w.gather(set, samples)
-		for i := first; i < len(means); i++ {
-			for lane, logit := range w.forward(w.weights[i], len(samples)) {
-				means[i] += crossEntropy(float64(logit), set.Y[samples[lane]])
+// Together returns the number of samples of a panel.
+func (w *lenetWorker) Together() int { return len(w.index) }
+
+// Batches packs the points once for all batches, and fills panels with samples of several.
+func (w *lenetWorker) Batches(theta, phi []float64, gamma float64, set *dataset.Set, batches []Batch, middle bool) {
+	w.pack(theta, phi, gamma, middle)
+	for b := range batches {
+		batches[b].F, batches[b].Plus, batches[b].Minus = 0, 0, 0
+	}
+	panel := w.panel[:0]
+	for b := range batches {
+		for _, sample := range batches[b].Samples {
+			if panel = append(panel, lane{b, sample}); len(panel) == cap(panel) {
+				w.losses(set, batches, panel, middle)
+				panel = panel[:0]
 			}
 		}
 	}
-	for i := range means {
-		means[i] /= float64(len(batch))
+	if len(panel) > 0 {
+		w.losses(set, batches, panel, middle)
 	}
-	return means
+	for b := range batches {
+		n := float64(len(batches[b].Samples))
+		batches[b].F /= n
+		batches[b].Plus /= n
+		batches[b].Minus /= n
+	}
+}
+
+// losses adds the losses of a panel's samples to those of their batches.
+func (w *lenetWorker) losses(set *dataset.Set, batches []Batch, panel []lane, middle bool) {
+	for i, l := range panel {
+		w.index[i] = l.sample
+	}
+	w.gather(set, w.index[:len(panel)])
+	add := func(weights []float32, sum func(b *Batch) *float64) {
+		for i, logit := range w.forward(weights, len(panel)) {
+			*sum(&batches[panel[i].batch]) += crossEntropy(float64(logit), set.Y[panel[i].sample])
+		}
+	}
+	if middle {
+		add(w.weights[0], func(b *Batch) *float64 { return &b.F })
+	}
+	add(w.weights[1], func(b *Batch) *float64 { return &b.Plus })
+	add(w.weights[2], func(b *Batch) *float64 { return &b.Minus })
 }
 
 // Evaluate counts a sample as correct as logistic regression does: its logit is above
@@ -194,14 +229,21 @@ func (w *lenetWorker) Evaluate(theta []float64, set *dataset.Set, from, to int) 
 	return loss, correct
 }
 
-// pack rounds the three points to float32, in the order that the kernel takes.
-func (w *lenetWorker) pack(theta, phi []float64, gamma float64) {
+// pack rounds the points to float32, in the order that the kernel takes: the one in the
+// middle where it is wanted.
+func (w *lenetWorker) pack(theta, phi []float64, gamma float64, middle bool) {
 	packing := w.net.packing
 	n := len(packing)
 	at, plus, minus := w.weights[0][:n], w.weights[1][:n], w.weights[2][:n]
 	for j, i := range packing {
 		t, step := theta[i], float64(gamma*phi[i])
-		at[j], plus[j], minus[j] = float32(t), float32(t+step), float32(t-step)
+		plus[j], minus[j] = float32(t+step), float32(t-step)
+	}
+	if !middle {
+		return
+	}
+	for j, i := range packing {
+		at[j] = float32(theta[i])
 	}
 }
 

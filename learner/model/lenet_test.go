@@ -45,7 +45,7 @@ func lenetCase(m *LeNet, samples int) (theta, phi []float64, set *dataset.Set) {
 
 // logitsOf returns the logits as the Worker has them.
 func logitsOf(w *lenetWorker, theta []float64, set *dataset.Set) []float32 {
-	w.pack(theta, theta, 0)
+	w.pack(theta, theta, 0, true)
 	var logits []float32
 	for from := 0; from < set.Len(); from += len(w.index) {
 		samples := all(set.Len())[from:min(from+len(w.index), set.Len())]
@@ -378,5 +378,39 @@ func TestCrossEntropyBits(t *testing.T) {
 	}
 	if got, want := hex.EncodeToString(sum.Sum(nil))[:16], "a728cffe675ec0fe"; got != want {
 		t.Errorf("the losses' SHA-256 begins with %s, want %s", got, want)
+	}
+}
+
+// Many batches at once have the losses that each has alone, to the bit, whatever panels
+// they share.
+func TestLeNetBatches(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 1))
+	for _, p := range vector.Paths() {
+		if p.Lacks() != "" {
+			continue
+		}
+		m := BatchSum(NewLeNet(p))
+		set := randomSet(60, m.Features(), rnd)
+		theta, phi := make([]float64, m.Dim()), randomVector(m.Dim(), 1, rnd)
+		m.Init(theta, rnd)
+		var batches []Batch
+		for _, n := range []int{1, 7, 40, 16, 30} {
+			batches = append(batches, Batch{Samples: rnd.Perm(set.Len())[:n]})
+		}
+		w := m.NewWorker()
+		for _, middle := range []bool{true, false} {
+			Batches(w, theta, phi, 0.01, set, batches, middle)
+			for i, got := range batches {
+				want := Batch{Samples: got.Samples}
+				if middle {
+					want.F, want.Plus, want.Minus = w.Losses(theta, phi, 0.01, set, got.Samples)
+				} else {
+					want.Plus, want.Minus = Pair(w, theta, phi, 0.01, set, got.Samples)
+				}
+				if got.F != want.F || got.Plus != want.Plus || got.Minus != want.Minus {
+					t.Errorf("%v, batch %d: %v, %v, %v; alone %v, %v, %v", p, i, got.F, got.Plus, got.Minus, want.F, want.Plus, want.Minus)
+				}
+			}
+		}
 	}
 }

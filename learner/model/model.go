@@ -51,6 +51,40 @@ type PairWorker interface {
 	Pair(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (plus, minus float64)
 }
 
+// Batch is a batch of samples, and its mean losses at theta, theta + gamma*phi and theta -
+// gamma*phi.
+type Batch struct {
+	Samples        []int // set.Row's, one at least
+	F, Plus, Minus float64
+}
+
+// BatchesWorker is a Worker that takes less time for many batches at once than for one
+// after the other.
+type BatchesWorker interface {
+	Worker
+	// Together returns how many samples take as long as one.
+	Together() int
+	// Batches sets the losses of each batch to what Losses gives, to the bit: F where
+	// middle is set alone.
+	Batches(theta, phi []float64, gamma float64, set *dataset.Set, batches []Batch, middle bool)
+}
+
+// Batches sets the losses of batches, F where middle is set alone, by w.Batches if it has one.
+func Batches(w Worker, theta, phi []float64, gamma float64, set *dataset.Set, batches []Batch, middle bool) {
+	if many, ok := w.(BatchesWorker); ok {
+		many.Batches(theta, phi, gamma, set, batches, middle)
+		return
+	}
+	for i := range batches {
+		b := &batches[i]
+		if middle {
+			b.F, b.Plus, b.Minus = w.Losses(theta, phi, gamma, set, b.Samples)
+		} else {
+			b.Plus, b.Minus = Pair(w, theta, phi, gamma, set, b.Samples)
+		}
+	}
+}
+
 // Pair returns the losses at theta +- gamma*phi, by w.Pair if it has one.
 func Pair(w Worker, theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (plus, minus float64) {
 	if p, ok := w.(PairWorker); ok {

@@ -25,3 +25,19 @@ func (w batchSumWorker) Pair(theta, phi []float64, gamma float64, set *dataset.S
 	n := float64(len(batch))
 	return n * plus, n * minus
 }
+
+func (w batchSumWorker) Batches(theta, phi []float64, gamma float64, set *dataset.Set, batches []Batch, middle bool) {
+	Batches(w.Worker, theta, phi, gamma, set, batches, middle)
+	for i := range batches {
+		b := &batches[i]
+		n := float64(len(b.Samples))
+		b.Plus, b.Minus = n*b.Plus, n*b.Minus
+	}
+}
+
+func (w batchSumWorker) Together() int {
+	if many, ok := w.Worker.(BatchesWorker); ok {
+		return many.Together()
+	}
+	return 1
+}
