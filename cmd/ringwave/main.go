@@ -21,6 +21,7 @@ import (
 	"ringwave/cmd/internal/completion"
 	"ringwave/cmd/internal/console"
 	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/memory"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/radio/intake"
 	"ringwave/radio/usb"
@@ -45,7 +46,7 @@ func interrupted(err error) error {
 
 func main() {
 	log.SetOutput(usb.WithoutEventErrors(os.Stderr))
-	os.Exit(execute(untilStopped(context.Background()), os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(memory.Unhurried(func() int { return execute(untilStopped(context.Background()), os.Args[1:], os.Stdout, os.Stderr) }))
 }
 
 // untilStopped returns a context that ends when a clean stop is asked for: by Ctrl-C, by
@@ -60,10 +61,7 @@ func untilStopped(parent context.Context) context.Context {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(parent, signals...)
-	go func() {
-		<-ctx.Done()
-		stop()
-	}()
+	context.AfterFunc(ctx, stop)
 	return ctx
 }
 

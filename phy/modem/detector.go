@@ -21,6 +21,9 @@ const DefaultFalseAlarm = 1e-9
 // mostThreshold is the highest threshold that a preamble still passes for certain.
 const mostThreshold = 0.75
 
+// mostTurns is how many turns of the carrier in a preamble are looked for, either way.
+const mostTurns = 8
+
 // Search is how preambles are searched for.
 type Search struct {
 	// MaxOffset bounds the frequency offset that all devices have in common. 0
@@ -120,8 +123,7 @@ func NewDetector(cfg Config, search Search) (*Detector, error) {
 	if !(search.FalseAlarm > 0 && search.FalseAlarm < 1) {
 		return nil, fmt.Errorf("a false-alarm probability of %v: it must be above 0 and below 1", search.FalseAlarm)
 	}
-	// Segments of the preamble tell frequencies apart up to half a cycle each.
-	highest := CyclesPerSample(0.5 * segments / (float64(cfg.Preamble.Length) * float64(cfg.SamplesPerSymbol)))
+	highest := CyclesPerSample(mostTurns / (float64(cfg.Preamble.Length) * float64(cfg.SamplesPerSymbol)))
 	if !(search.MaxOffset >= 0 && search.MaxOffset <= highest) {
 		return nil, fmt.Errorf("a frequency offset of up to %v cycles a sample: a preamble of %d symbols takes 0 to %.2g", search.MaxOffset, cfg.Preamble.Length, highest)
 	}

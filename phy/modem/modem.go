@@ -100,7 +100,7 @@ func (c Config) MaxOffset() CyclesPerSample {
 	length := float64(c.Preamble.Length)
 	tried := DefaultFalseAlarm / 4 * math.Exp(mostThreshold/2*length)
 	side := math.Floor((tried - 1) / 2)
-	return CyclesPerSample(min(0.5*segments, max(0, (side+0.5)/2)) / (length * float64(c.SamplesPerSymbol)))
+	return CyclesPerSample(min(mostTurns, max(0, (side+0.5)/2)) / (length * float64(c.SamplesPerSymbol)))
 }
 
 // PreambleSymbols returns the symbols that begin every frame: the sequence of
