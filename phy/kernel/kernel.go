@@ -112,6 +112,79 @@ func (k Kernel) AddNoise(dst []complex64, random []byte, std float32) {
 	}
 }
 
+// Shaper makes samples of symbols: sample j of the period of symbol k is factor times the sum
+// over m of line[k+m] taps[j count+m], in the order of m, real and imaginary part each.
+type Shaper struct {
+	kernel Kernel
+	period int // samples of a symbol
+	count  int
+	taps   []float32
+	pairs  []float32 // by m, for each sample its tap twice
+	factor complex64
+}
+
+// NewShaper returns a shaper of so many samples a symbol; taps has a whole number, at least
+// one, for each.
+func (k Kernel) NewShaper(taps []float32, period int, factor complex64) *Shaper {
+	s := &Shaper{kernel: k, period: period, count: len(taps) / period, taps: taps, factor: factor}
+	s.pairs = make([]float32, 2*len(taps))
+	for j := range period {
+		for m := range s.count {
+			at := 2 * (m*period + j)
+			s.pairs[at], s.pairs[at+1] = taps[j*s.count+m], taps[j*s.count+m]
+		}
+	}
+	return s
+}
+
+// Shape sets dst to the samples of as many symbols as it has room for. It reads as many of
+// the line, and as many behind them as a sample depends on, but one.
+func (s *Shaper) Shape(dst []complex64, line []float32) {
+	symbols := len(dst) / s.period
+	line = line[:symbols+s.count-1]
+	if symbols == 0 || s.shape(dst[:symbols*s.period], line, symbols) {
+		return
+	}
+	k := 0
+	for ; k+4 <= symbols; k += 4 {
+		s.four(dst[k*s.period:][:4*s.period], line[k:][:s.count+3])
+	}
+	for ; k < symbols; k++ {
+		for j := range s.period {
+			taps := s.taps[j*s.count:][:s.count]
+			x := float32(line[k] * taps[0])
+			for m, t := range taps[1:] {
+				x += float32(line[k+1+m] * t)
+			}
+			dst[k*s.period+j] = complex(x*real(s.factor), x*imag(s.factor))
+		}
+	}
+}
+
+// four takes four symbols at once, so that each tap is loaded once for four products.
+func (s *Shaper) four(out []complex64, line []float32) {
+	re, im := real(s.factor), imag(s.factor)
+	for j := range s.period {
+		taps := s.taps[j*s.count:][:s.count]
+		l := line[:len(taps)+3]
+		t := taps[0]
+		x0, x1, x2, x3 := float32(l[0]*t), float32(l[1]*t), float32(l[2]*t), float32(l[3]*t)
+		d0, d1, d2 := l[1], l[2], l[3]
+		for i := 1; i < len(taps); i++ {
+			t, d3 := taps[i], l[i+3]
+			x0 += float32(d0 * t)
+			x1 += float32(d1 * t)
+			x2 += float32(d2 * t)
+			x3 += float32(d3 * t)
+			d0, d1, d2 = d1, d2, d3
+		}
+		out[j] = complex(x0*re, x0*im)
+		out[j+s.period] = complex(x1*re, x1*im)
+		out[j+2*s.period] = complex(x2*re, x2*im)
+		out[j+3*s.period] = complex(x3*re, x3*im)
+	}
+}
+
 // noise are the constants of AddNoise: the coefficients of logarithm, sine and cosine are
 // those of Moshier's Cephes library, in single precision.
 var noise = [...]uint32{

@@ -75,13 +75,19 @@ func TestPaths(t *testing.T) {
 	for range 2000 {
 		n, count, stride := rnd.IntN(150), 1+rnd.IntN(40), 1+rnd.IntN(20)
 		x, f := samples(rnd, 20*150+count), taps(rnd, count)
-		random := bytes(rnd, n)
+		random, line := bytes(rnd, n), taps(rnd, 300)
 		by, gain, std := samples(rnd, 1)[0], float32(rnd.NormFloat64()), rnd.Float32()
 		for name, op := range map[string]func(k Kernel, dst []complex64){
 			"convolve":  func(k Kernel, dst []complex64) { k.Convolve(dst, x[:n+count-1], f, gain) },
 			"correlate": func(k Kernel, dst []complex64) { k.Correlate(dst, x[:max(0, n-1)*stride+count], f, stride) },
 			"turn":      func(k Kernel, dst []complex64) { k.Turn(dst, by) },
 			"noise":     func(k Kernel, dst []complex64) { k.AddNoise(dst, random, std) },
+			"shape": func(k Kernel, dst []complex64) {
+				whole := len(f) / stride * stride
+				if whole > 0 {
+					k.NewShaper(f[:whole], stride, by).Shape(dst, line)
+				}
+			},
 		} {
 			want := slices.Clone(x[:n+8])
 			op(Kernel{}, want[:n])
@@ -218,15 +224,18 @@ func BenchmarkKernel(b *testing.B) {
 	const n = 2048
 	rnd := rand.New(rand.NewPCG(1, 1))
 	x, dst, f := samples(rnd, 16*n+200), make([]complex64, n), taps(rnd, 16)
-	long := taps(rnd, 127)
+	long := taps(rnd, 300)
 	random := bytes(rnd, n)
 	for _, k := range append([]Kernel{{}}, fast(b)...) {
+		flat, rrc := k.NewShaper(f, 8, 1i), k.NewShaper(taps(rnd, 8*17), 8, 1i)
 		for name, op := range map[string]func(){
 			"convolve-16":  func() { k.Convolve(dst, x, f, 1) },
-			"convolve-127": func() { k.Convolve(dst, x, long, 1) },
+			"convolve-127": func() { k.Convolve(dst, x, long[:127], 1) },
 			"correlate-8":  func() { k.Correlate(dst, x, f[:8], 16) },
 			"correlate-33": func() { k.Correlate(dst, x, long[:33], 2) },
 			"turn":         func() { k.Turn(dst, complex(0.6, 0.8)) },
+			"shape-2":      func() { flat.Shape(dst, long) },
+			"shape-17":     func() { rrc.Shape(dst, long) },
 			"noise":        func() { k.AddNoise(dst, random, 1e-9) },
 		} {
 			b.Run(name+"/"+k.path.String(), func(b *testing.B) {

@@ -53,3 +53,8 @@ func correlate4(dst *complex64, src *complex64, taps *float32, fours int, rest i
 //
 //go:noescape
 func correlate1(dst *complex64, src *complex64, taps *float32, fours int, rest int, stride int, groups int)
+
+// shape sets each symbol's samples, of which there are four a vector, to factors times sums of count symbols of the line from its own on, times taps: of each symbol, a row of pairs of equal ones.
+//
+//go:noescape
+func shape(dst *complex64, line *float32, taps *float32, count int, vectors int, factors *[8]float32, symbols int)

@@ -100,8 +100,8 @@ tap:
 TEXT ·turnAVX2(SB), NOSPLIT, $0-32
 	MOVQ         x+0(FP), AX
 	MOVQ         vectors+24(FP), CX
-	VBROADCASTSD re+8(FP), Y0
 	VBROADCASTSD im+16(FP), Y1
+	VBROADCASTSD re+8(FP), Y0
 
 vector:
 	VCVTPS2PD (AX), Y2
@@ -694,5 +694,54 @@ sum:
 	ADDQ         $0x08, AX
 	DECQ         SI
 	JNZ          group
+	VZEROUPPER
+	RET
+
+// func shape(dst *complex64, line *float32, taps *float32, count int, vectors int, factors *[8]float32, symbols int)
+// Requires: AVX
+TEXT ·shape(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    line+8(FP), CX
+	MOVQ    taps+16(FP), DX
+	MOVQ    count+24(FP), BX
+	MOVQ    vectors+32(FP), SI
+	MOVQ    factors+40(FP), DI
+	MOVQ    symbols+48(FP), R8
+	VMOVUPS (DI), Y0
+	MOVQ    SI, DI
+	SHLQ    $0x05, DI
+
+symbol:
+	MOVQ DX, R9
+	MOVQ SI, R10
+
+vector:
+	MOVQ         R9, R11
+	MOVQ         CX, R12
+	VBROADCASTSS (R12), Y1
+	VMULPS       (R11), Y1, Y1
+	MOVQ         BX, R13
+	DECQ         R13
+	JZ           done
+
+tap:
+	ADDQ         DI, R11
+	ADDQ         $0x04, R12
+	VBROADCASTSS (R12), Y2
+	VMULPS       (R11), Y2, Y2
+	VADDPS       Y2, Y1, Y1
+	DECQ         R13
+	JNZ          tap
+
+done:
+	VMULPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, R9
+	DECQ    R10
+	JNZ     vector
+	ADDQ    $0x04, CX
+	DECQ    R8
+	JNZ     symbol
 	VZEROUPPER
 	RET

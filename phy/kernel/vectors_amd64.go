@@ -80,3 +80,17 @@ func (k Kernel) addNoise(dst []complex64, random []byte, std float32) int {
 	}
 	return count * each
 }
+
+// shape does what Shape does, and reports whether it has done so.
+func (s *Shaper) shape(dst []complex64, line []float32, symbols int) bool {
+	const four = 4 // samples a vector
+	if s.kernel.path == vector.Portable || s.period%four != 0 {
+		return false
+	}
+	var factors [2 * four]float32
+	for n := range four {
+		factors[2*n], factors[2*n+1] = real(s.factor), imag(s.factor)
+	}
+	shape(&dst[0], &line[0], &s.pairs[0], s.count, s.period/four, &factors, symbols)
+	return true
+}

@@ -14,3 +14,5 @@ func (k Kernel) correlate([]complex64, []complex64, []float32, int) int { return
 func (k Kernel) turn([]complex64, complex64) int { return 0 }
 
 func (k Kernel) addNoise([]complex64, []byte, float32) int { return 0 }
+
+func (s *Shaper) shape([]complex64, []float32, int) bool { return false }

@@ -92,9 +92,9 @@ func (c Config) validate() error {
 	return c.Preamble.validate()
 }
 
-// MaxOffset returns the largest frequency offset that a preamble tells: its segments tell
-// frequencies apart up to half a cycle each, and a short one has no more than a few
-// frequencies tried at DefaultFalseAlarm. The configuration must be one that NewDetector
+// MaxOffset returns the largest frequency offset that is looked for: so many turns in a
+// preamble, and of a short one no more than the few frequencies that can be tried at
+// DefaultFalseAlarm. The configuration must be one that NewDetector
 // takes.
 func (c Config) MaxOffset() CyclesPerSample {
 	length := float64(c.Preamble.Length)

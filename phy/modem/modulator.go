@@ -3,6 +3,9 @@ package modem
 import (
 	"fmt"
 	"math"
+
+	"ringwave/crypto/vector"
+	"ringwave/phy/kernel"
 )
 
 // Drive is how one device sends.
@@ -32,11 +35,11 @@ type Modulator struct {
 	scale float64
 	i, q  float32
 
-	// Output sample j of a symbol period is sum_m taps[j perPhase + m]
-	// line[k + m], line[k + perPhase - 1] being the newest symbol that the period
-	// depends on. Beyond the chunk, line keeps the older symbols it depends on and,
+	// A symbol period depends on perPhase symbols of the line, the last of which is the
+	// newest. Beyond the chunk, line keeps the older symbols it depends on and,
 	// as the pulse may start late in the support reserved for it, lag newer ones
 	// that do not count yet.
+	shaper   *kernel.Shaper
 	taps     []float32
 	perPhase int
 	lag      int
@@ -69,7 +72,7 @@ func NewModulator(cfg Config, drive Drive) (*Modulator, error) {
 	}
 	m := &Modulator{sps: cfg.SamplesPerSymbol, form: cfg.Pulse, advance: drive.Advance}
 	m.setScale(cfg, drive)
-	m.shape(cfg.Pulse, drive.Advance)
+	m.shape(cfg.Pulse, drive)
 	return m, nil
 }
 
@@ -92,19 +95,17 @@ func (m *Modulator) setScale(cfg Config, drive Drive) {
 		worst = max(worst, sum)
 	}
 	m.scale = float64(drive.Amplitude) / (worst * margin * float64(drive.Peak))
-	sin, cos := math.Sincos(float64(drive.Phase))
-	m.i, m.q = float32(m.scale*cos), float32(m.scale*sin)
 }
 
 // shape tabulates the pulse. A symbol's centre comes delay samples after the
 // symbol period in which it is handed in begins, less the advance; the delay
 // leaves room for any advance.
-func (m *Modulator) shape(p Pulse, advance Samples) {
+func (m *Modulator) shape(p Pulse, drive Drive) {
 	half := p.half(m.sps)
 	m.delay = Samples(math.Ceil(float64(half))) + Samples(m.sps)
 	m.tail = Symbols(math.Ceil(float64(m.delay+half)/float64(m.sps))) + 1
 
-	centre := m.delay - advance
+	centre := m.delay - drive.Advance
 	first := int(math.Ceil(float64(centre - half)))
 	last := int(math.Floor(float64(centre + half)))
 	m.lag = first / m.sps
@@ -116,6 +117,9 @@ func (m *Modulator) shape(p Pulse, advance Samples) {
 			m.taps[j*m.perPhase+i] = float32(p.at(Samples(j+age*m.sps)-centre, m.sps))
 		}
 	}
+	sin, cos := math.Sincos(float64(drive.Phase))
+	m.i, m.q = float32(m.scale*cos), float32(m.scale*sin)
+	m.shaper = kernel.New(vector.Fastest()).NewShaper(m.taps, m.sps, complex(m.i, m.q))
 	m.line = make([]float32, chunk+m.history())
 }
 
@@ -172,73 +176,6 @@ func (m *Modulator) Reset() { clear(m.line) }
 
 // emit writes the samples of n symbol periods and moves the line on.
 func (m *Modulator) emit(dst []complex64, n int) {
-	switch {
-	case m.perPhase == 1:
-		m.emit1(dst, n)
-	case m.perPhase == 2:
-		m.emit2(dst, n)
-	default:
-		m.emitLong(dst, n)
-	}
+	m.shaper.Shape(dst[:n*m.sps], m.line)
 	copy(m.line, m.line[n:n+m.history()])
-}
-
-func (m *Modulator) emit1(dst []complex64, n int) {
-	for k, d := range m.line[:n] {
-		i, q := d*m.i, d*m.q
-		out := dst[k*m.sps:][:m.sps]
-		for j, t := range m.taps[:len(out)] {
-			out[j] = complex(t*i, t*q)
-		}
-	}
-}
-
-func (m *Modulator) emit2(dst []complex64, n int) {
-	for k := range n {
-		older, newer := m.line[k], m.line[k+1]
-		out := dst[k*m.sps:][:m.sps]
-		taps := m.taps[:2*len(out)]
-		for j := range out {
-			x := older*taps[2*j] + newer*taps[2*j+1]
-			out[j] = complex(x*m.i, x*m.q)
-		}
-	}
-}
-
-// emitLong takes four symbol periods at once, so that each tap is loaded once for
-// four products.
-func (m *Modulator) emitLong(dst []complex64, n int) {
-	k := 0
-	for ; k+4 <= n; k += 4 {
-		line := m.line[k : k+m.perPhase+3]
-		out := dst[k*m.sps:][:4*m.sps]
-		for j := range m.sps {
-			taps := m.taps[j*m.perPhase:][:m.perPhase]
-			var x0, x1, x2, x3 float32
-			l := line[:len(taps)+3]
-			d0, d1, d2 := l[0], l[1], l[2]
-			for i, t := range taps {
-				d3 := l[i+3]
-				x0 += d0 * t
-				x1 += d1 * t
-				x2 += d2 * t
-				x3 += d3 * t
-				d0, d1, d2 = d1, d2, d3
-			}
-			out[j] = complex(x0*m.i, x0*m.q)
-			out[j+m.sps] = complex(x1*m.i, x1*m.q)
-			out[j+2*m.sps] = complex(x2*m.i, x2*m.q)
-			out[j+3*m.sps] = complex(x3*m.i, x3*m.q)
-		}
-	}
-	for ; k < n; k++ {
-		line := m.line[k : k+m.perPhase]
-		for j := range m.sps {
-			x := float32(0)
-			for i, t := range m.taps[j*m.perPhase:][:m.perPhase] {
-				x += line[i] * t
-			}
-			dst[k*m.sps+j] = complex(x*m.i, x*m.q)
-		}
-	}
 }
