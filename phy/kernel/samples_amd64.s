@@ -100,8 +100,8 @@ tap:
 TEXT ·turnAVX2(SB), NOSPLIT, $0-32
 	MOVQ         x+0(FP), AX
 	MOVQ         vectors+24(FP), CX
-	VBROADCASTSD im+16(FP), Y1
 	VBROADCASTSD re+8(FP), Y0
+	VBROADCASTSD im+16(FP), Y1
 
 vector:
 	VCVTPS2PD (AX), Y2

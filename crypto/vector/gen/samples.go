@@ -164,12 +164,15 @@ func (w wide) turn() {
 	Pragma("noescape")
 	x, left := Load(Param("x"), GP64()), Load(Param("vectors"), GP64())
 	re, im := w.vec(), w.vec()
-	for name, v := range map[string]reg.VecVirtual{"re": re, "im": im} {
-		at, err := Param(name).Resolve()
+	for _, p := range []struct {
+		name string
+		v    reg.VecVirtual
+	}{{"re", re}, {"im", im}} {
+		at, err := Param(p.name).Resolve()
 		if err != nil {
 			panic(err)
 		}
-		VBROADCASTSD(at.Addr, v)
+		VBROADCASTSD(at.Addr, p.v)
 	}
 	Label("vector")
 	value, other := w.vec(), w.vec()
