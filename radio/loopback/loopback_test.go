@@ -391,10 +391,11 @@ func TestLateReceiver(t *testing.T) {
 }
 
 // run sends n samples from each of three devices in goroutines of their own, in
-// blocks by chance, and gives all that came out, metadata and events included.
-func run(t *testing.T, seed uint64) string {
+// blocks by chance, and gives all that came out, metadata and events included. With a window
+// of n or more, all is written before it is read.
+func run(t *testing.T, seed uint64, window int) string {
 	const n, devices = 30000, 3
-	cfg := loopback.Config{Window: loopback.MinWindow, Noise: plusOne{}}
+	cfg := loopback.Config{Window: window, Noise: plusOne{}}
 	for i := range devices {
 		cfg.Devices = append(cfg.Devices, loopback.Device{
 			// Not exact in float32, so that the order of the sum shows.
@@ -407,9 +408,10 @@ func run(t *testing.T, seed uint64) string {
 			t.Fatal(err)
 		}
 	}
-	var wait sync.WaitGroup
+	var wait, written sync.WaitGroup
 	told := make([][]radio.Event, devices)
 	sent := make(chan struct{})
+	written.Add(devices)
 	for i := range devices {
 		tx, x := transmitter(t, m, i), samples(uint64(i), n)
 		wait.Add(1)
@@ -429,9 +431,13 @@ func run(t *testing.T, seed uint64) string {
 			if err := tx.(radio.Idler).Idle(context.Background(), n+1000); err != nil {
 				t.Error(err)
 			}
+			written.Done()
 			<-sent
 			told[i] = events(tx)
 		}()
+	}
+	if window >= n {
+		written.Wait()
 	}
 	x, meta := read(t, receiver(t, m, 0), n-5000+500)
 	close(sent)
@@ -444,12 +450,15 @@ func TestDeterminism(t *testing.T) {
 	if testing.Short() {
 		runs = 6
 	}
-	want := run(t, 0)
+	want := run(t, 0, loopback.MinWindow)
 	for _, procs := range []int{1, 2, 4} {
 		before := runtime.GOMAXPROCS(procs)
 		for seed := range runs {
-			if run(t, uint64(seed)) != want {
-				t.Errorf("GOMAXPROCS %d, blocks %d: not what came out before", procs, seed)
+			// In stretches as long as they may be, too: those are mixed on all cores.
+			for _, window := range []int{loopback.MinWindow, loopback.DefaultWindow} {
+				if run(t, uint64(seed), window) != want {
+					t.Errorf("GOMAXPROCS %d, blocks %d, window %d: not what came out before", procs, seed, window)
+				}
 			}
 		}
 		runtime.GOMAXPROCS(before)
