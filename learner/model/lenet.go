@@ -19,15 +19,15 @@ import (
 // columns or units x inputs, and then its biases.
 //
 // Theta and phi are float64. theta +- gamma*phi is computed in float64, the product and
-// the sum each rounded, and rounded to float32, as are samples. All until the logit is
-// float32, each product and each sum rounded, in the order that package kernel
-// describes; the loss of a sample, and sums of losses in the order of the batch, are
+// the sum each rounded, packed as package kernel describes, and rounded to float32, as are
+// samples. All until the logit is float32, each product and each sum rounded, in the order
+// that package kernel describes; the loss of a sample, and sums of losses in the order of the batch, are
 // float64. Given its arguments a Worker gives the same bits on all processors.
 type LeNet struct {
 	path   vector.Path
 	layers []*kernel.Layer
-	// packing has for each packed parameter its index in theta.
-	packing []int32
+	// parameters are those of theta, and packed are as the layers take them.
+	parameters, packed int
 }
 
 // The images that LeNet takes.
@@ -50,18 +50,15 @@ func NewLeNet(path vector.Path) *LeNet {
 		kernel.Hidden(path, 120, 84),
 		kernel.Output(path, 84, 1),
 	}}
-	first := int32(0)
 	for _, l := range m.layers {
-		for _, i := range l.Packing() {
-			m.packing = append(m.packing, first+i)
-		}
-		first += int32(l.Parameters())
+		m.parameters += l.Parameters()
+		m.packed += l.Packed()
 	}
 	return m
 }
 
 // Dim returns 61241.
-func (m *LeNet) Dim() int { return len(m.packing) }
+func (m *LeNet) Dim() int { return m.parameters }
 
 // Features returns 3 * 32 * 32.
 func (m *LeNet) Features() int { return lenetChannels * lenetSide * lenetSide }
@@ -94,22 +91,28 @@ func (m *LeNet) Init(theta []float64, rnd *rand.Rand) {
 	}
 }
 
-// NewWorker returns a Worker with about a megabyte of memory of its own.
+// NewWorker returns a Worker with some megabytes of memory of its own.
 func (m *LeNet) NewWorker() Worker { return m.newWorker() }
 
 func (m *LeNet) newWorker() *lenetWorker {
 	lanes := kernel.Lanes(m.path)
-	w := &lenetWorker{net: m, index: make([]int, lanes), panel: make([]lane, 0, lanes)}
+	w := &lenetWorker{net: m, index: make([]int, lanes), panel: make([]lane, 0, lanes), point: make([]float64, m.Dim())}
+	const points = 3
 	// One piece of memory, which is large enough to begin at a page, with all its
 	// parts at multiples of 64 bytes: no register's load then crosses a cache line.
 	const line = 16
-	sizes := []int{m.Features() * kernel.Lanes(m.path)}
+	sizes := []int{m.Features() * lanes}
+	for _, l := range m.layers[1:] {
+		sizes = append(sizes, l.Units()*lanes)
+	}
+	for range points {
+		sizes = append(sizes, m.packed, m.layers[0].Units()*lanes)
+	}
+	scratch := 0
 	for _, l := range m.layers {
-		sizes = append(sizes, l.Units()*kernel.Lanes(m.path))
+		scratch = max(scratch, l.Scratch())
 	}
-	for range w.weights {
-		sizes = append(sizes, m.Dim())
-	}
+	sizes = append(sizes, scratch)
 	total := 0
 	for i, n := range sizes {
 		sizes[i] = (n + line - 1) / line * line
@@ -121,21 +124,26 @@ func (m *LeNet) newWorker() *lenetWorker {
 		memory, sizes = memory[sizes[0]:], sizes[1:]
 		return part
 	}
-	for range len(m.layers) + 1 {
+	for range m.layers {
 		w.units = append(w.units, take())
 	}
-	for i := range w.weights {
-		w.weights[i] = take()
+	for range points {
+		w.weights, w.first = append(w.weights, take()), append(w.first, take())
 	}
+	w.scratch = take()
 	return w
 }
 
 type lenetWorker struct {
 	net *LeNet
 	// weights are those of theta, theta + gamma*phi and theta - gamma*phi, packed.
-	weights [3][]float32
-	// units are the panel of samples and what each layer makes of it.
-	units [][]float32
+	weights [][]float32
+	// point is one of them, unpacked.
+	point []float64
+	// units are the panel of samples, and what each layer but the first makes of it.
+	units   [][]float32
+	first   [][]float32 // what the first layer makes, at each point
+	scratch []float32
 	// index are the samples of the panel, and panel whose they are.
 	index []int
 	panel []lane
@@ -193,24 +201,27 @@ func (w *lenetWorker) losses(set *dataset.Set, batches []Batch, panel []lane, mi
 		w.index[i] = l.sample
 	}
 	w.gather(set, w.index[:len(panel)])
-	add := func(weights []float32, sum func(b *Batch) *float64) {
-		for i, logit := range w.forward(weights, len(panel)) {
-			*sum(&batches[panel[i].batch]) += crossEntropy(float64(logit), set.Y[panel[i].sample])
+	points := w.weights[1:]
+	if middle {
+		points = w.weights[:]
+	}
+	// All points have the same inputs to the first layer.
+	first := w.first[:len(points)]
+	w.net.layers[0].RunAll(first, w.units[0], points, w.scratch)
+	for p, weights := range points {
+		logits := w.behind(first[p], weights, len(panel))
+		for i, l := range panel {
+			b := &batches[l.batch]
+			sum := [...]*float64{&b.F, &b.Plus, &b.Minus}[p+len(w.weights)-len(points)]
+			*sum += crossEntropy(float64(logits[i]), set.Y[l.sample])
 		}
 	}
-	if middle {
-		add(w.weights[0], func(b *Batch) *float64 { return &b.F })
-	}
-	add(w.weights[1], func(b *Batch) *float64 { return &b.Plus })
-	add(w.weights[2], func(b *Batch) *float64 { return &b.Minus })
 }
 
 // Evaluate counts a sample as correct as logistic regression does: its logit is above
 // zero just where its class is 1.
 func (w *lenetWorker) Evaluate(theta []float64, set *dataset.Set, from, to int) (loss float64, correct int) {
-	for j, i := range w.net.packing {
-		w.weights[0][j] = float32(theta[i])
-	}
+	w.packOne(w.weights[0], theta)
 	lanes := len(w.index)
 	for ; from < to; from += lanes {
 		samples := w.index[:min(lanes, to-from)]
@@ -229,21 +240,25 @@ func (w *lenetWorker) Evaluate(theta []float64, set *dataset.Set, from, to int) 
 	return loss, correct
 }
 
-// pack rounds the points to float32, in the order that the kernel takes: the one in the
-// middle where it is wanted.
+// pack packs the points: the one in the middle where it is wanted.
 func (w *lenetWorker) pack(theta, phi []float64, gamma float64, middle bool) {
-	packing := w.net.packing
-	n := len(packing)
-	at, plus, minus := w.weights[0][:n], w.weights[1][:n], w.weights[2][:n]
-	for j, i := range packing {
-		t, step := theta[i], float64(gamma*phi[i])
-		plus[j], minus[j] = float32(t+step), float32(t-step)
+	phi = phi[:len(theta)]
+	for side, gamma := range []float64{gamma, -gamma} {
+		for i, t := range theta {
+			w.point[i] = t + float64(gamma*phi[i])
+		}
+		w.packOne(w.weights[1+side], w.point)
 	}
-	if !middle {
-		return
+	if middle {
+		w.packOne(w.weights[0], theta)
 	}
-	for j, i := range packing {
-		at[j] = float32(theta[i])
+}
+
+// packOne packs a point.
+func (w *lenetWorker) packOne(dst []float32, point []float64) {
+	for _, l := range w.net.layers {
+		l.Pack(dst, point)
+		dst, point = dst[l.Packed():], point[l.Parameters():]
 	}
 }
 
@@ -269,9 +284,18 @@ func (w *lenetWorker) gather(set *dataset.Set, samples []int) {
 
 // forward returns the logits of the first n samples of the panel.
 func (w *lenetWorker) forward(weights []float32, n int) []float32 {
+	w.net.layers[0].RunAll(w.first[:1], w.units[0], [][]float32{weights}, w.scratch)
+	return w.behind(w.first[0], weights, n)
+}
+
+// behind returns the logits of the first n samples, of which the first layer has made units.
+func (w *lenetWorker) behind(units, weights []float32, n int) []float32 {
 	for i, l := range w.net.layers {
-		l.Run(w.units[i+1], w.units[i], weights)
-		weights = weights[l.Parameters():]
+		if i > 0 {
+			l.Run(w.units[i], units, weights, w.scratch)
+			units = w.units[i]
+		}
+		weights = weights[l.Packed():]
 	}
-	return w.units[len(w.units)-1][:n]
+	return units[:n]
 }

@@ -108,14 +108,15 @@ func float32s(x []float64) []float32 {
 }
 
 // The logits of a fixed case, by all paths and by all processors.
-const lenetHash = "5c73c7e6b3aeb9c9b9013f9e8a218500514a8716d9639d3af2525d08063e6d34"
+const lenetHash = "2ddf8b80753b0b49506f43c181d8b893beddb3984e89aef2f6a2b187ecda2523"
 
 func TestLeNetLogits(t *testing.T) {
 	eachPath(t, func(t *testing.T, m *LeNet) {
 		theta, _, set := lenetCase(m, 150)
 		logits := logitsOf(m.newWorker(), theta, set)
 		for _, i := range []int{0, 3, 4, 63, 64, 127, 128, 149} {
-			if want := naiveLogit(float32s(theta), float32s(set.Row(i))); logits[i] != want {
+			// Convolutions take fewer products, and round others.
+			if want := naiveLogit(float32s(theta), float32s(set.Row(i))); math.Abs(float64(logits[i]-want)) > 3e-6 {
 				t.Errorf("logit %d is %v, want %v", i, logits[i], want)
 			}
 		}

@@ -17,7 +17,7 @@ type target struct {
 	width   int // registers a panel
 }
 
-// run is how many terms in a row have inputs that lie in a row: kernel.run.
+// run is how many terms are computed in a row, and the side of a filter: kernel.run.
 const run = 5
 
 // tiles writes what package kernel has in assembly: for AVX2 and for AVX-512 the tiles of 6,
@@ -39,78 +39,25 @@ func tiles() {
 		for _, rows := range []int{6, 5, 1} {
 			t.tile(rows)
 		}
+		t.winograds()
 		t.peak()
 	}
 }
 
-// tile writes the function of one tile of rows; the Go declaration that avo writes
-// beside it says what it is given. It is long because it is one assembly function, whose
-// registers live from its first line to its last: in parts, all would be handed around.
+// tile writes the function of one tile of rows of a fully connected layer. It is long
+// because it is one assembly function, whose registers live from its first line to its
+// last: in parts, all would be handed around.
 func (t target) tile(rows int) {
-	TEXT(fmt.Sprintf("tile%d%s", rows, t.name), NOSPLIT, "func(y *float32, stride int, x *float32, places *int32, groups, pool int, w *float32, runs *int32, whole, rest int, floor float32)")
-	Doc(fmt.Sprintf("tile%d%s computes a tile of rows: %d of them, on panels of %d lanes. The stride from row to row of y is in bytes.", rows, t.name, rows, t.width*t.bytes/4))
+	TEXT(fmt.Sprintf("tile%d%s", rows, t.name), NOSPLIT, "func(y *float32, stride int, x, w *float32, whole, rest int, floor float32)")
+	Doc(fmt.Sprintf("tile%d%s computes a tile of rows: %d of them, on a panel of %d lanes, of whole times %d terms and the rest of them. The stride from row to row of y is in bytes.", rows, t.name, rows, t.width*t.bytes/4, run))
 	Pragma("noescape")
 
 	n := rows * t.width
 	acc, x := t.vectors[:n], t.vectors[n:n+t.width]
 	weight, product := t.vectors[n+t.width], t.vectors[n+t.width+1]
 
-	y := Load(Param("y"), GP64())
-	stride := Load(Param("stride"), GP64())
-	from := Load(Param("x"), GP64())
-	place := Load(Param("places"), GP64())
-	groups := Load(Param("groups"), GP64())
-
-	// Row r of the result is at y + r*stride, with 1, 2 and 4 as factors of an
-	// address: 3 and 5 need a register.
-	var stride3, stride5 reg.Register
-	if rows > 3 {
-		s := GP64()
-		LEAQ(Mem{Base: stride, Index: stride, Scale: 2}, s)
-		stride3 = s
-	}
-	if rows > 5 {
-		s := GP64()
-		LEAQ(Mem{Base: stride, Index: stride, Scale: 4}, s)
-		stride5 = s
-	}
-	result := func(r, v int) Mem {
-		m := Mem{Base: y, Disp: v * t.bytes}
-		switch r {
-		case 1, 2, 4:
-			m.Index, m.Scale = stride, uint8(r)
-		case 3:
-			m.Index, m.Scale = stride3, 1
-		case 5:
-			m.Index, m.Scale = stride5, 1
-		}
-		return m
-	}
-
-	base, left, w, runs, pool, at := GP64(), GP64(), GP64(), GP64(), GP64(), GP64()
-
-	Label("group")
-	Comment("The largest so far is the floor.")
-	floor, err := Param("floor").Resolve()
-	if err != nil {
-		panic(err)
-	}
-	VBROADCASTSS(floor.Addr, product)
-	for r := range rows {
-		for v := range t.width {
-			VMOVUPS(product, result(r, v))
-		}
-	}
-	Load(Param("pool"), pool)
-
-	Label("place")
-	MOVLQSX(Mem{Base: place}, base)
-	ADDQ(Imm(4), place)
-	LEAQ(Mem{Base: from, Index: base, Scale: 4}, base)
-	Load(Param("w"), w)
-	Load(Param("runs"), runs)
-	Load(Param("whole"), left)
-	MOVLQSX(Mem{Base: runs}, at)
+	y, stride := Load(Param("y"), GP64()), Load(Param("stride"), GP64())
+	input, w, left := Load(Param("x"), GP64()), Load(Param("w"), GP64()), Load(Param("whole"), GP64())
 	Comment("Sums begin with the bias.")
 	for r := range rows {
 		VBROADCASTSS(Mem{Base: w, Disp: 4 * r}, acc[r*t.width])
@@ -120,55 +67,48 @@ func (t target) tile(rows int) {
 	}
 	ADDQ(Imm(uint64(4*rows)), w)
 
-	input := GP64()
-	term := func(i int) {
-		for v := range t.width {
-			VMOVUPS(Mem{Base: input, Disp: (i*t.width + v) * t.bytes}, x[v])
+	terms := func(count int) {
+		for i := range count {
+			for v := range t.width {
+				VMOVUPS(Mem{Base: input, Disp: (i*t.width + v) * t.bytes}, x[v])
+			}
+			for r := range rows {
+				VBROADCASTSS(Mem{Base: w, Disp: 4 * (i*rows + r)}, weight)
+				t.row(x, weight, product, acc[r*t.width:])
+			}
 		}
-		for r := range rows {
-			VBROADCASTSS(Mem{Base: w, Disp: 4 * (i*rows + r)}, weight)
-			t.row(x, weight, product, acc[r*t.width:])
-		}
+		ADDQ(U32(uint32(count*t.width*t.bytes)), input)
+		ADDQ(U32(uint32(4*count*rows)), w)
+		DECQ(left)
 	}
-	Comment("Whole runs; where the next begins is loaded ahead of its use.")
-	LEAQ(Mem{Base: base, Index: at, Scale: 4}, input)
 	TESTQ(left, left)
 	JZ(LabelRef("rest"))
 	Label("run")
-	MOVLQSX(Mem{Base: runs, Disp: 4}, at)
-	ADDQ(Imm(4), runs)
-	for i := range run {
-		term(i)
-	}
-	LEAQ(Mem{Base: base, Index: at, Scale: 4}, input)
-	ADDQ(U32(4*run*rows), w)
-	DECQ(left)
+	terms(run)
 	JNZ(LabelRef("run"))
 	Label("rest")
-	Comment("Terms that are left.")
 	Load(Param("rest"), left)
 	TESTQ(left, left)
-	JZ(LabelRef("largest"))
+	JZ(LabelRef("floor"))
 	Label("term")
-	term(0)
-	ADDQ(U32(t.width*t.bytes), input)
-	ADDQ(U32(4*rows), w)
-	DECQ(left)
+	terms(1)
 	JNZ(LabelRef("term"))
 
-	Label("largest")
+	Label("floor")
+	floor, err := Param("floor").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	VBROADCASTSS(floor.Addr, product)
 	for r := range rows {
 		for v := range t.width {
-			VMOVUPS(result(r, v), product)
-			VMAXPS(acc[r*t.width+v], product, product)
-			VMOVUPS(product, result(r, v))
+			VMAXPS(acc[r*t.width+v], product, weight)
+			VMOVUPS(weight, Mem{Base: y, Disp: v * t.bytes})
+		}
+		if r < rows-1 {
+			ADDQ(stride, y)
 		}
 	}
-	DECQ(pool)
-	JNZ(LabelRef("place"))
-	ADDQ(U32(t.width*t.bytes), y)
-	DECQ(groups)
-	JNZ(LabelRef("group"))
 	VZEROUPPER()
 	RET()
 }

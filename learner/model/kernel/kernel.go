@@ -2,12 +2,12 @@
 //
 // It takes in samples in panels, in which the values of one unit in neighbouring
 // samples lie side by side, and packed weights, and gives the layer's units in the
-// same form. Convolutions and fully connected layers are one loop, with a table of
-// where a term's input lies: sum[row] = bias[row], then for ascending k
-// sum[row] += w[row][k] * x[offset[k]]. It knows nothing of models or of training.
+// same form. A unit of a fully connected layer is the sum bias + w[0] x[0] + w[1] x[1] ...
+// in this order; a convolution takes fewer products than its definition, as the comment of
+// convolution says. It knows nothing of models or of training.
 //
-// Each product is rounded before it is added, and each unit has one sum: all paths
-// give the same bits, as does the formula written down naively in float32.
+// Each product is rounded before it is added, and sums have their order: all paths
+// give the same bits, as do the formulas written down naively in float32.
 //
 // The assembly is written by package vector's generator.
 package kernel

@@ -44,7 +44,7 @@ func larger2(a, b float32) float32 {
 	return b
 }
 
-func convolution(c, h, w, filters int) shape {
+func filters(c, h, w, filters int) shape {
 	return shape{
 		fmt.Sprintf("convolution %dx%dx%d to %d", c, h, w, filters),
 		func(p vector.Path) *Layer { return Convolution(p, c, h, w, filters) },
@@ -53,18 +53,77 @@ func convolution(c, h, w, filters int) shape {
 			for f := range filters {
 				for py := 0; py < h-4; py += 2 {
 					for px := 0; px < w-4; px += 2 {
-						best := float32(0)
-						for _, place := range [][2]int{{py, px}, {py, px + 1}, {py + 1, px}, {py + 1, px + 1}} {
-							best = larger2(best, unit(weights[filters*k+f], k, func(i int) (float32, float32) {
-								return weights[f*k+i], x[(i/25*h+place[0]+i/5%5)*w+place[1]+i%5]
-							}))
-						}
-						y = append(y, best)
+						first, second := pair(c, h, w, x, weights[f*k:], py, px)
+						third, fourth := pair(c, h, w, x, weights[f*k:], py+1, px)
+						best := larger2(larger2(larger2(first, second), third), fourth)
+						y = append(y, larger2(0, best+weights[filters*k+f]))
 					}
 				}
 			}
 			return y
 		},
+	}
+}
+
+// pair returns two neighbouring results as the comment of convolution has them, one plane
+// after the other.
+func pair(c, h, w int, x, weights []float32, py, px int) (first, second float32) {
+	var m [6]float32
+	inputs := [6]func(d []float32) float32{
+		func(d []float32) float32 { return float32(float32(4*d[0])-float32(5*d[2])) + d[4] },
+		func(d []float32) float32 { return (d[4] - float32(4*d[2])) + (d[3] - float32(4*d[1])) },
+		func(d []float32) float32 { return (d[4] - float32(4*d[2])) - (d[3] - float32(4*d[1])) },
+		func(d []float32) float32 { return (d[4] - d[2]) + float32(2*(d[3]-d[1])) },
+		func(d []float32) float32 { return (d[4] - d[2]) - float32(2*(d[3]-d[1])) },
+		func(d []float32) float32 { return float32(float32(4*d[1])-float32(5*d[3])) + d[5] },
+	}
+	points := [6]struct{ at, over float64 }{{0, 4}, {1, -6}, {-1, -6}, {2, 24}, {-2, 24}, {math.Inf(1), 1}}
+	for p, input := range inputs {
+		m[p] = unit(0, 5*c, func(i int) (float32, float32) {
+			row := weights[i/5*25+i%5*5:]
+			even, odd := float64(row[0]), 0.0
+			even += math.Pow(points[p].at, 2) * float64(row[2])
+			even += math.Pow(points[p].at, 4) * float64(row[4])
+			odd = points[p].at*float64(row[1]) + math.Pow(points[p].at, 3)*float64(row[3])
+			value := (even + odd) / points[p].over
+			switch p {
+			case 0:
+				value = float64(row[0]) / 4
+			case 5:
+				value = float64(row[4])
+			}
+			return float32(value), input(x[(i/5*h+py+i%5)*w+px:])
+		})
+	}
+	return m[0] + (m[1] + m[2]) + (m[3] + m[4]), (m[1] - m[2]) + float32(2*(m[3]-m[4])) + m[5]
+}
+
+// The planes' products are those of the definition, in double precision, to its error.
+func TestConvolutionIsOne(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	const c, h, w = 3, 12, 14
+	x, weights := make([]float32, c*h*w), make([]float32, 25*c)
+	for i := range x {
+		x[i] = float32(rnd.NormFloat64())
+	}
+	for i := range weights {
+		weights[i] = float32(rnd.NormFloat64())
+	}
+	for py := range h - 4 {
+		for px := 0; px < w-4; px += 2 {
+			first, second := pair(c, h, w, x, weights, py, px)
+			for side, got := range []float32{first, second} {
+				want, size := 0.0, 0.0
+				for i, v := range weights {
+					term := float64(v) * float64(x[(i/25*h+py+i/5%5)*w+px+side+i%5])
+					want += term
+					size += math.Abs(term)
+				}
+				if math.Abs(float64(got)-want) > 1e-6*size {
+					t.Fatalf("result %d, %d is %v, want %v", py, px+side, got, want)
+				}
+			}
+		}
 	}
 }
 
@@ -92,7 +151,7 @@ func connected(inputs, units int, hidden bool) shape {
 // shapes have tiles and runs that go up, and such as do not.
 func shapes() []shape {
 	return []shape{
-		convolution(3, 32, 32, 6), convolution(6, 14, 14, 16), convolution(1, 6, 6, 1), convolution(2, 6, 10, 7), convolution(1, 8, 6, 13),
+		filters(3, 32, 32, 6), filters(6, 14, 14, 16), filters(1, 6, 6, 1), filters(2, 6, 10, 7), filters(1, 8, 6, 13),
 		connected(400, 120, true), connected(120, 84, true), connected(84, 1, false), connected(1, 1, false),
 		connected(4, 5, false), connected(5, 8, true), connected(7, 11, false), connected(11, 23, true),
 	}
@@ -144,10 +203,12 @@ func checkShape(t *testing.T, p vector.Path, s shape, name string, draw func(*ra
 	for i := range w {
 		w[i] = draw(rnd)
 	}
-	packed := make([]float32, len(w))
-	for i, from := range l.Packing() {
-		packed[i] = w[from]
+	packed, scratch := make([]float32, l.Packed()), make([]float32, l.Scratch())
+	wide := make([]float64, len(w))
+	for i, v := range w {
+		wide[i] = float64(v)
 	}
+	l.Pack(packed, wide)
 	const edge, mark = 100, 12345
 	x, y := make([]float32, l.Inputs()*lanes), make([]float32, l.Units()*lanes+2*edge)
 	for i := range x {
@@ -156,7 +217,7 @@ func checkShape(t *testing.T, p vector.Path, s shape, name string, draw func(*ra
 	for i := range y {
 		y[i] = mark
 	}
-	l.Run(y[edge:], x, packed)
+	l.Run(y[edge:], x, packed, scratch)
 	for i := range edge {
 		if y[i] != mark || y[len(y)-1-i] != mark {
 			t.Fatalf("%s, %s: wrote outside of the result", s.name, name)
@@ -184,13 +245,13 @@ func TestRest(t *testing.T) {
 			available(t, p)
 			for _, s := range shapes() {
 				l := s.make(p)
-				n, m := l.Inputs()*Lanes(p), l.Parameters()
+				n, m := l.Inputs()*Lanes(p), l.Packed()
 				x, w := make([]float32, n+1000), make([]float32, m+1000)
 				for i := range 1000 {
 					x[n+i], w[m+i] = float32(math.NaN()), float32(math.NaN())
 				}
 				y := make([]float32, l.Units()*Lanes(p))
-				l.Run(y, x, w)
+				l.Run(y, x, w, make([]float32, l.Scratch()))
 				for i, v := range y {
 					if v != 0 {
 						t.Fatalf("%s: result %d of zeros is %v", s.name, i, v)
@@ -198,24 +259,6 @@ func TestRest(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestPacking(t *testing.T) {
-	for _, p := range vector.Paths() {
-		for _, s := range shapes() {
-			l := s.make(p)
-			seen := make([]bool, l.Parameters())
-			for _, i := range l.Packing() {
-				if seen[i] {
-					t.Fatalf("%s, %s: parameter %d is packed twice", p, s.name, i)
-				}
-				seen[i] = true
-			}
-			if len(l.Packing()) != len(seen) {
-				t.Errorf("%s, %s: %d of %d parameters are packed", p, s.name, len(l.Packing()), len(seen))
-			}
-		}
 	}
 }
 

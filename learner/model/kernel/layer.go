@@ -6,46 +6,33 @@ import (
 	"ringwave/crypto/vector"
 )
 
-// run is how many terms in a row have inputs that lie in a row, so that one number says
-// where: five of a filter's columns, or of any units of a fully connected layer. The
-// assembly is written for it.
+// run is the side of a filter, and how many terms of a fully connected layer the assembly,
+// which is written for it, computes in a row.
 const run = 5
 
 // Layer is a layer of a network on one path. It is not changed once made.
 type Layer struct {
 	path   vector.Path
-	inputs int // units of the layer before
-	rows   int // filters, or units
-	groups int // results a row
-	pool   int // places a result is the largest of
+	conv   *convolution // nil for a fully connected layer
+	inputs int          // units of the layer before
+	rows   int          // filters, or units
+	groups int          // results a row
 	floor  float32
-	fan    int     // terms a unit
-	runs   []int32 // where each five terms lie, from a place on, and one more number
-	places []int32 // groups x pool: where a window begins
-	tiles  []int   // the rows of each tile
+	fan    int   // terms a unit
+	tiles  []int // the rows of each tile
 }
 
 // Convolution returns a layer of filters of 5 x 5 over channels x height x width units,
-// without padding, each followed by ReLU and by 2 x 2 max-pooling; height and width
+// without padding, each followed by 2 x 2 max-pooling and by ReLU; height and width
 // must be even, and 6 or more. Its units are filters x (height-4)/2 x (width-4)/2, its
 // weights filters x channels x 5 x 5.
 func Convolution(p vector.Path, channels, height, width, filters int) *Layer {
-	const side = run
-	lanes := int32(Lanes(p))
-	l := &Layer{path: p, inputs: channels * height * width, rows: filters, pool: 4, fan: channels * side * side, tiles: tilesOf(p, filters)}
-	at := func(c, y, x int) int32 { return int32((c*height+y)*width+x) * lanes }
-	for c := range channels {
-		for y := range side {
-			l.runs = append(l.runs, at(c, y, 0))
-		}
+	l := &Layer{
+		path: p, conv: &convolution{channels, height, width}, inputs: channels * height * width, rows: filters,
+		fan: channels * run * run, tiles: tilesOf(p, filters),
 	}
-	for y := 0; y+side <= height; y += 2 {
-		for x := 0; x+side <= width; x += 2 {
-			l.places = append(l.places, at(0, y, x), at(0, y, x+1), at(0, y+1, x), at(0, y+1, x+1))
-		}
-	}
-	l.groups = len(l.places) / l.pool
-	l.runs = append(l.runs, 0)
+	h, w := l.conv.pooled()
+	l.groups = h * w
 	return l
 }
 
@@ -58,15 +45,9 @@ func Hidden(p vector.Path, inputs, units int) *Layer {
 
 // Output returns a fully connected layer without an activation.
 func Output(p vector.Path, inputs, units int) *Layer {
-	l := &Layer{
-		path: p, inputs: inputs, rows: units, groups: 1, pool: 1, fan: inputs,
-		floor: float32(math.Inf(-1)), places: []int32{0}, tiles: tilesOf(p, units),
+	return &Layer{
+		path: p, inputs: inputs, rows: units, groups: 1, fan: inputs, floor: float32(math.Inf(-1)), tiles: tilesOf(p, units),
 	}
-	for k := 0; k < inputs; k += run {
-		l.runs = append(l.runs, int32(k*Lanes(p)))
-	}
-	l.runs = append(l.runs, 0)
-	return l
 }
 
 // tilesOf shares rows out among tiles: in portable code of 2 and 1; in assembly of 6
@@ -111,43 +92,75 @@ func (l *Layer) Rows() int { return l.rows }
 // Parameters returns the number of weights and biases.
 func (l *Layer) Parameters() int { return l.rows * (l.Fan() + 1) }
 
-// MultiplyAdds returns the number of multiplications that a sample takes.
-func (l *Layer) MultiplyAdds() int { return l.rows * len(l.places) * l.Fan() }
+// MultiplyAdds returns the number of multiplications that a sample takes by the layer's
+// definition.
+func (l *Layer) MultiplyAdds() int {
+	if l.conv != nil {
+		return l.rows * 4 * l.groups * l.fan
+	}
+	return l.rows * l.fan
+}
 
-// Packing gives, for each packed parameter, its index among the parameters in the
-// usual order: all weights, row by row, and then the biases. Packed are for each tile
-// its biases and then, for each k, a weight of each row.
-func (l *Layer) Packing() []int32 {
-	packing := make([]int32, 0, l.Parameters())
-	biases := l.rows * l.Fan()
-	first := 0
+// Packed returns the number of packed parameters.
+func (l *Layer) Packed() int {
+	if l.conv != nil {
+		return l.rows * (planes*run*l.conv.channels + 1)
+	}
+	return l.Parameters()
+}
+
+// Pack sets dst, of Packed numbers, to the parameters in the order that Run takes, rounded to
+// float32. They are given in the usual order: all weights, row by row, and then the biases.
+func (l *Layer) Pack(dst []float32, parameters []float64) {
+	if l.conv != nil {
+		l.packFilters(dst, parameters)
+		return
+	}
+	// For each tile its biases and then, for each k, a weight of each row.
+	first, biases, at := 0, l.rows*l.fan, 0
 	for _, n := range l.tiles {
 		for r := range n {
-			packing = append(packing, int32(biases+first+r))
+			dst[at+r] = float32(parameters[biases+first+r])
 		}
-		for k := range l.Fan() {
-			for r := range n {
-				packing = append(packing, int32((first+r)*l.Fan()+k))
+		at += n
+		for r := range n {
+			for k, v := range parameters[(first+r)*l.fan:][:l.fan] {
+				dst[at+k*n+r] = float32(v)
 			}
 		}
+		at += n * l.fan
 		first += n
 	}
-	return packing
 }
 
 // Run computes the units of one panel: y of Units x Lanes from x of Inputs x Lanes
-// with packed parameters w. It is fastest where y and x begin at multiples of 64
-// bytes. It panics where one of them is too short.
+// with packed parameters w, in memory of its own of Scratch numbers. It is fastest where all
+// begin at multiples of 64 bytes. It panics where one of them is too short.
 //
 // A result that is the largest of several is the later where they are equal or one
 // is no number.
-func (l *Layer) Run(y, x, w []float32) {
+func (l *Layer) Run(y, x, w, scratch []float32) {
+	l.RunAll([][]float32{y}, x, [][]float32{w}, scratch)
+}
+
+// RunAll is Run for several sets of parameters at once, and as many results.
+func (l *Layer) RunAll(ys [][]float32, x []float32, ws [][]float32, scratch []float32) {
 	lanes := Lanes(l.path)
-	y, x, w = y[:l.Units()*lanes], x[:l.inputs*lanes], w[:l.Parameters()]
+	x = x[:l.inputs*lanes]
+	for i := range ys {
+		_, _ = ys[i][:l.Units()*lanes], ws[i][:l.Packed()]
+	}
+	if l.conv != nil {
+		l.convolve(ys, x, ws, scratch)
+		return
+	}
 	stride := l.groups * lanes
-	for _, n := range l.tiles {
-		l.tile(n, y[:n*stride], x, w[:n*(l.Fan()+1)])
-		y, w = y[n*stride:], w[n*(l.Fan()+1):]
+	for i, y := range ys {
+		w := ws[i]
+		for _, n := range l.tiles {
+			l.tile(n, y[:n*stride], x, w[:n*(l.Fan()+1)])
+			y, w = y[n*stride:], w[n*(l.Fan()+1):]
+		}
 	}
 }
 
