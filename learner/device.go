@@ -93,7 +93,7 @@ func (g *group) compute(w model.Worker, r *Replica, set *dataset.Set) {
 	}
 	for p := range r.phi {
 		middle := p == 0 && !r.cfg.PairLoss
-		model.Batches(w, r.theta, r.phi[p], r.gamma, set, g.batches, middle)
+		model.Batches(w, r.point(p), set, g.batches, middle)
 		for i, d := range g.devices {
 			b := &g.batches[i]
 			d.plus[p], d.minus[p] = b.Plus, b.Minus

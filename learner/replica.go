@@ -30,6 +30,7 @@ type Replica struct {
 	rnd        *rand.Rand  // reads directions
 	phi        [][]float64 // of each direction, of round drawn
 	drawn      int
+	serial     uint64  // of theta and phi as they are: goes up with each change
 	gamma      float64 // gamma_k of it
 
 	sum   hash.Hash // of Digest, which allocates nothing thereby
@@ -73,7 +74,15 @@ func (r *Replica) draw(k int) {
 		r.directions.Start(uint32(k), uint32(p))
 		r.cfg.Directions.Draw(phi, r.rnd)
 	}
+	r.serial++
 	r.drawn, r.gamma = k, r.cfg.Gamma.At(k)
+}
+
+// point returns theta and what lies on either side of it along a direction.
+func (r *Replica) point(direction int) model.Point {
+	return model.Point{
+		Theta: r.theta, Phi: r.phi[direction], Gamma: r.gamma, Serial: r.serial*uint64(len(r.phi)) + uint64(direction) + 1,
+	}
 }
 
 // next refuses every round but the one after theta's: what was heard twice, or out of
@@ -109,6 +118,7 @@ func (r *Replica) Apply(k int, m []float64) error {
 	for p, x := range m {
 		floats.AddScaled(r.theta, -eta/float64(len(r.phi))*x, r.phi[p])
 	}
+	r.serial++
 	r.round = k
 	return nil
 }
@@ -190,5 +200,6 @@ func (r *Replica) Restore(round int, theta []float64) error {
 	}
 	r.round = round
 	copy(r.theta, theta)
+	r.serial++
 	return nil
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"math"
 	"math/rand/v2"
+	"sync"
 
 	"ringwave/crypto/vector"
 	"ringwave/learner/dataset"
@@ -28,6 +29,26 @@ type LeNet struct {
 	layers []*kernel.Layer
 	// parameters are those of theta, and packed are as the layers take them.
 	parameters, packed int
+	rounded            sync.Map // *dataset.Set to *rounded
+}
+
+// rounded has the features of a set in float32: a forward pass waits for less memory.
+type rounded struct {
+	once sync.Once
+	x    []float32
+}
+
+// features returns the features of a set in float32, which are kept.
+func (m *LeNet) features(set *dataset.Set) []float32 {
+	kept, _ := m.rounded.LoadOrStore(set, &rounded{})
+	r := kept.(*rounded)
+	r.once.Do(func() {
+		r.x = make([]float32, len(set.X))
+		for i, v := range set.X {
+			r.x[i] = float32(v)
+		}
+	})
+	return r.x
 }
 
 // The images that LeNet takes.
@@ -138,12 +159,18 @@ type lenetWorker struct {
 	net *LeNet
 	// weights are those of theta, theta + gamma*phi and theta - gamma*phi, packed.
 	weights [][]float32
+	// serial is that of the point they are of, and middle says whether theta is among them.
+	serial uint64
+	middle bool
 	// point is one of them, unpacked.
 	point []float64
 	// units are the panel of samples, and what each layer but the first makes of it.
 	units   [][]float32
 	first   [][]float32 // what the first layer makes, at each point
 	scratch []float32
+	// set is the last one, and x its features.
+	set *dataset.Set
+	x   []float32
 	// index are the samples of the panel, and panel whose they are.
 	index []int
 	panel []lane
@@ -155,23 +182,26 @@ type lane struct{ batch, sample int }
 
 func (w *lenetWorker) Losses(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64) {
 	w.one[0] = Batch{Samples: batch}
-	w.Batches(theta, phi, gamma, set, w.one[:], true)
+	w.Batches(Point{Theta: theta, Phi: phi, Gamma: gamma}, set, w.one[:], true)
 	return w.one[0].F, w.one[0].Plus, w.one[0].Minus
 }
 
 // Pair leaves out the forward pass at theta.
 func (w *lenetWorker) Pair(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (plus, minus float64) {
 	w.one[0] = Batch{Samples: batch}
-	w.Batches(theta, phi, gamma, set, w.one[:], false)
+	w.Batches(Point{Theta: theta, Phi: phi, Gamma: gamma}, set, w.one[:], false)
 	return w.one[0].Plus, w.one[0].Minus
 }
 
 // Together returns the number of samples of a panel.
 func (w *lenetWorker) Together() int { return len(w.index) }
 
-// Batches packs the points once for all batches, and fills panels with samples of several.
-func (w *lenetWorker) Batches(theta, phi []float64, gamma float64, set *dataset.Set, batches []Batch, middle bool) {
-	w.pack(theta, phi, gamma, middle)
+// Batches packs a point once, and fills panels with samples of several batches.
+func (w *lenetWorker) Batches(at Point, set *dataset.Set, batches []Batch, middle bool) {
+	if at.Serial == 0 || at.Serial != w.serial || middle && !w.middle {
+		w.pack(at.Theta, at.Phi, at.Gamma, middle)
+		w.serial, w.middle = at.Serial, middle
+	}
 	for b := range batches {
 		batches[b].F, batches[b].Plus, batches[b].Minus = 0, 0, 0
 	}
@@ -222,6 +252,7 @@ func (w *lenetWorker) losses(set *dataset.Set, batches []Batch, panel []lane, mi
 // zero just where its class is 1.
 func (w *lenetWorker) Evaluate(theta []float64, set *dataset.Set, from, to int) (loss float64, correct int) {
 	w.packOne(w.weights[0], theta)
+	w.middle = false
 	lanes := len(w.index)
 	for ; from < to; from += lanes {
 		samples := w.index[:min(lanes, to-from)]
@@ -268,8 +299,11 @@ func (w *lenetWorker) gather(set *dataset.Set, samples []int) {
 	const side = 4 // rows that are read side by side: all paths have a multiple of lanes
 	lanes := len(w.index)
 	panel := w.units[0]
-	row := func(i int) []float64 {
-		return set.Row(samples[min(i, len(samples)-1)])[:w.net.Features()]
+	if set != w.set {
+		w.set, w.x = set, w.net.features(set)
+	}
+	row := func(i int) []float32 {
+		return w.x[samples[min(i, len(samples)-1)]*set.Dim:][:w.net.Features()]
 	}
 	for first := 0; first < lanes; first += side {
 		a, b, c, d := row(first), row(first+1), row(first+2), row(first+3)
@@ -277,7 +311,7 @@ func (w *lenetWorker) gather(set *dataset.Set, samples []int) {
 		to := panel[first:]
 		for j := range a {
 			p := (*[side]float32)(to[j*lanes:])
-			p[0], p[1], p[2], p[3] = float32(a[j]), float32(b[j]), float32(c[j]), float32(d[j])
+			p[0], p[1], p[2], p[3] = a[j], b[j], c[j], d[j]
 		}
 	}
 }

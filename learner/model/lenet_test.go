@@ -400,7 +400,7 @@ func TestLeNetBatches(t *testing.T) {
 		}
 		w := m.NewWorker()
 		for _, middle := range []bool{true, false} {
-			Batches(w, theta, phi, 0.01, set, batches, middle)
+			Batches(w, Point{theta, phi, 0.01, 7}, set, batches, middle)
 			for i, got := range batches {
 				want := Batch{Samples: got.Samples}
 				if middle {
@@ -413,5 +413,31 @@ func TestLeNetBatches(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A worker that has made a point ready makes it ready again when its serial is another, or
+// when theta, too, is asked for; and the features of each set are its own.
+func TestLeNetSerials(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(8, 1))
+	m := NewLeNet(vector.Portable)
+	w := m.NewWorker()
+	sets := []*dataset.Set{randomSet(5, m.Features(), rnd), randomSet(5, m.Features(), rnd)}
+	theta, phi := make([]float64, m.Dim()), randomVector(m.Dim(), 1, rnd)
+	m.Init(theta, rnd)
+	for serial := range uint64(3) {
+		for _, set := range sets {
+			for _, middle := range []bool{false, true} {
+				batch := []Batch{{Samples: all(5)}}
+				Batches(w, Point{theta, phi, 0.01, serial + 1}, set, batch, middle)
+				f, plus, minus := m.NewWorker().Losses(theta, phi, 0.01, set, all(5))
+				if got := batch[0]; got.Plus != plus || got.Minus != minus || middle && got.F != f {
+					t.Errorf("serial %d, middle %v: %v, %v and %v; want %v, %v and %v", serial+1, middle, got.F, got.Plus, got.Minus, f, plus, minus)
+				}
+			}
+			w.Evaluate(theta, set, 0, 5) // packs for itself
+		}
+		theta[0] += 0.1
+		phi[1] = -phi[1]
 	}
 }

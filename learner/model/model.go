@@ -58,6 +58,15 @@ type Batch struct {
 	F, Plus, Minus float64
 }
 
+// Point is theta, and what the points on either side of it are.
+type Point struct {
+	Theta, Phi []float64
+	Gamma      float64
+	// Serial is another number for each other point that a Worker gets, so that it need not
+	// make the same ready again; 0 says nothing.
+	Serial uint64
+}
+
 // BatchesWorker is a Worker that takes less time for many batches at once than for one
 // after the other.
 type BatchesWorker interface {
@@ -66,21 +75,21 @@ type BatchesWorker interface {
 	Together() int
 	// Batches sets the losses of each batch to what Losses gives, to the bit: F where
 	// middle is set alone.
-	Batches(theta, phi []float64, gamma float64, set *dataset.Set, batches []Batch, middle bool)
+	Batches(at Point, set *dataset.Set, batches []Batch, middle bool)
 }
 
 // Batches sets the losses of batches, F where middle is set alone, by w.Batches if it has one.
-func Batches(w Worker, theta, phi []float64, gamma float64, set *dataset.Set, batches []Batch, middle bool) {
+func Batches(w Worker, at Point, set *dataset.Set, batches []Batch, middle bool) {
 	if many, ok := w.(BatchesWorker); ok {
-		many.Batches(theta, phi, gamma, set, batches, middle)
+		many.Batches(at, set, batches, middle)
 		return
 	}
 	for i := range batches {
 		b := &batches[i]
 		if middle {
-			b.F, b.Plus, b.Minus = w.Losses(theta, phi, gamma, set, b.Samples)
+			b.F, b.Plus, b.Minus = w.Losses(at.Theta, at.Phi, at.Gamma, set, b.Samples)
 		} else {
-			b.Plus, b.Minus = Pair(w, theta, phi, gamma, set, b.Samples)
+			b.Plus, b.Minus = Pair(w, at.Theta, at.Phi, at.Gamma, set, b.Samples)
 		}
 	}
 }

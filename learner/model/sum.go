@@ -26,8 +26,8 @@ func (w batchSumWorker) Pair(theta, phi []float64, gamma float64, set *dataset.S
 	return n * plus, n * minus
 }
 
-func (w batchSumWorker) Batches(theta, phi []float64, gamma float64, set *dataset.Set, batches []Batch, middle bool) {
-	Batches(w.Worker, theta, phi, gamma, set, batches, middle)
+func (w batchSumWorker) Batches(at Point, set *dataset.Set, batches []Batch, middle bool) {
+	Batches(w.Worker, at, set, batches, middle)
 	for i := range batches {
 		b := &batches[i]
 		n := float64(len(b.Samples))

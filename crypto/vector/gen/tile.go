@@ -34,7 +34,7 @@ func tiles() {
 			reg.Z8, reg.Z9, reg.Z10, reg.Z11, reg.Z12, reg.Z13, reg.Z14, reg.Z15,
 			reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23,
 			reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29, reg.Z30, reg.Z31,
-		}, 64, 4},
+		}, 64, 2},
 	} {
 		for _, rows := range []int{6, 5, 1} {
 			t.tile(rows)

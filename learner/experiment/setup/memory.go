@@ -62,10 +62,15 @@ const lenetDim = 62006
 // bytesPerRound is what is kept of a round until the plots are drawn.
 const bytesPerRound = 2200
 
-// dataNeed is what a data set takes: samples as numbers of 8 bytes with their indices,
-// and what they are taken from, which grows as it is read.
+// dataNeed is what a data set takes: samples as numbers of 8 bytes, of 4 more where LeNet
+// keeps them rounded, with their indices, and what they are taken from, which grows as it
+// is read.
 func dataNeed(c config.Config, data dataset.Extent) need {
-	samples := float64(data.Samples) * (8*float64(data.Features) + 40)
+	feature := 8.0
+	if c.Task.Model == "lenet" {
+		feature += 4
+	}
+	samples := float64(data.Samples) * (feature*float64(data.Features) + 40)
 	switch c.Task.Dataset {
 	case "strokes":
 		return need{samples + float64(data.Read), []string{"task.strokes_train", "task.strokes_test"}}

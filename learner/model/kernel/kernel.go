@@ -20,7 +20,7 @@ func Lanes(p vector.Path) int {
 	case vector.AVX2:
 		return 16
 	case vector.AVX512:
-		return 64
+		return 32
 	}
 	return portableLanes
 }

@@ -42,37 +42,37 @@ func pairs1AVX2(y *float32, stride int, step int, x *float32, channel int, chann
 // peakAVX2 does n times 12 multiplications, each followed by its addition, of 8 lanes.
 func peakAVX2(n int)
 
-// tile6AVX512 computes a tile of rows: 6 of them, on a panel of 64 lanes, of whole times 5 terms and the rest of them. The stride from row to row of y is in bytes.
+// tile6AVX512 computes a tile of rows: 6 of them, on a panel of 32 lanes, of whole times 5 terms and the rest of them. The stride from row to row of y is in bytes.
 //
 //go:noescape
 func tile6AVX512(y *float32, stride int, x *float32, w *float32, whole int, rest int, floor float32)
 
-// tile5AVX512 computes a tile of rows: 5 of them, on a panel of 64 lanes, of whole times 5 terms and the rest of them. The stride from row to row of y is in bytes.
+// tile5AVX512 computes a tile of rows: 5 of them, on a panel of 32 lanes, of whole times 5 terms and the rest of them. The stride from row to row of y is in bytes.
 //
 //go:noescape
 func tile5AVX512(y *float32, stride int, x *float32, w *float32, whole int, rest int, floor float32)
 
-// tile1AVX512 computes a tile of rows: 1 of them, on a panel of 64 lanes, of whole times 5 terms and the rest of them. The stride from row to row of y is in bytes.
+// tile1AVX512 computes a tile of rows: 1 of them, on a panel of 32 lanes, of whole times 5 terms and the rest of them. The stride from row to row of y is in bytes.
 //
 //go:noescape
 func tile1AVX512(y *float32, stride int, x *float32, w *float32, whole int, rest int, floor float32)
 
-// spreadAVX512 sets 6 planes of count panels of 64 lanes, each made of six neighbours in x. The stride from one first neighbour to the next is in bytes.
+// spreadAVX512 sets 6 planes of count panels of 32 lanes, each made of six neighbours in x. The stride from one first neighbour to the next is in bytes.
 //
 //go:noescape
 func spreadAVX512(dst *float32, x *float32, stride int, count int)
 
-// pairs6AVX512 computes a tile of rows: 6 filters, on panels of 64 lanes. Strides from row to row of y, from group to group of y, and from channel to channel of x are in bytes.
+// pairs6AVX512 computes a tile of rows: 6 filters, on panels of 32 lanes. Strides from row to row of y, from group to group of y, and from channel to channel of x are in bytes.
 //
 //go:noescape
 func pairs6AVX512(y *float32, stride int, step int, x *float32, channel int, channels int, w *float32, products *float32, groups int)
 
-// pairs5AVX512 computes a tile of rows: 5 filters, on panels of 64 lanes. Strides from row to row of y, from group to group of y, and from channel to channel of x are in bytes.
+// pairs5AVX512 computes a tile of rows: 5 filters, on panels of 32 lanes. Strides from row to row of y, from group to group of y, and from channel to channel of x are in bytes.
 //
 //go:noescape
 func pairs5AVX512(y *float32, stride int, step int, x *float32, channel int, channels int, w *float32, products *float32, groups int)
 
-// pairs1AVX512 computes a tile of rows: 1 filters, on panels of 64 lanes. Strides from row to row of y, from group to group of y, and from channel to channel of x are in bytes.
+// pairs1AVX512 computes a tile of rows: 1 filters, on panels of 32 lanes. Strides from row to row of y, from group to group of y, and from channel to channel of x are in bytes.
 //
 //go:noescape
 func pairs1AVX512(y *float32, stride int, step int, x *float32, channel int, channels int, w *float32, products *float32, groups int)
