@@ -22,7 +22,7 @@ func New(path vector.Path) Kernel { return Kernel{path} }
 
 // Convolve sets dst[n] to gain times the sum over i of taps[i] src[n+len(taps)-1-i], in
 // the order of i. It reads len(dst)+len(taps)-1 samples of src, and needs one tap at least.
-// Where dst is src, it must be so from the first sample on.
+// The two may be the same memory where they begin at the same sample.
 func (k Kernel) Convolve(dst, src []complex64, taps []float32, gain float32) {
 	n := k.convolve(dst, src, taps, gain)
 	for ; n < len(dst); n++ {
