@@ -222,7 +222,11 @@ func TestMembersInLockstep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lockstep(t, cfg, Task{Model: model.NewLeNet(path), Train: set, Test: set, Shards: shards, Seed: keystream.FromInteger(2)})
+		task := Task{Model: model.NewLeNet(path), Train: set, Test: set, Shards: shards, Seed: keystream.FromInteger(2)}
+		lockstep(t, cfg, task)
+		// Nothing but a point's serial tells a worker here that theta has moved.
+		cfg.EvalEvery, cfg.Packed, cfg.PairLoss = 6, 1, true
+		lockstep(t, cfg, task)
 	})
 }
 

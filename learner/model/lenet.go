@@ -22,8 +22,8 @@ import (
 // Theta and phi are float64. theta +- gamma*phi is computed in float64, the product and
 // the sum each rounded, packed as package kernel describes, and rounded to float32, as are
 // samples. All until the logit is float32, each product and each sum rounded, in the order
-// that package kernel describes; the loss of a sample, and sums of losses in the order of the batch, are
-// float64. Given its arguments a Worker gives the same bits on all processors.
+// that package kernel describes; the loss of a sample, and sums of losses in the order of
+// the batch, are float64. Given its arguments a Worker gives the same bits on all processors.
 type LeNet struct {
 	path   vector.Path
 	layers []*kernel.Layer
