@@ -24,37 +24,46 @@ func (l *Layer) tileAssembly(n int, y, x, w []float32) {
 }
 
 // spreadAssembly does what spreadPortable does.
-func (l *Layer) spreadAssembly(dst, x []float32) {
+func (l *Layer) spreadAssembly(m method, dst, x []float32) {
 	c, lanes := l.conv, Lanes(l.path)
 	count := c.channels * c.height
-	_, _ = dst[:count*planes*lanes], x[:((count-1)*c.width+planes)*lanes]
-	spread := spreadAVX2
-	if l.path == vector.AVX512 {
-		spread = spreadAVX512
-	}
+	_, _ = dst[:count*m.planes()*lanes], x[:((count-1)*c.width+m.planes())*lanes]
+	spread := choose(l.path == vector.AVX512, m == fours, spreadPairsAVX2, spreadFoursAVX2, spreadPairsAVX512, spreadFoursAVX512)
 	spread(&dst[0], &x[0], 4*c.width*lanes, count)
 }
 
-// pairsAssembly does what pairsPortable does, for 6, 5 or 1 rows.
-func (l *Layer) pairsAssembly(n int, y, x, w, products []float32) {
-	pairs := pairs1AVX2
-	switch {
-	case l.path == vector.AVX2 && n == 6:
-		pairs = pairs6AVX2
-	case l.path == vector.AVX2 && n == 5:
-		pairs = pairs5AVX2
-	case l.path == vector.AVX512 && n == 6:
-		pairs = pairs6AVX512
-	case l.path == vector.AVX512 && n == 5:
-		pairs = pairs5AVX512
-	case l.path == vector.AVX512:
-		pairs = pairs1AVX512
-	}
-	c, panel := l.conv, 4*Lanes(l.path)
+// filtersAssembly does what filtersPortable does, for 6, 5 or 1 rows.
+func (l *Layer) filtersAssembly(m method, n int, y, x, w, products []float32) {
+	c, panel, planes := l.conv, 4*Lanes(l.path), m.planes()
 	height, width := c.pooled()
-	_, _ = y[((n*height-1)*width+1)*panel/4-1], w[n*(planes*run*c.channels+1)-1]
-	_, _ = x[c.spread(panel/4)-1], products[2*planes*n*panel/4-1]
-	pairs(&y[0], height*width*panel, width*panel, &x[0], c.height*planes*panel, c.channels, &w[0], &products[0], height)
+	_, _ = y[((n*height-1)*width+int(m))*panel/4-1], w[c.packed(m, n)-1]
+	_, _ = x[c.spread(m, panel/4)-1], products[planes*n*panel/4-1]
+	filtersOf(l.path, m, n)(&y[0], height*width*panel, width*panel, &x[0], c.height*planes*panel, c.channels, &w[0], &products[0], height)
+}
+
+// filtersOf returns the function of a tile of 6, 5 or 1 rows.
+func filtersOf(p vector.Path, m method, n int) func(y *float32, stride, step int, x *float32, channel, channels int, w, products *float32, groups int) {
+	wide, four := p == vector.AVX512, m == fours
+	switch n {
+	case 6:
+		return choose(wide, four, pairs6AVX2, fours6AVX2, pairs6AVX512, fours6AVX512)
+	case 5:
+		return choose(wide, four, pairs5AVX2, fours5AVX2, pairs5AVX512, fours5AVX512)
+	}
+	return choose(wide, four, pairs1AVX2, fours1AVX2, pairs1AVX512, fours1AVX512)
+}
+
+// choose returns one of four.
+func choose[T any](wide, four bool, narrowPairs, narrowFours, widePairs, wideFours T) T {
+	switch {
+	case wide && four:
+		return wideFours
+	case wide:
+		return widePairs
+	case four:
+		return narrowFours
+	}
+	return narrowPairs
 }
 
 // exercise runs the loop of the path.

@@ -52,10 +52,9 @@ func filters(c, h, w, filters int) shape {
 			k := c * 25
 			for f := range filters {
 				for py := 0; py < h-4; py += 2 {
+					upper, lower := results(c, h, w, x, weights[f*k:], py), results(c, h, w, x, weights[f*k:], py+1)
 					for px := 0; px < w-4; px += 2 {
-						first, second := pair(c, h, w, x, weights[f*k:], py, px)
-						third, fourth := pair(c, h, w, x, weights[f*k:], py+1, px)
-						best := larger2(larger2(larger2(first, second), third), fourth)
+						best := larger2(larger2(larger2(upper[px], upper[px+1]), lower[px]), lower[px+1])
 						y = append(y, larger2(0, best+weights[filters*k+f]))
 					}
 				}
@@ -65,37 +64,95 @@ func filters(c, h, w, filters int) shape {
 	}
 }
 
-// pair returns two neighbouring results as the comment of convolution has them, one plane
-// after the other.
-func pair(c, h, w int, x, weights []float32, py, px int) (first, second float32) {
-	var m [6]float32
-	inputs := [6]func(d []float32) float32{
-		func(d []float32) float32 { return float32(float32(4*d[0])-float32(5*d[2])) + d[4] },
-		func(d []float32) float32 { return (d[4] - float32(4*d[2])) + (d[3] - float32(4*d[1])) },
-		func(d []float32) float32 { return (d[4] - float32(4*d[2])) - (d[3] - float32(4*d[1])) },
-		func(d []float32) float32 { return (d[4] - d[2]) + float32(2*(d[3]-d[1])) },
-		func(d []float32) float32 { return (d[4] - d[2]) - float32(2*(d[3]-d[1])) },
-		func(d []float32) float32 { return float32(float32(4*d[1])-float32(5*d[3])) + d[5] },
+// results returns a row of results.
+func results(c, h, w int, x, weights []float32, py int) (row []float32) {
+	for px := 0; px < w-4; {
+		way := two()
+		if px+4 <= w-4 {
+			way = four()
+		}
+		some := way.results(c, h, w, x, weights, py, px)
+		row, px = append(row, some...), px+len(some)
 	}
-	points := [6]struct{ at, over float64 }{{0, 4}, {1, -6}, {-1, -6}, {2, 24}, {-2, 24}, {math.Inf(1), 1}}
-	for p, input := range inputs {
+	return row
+}
+
+// way is one of computing neighbouring results, as the comment of convolution has them.
+type way struct {
+	points  []point // all but infinity
+	inputs  []func(d []float32) float32
+	combine func(m []float32) []float32
+}
+
+type point struct{ at, times float64 }
+
+func two() way {
+	return way{
+		[]point{{0, 1. / 4}, {1, -1. / 6}, {-1, -1. / 6}, {2, 1. / 24}, {-2, 1. / 24}},
+		[]func(d []float32) float32{
+			func(d []float32) float32 { return float32(float32(4*d[0])-float32(5*d[2])) + d[4] },
+			func(d []float32) float32 { return (d[4] - float32(4*d[2])) + (d[3] - float32(4*d[1])) },
+			func(d []float32) float32 { return (d[4] - float32(4*d[2])) - (d[3] - float32(4*d[1])) },
+			func(d []float32) float32 { return (d[4] - d[2]) + float32(2*(d[3]-d[1])) },
+			func(d []float32) float32 { return (d[4] - d[2]) - float32(2*(d[3]-d[1])) },
+			func(d []float32) float32 { return float32(float32(4*d[1])-float32(5*d[3])) + d[5] },
+		},
+		func(m []float32) []float32 {
+			return []float32{m[0] + (m[1] + m[2]) + (m[3] + m[4]), (m[1] - m[2]) + float32(2*(m[3]-m[4])) + m[5]}
+		},
+	}
+}
+
+func four() way {
+	one := func(d []float32, k int) float32 { return (d[k+4] + d[k]) - float32(4.25*d[k+2]) }
+	twice := func(d []float32, k int) float32 { return (d[k+4] + d[k]/4) - float32(1.25*d[k+2]) }
+	half := func(d []float32, k int) float32 { return (d[k+4] + float32(4*d[k])) - float32(5*d[k+2]) }
+	return way{
+		[]point{{0, 1}, {1, -2. / 9}, {-1, -2. / 9}, {2, 1. / 90}, {-2, 1. / 90}, {0.5, 32. / 45}, {-0.5, 32. / 45}},
+		[]func(d []float32) float32{
+			func(d []float32) float32 { return float32(5.25*(d[4]-d[2])) + (d[0] - d[6]) },
+			func(d []float32) float32 { return one(d, 2) + one(d, 1) },
+			func(d []float32) float32 { return one(d, 2) - one(d, 1) },
+			func(d []float32) float32 { return twice(d, 2) + float32(2*twice(d, 1)) },
+			func(d []float32) float32 { return twice(d, 2) - float32(2*twice(d, 1)) },
+			func(d []float32) float32 { return half(d, 2) + half(d, 1)/2 },
+			func(d []float32) float32 { return half(d, 2) - half(d, 1)/2 },
+			func(d []float32) float32 { return float32(5.25*(d[3]-d[5])) + (d[7] - d[1]) },
+		},
+		func(m []float32) []float32 {
+			s1, s2, s3 := m[1]+m[2], m[3]+m[4], m[5]+m[6]
+			d1, d2, d3 := m[1]-m[2], m[3]-m[4], m[5]-m[6]
+			return []float32{
+				(m[0] + s1) + (s2 + s3), (d1 + float32(2*d2)) + d3/2, (s1 + float32(4*s2)) + s3/4,
+				((d1 + float32(8*d2)) + d3/8) + m[7],
+			}
+		},
+	}
+}
+
+// results returns the results from px on, one plane after the other.
+func (v way) results(c, h, w int, x, weights []float32, py, px int) []float32 {
+	m := make([]float32, len(v.inputs))
+	for p, input := range v.inputs {
 		m[p] = unit(0, 5*c, func(i int) (float32, float32) {
-			row := weights[i/5*25+i%5*5:]
-			even, odd := float64(row[0]), 0.0
-			even += math.Pow(points[p].at, 2) * float64(row[2])
-			even += math.Pow(points[p].at, 4) * float64(row[4])
-			odd = points[p].at*float64(row[1]) + math.Pow(points[p].at, 3)*float64(row[3])
-			value := (even + odd) / points[p].over
-			switch p {
-			case 0:
-				value = float64(row[0]) / 4
-			case 5:
-				value = float64(row[4])
+			row := weights[i/5*25+i%5*5:][:5]
+			value := float64(row[4])
+			if p < len(v.points) {
+				value = v.points[p].weight(row)
 			}
 			return float32(value), input(x[(i/5*h+py+i%5)*w+px:])
 		})
 	}
-	return m[0] + (m[1] + m[2]) + (m[3] + m[4]), (m[1] - m[2]) + float32(2*(m[3]-m[4])) + m[5]
+	return v.combine(m)
+}
+
+// weight is a polynomial's value at the point, even powers and odd ones apart.
+func (p point) weight(row []float32) float64 {
+	var sums [2]float64
+	for k, g := range row {
+		sums[k%2] += math.Pow(p.at, float64(k)) * float64(g)
+	}
+	return (sums[0] + sums[1]) * p.times
 }
 
 // The planes' products are those of the definition, in double precision, to its error.
@@ -110,18 +167,15 @@ func TestConvolutionIsOne(t *testing.T) {
 		weights[i] = float32(rnd.NormFloat64())
 	}
 	for py := range h - 4 {
-		for px := 0; px < w-4; px += 2 {
-			first, second := pair(c, h, w, x, weights, py, px)
-			for side, got := range []float32{first, second} {
-				want, size := 0.0, 0.0
-				for i, v := range weights {
-					term := float64(v) * float64(x[(i/25*h+py+i/5%5)*w+px+side+i%5])
-					want += term
-					size += math.Abs(term)
-				}
-				if math.Abs(float64(got)-want) > 1e-6*size {
-					t.Fatalf("result %d, %d is %v, want %v", py, px+side, got, want)
-				}
+		for px, got := range results(c, h, w, x, weights, py) {
+			want, size := 0.0, 0.0
+			for i, v := range weights {
+				term := float64(v) * float64(x[(i/25*h+py+i/5%5)*w+px+i%5])
+				want += term
+				size += math.Abs(term)
+			}
+			if math.Abs(float64(got)-want) > 1e-6*size {
+				t.Fatalf("result %d, %d is %v, want %v", py, px, got, want)
 			}
 		}
 	}

@@ -104,7 +104,11 @@ func (l *Layer) MultiplyAdds() int {
 // Packed returns the number of packed parameters.
 func (l *Layer) Packed() int {
 	if l.conv != nil {
-		return l.rows * (planes*run*l.conv.channels + 1)
+		n := 0
+		for _, m := range l.conv.methods() {
+			n += l.conv.packed(m, l.rows)
+		}
+		return n
 	}
 	return l.Parameters()
 }

@@ -19,10 +19,10 @@ func tile5AVX2(y *float32, stride int, x *float32, w *float32, whole int, rest i
 //go:noescape
 func tile1AVX2(y *float32, stride int, x *float32, w *float32, whole int, rest int, floor float32)
 
-// spreadAVX2 sets 6 planes of count panels of 16 lanes, each made of six neighbours in x. The stride from one first neighbour to the next is in bytes.
+// spreadPairsAVX2 sets 6 planes of count panels of 16 lanes, each made of as many neighbours in x. The stride from one first neighbour to the next is in bytes.
 //
 //go:noescape
-func spreadAVX2(dst *float32, x *float32, stride int, count int)
+func spreadPairsAVX2(dst *float32, x *float32, stride int, count int)
 
 // pairs6AVX2 computes a tile of rows: 6 filters, on panels of 16 lanes. Strides from row to row of y, from group to group of y, and from channel to channel of x are in bytes.
 //
@@ -38,6 +38,26 @@ func pairs5AVX2(y *float32, stride int, step int, x *float32, channel int, chann
 //
 //go:noescape
 func pairs1AVX2(y *float32, stride int, step int, x *float32, channel int, channels int, w *float32, products *float32, groups int)
+
+// spreadFoursAVX2 sets 8 planes of count panels of 16 lanes, each made of as many neighbours in x. The stride from one first neighbour to the next is in bytes.
+//
+//go:noescape
+func spreadFoursAVX2(dst *float32, x *float32, stride int, count int)
+
+// fours6AVX2 computes a tile of rows: 6 filters, on panels of 16 lanes. Strides from row to row of y, from group to group of y, and from channel to channel of x are in bytes.
+//
+//go:noescape
+func fours6AVX2(y *float32, stride int, step int, x *float32, channel int, channels int, w *float32, products *float32, groups int)
+
+// fours5AVX2 computes a tile of rows: 5 filters, on panels of 16 lanes. Strides from row to row of y, from group to group of y, and from channel to channel of x are in bytes.
+//
+//go:noescape
+func fours5AVX2(y *float32, stride int, step int, x *float32, channel int, channels int, w *float32, products *float32, groups int)
+
+// fours1AVX2 computes a tile of rows: 1 filters, on panels of 16 lanes. Strides from row to row of y, from group to group of y, and from channel to channel of x are in bytes.
+//
+//go:noescape
+func fours1AVX2(y *float32, stride int, step int, x *float32, channel int, channels int, w *float32, products *float32, groups int)
 
 // peakAVX2 does n times 12 multiplications, each followed by its addition, of 8 lanes.
 func peakAVX2(n int)
@@ -57,10 +77,10 @@ func tile5AVX512(y *float32, stride int, x *float32, w *float32, whole int, rest
 //go:noescape
 func tile1AVX512(y *float32, stride int, x *float32, w *float32, whole int, rest int, floor float32)
 
-// spreadAVX512 sets 6 planes of count panels of 32 lanes, each made of six neighbours in x. The stride from one first neighbour to the next is in bytes.
+// spreadPairsAVX512 sets 6 planes of count panels of 32 lanes, each made of as many neighbours in x. The stride from one first neighbour to the next is in bytes.
 //
 //go:noescape
-func spreadAVX512(dst *float32, x *float32, stride int, count int)
+func spreadPairsAVX512(dst *float32, x *float32, stride int, count int)
 
 // pairs6AVX512 computes a tile of rows: 6 filters, on panels of 32 lanes. Strides from row to row of y, from group to group of y, and from channel to channel of x are in bytes.
 //
@@ -76,6 +96,26 @@ func pairs5AVX512(y *float32, stride int, step int, x *float32, channel int, cha
 //
 //go:noescape
 func pairs1AVX512(y *float32, stride int, step int, x *float32, channel int, channels int, w *float32, products *float32, groups int)
+
+// spreadFoursAVX512 sets 8 planes of count panels of 32 lanes, each made of as many neighbours in x. The stride from one first neighbour to the next is in bytes.
+//
+//go:noescape
+func spreadFoursAVX512(dst *float32, x *float32, stride int, count int)
+
+// fours6AVX512 computes a tile of rows: 6 filters, on panels of 32 lanes. Strides from row to row of y, from group to group of y, and from channel to channel of x are in bytes.
+//
+//go:noescape
+func fours6AVX512(y *float32, stride int, step int, x *float32, channel int, channels int, w *float32, products *float32, groups int)
+
+// fours5AVX512 computes a tile of rows: 5 filters, on panels of 32 lanes. Strides from row to row of y, from group to group of y, and from channel to channel of x are in bytes.
+//
+//go:noescape
+func fours5AVX512(y *float32, stride int, step int, x *float32, channel int, channels int, w *float32, products *float32, groups int)
+
+// fours1AVX512 computes a tile of rows: 1 filters, on panels of 32 lanes. Strides from row to row of y, from group to group of y, and from channel to channel of x are in bytes.
+//
+//go:noescape
+func fours1AVX512(y *float32, stride int, step int, x *float32, channel int, channels int, w *float32, products *float32, groups int)
 
 // peakAVX512 does n times 12 multiplications, each followed by its addition, of 16 lanes.
 func peakAVX512(n int)

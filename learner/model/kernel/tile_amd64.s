@@ -589,9 +589,9 @@ floor:
 	VZEROUPPER
 	RET
 
-// func spreadAVX2(dst *float32, x *float32, stride int, count int)
+// func spreadPairsAVX2(dst *float32, x *float32, stride int, count int)
 // Requires: AVX, AVX2
-TEXT ·spreadAVX2(SB), NOSPLIT, $0-32
+TEXT ·spreadPairsAVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         x+8(FP), CX
 	MOVQ         stride+16(FP), DX
@@ -888,7 +888,7 @@ channel0:
 	ADDQ         $0x00000180, CX
 	MOVQ         AX, DI
 	MOVQ         stride+8(FP), R8
-	VXORPS       Y10, Y10, Y10
+	VXORPS       Y9, Y9, Y9
 	VMOVUPS      (BX), Y0
 	VMOVUPS      384(BX), Y1
 	VMOVUPS      768(BX), Y2
@@ -904,8 +904,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, (DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      32(BX), Y0
 	VMOVUPS      416(BX), Y1
 	VMOVUPS      800(BX), Y2
@@ -921,8 +921,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, 32(DI)
 	ADDQ         R8, DI
 	VMOVUPS      64(BX), Y0
 	VMOVUPS      448(BX), Y1
@@ -939,8 +939,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, (DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      96(BX), Y0
 	VMOVUPS      480(BX), Y1
 	VMOVUPS      864(BX), Y2
@@ -956,8 +956,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, 32(DI)
 	ADDQ         R8, DI
 	VMOVUPS      128(BX), Y0
 	VMOVUPS      512(BX), Y1
@@ -974,8 +974,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, (DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      160(BX), Y0
 	VMOVUPS      544(BX), Y1
 	VMOVUPS      928(BX), Y2
@@ -991,8 +991,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, 32(DI)
 	ADDQ         R8, DI
 	VMOVUPS      192(BX), Y0
 	VMOVUPS      576(BX), Y1
@@ -1009,8 +1009,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, (DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      224(BX), Y0
 	VMOVUPS      608(BX), Y1
 	VMOVUPS      992(BX), Y2
@@ -1026,8 +1026,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, 32(DI)
 	ADDQ         R8, DI
 	VMOVUPS      256(BX), Y0
 	VMOVUPS      640(BX), Y1
@@ -1044,8 +1044,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, (DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      288(BX), Y0
 	VMOVUPS      672(BX), Y1
 	VMOVUPS      1056(BX), Y2
@@ -1061,8 +1061,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, 32(DI)
 	ADDQ         R8, DI
 	VMOVUPS      320(BX), Y0
 	VMOVUPS      704(BX), Y1
@@ -1079,8 +1079,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, (DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      352(BX), Y0
 	VMOVUPS      736(BX), Y1
 	VMOVUPS      1120(BX), Y2
@@ -1096,8 +1096,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, 32(DI)
 	MOVQ         BX, R11
 	MOVQ         CX, R12
 	MOVQ         w+48(FP), R9
@@ -1303,10 +1303,10 @@ channel1:
 	ADDQ         $0x00000180, CX
 	MOVQ         AX, DI
 	MOVQ         stride+8(FP), R8
-	VXORPS       Y10, Y10, Y10
+	VXORPS       Y9, Y9, Y9
 
 	// Filter 0: its bias lies behind all weights.
-	VBROADCASTSS (R9), Y9
+	VBROADCASTSS (R9), Y8
 	VMOVUPS      (BX), Y0
 	VMOVUPS      384(BX), Y1
 	VMOVUPS      768(BX), Y2
@@ -1322,12 +1322,12 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      (DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, (DI)
+	VMOVUPS      (DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      32(BX), Y0
 	VMOVUPS      416(BX), Y1
 	VMOVUPS      800(BX), Y2
@@ -1343,16 +1343,16 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      32(DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMOVUPS      32(DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, 32(DI)
 	ADDQ         R8, DI
 
 	// Filter 1: its bias lies behind all weights.
-	VBROADCASTSS 4(R9), Y9
+	VBROADCASTSS 4(R9), Y8
 	VMOVUPS      64(BX), Y0
 	VMOVUPS      448(BX), Y1
 	VMOVUPS      832(BX), Y2
@@ -1368,12 +1368,12 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      (DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, (DI)
+	VMOVUPS      (DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      96(BX), Y0
 	VMOVUPS      480(BX), Y1
 	VMOVUPS      864(BX), Y2
@@ -1389,16 +1389,16 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      32(DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMOVUPS      32(DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, 32(DI)
 	ADDQ         R8, DI
 
 	// Filter 2: its bias lies behind all weights.
-	VBROADCASTSS 8(R9), Y9
+	VBROADCASTSS 8(R9), Y8
 	VMOVUPS      128(BX), Y0
 	VMOVUPS      512(BX), Y1
 	VMOVUPS      896(BX), Y2
@@ -1414,12 +1414,12 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      (DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, (DI)
+	VMOVUPS      (DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      160(BX), Y0
 	VMOVUPS      544(BX), Y1
 	VMOVUPS      928(BX), Y2
@@ -1435,16 +1435,16 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      32(DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMOVUPS      32(DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, 32(DI)
 	ADDQ         R8, DI
 
 	// Filter 3: its bias lies behind all weights.
-	VBROADCASTSS 12(R9), Y9
+	VBROADCASTSS 12(R9), Y8
 	VMOVUPS      192(BX), Y0
 	VMOVUPS      576(BX), Y1
 	VMOVUPS      960(BX), Y2
@@ -1460,12 +1460,12 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      (DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, (DI)
+	VMOVUPS      (DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      224(BX), Y0
 	VMOVUPS      608(BX), Y1
 	VMOVUPS      992(BX), Y2
@@ -1481,16 +1481,16 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      32(DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMOVUPS      32(DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, 32(DI)
 	ADDQ         R8, DI
 
 	// Filter 4: its bias lies behind all weights.
-	VBROADCASTSS 16(R9), Y9
+	VBROADCASTSS 16(R9), Y8
 	VMOVUPS      256(BX), Y0
 	VMOVUPS      640(BX), Y1
 	VMOVUPS      1024(BX), Y2
@@ -1506,12 +1506,12 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      (DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, (DI)
+	VMOVUPS      (DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      288(BX), Y0
 	VMOVUPS      672(BX), Y1
 	VMOVUPS      1056(BX), Y2
@@ -1527,16 +1527,16 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      32(DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMOVUPS      32(DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, 32(DI)
 	ADDQ         R8, DI
 
 	// Filter 5: its bias lies behind all weights.
-	VBROADCASTSS 20(R9), Y9
+	VBROADCASTSS 20(R9), Y8
 	VMOVUPS      320(BX), Y0
 	VMOVUPS      704(BX), Y1
 	VMOVUPS      1088(BX), Y2
@@ -1552,12 +1552,12 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      (DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, (DI)
+	VMOVUPS      (DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      352(BX), Y0
 	VMOVUPS      736(BX), Y1
 	VMOVUPS      1120(BX), Y2
@@ -1573,12 +1573,12 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      32(DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMOVUPS      32(DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, 32(DI)
 	MOVQ         step+16(FP), DI
 	ADDQ         DI, AX
 	DECQ         SI
@@ -1772,7 +1772,7 @@ channel0:
 	ADDQ         $0x00000180, CX
 	MOVQ         AX, DI
 	MOVQ         stride+8(FP), R8
-	VXORPS       Y10, Y10, Y10
+	VXORPS       Y9, Y9, Y9
 	VMOVUPS      (BX), Y0
 	VMOVUPS      320(BX), Y1
 	VMOVUPS      640(BX), Y2
@@ -1788,8 +1788,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, (DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      32(BX), Y0
 	VMOVUPS      352(BX), Y1
 	VMOVUPS      672(BX), Y2
@@ -1805,8 +1805,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, 32(DI)
 	ADDQ         R8, DI
 	VMOVUPS      64(BX), Y0
 	VMOVUPS      384(BX), Y1
@@ -1823,8 +1823,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, (DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      96(BX), Y0
 	VMOVUPS      416(BX), Y1
 	VMOVUPS      736(BX), Y2
@@ -1840,8 +1840,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, 32(DI)
 	ADDQ         R8, DI
 	VMOVUPS      128(BX), Y0
 	VMOVUPS      448(BX), Y1
@@ -1858,8 +1858,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, (DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      160(BX), Y0
 	VMOVUPS      480(BX), Y1
 	VMOVUPS      800(BX), Y2
@@ -1875,8 +1875,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, 32(DI)
 	ADDQ         R8, DI
 	VMOVUPS      192(BX), Y0
 	VMOVUPS      512(BX), Y1
@@ -1893,8 +1893,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, (DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      224(BX), Y0
 	VMOVUPS      544(BX), Y1
 	VMOVUPS      864(BX), Y2
@@ -1910,8 +1910,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, 32(DI)
 	ADDQ         R8, DI
 	VMOVUPS      256(BX), Y0
 	VMOVUPS      576(BX), Y1
@@ -1928,8 +1928,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, (DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      288(BX), Y0
 	VMOVUPS      608(BX), Y1
 	VMOVUPS      928(BX), Y2
@@ -1945,8 +1945,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, 32(DI)
 	MOVQ         BX, R11
 	MOVQ         CX, R12
 	MOVQ         w+48(FP), R9
@@ -2123,10 +2123,10 @@ channel1:
 	ADDQ         $0x00000180, CX
 	MOVQ         AX, DI
 	MOVQ         stride+8(FP), R8
-	VXORPS       Y10, Y10, Y10
+	VXORPS       Y9, Y9, Y9
 
 	// Filter 0: its bias lies behind all weights.
-	VBROADCASTSS (R9), Y9
+	VBROADCASTSS (R9), Y8
 	VMOVUPS      (BX), Y0
 	VMOVUPS      320(BX), Y1
 	VMOVUPS      640(BX), Y2
@@ -2142,12 +2142,12 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      (DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, (DI)
+	VMOVUPS      (DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      32(BX), Y0
 	VMOVUPS      352(BX), Y1
 	VMOVUPS      672(BX), Y2
@@ -2163,16 +2163,16 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      32(DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMOVUPS      32(DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, 32(DI)
 	ADDQ         R8, DI
 
 	// Filter 1: its bias lies behind all weights.
-	VBROADCASTSS 4(R9), Y9
+	VBROADCASTSS 4(R9), Y8
 	VMOVUPS      64(BX), Y0
 	VMOVUPS      384(BX), Y1
 	VMOVUPS      704(BX), Y2
@@ -2188,12 +2188,12 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      (DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, (DI)
+	VMOVUPS      (DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      96(BX), Y0
 	VMOVUPS      416(BX), Y1
 	VMOVUPS      736(BX), Y2
@@ -2209,16 +2209,16 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      32(DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMOVUPS      32(DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, 32(DI)
 	ADDQ         R8, DI
 
 	// Filter 2: its bias lies behind all weights.
-	VBROADCASTSS 8(R9), Y9
+	VBROADCASTSS 8(R9), Y8
 	VMOVUPS      128(BX), Y0
 	VMOVUPS      448(BX), Y1
 	VMOVUPS      768(BX), Y2
@@ -2234,12 +2234,12 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      (DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, (DI)
+	VMOVUPS      (DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      160(BX), Y0
 	VMOVUPS      480(BX), Y1
 	VMOVUPS      800(BX), Y2
@@ -2255,16 +2255,16 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      32(DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMOVUPS      32(DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, 32(DI)
 	ADDQ         R8, DI
 
 	// Filter 3: its bias lies behind all weights.
-	VBROADCASTSS 12(R9), Y9
+	VBROADCASTSS 12(R9), Y8
 	VMOVUPS      192(BX), Y0
 	VMOVUPS      512(BX), Y1
 	VMOVUPS      832(BX), Y2
@@ -2280,12 +2280,12 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      (DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, (DI)
+	VMOVUPS      (DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      224(BX), Y0
 	VMOVUPS      544(BX), Y1
 	VMOVUPS      864(BX), Y2
@@ -2301,16 +2301,16 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      32(DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMOVUPS      32(DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, 32(DI)
 	ADDQ         R8, DI
 
 	// Filter 4: its bias lies behind all weights.
-	VBROADCASTSS 16(R9), Y9
+	VBROADCASTSS 16(R9), Y8
 	VMOVUPS      256(BX), Y0
 	VMOVUPS      576(BX), Y1
 	VMOVUPS      896(BX), Y2
@@ -2326,12 +2326,12 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      (DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, (DI)
+	VMOVUPS      (DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      288(BX), Y0
 	VMOVUPS      608(BX), Y1
 	VMOVUPS      928(BX), Y2
@@ -2347,12 +2347,12 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      32(DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMOVUPS      32(DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, 32(DI)
 	MOVQ         step+16(FP), DI
 	ADDQ         DI, AX
 	DECQ         SI
@@ -2430,7 +2430,7 @@ channel0:
 	ADDQ         $0x00000180, CX
 	MOVQ         AX, DI
 	MOVQ         stride+8(FP), R8
-	VXORPS       Y10, Y10, Y10
+	VXORPS       Y9, Y9, Y9
 	VMOVUPS      (BX), Y0
 	VMOVUPS      64(BX), Y1
 	VMOVUPS      128(BX), Y2
@@ -2446,8 +2446,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, (DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      32(BX), Y0
 	VMOVUPS      96(BX), Y1
 	VMOVUPS      160(BX), Y2
@@ -2463,8 +2463,8 @@ channel0:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMAXPS       Y7, Y0, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMAXPS       Y7, Y0, Y6
+	VMOVUPS      Y6, 32(DI)
 	MOVQ         BX, R11
 	MOVQ         CX, R12
 	MOVQ         w+48(FP), R9
@@ -2525,10 +2525,10 @@ channel1:
 	ADDQ         $0x00000180, CX
 	MOVQ         AX, DI
 	MOVQ         stride+8(FP), R8
-	VXORPS       Y10, Y10, Y10
+	VXORPS       Y9, Y9, Y9
 
 	// Filter 0: its bias lies behind all weights.
-	VBROADCASTSS (R9), Y9
+	VBROADCASTSS (R9), Y8
 	VMOVUPS      (BX), Y0
 	VMOVUPS      64(BX), Y1
 	VMOVUPS      128(BX), Y2
@@ -2544,12 +2544,12 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      (DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, (DI)
+	VMOVUPS      (DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, (DI)
 	VMOVUPS      32(BX), Y0
 	VMOVUPS      96(BX), Y1
 	VMOVUPS      160(BX), Y2
@@ -2565,16 +2565,3567 @@ channel1:
 	VADDPS       Y6, Y6, Y6
 	VADDPS       Y6, Y7, Y7
 	VADDPS       Y5, Y7, Y7
-	VMOVUPS      32(DI), Y8
-	VMAXPS       Y0, Y8, Y8
-	VMAXPS       Y7, Y8, Y8
-	VADDPS       Y9, Y8, Y8
-	VMAXPS       Y8, Y10, Y8
-	VMOVUPS      Y8, 32(DI)
+	VMOVUPS      32(DI), Y6
+	VMAXPS       Y0, Y6, Y6
+	VMAXPS       Y7, Y6, Y6
+	VADDPS       Y8, Y6, Y6
+	VMAXPS       Y6, Y9, Y6
+	VMOVUPS      Y6, 32(DI)
 	MOVQ         step+16(FP), DI
 	ADDQ         DI, AX
 	DECQ         SI
 	JNZ          group
+	VZEROUPPER
+	RET
+
+// func spreadFoursAVX2(dst *float32, x *float32, stride int, count int)
+// Requires: AVX, AVX2
+TEXT ·spreadFoursAVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	MOVQ         count+24(FP), BX
+	MOVL         $0x40880000, SI
+	VMOVD        SI, X0
+	VBROADCASTSS X0, Y0
+	MOVL         $0x3e800000, SI
+	VMOVD        SI, X1
+	VBROADCASTSS X1, Y1
+	MOVL         $0x3fa00000, SI
+	VMOVD        SI, X2
+	VBROADCASTSS X2, Y2
+	MOVL         $0x40800000, SI
+	VMOVD        SI, X3
+	VBROADCASTSS X3, Y3
+	MOVL         $0x40a00000, SI
+	VMOVD        SI, X4
+	VBROADCASTSS X4, Y4
+	MOVL         $0x3f000000, SI
+	VMOVD        SI, X5
+	VBROADCASTSS X5, Y5
+	MOVL         $0x40a80000, SI
+	VMOVD        SI, X6
+	VBROADCASTSS X6, Y6
+
+panel:
+	// The even inputs.
+	VMOVUPS 128(CX), Y7
+	VMOVUPS 256(CX), Y9
+	VMOVUPS 384(CX), Y8
+	VSUBPS  Y7, Y9, Y14
+	VMULPS  Y6, Y14, Y14
+	VMOVUPS (CX), Y13
+	VSUBPS  Y8, Y13, Y13
+	VADDPS  Y14, Y13, Y14
+	VMOVUPS Y14, (AX)
+	VADDPS  Y7, Y8, Y10
+	VMULPS  Y0, Y9, Y14
+	VSUBPS  Y14, Y10, Y10
+	VMULPS  Y1, Y7, Y11
+	VADDPS  Y11, Y8, Y11
+	VMULPS  Y2, Y9, Y14
+	VSUBPS  Y14, Y11, Y11
+	VMULPS  Y3, Y7, Y12
+	VADDPS  Y12, Y8, Y12
+	VMULPS  Y4, Y9, Y14
+	VSUBPS  Y14, Y12, Y12
+
+	// The odd inputs.
+	VMOVUPS 64(CX), Y7
+	VMOVUPS 192(CX), Y9
+	VMOVUPS 320(CX), Y8
+	VSUBPS  Y8, Y9, Y14
+	VMULPS  Y6, Y14, Y14
+	VMOVUPS 448(CX), Y13
+	VSUBPS  Y7, Y13, Y13
+	VADDPS  Y14, Y13, Y14
+	VMOVUPS Y14, 448(AX)
+	VADDPS  Y7, Y8, Y13
+	VMULPS  Y0, Y9, Y14
+	VSUBPS  Y14, Y13, Y13
+	VADDPS  Y13, Y10, Y14
+	VMOVUPS Y14, 64(AX)
+	VSUBPS  Y13, Y10, Y14
+	VMOVUPS Y14, 128(AX)
+	VMULPS  Y1, Y7, Y13
+	VADDPS  Y13, Y8, Y13
+	VMULPS  Y2, Y9, Y14
+	VSUBPS  Y14, Y13, Y13
+	VADDPS  Y13, Y13, Y13
+	VADDPS  Y13, Y11, Y14
+	VMOVUPS Y14, 192(AX)
+	VSUBPS  Y13, Y11, Y14
+	VMOVUPS Y14, 256(AX)
+	VMULPS  Y3, Y7, Y13
+	VADDPS  Y13, Y8, Y13
+	VMULPS  Y4, Y9, Y14
+	VSUBPS  Y14, Y13, Y13
+	VMULPS  Y5, Y13, Y13
+	VADDPS  Y13, Y12, Y14
+	VMOVUPS Y14, 320(AX)
+	VSUBPS  Y13, Y12, Y14
+	VMOVUPS Y14, 384(AX)
+
+	// The even inputs.
+	VMOVUPS 160(CX), Y7
+	VMOVUPS 288(CX), Y9
+	VMOVUPS 416(CX), Y8
+	VSUBPS  Y7, Y9, Y14
+	VMULPS  Y6, Y14, Y14
+	VMOVUPS 32(CX), Y13
+	VSUBPS  Y8, Y13, Y13
+	VADDPS  Y14, Y13, Y14
+	VMOVUPS Y14, 32(AX)
+	VADDPS  Y7, Y8, Y10
+	VMULPS  Y0, Y9, Y14
+	VSUBPS  Y14, Y10, Y10
+	VMULPS  Y1, Y7, Y11
+	VADDPS  Y11, Y8, Y11
+	VMULPS  Y2, Y9, Y14
+	VSUBPS  Y14, Y11, Y11
+	VMULPS  Y3, Y7, Y12
+	VADDPS  Y12, Y8, Y12
+	VMULPS  Y4, Y9, Y14
+	VSUBPS  Y14, Y12, Y12
+
+	// The odd inputs.
+	VMOVUPS 96(CX), Y7
+	VMOVUPS 224(CX), Y9
+	VMOVUPS 352(CX), Y8
+	VSUBPS  Y8, Y9, Y14
+	VMULPS  Y6, Y14, Y14
+	VMOVUPS 480(CX), Y13
+	VSUBPS  Y7, Y13, Y13
+	VADDPS  Y14, Y13, Y14
+	VMOVUPS Y14, 480(AX)
+	VADDPS  Y7, Y8, Y13
+	VMULPS  Y0, Y9, Y14
+	VSUBPS  Y14, Y13, Y13
+	VADDPS  Y13, Y10, Y14
+	VMOVUPS Y14, 96(AX)
+	VSUBPS  Y13, Y10, Y14
+	VMOVUPS Y14, 160(AX)
+	VMULPS  Y1, Y7, Y13
+	VADDPS  Y13, Y8, Y13
+	VMULPS  Y2, Y9, Y14
+	VSUBPS  Y14, Y13, Y13
+	VADDPS  Y13, Y13, Y13
+	VADDPS  Y13, Y11, Y14
+	VMOVUPS Y14, 224(AX)
+	VSUBPS  Y13, Y11, Y14
+	VMOVUPS Y14, 288(AX)
+	VMULPS  Y3, Y7, Y13
+	VADDPS  Y13, Y8, Y13
+	VMULPS  Y4, Y9, Y14
+	VSUBPS  Y14, Y13, Y13
+	VMULPS  Y5, Y13, Y13
+	VADDPS  Y13, Y12, Y14
+	VMOVUPS Y14, 352(AX)
+	VSUBPS  Y13, Y12, Y14
+	VMOVUPS Y14, 416(AX)
+	ADDQ    DX, CX
+	ADDQ    $0x00000200, AX
+	DECQ    BX
+	JNZ     panel
+	VZEROUPPER
+	RET
+
+// func fours6AVX2(y *float32, stride int, step int, x *float32, channel int, channels int, w *float32, products *float32, groups int)
+// Requires: AVX, AVX2
+TEXT ·fours6AVX2(SB), NOSPLIT, $0-72
+	MOVQ y+0(FP), AX
+	MOVQ x+24(FP), CX
+	MOVQ channel+32(FP), DX
+	MOVQ products+56(FP), BX
+	MOVQ groups+64(FP), SI
+
+group:
+	MOVQ BX, R11
+	MOVQ CX, R12
+	MOVQ w+48(FP), R9
+	MOVQ $0x00000008, DI
+
+plane0:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	MOVQ   R12, R8
+	MOVQ   channels+40(FP), R10
+
+channel0:
+	VMOVUPS      (R8), Y12
+	VMOVUPS      32(R8), Y13
+	VBROADCASTSS (R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y0, Y0
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 4(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y2, Y2
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 8(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y4, Y4
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 12(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y6, Y6
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 16(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y8, Y8
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 20(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y10, Y10
+	VADDPS       Y14, Y11, Y11
+	VMOVUPS      512(R8), Y12
+	VMOVUPS      544(R8), Y13
+	VBROADCASTSS 24(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y0, Y0
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 28(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y2, Y2
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 32(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y4, Y4
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 36(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y6, Y6
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 40(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y8, Y8
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 44(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y10, Y10
+	VADDPS       Y14, Y11, Y11
+	VMOVUPS      1024(R8), Y12
+	VMOVUPS      1056(R8), Y13
+	VBROADCASTSS 48(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y0, Y0
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 52(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y2, Y2
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 56(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y4, Y4
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 60(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y6, Y6
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 64(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y8, Y8
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 68(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y10, Y10
+	VADDPS       Y14, Y11, Y11
+	VMOVUPS      1536(R8), Y12
+	VMOVUPS      1568(R8), Y13
+	VBROADCASTSS 72(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y0, Y0
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 76(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y2, Y2
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 80(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y4, Y4
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 84(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y6, Y6
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 88(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y8, Y8
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 92(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y10, Y10
+	VADDPS       Y14, Y11, Y11
+	VMOVUPS      2048(R8), Y12
+	VMOVUPS      2080(R8), Y13
+	VBROADCASTSS 96(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y0, Y0
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 100(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y2, Y2
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 104(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y4, Y4
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 108(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y6, Y6
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 112(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y8, Y8
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 116(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y10, Y10
+	VADDPS       Y14, Y11, Y11
+	ADDQ         DX, R8
+	ADDQ         $0x00000078, R9
+	DECQ         R10
+	JNZ          channel0
+	VMOVUPS      Y0, (R11)
+	VMOVUPS      Y1, 32(R11)
+	VMOVUPS      Y2, 64(R11)
+	VMOVUPS      Y3, 96(R11)
+	VMOVUPS      Y4, 128(R11)
+	VMOVUPS      Y5, 160(R11)
+	VMOVUPS      Y6, 192(R11)
+	VMOVUPS      Y7, 224(R11)
+	VMOVUPS      Y8, 256(R11)
+	VMOVUPS      Y9, 288(R11)
+	VMOVUPS      Y10, 320(R11)
+	VMOVUPS      Y11, 352(R11)
+	ADDQ         $0x00000180, R11
+	ADDQ         $0x00000040, R12
+	DECQ         DI
+	JNZ          plane0
+	ADDQ         $0x00000200, CX
+	MOVQ         AX, DI
+	MOVQ         stride+8(FP), R8
+	MOVL         $0x3f000000, R9
+	VMOVD        R9, X12
+	VBROADCASTSS X12, Y12
+	MOVL         $0x3e800000, R9
+	VMOVD        R9, X13
+	VBROADCASTSS X13, Y13
+	MOVL         $0x3e000000, R9
+	VMOVD        R9, X14
+	VBROADCASTSS X14, Y14
+	VXORPS       Y11, Y11, Y11
+	VMOVUPS      (BX), Y0
+	VMOVUPS      384(BX), Y1
+	VMOVUPS      768(BX), Y2
+	VMOVUPS      1152(BX), Y3
+	VMOVUPS      1536(BX), Y4
+	VMOVUPS      1920(BX), Y5
+	VMOVUPS      2304(BX), Y6
+	VMOVUPS      2688(BX), Y7
+	VADDPS       Y2, Y1, Y8
+	VSUBPS       Y2, Y1, Y2
+	VMOVAPS      Y8, Y1
+	VADDPS       Y4, Y3, Y8
+	VSUBPS       Y4, Y3, Y4
+	VMOVAPS      Y8, Y3
+	VADDPS       Y6, Y5, Y8
+	VSUBPS       Y6, Y5, Y6
+	VMOVAPS      Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, (DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 32(BX), Y0
+	VMOVUPS 416(BX), Y1
+	VMOVUPS 800(BX), Y2
+	VMOVUPS 1184(BX), Y3
+	VMOVUPS 1568(BX), Y4
+	VMOVUPS 1952(BX), Y5
+	VMOVUPS 2336(BX), Y6
+	VMOVUPS 2720(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, 32(DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 96(DI)
+	ADDQ    R8, DI
+	VMOVUPS 64(BX), Y0
+	VMOVUPS 448(BX), Y1
+	VMOVUPS 832(BX), Y2
+	VMOVUPS 1216(BX), Y3
+	VMOVUPS 1600(BX), Y4
+	VMOVUPS 1984(BX), Y5
+	VMOVUPS 2368(BX), Y6
+	VMOVUPS 2752(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, (DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 96(BX), Y0
+	VMOVUPS 480(BX), Y1
+	VMOVUPS 864(BX), Y2
+	VMOVUPS 1248(BX), Y3
+	VMOVUPS 1632(BX), Y4
+	VMOVUPS 2016(BX), Y5
+	VMOVUPS 2400(BX), Y6
+	VMOVUPS 2784(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, 32(DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 96(DI)
+	ADDQ    R8, DI
+	VMOVUPS 128(BX), Y0
+	VMOVUPS 512(BX), Y1
+	VMOVUPS 896(BX), Y2
+	VMOVUPS 1280(BX), Y3
+	VMOVUPS 1664(BX), Y4
+	VMOVUPS 2048(BX), Y5
+	VMOVUPS 2432(BX), Y6
+	VMOVUPS 2816(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, (DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 160(BX), Y0
+	VMOVUPS 544(BX), Y1
+	VMOVUPS 928(BX), Y2
+	VMOVUPS 1312(BX), Y3
+	VMOVUPS 1696(BX), Y4
+	VMOVUPS 2080(BX), Y5
+	VMOVUPS 2464(BX), Y6
+	VMOVUPS 2848(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, 32(DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 96(DI)
+	ADDQ    R8, DI
+	VMOVUPS 192(BX), Y0
+	VMOVUPS 576(BX), Y1
+	VMOVUPS 960(BX), Y2
+	VMOVUPS 1344(BX), Y3
+	VMOVUPS 1728(BX), Y4
+	VMOVUPS 2112(BX), Y5
+	VMOVUPS 2496(BX), Y6
+	VMOVUPS 2880(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, (DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 224(BX), Y0
+	VMOVUPS 608(BX), Y1
+	VMOVUPS 992(BX), Y2
+	VMOVUPS 1376(BX), Y3
+	VMOVUPS 1760(BX), Y4
+	VMOVUPS 2144(BX), Y5
+	VMOVUPS 2528(BX), Y6
+	VMOVUPS 2912(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, 32(DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 96(DI)
+	ADDQ    R8, DI
+	VMOVUPS 256(BX), Y0
+	VMOVUPS 640(BX), Y1
+	VMOVUPS 1024(BX), Y2
+	VMOVUPS 1408(BX), Y3
+	VMOVUPS 1792(BX), Y4
+	VMOVUPS 2176(BX), Y5
+	VMOVUPS 2560(BX), Y6
+	VMOVUPS 2944(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, (DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 288(BX), Y0
+	VMOVUPS 672(BX), Y1
+	VMOVUPS 1056(BX), Y2
+	VMOVUPS 1440(BX), Y3
+	VMOVUPS 1824(BX), Y4
+	VMOVUPS 2208(BX), Y5
+	VMOVUPS 2592(BX), Y6
+	VMOVUPS 2976(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, 32(DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 96(DI)
+	ADDQ    R8, DI
+	VMOVUPS 320(BX), Y0
+	VMOVUPS 704(BX), Y1
+	VMOVUPS 1088(BX), Y2
+	VMOVUPS 1472(BX), Y3
+	VMOVUPS 1856(BX), Y4
+	VMOVUPS 2240(BX), Y5
+	VMOVUPS 2624(BX), Y6
+	VMOVUPS 3008(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, (DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 352(BX), Y0
+	VMOVUPS 736(BX), Y1
+	VMOVUPS 1120(BX), Y2
+	VMOVUPS 1504(BX), Y3
+	VMOVUPS 1888(BX), Y4
+	VMOVUPS 2272(BX), Y5
+	VMOVUPS 2656(BX), Y6
+	VMOVUPS 3040(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, 32(DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 96(DI)
+	MOVQ    BX, R11
+	MOVQ    CX, R12
+	MOVQ    w+48(FP), R9
+	MOVQ    $0x00000008, DI
+
+plane1:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	MOVQ   R12, R8
+	MOVQ   channels+40(FP), R10
+
+channel1:
+	VMOVUPS      (R8), Y12
+	VMOVUPS      32(R8), Y13
+	VBROADCASTSS (R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y0, Y0
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 4(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y2, Y2
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 8(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y4, Y4
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 12(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y6, Y6
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 16(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y8, Y8
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 20(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y10, Y10
+	VADDPS       Y14, Y11, Y11
+	VMOVUPS      512(R8), Y12
+	VMOVUPS      544(R8), Y13
+	VBROADCASTSS 24(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y0, Y0
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 28(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y2, Y2
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 32(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y4, Y4
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 36(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y6, Y6
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 40(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y8, Y8
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 44(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y10, Y10
+	VADDPS       Y14, Y11, Y11
+	VMOVUPS      1024(R8), Y12
+	VMOVUPS      1056(R8), Y13
+	VBROADCASTSS 48(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y0, Y0
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 52(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y2, Y2
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 56(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y4, Y4
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 60(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y6, Y6
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 64(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y8, Y8
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 68(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y10, Y10
+	VADDPS       Y14, Y11, Y11
+	VMOVUPS      1536(R8), Y12
+	VMOVUPS      1568(R8), Y13
+	VBROADCASTSS 72(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y0, Y0
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 76(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y2, Y2
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 80(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y4, Y4
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 84(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y6, Y6
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 88(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y8, Y8
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 92(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y10, Y10
+	VADDPS       Y14, Y11, Y11
+	VMOVUPS      2048(R8), Y12
+	VMOVUPS      2080(R8), Y13
+	VBROADCASTSS 96(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y0, Y0
+	VADDPS       Y14, Y1, Y1
+	VBROADCASTSS 100(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y2, Y2
+	VADDPS       Y14, Y3, Y3
+	VBROADCASTSS 104(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y4, Y4
+	VADDPS       Y14, Y5, Y5
+	VBROADCASTSS 108(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y6, Y6
+	VADDPS       Y14, Y7, Y7
+	VBROADCASTSS 112(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y8, Y8
+	VADDPS       Y14, Y9, Y9
+	VBROADCASTSS 116(R9), Y14
+	VMULPS       Y12, Y14, Y15
+	VMULPS       Y13, Y14, Y14
+	VADDPS       Y15, Y10, Y10
+	VADDPS       Y14, Y11, Y11
+	ADDQ         DX, R8
+	ADDQ         $0x00000078, R9
+	DECQ         R10
+	JNZ          channel1
+	VMOVUPS      Y0, (R11)
+	VMOVUPS      Y1, 32(R11)
+	VMOVUPS      Y2, 64(R11)
+	VMOVUPS      Y3, 96(R11)
+	VMOVUPS      Y4, 128(R11)
+	VMOVUPS      Y5, 160(R11)
+	VMOVUPS      Y6, 192(R11)
+	VMOVUPS      Y7, 224(R11)
+	VMOVUPS      Y8, 256(R11)
+	VMOVUPS      Y9, 288(R11)
+	VMOVUPS      Y10, 320(R11)
+	VMOVUPS      Y11, 352(R11)
+	ADDQ         $0x00000180, R11
+	ADDQ         $0x00000040, R12
+	DECQ         DI
+	JNZ          plane1
+	ADDQ         $0x00000200, CX
+	MOVQ         AX, DI
+	MOVQ         stride+8(FP), R8
+	MOVL         $0x3f000000, R10
+	VMOVD        R10, X12
+	VBROADCASTSS X12, Y12
+	MOVL         $0x3e800000, R10
+	VMOVD        R10, X13
+	VBROADCASTSS X13, Y13
+	MOVL         $0x3e000000, R10
+	VMOVD        R10, X14
+	VBROADCASTSS X14, Y14
+	VXORPS       Y11, Y11, Y11
+
+	// Filter 0: its bias lies behind all weights.
+	VBROADCASTSS (R9), Y10
+	VMOVUPS      (BX), Y0
+	VMOVUPS      384(BX), Y1
+	VMOVUPS      768(BX), Y2
+	VMOVUPS      1152(BX), Y3
+	VMOVUPS      1536(BX), Y4
+	VMOVUPS      1920(BX), Y5
+	VMOVUPS      2304(BX), Y6
+	VMOVUPS      2688(BX), Y7
+	VADDPS       Y2, Y1, Y8
+	VSUBPS       Y2, Y1, Y2
+	VMOVAPS      Y8, Y1
+	VADDPS       Y4, Y3, Y8
+	VSUBPS       Y4, Y3, Y4
+	VMOVAPS      Y8, Y3
+	VADDPS       Y6, Y5, Y8
+	VSUBPS       Y6, Y5, Y6
+	VMOVAPS      Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS (DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, (DI)
+	VMOVUPS 64(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 32(BX), Y0
+	VMOVUPS 416(BX), Y1
+	VMOVUPS 800(BX), Y2
+	VMOVUPS 1184(BX), Y3
+	VMOVUPS 1568(BX), Y4
+	VMOVUPS 1952(BX), Y5
+	VMOVUPS 2336(BX), Y6
+	VMOVUPS 2720(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS 32(DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 32(DI)
+	VMOVUPS 96(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 96(DI)
+	ADDQ    R8, DI
+
+	// Filter 1: its bias lies behind all weights.
+	VBROADCASTSS 4(R9), Y10
+	VMOVUPS      64(BX), Y0
+	VMOVUPS      448(BX), Y1
+	VMOVUPS      832(BX), Y2
+	VMOVUPS      1216(BX), Y3
+	VMOVUPS      1600(BX), Y4
+	VMOVUPS      1984(BX), Y5
+	VMOVUPS      2368(BX), Y6
+	VMOVUPS      2752(BX), Y7
+	VADDPS       Y2, Y1, Y8
+	VSUBPS       Y2, Y1, Y2
+	VMOVAPS      Y8, Y1
+	VADDPS       Y4, Y3, Y8
+	VSUBPS       Y4, Y3, Y4
+	VMOVAPS      Y8, Y3
+	VADDPS       Y6, Y5, Y8
+	VSUBPS       Y6, Y5, Y6
+	VMOVAPS      Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS (DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, (DI)
+	VMOVUPS 64(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 96(BX), Y0
+	VMOVUPS 480(BX), Y1
+	VMOVUPS 864(BX), Y2
+	VMOVUPS 1248(BX), Y3
+	VMOVUPS 1632(BX), Y4
+	VMOVUPS 2016(BX), Y5
+	VMOVUPS 2400(BX), Y6
+	VMOVUPS 2784(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS 32(DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 32(DI)
+	VMOVUPS 96(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 96(DI)
+	ADDQ    R8, DI
+
+	// Filter 2: its bias lies behind all weights.
+	VBROADCASTSS 8(R9), Y10
+	VMOVUPS      128(BX), Y0
+	VMOVUPS      512(BX), Y1
+	VMOVUPS      896(BX), Y2
+	VMOVUPS      1280(BX), Y3
+	VMOVUPS      1664(BX), Y4
+	VMOVUPS      2048(BX), Y5
+	VMOVUPS      2432(BX), Y6
+	VMOVUPS      2816(BX), Y7
+	VADDPS       Y2, Y1, Y8
+	VSUBPS       Y2, Y1, Y2
+	VMOVAPS      Y8, Y1
+	VADDPS       Y4, Y3, Y8
+	VSUBPS       Y4, Y3, Y4
+	VMOVAPS      Y8, Y3
+	VADDPS       Y6, Y5, Y8
+	VSUBPS       Y6, Y5, Y6
+	VMOVAPS      Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS (DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, (DI)
+	VMOVUPS 64(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 160(BX), Y0
+	VMOVUPS 544(BX), Y1
+	VMOVUPS 928(BX), Y2
+	VMOVUPS 1312(BX), Y3
+	VMOVUPS 1696(BX), Y4
+	VMOVUPS 2080(BX), Y5
+	VMOVUPS 2464(BX), Y6
+	VMOVUPS 2848(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS 32(DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 32(DI)
+	VMOVUPS 96(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 96(DI)
+	ADDQ    R8, DI
+
+	// Filter 3: its bias lies behind all weights.
+	VBROADCASTSS 12(R9), Y10
+	VMOVUPS      192(BX), Y0
+	VMOVUPS      576(BX), Y1
+	VMOVUPS      960(BX), Y2
+	VMOVUPS      1344(BX), Y3
+	VMOVUPS      1728(BX), Y4
+	VMOVUPS      2112(BX), Y5
+	VMOVUPS      2496(BX), Y6
+	VMOVUPS      2880(BX), Y7
+	VADDPS       Y2, Y1, Y8
+	VSUBPS       Y2, Y1, Y2
+	VMOVAPS      Y8, Y1
+	VADDPS       Y4, Y3, Y8
+	VSUBPS       Y4, Y3, Y4
+	VMOVAPS      Y8, Y3
+	VADDPS       Y6, Y5, Y8
+	VSUBPS       Y6, Y5, Y6
+	VMOVAPS      Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS (DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, (DI)
+	VMOVUPS 64(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 224(BX), Y0
+	VMOVUPS 608(BX), Y1
+	VMOVUPS 992(BX), Y2
+	VMOVUPS 1376(BX), Y3
+	VMOVUPS 1760(BX), Y4
+	VMOVUPS 2144(BX), Y5
+	VMOVUPS 2528(BX), Y6
+	VMOVUPS 2912(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS 32(DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 32(DI)
+	VMOVUPS 96(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 96(DI)
+	ADDQ    R8, DI
+
+	// Filter 4: its bias lies behind all weights.
+	VBROADCASTSS 16(R9), Y10
+	VMOVUPS      256(BX), Y0
+	VMOVUPS      640(BX), Y1
+	VMOVUPS      1024(BX), Y2
+	VMOVUPS      1408(BX), Y3
+	VMOVUPS      1792(BX), Y4
+	VMOVUPS      2176(BX), Y5
+	VMOVUPS      2560(BX), Y6
+	VMOVUPS      2944(BX), Y7
+	VADDPS       Y2, Y1, Y8
+	VSUBPS       Y2, Y1, Y2
+	VMOVAPS      Y8, Y1
+	VADDPS       Y4, Y3, Y8
+	VSUBPS       Y4, Y3, Y4
+	VMOVAPS      Y8, Y3
+	VADDPS       Y6, Y5, Y8
+	VSUBPS       Y6, Y5, Y6
+	VMOVAPS      Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS (DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, (DI)
+	VMOVUPS 64(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 288(BX), Y0
+	VMOVUPS 672(BX), Y1
+	VMOVUPS 1056(BX), Y2
+	VMOVUPS 1440(BX), Y3
+	VMOVUPS 1824(BX), Y4
+	VMOVUPS 2208(BX), Y5
+	VMOVUPS 2592(BX), Y6
+	VMOVUPS 2976(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS 32(DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 32(DI)
+	VMOVUPS 96(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 96(DI)
+	ADDQ    R8, DI
+
+	// Filter 5: its bias lies behind all weights.
+	VBROADCASTSS 20(R9), Y10
+	VMOVUPS      320(BX), Y0
+	VMOVUPS      704(BX), Y1
+	VMOVUPS      1088(BX), Y2
+	VMOVUPS      1472(BX), Y3
+	VMOVUPS      1856(BX), Y4
+	VMOVUPS      2240(BX), Y5
+	VMOVUPS      2624(BX), Y6
+	VMOVUPS      3008(BX), Y7
+	VADDPS       Y2, Y1, Y8
+	VSUBPS       Y2, Y1, Y2
+	VMOVAPS      Y8, Y1
+	VADDPS       Y4, Y3, Y8
+	VSUBPS       Y4, Y3, Y4
+	VMOVAPS      Y8, Y3
+	VADDPS       Y6, Y5, Y8
+	VSUBPS       Y6, Y5, Y6
+	VMOVAPS      Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS (DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, (DI)
+	VMOVUPS 64(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 352(BX), Y0
+	VMOVUPS 736(BX), Y1
+	VMOVUPS 1120(BX), Y2
+	VMOVUPS 1504(BX), Y3
+	VMOVUPS 1888(BX), Y4
+	VMOVUPS 2272(BX), Y5
+	VMOVUPS 2656(BX), Y6
+	VMOVUPS 3040(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS 32(DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 32(DI)
+	VMOVUPS 96(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 96(DI)
+	MOVQ    step+16(FP), DI
+	ADDQ    DI, AX
+	DECQ    SI
+	JNZ     group
+	VZEROUPPER
+	RET
+
+// func fours5AVX2(y *float32, stride int, step int, x *float32, channel int, channels int, w *float32, products *float32, groups int)
+// Requires: AVX, AVX2
+TEXT ·fours5AVX2(SB), NOSPLIT, $0-72
+	MOVQ y+0(FP), AX
+	MOVQ x+24(FP), CX
+	MOVQ channel+32(FP), DX
+	MOVQ products+56(FP), BX
+	MOVQ groups+64(FP), SI
+
+group:
+	MOVQ BX, R11
+	MOVQ CX, R12
+	MOVQ w+48(FP), R9
+	MOVQ $0x00000008, DI
+
+plane0:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	MOVQ   R12, R8
+	MOVQ   channels+40(FP), R10
+
+channel0:
+	VMOVUPS      (R8), Y10
+	VMOVUPS      32(R8), Y11
+	VBROADCASTSS (R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y0, Y0
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 4(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y2, Y2
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 8(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y4, Y4
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 12(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y6, Y6
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 16(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y8, Y8
+	VADDPS       Y12, Y9, Y9
+	VMOVUPS      512(R8), Y10
+	VMOVUPS      544(R8), Y11
+	VBROADCASTSS 20(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y0, Y0
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 24(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y2, Y2
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 28(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y4, Y4
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 32(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y6, Y6
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 36(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y8, Y8
+	VADDPS       Y12, Y9, Y9
+	VMOVUPS      1024(R8), Y10
+	VMOVUPS      1056(R8), Y11
+	VBROADCASTSS 40(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y0, Y0
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 44(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y2, Y2
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 48(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y4, Y4
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 52(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y6, Y6
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 56(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y8, Y8
+	VADDPS       Y12, Y9, Y9
+	VMOVUPS      1536(R8), Y10
+	VMOVUPS      1568(R8), Y11
+	VBROADCASTSS 60(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y0, Y0
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 64(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y2, Y2
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 68(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y4, Y4
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 72(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y6, Y6
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 76(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y8, Y8
+	VADDPS       Y12, Y9, Y9
+	VMOVUPS      2048(R8), Y10
+	VMOVUPS      2080(R8), Y11
+	VBROADCASTSS 80(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y0, Y0
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 84(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y2, Y2
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 88(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y4, Y4
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 92(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y6, Y6
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 96(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y8, Y8
+	VADDPS       Y12, Y9, Y9
+	ADDQ         DX, R8
+	ADDQ         $0x00000064, R9
+	DECQ         R10
+	JNZ          channel0
+	VMOVUPS      Y0, (R11)
+	VMOVUPS      Y1, 32(R11)
+	VMOVUPS      Y2, 64(R11)
+	VMOVUPS      Y3, 96(R11)
+	VMOVUPS      Y4, 128(R11)
+	VMOVUPS      Y5, 160(R11)
+	VMOVUPS      Y6, 192(R11)
+	VMOVUPS      Y7, 224(R11)
+	VMOVUPS      Y8, 256(R11)
+	VMOVUPS      Y9, 288(R11)
+	ADDQ         $0x00000140, R11
+	ADDQ         $0x00000040, R12
+	DECQ         DI
+	JNZ          plane0
+	ADDQ         $0x00000200, CX
+	MOVQ         AX, DI
+	MOVQ         stride+8(FP), R8
+	MOVL         $0x3f000000, R9
+	VMOVD        R9, X12
+	VBROADCASTSS X12, Y12
+	MOVL         $0x3e800000, R9
+	VMOVD        R9, X13
+	VBROADCASTSS X13, Y13
+	MOVL         $0x3e000000, R9
+	VMOVD        R9, X14
+	VBROADCASTSS X14, Y14
+	VXORPS       Y11, Y11, Y11
+	VMOVUPS      (BX), Y0
+	VMOVUPS      320(BX), Y1
+	VMOVUPS      640(BX), Y2
+	VMOVUPS      960(BX), Y3
+	VMOVUPS      1280(BX), Y4
+	VMOVUPS      1600(BX), Y5
+	VMOVUPS      1920(BX), Y6
+	VMOVUPS      2240(BX), Y7
+	VADDPS       Y2, Y1, Y8
+	VSUBPS       Y2, Y1, Y2
+	VMOVAPS      Y8, Y1
+	VADDPS       Y4, Y3, Y8
+	VSUBPS       Y4, Y3, Y4
+	VMOVAPS      Y8, Y3
+	VADDPS       Y6, Y5, Y8
+	VSUBPS       Y6, Y5, Y6
+	VMOVAPS      Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, (DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 32(BX), Y0
+	VMOVUPS 352(BX), Y1
+	VMOVUPS 672(BX), Y2
+	VMOVUPS 992(BX), Y3
+	VMOVUPS 1312(BX), Y4
+	VMOVUPS 1632(BX), Y5
+	VMOVUPS 1952(BX), Y6
+	VMOVUPS 2272(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, 32(DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 96(DI)
+	ADDQ    R8, DI
+	VMOVUPS 64(BX), Y0
+	VMOVUPS 384(BX), Y1
+	VMOVUPS 704(BX), Y2
+	VMOVUPS 1024(BX), Y3
+	VMOVUPS 1344(BX), Y4
+	VMOVUPS 1664(BX), Y5
+	VMOVUPS 1984(BX), Y6
+	VMOVUPS 2304(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, (DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 96(BX), Y0
+	VMOVUPS 416(BX), Y1
+	VMOVUPS 736(BX), Y2
+	VMOVUPS 1056(BX), Y3
+	VMOVUPS 1376(BX), Y4
+	VMOVUPS 1696(BX), Y5
+	VMOVUPS 2016(BX), Y6
+	VMOVUPS 2336(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, 32(DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 96(DI)
+	ADDQ    R8, DI
+	VMOVUPS 128(BX), Y0
+	VMOVUPS 448(BX), Y1
+	VMOVUPS 768(BX), Y2
+	VMOVUPS 1088(BX), Y3
+	VMOVUPS 1408(BX), Y4
+	VMOVUPS 1728(BX), Y5
+	VMOVUPS 2048(BX), Y6
+	VMOVUPS 2368(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, (DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 160(BX), Y0
+	VMOVUPS 480(BX), Y1
+	VMOVUPS 800(BX), Y2
+	VMOVUPS 1120(BX), Y3
+	VMOVUPS 1440(BX), Y4
+	VMOVUPS 1760(BX), Y5
+	VMOVUPS 2080(BX), Y6
+	VMOVUPS 2400(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, 32(DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 96(DI)
+	ADDQ    R8, DI
+	VMOVUPS 192(BX), Y0
+	VMOVUPS 512(BX), Y1
+	VMOVUPS 832(BX), Y2
+	VMOVUPS 1152(BX), Y3
+	VMOVUPS 1472(BX), Y4
+	VMOVUPS 1792(BX), Y5
+	VMOVUPS 2112(BX), Y6
+	VMOVUPS 2432(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, (DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 224(BX), Y0
+	VMOVUPS 544(BX), Y1
+	VMOVUPS 864(BX), Y2
+	VMOVUPS 1184(BX), Y3
+	VMOVUPS 1504(BX), Y4
+	VMOVUPS 1824(BX), Y5
+	VMOVUPS 2144(BX), Y6
+	VMOVUPS 2464(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, 32(DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 96(DI)
+	ADDQ    R8, DI
+	VMOVUPS 256(BX), Y0
+	VMOVUPS 576(BX), Y1
+	VMOVUPS 896(BX), Y2
+	VMOVUPS 1216(BX), Y3
+	VMOVUPS 1536(BX), Y4
+	VMOVUPS 1856(BX), Y5
+	VMOVUPS 2176(BX), Y6
+	VMOVUPS 2496(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, (DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 288(BX), Y0
+	VMOVUPS 608(BX), Y1
+	VMOVUPS 928(BX), Y2
+	VMOVUPS 1248(BX), Y3
+	VMOVUPS 1568(BX), Y4
+	VMOVUPS 1888(BX), Y5
+	VMOVUPS 2208(BX), Y6
+	VMOVUPS 2528(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, 32(DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 96(DI)
+	MOVQ    BX, R11
+	MOVQ    CX, R12
+	MOVQ    w+48(FP), R9
+	MOVQ    $0x00000008, DI
+
+plane1:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	MOVQ   R12, R8
+	MOVQ   channels+40(FP), R10
+
+channel1:
+	VMOVUPS      (R8), Y10
+	VMOVUPS      32(R8), Y11
+	VBROADCASTSS (R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y0, Y0
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 4(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y2, Y2
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 8(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y4, Y4
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 12(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y6, Y6
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 16(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y8, Y8
+	VADDPS       Y12, Y9, Y9
+	VMOVUPS      512(R8), Y10
+	VMOVUPS      544(R8), Y11
+	VBROADCASTSS 20(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y0, Y0
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 24(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y2, Y2
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 28(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y4, Y4
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 32(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y6, Y6
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 36(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y8, Y8
+	VADDPS       Y12, Y9, Y9
+	VMOVUPS      1024(R8), Y10
+	VMOVUPS      1056(R8), Y11
+	VBROADCASTSS 40(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y0, Y0
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 44(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y2, Y2
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 48(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y4, Y4
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 52(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y6, Y6
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 56(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y8, Y8
+	VADDPS       Y12, Y9, Y9
+	VMOVUPS      1536(R8), Y10
+	VMOVUPS      1568(R8), Y11
+	VBROADCASTSS 60(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y0, Y0
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 64(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y2, Y2
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 68(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y4, Y4
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 72(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y6, Y6
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 76(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y8, Y8
+	VADDPS       Y12, Y9, Y9
+	VMOVUPS      2048(R8), Y10
+	VMOVUPS      2080(R8), Y11
+	VBROADCASTSS 80(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y0, Y0
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 84(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y2, Y2
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 88(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y4, Y4
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 92(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y6, Y6
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 96(R9), Y12
+	VMULPS       Y10, Y12, Y13
+	VMULPS       Y11, Y12, Y12
+	VADDPS       Y13, Y8, Y8
+	VADDPS       Y12, Y9, Y9
+	ADDQ         DX, R8
+	ADDQ         $0x00000064, R9
+	DECQ         R10
+	JNZ          channel1
+	VMOVUPS      Y0, (R11)
+	VMOVUPS      Y1, 32(R11)
+	VMOVUPS      Y2, 64(R11)
+	VMOVUPS      Y3, 96(R11)
+	VMOVUPS      Y4, 128(R11)
+	VMOVUPS      Y5, 160(R11)
+	VMOVUPS      Y6, 192(R11)
+	VMOVUPS      Y7, 224(R11)
+	VMOVUPS      Y8, 256(R11)
+	VMOVUPS      Y9, 288(R11)
+	ADDQ         $0x00000140, R11
+	ADDQ         $0x00000040, R12
+	DECQ         DI
+	JNZ          plane1
+	ADDQ         $0x00000200, CX
+	MOVQ         AX, DI
+	MOVQ         stride+8(FP), R8
+	MOVL         $0x3f000000, R10
+	VMOVD        R10, X12
+	VBROADCASTSS X12, Y12
+	MOVL         $0x3e800000, R10
+	VMOVD        R10, X13
+	VBROADCASTSS X13, Y13
+	MOVL         $0x3e000000, R10
+	VMOVD        R10, X14
+	VBROADCASTSS X14, Y14
+	VXORPS       Y11, Y11, Y11
+
+	// Filter 0: its bias lies behind all weights.
+	VBROADCASTSS (R9), Y10
+	VMOVUPS      (BX), Y0
+	VMOVUPS      320(BX), Y1
+	VMOVUPS      640(BX), Y2
+	VMOVUPS      960(BX), Y3
+	VMOVUPS      1280(BX), Y4
+	VMOVUPS      1600(BX), Y5
+	VMOVUPS      1920(BX), Y6
+	VMOVUPS      2240(BX), Y7
+	VADDPS       Y2, Y1, Y8
+	VSUBPS       Y2, Y1, Y2
+	VMOVAPS      Y8, Y1
+	VADDPS       Y4, Y3, Y8
+	VSUBPS       Y4, Y3, Y4
+	VMOVAPS      Y8, Y3
+	VADDPS       Y6, Y5, Y8
+	VSUBPS       Y6, Y5, Y6
+	VMOVAPS      Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS (DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, (DI)
+	VMOVUPS 64(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 32(BX), Y0
+	VMOVUPS 352(BX), Y1
+	VMOVUPS 672(BX), Y2
+	VMOVUPS 992(BX), Y3
+	VMOVUPS 1312(BX), Y4
+	VMOVUPS 1632(BX), Y5
+	VMOVUPS 1952(BX), Y6
+	VMOVUPS 2272(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS 32(DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 32(DI)
+	VMOVUPS 96(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 96(DI)
+	ADDQ    R8, DI
+
+	// Filter 1: its bias lies behind all weights.
+	VBROADCASTSS 4(R9), Y10
+	VMOVUPS      64(BX), Y0
+	VMOVUPS      384(BX), Y1
+	VMOVUPS      704(BX), Y2
+	VMOVUPS      1024(BX), Y3
+	VMOVUPS      1344(BX), Y4
+	VMOVUPS      1664(BX), Y5
+	VMOVUPS      1984(BX), Y6
+	VMOVUPS      2304(BX), Y7
+	VADDPS       Y2, Y1, Y8
+	VSUBPS       Y2, Y1, Y2
+	VMOVAPS      Y8, Y1
+	VADDPS       Y4, Y3, Y8
+	VSUBPS       Y4, Y3, Y4
+	VMOVAPS      Y8, Y3
+	VADDPS       Y6, Y5, Y8
+	VSUBPS       Y6, Y5, Y6
+	VMOVAPS      Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS (DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, (DI)
+	VMOVUPS 64(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 96(BX), Y0
+	VMOVUPS 416(BX), Y1
+	VMOVUPS 736(BX), Y2
+	VMOVUPS 1056(BX), Y3
+	VMOVUPS 1376(BX), Y4
+	VMOVUPS 1696(BX), Y5
+	VMOVUPS 2016(BX), Y6
+	VMOVUPS 2336(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS 32(DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 32(DI)
+	VMOVUPS 96(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 96(DI)
+	ADDQ    R8, DI
+
+	// Filter 2: its bias lies behind all weights.
+	VBROADCASTSS 8(R9), Y10
+	VMOVUPS      128(BX), Y0
+	VMOVUPS      448(BX), Y1
+	VMOVUPS      768(BX), Y2
+	VMOVUPS      1088(BX), Y3
+	VMOVUPS      1408(BX), Y4
+	VMOVUPS      1728(BX), Y5
+	VMOVUPS      2048(BX), Y6
+	VMOVUPS      2368(BX), Y7
+	VADDPS       Y2, Y1, Y8
+	VSUBPS       Y2, Y1, Y2
+	VMOVAPS      Y8, Y1
+	VADDPS       Y4, Y3, Y8
+	VSUBPS       Y4, Y3, Y4
+	VMOVAPS      Y8, Y3
+	VADDPS       Y6, Y5, Y8
+	VSUBPS       Y6, Y5, Y6
+	VMOVAPS      Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS (DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, (DI)
+	VMOVUPS 64(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 160(BX), Y0
+	VMOVUPS 480(BX), Y1
+	VMOVUPS 800(BX), Y2
+	VMOVUPS 1120(BX), Y3
+	VMOVUPS 1440(BX), Y4
+	VMOVUPS 1760(BX), Y5
+	VMOVUPS 2080(BX), Y6
+	VMOVUPS 2400(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS 32(DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 32(DI)
+	VMOVUPS 96(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 96(DI)
+	ADDQ    R8, DI
+
+	// Filter 3: its bias lies behind all weights.
+	VBROADCASTSS 12(R9), Y10
+	VMOVUPS      192(BX), Y0
+	VMOVUPS      512(BX), Y1
+	VMOVUPS      832(BX), Y2
+	VMOVUPS      1152(BX), Y3
+	VMOVUPS      1472(BX), Y4
+	VMOVUPS      1792(BX), Y5
+	VMOVUPS      2112(BX), Y6
+	VMOVUPS      2432(BX), Y7
+	VADDPS       Y2, Y1, Y8
+	VSUBPS       Y2, Y1, Y2
+	VMOVAPS      Y8, Y1
+	VADDPS       Y4, Y3, Y8
+	VSUBPS       Y4, Y3, Y4
+	VMOVAPS      Y8, Y3
+	VADDPS       Y6, Y5, Y8
+	VSUBPS       Y6, Y5, Y6
+	VMOVAPS      Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS (DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, (DI)
+	VMOVUPS 64(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 224(BX), Y0
+	VMOVUPS 544(BX), Y1
+	VMOVUPS 864(BX), Y2
+	VMOVUPS 1184(BX), Y3
+	VMOVUPS 1504(BX), Y4
+	VMOVUPS 1824(BX), Y5
+	VMOVUPS 2144(BX), Y6
+	VMOVUPS 2464(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS 32(DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 32(DI)
+	VMOVUPS 96(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 96(DI)
+	ADDQ    R8, DI
+
+	// Filter 4: its bias lies behind all weights.
+	VBROADCASTSS 16(R9), Y10
+	VMOVUPS      256(BX), Y0
+	VMOVUPS      576(BX), Y1
+	VMOVUPS      896(BX), Y2
+	VMOVUPS      1216(BX), Y3
+	VMOVUPS      1536(BX), Y4
+	VMOVUPS      1856(BX), Y5
+	VMOVUPS      2176(BX), Y6
+	VMOVUPS      2496(BX), Y7
+	VADDPS       Y2, Y1, Y8
+	VSUBPS       Y2, Y1, Y2
+	VMOVAPS      Y8, Y1
+	VADDPS       Y4, Y3, Y8
+	VSUBPS       Y4, Y3, Y4
+	VMOVAPS      Y8, Y3
+	VADDPS       Y6, Y5, Y8
+	VSUBPS       Y6, Y5, Y6
+	VMOVAPS      Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS (DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, (DI)
+	VMOVUPS 64(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 288(BX), Y0
+	VMOVUPS 608(BX), Y1
+	VMOVUPS 928(BX), Y2
+	VMOVUPS 1248(BX), Y3
+	VMOVUPS 1568(BX), Y4
+	VMOVUPS 1888(BX), Y5
+	VMOVUPS 2208(BX), Y6
+	VMOVUPS 2528(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS 32(DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 32(DI)
+	VMOVUPS 96(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 96(DI)
+	MOVQ    step+16(FP), DI
+	ADDQ    DI, AX
+	DECQ    SI
+	JNZ     group
+	VZEROUPPER
+	RET
+
+// func fours1AVX2(y *float32, stride int, step int, x *float32, channel int, channels int, w *float32, products *float32, groups int)
+// Requires: AVX, AVX2
+TEXT ·fours1AVX2(SB), NOSPLIT, $0-72
+	MOVQ y+0(FP), AX
+	MOVQ x+24(FP), CX
+	MOVQ channel+32(FP), DX
+	MOVQ products+56(FP), BX
+	MOVQ groups+64(FP), SI
+
+group:
+	MOVQ BX, R11
+	MOVQ CX, R12
+	MOVQ w+48(FP), R9
+	MOVQ $0x00000008, DI
+
+plane0:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	MOVQ   R12, R8
+	MOVQ   channels+40(FP), R10
+
+channel0:
+	VMOVUPS      (R8), Y2
+	VMOVUPS      32(R8), Y3
+	VBROADCASTSS (R9), Y4
+	VMULPS       Y2, Y4, Y5
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y5, Y0, Y0
+	VADDPS       Y4, Y1, Y1
+	VMOVUPS      512(R8), Y2
+	VMOVUPS      544(R8), Y3
+	VBROADCASTSS 4(R9), Y4
+	VMULPS       Y2, Y4, Y5
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y5, Y0, Y0
+	VADDPS       Y4, Y1, Y1
+	VMOVUPS      1024(R8), Y2
+	VMOVUPS      1056(R8), Y3
+	VBROADCASTSS 8(R9), Y4
+	VMULPS       Y2, Y4, Y5
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y5, Y0, Y0
+	VADDPS       Y4, Y1, Y1
+	VMOVUPS      1536(R8), Y2
+	VMOVUPS      1568(R8), Y3
+	VBROADCASTSS 12(R9), Y4
+	VMULPS       Y2, Y4, Y5
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y5, Y0, Y0
+	VADDPS       Y4, Y1, Y1
+	VMOVUPS      2048(R8), Y2
+	VMOVUPS      2080(R8), Y3
+	VBROADCASTSS 16(R9), Y4
+	VMULPS       Y2, Y4, Y5
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y5, Y0, Y0
+	VADDPS       Y4, Y1, Y1
+	ADDQ         DX, R8
+	ADDQ         $0x00000014, R9
+	DECQ         R10
+	JNZ          channel0
+	VMOVUPS      Y0, (R11)
+	VMOVUPS      Y1, 32(R11)
+	ADDQ         $0x00000040, R11
+	ADDQ         $0x00000040, R12
+	DECQ         DI
+	JNZ          plane0
+	ADDQ         $0x00000200, CX
+	MOVQ         AX, DI
+	MOVQ         stride+8(FP), R8
+	MOVL         $0x3f000000, R8
+	VMOVD        R8, X12
+	VBROADCASTSS X12, Y12
+	MOVL         $0x3e800000, R8
+	VMOVD        R8, X13
+	VBROADCASTSS X13, Y13
+	MOVL         $0x3e000000, R8
+	VMOVD        R8, X14
+	VBROADCASTSS X14, Y14
+	VXORPS       Y11, Y11, Y11
+	VMOVUPS      (BX), Y0
+	VMOVUPS      64(BX), Y1
+	VMOVUPS      128(BX), Y2
+	VMOVUPS      192(BX), Y3
+	VMOVUPS      256(BX), Y4
+	VMOVUPS      320(BX), Y5
+	VMOVUPS      384(BX), Y6
+	VMOVUPS      448(BX), Y7
+	VADDPS       Y2, Y1, Y8
+	VSUBPS       Y2, Y1, Y2
+	VMOVAPS      Y8, Y1
+	VADDPS       Y4, Y3, Y8
+	VSUBPS       Y4, Y3, Y4
+	VMOVAPS      Y8, Y3
+	VADDPS       Y6, Y5, Y8
+	VSUBPS       Y6, Y5, Y6
+	VMOVAPS      Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, (DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 32(BX), Y0
+	VMOVUPS 96(BX), Y1
+	VMOVUPS 160(BX), Y2
+	VMOVUPS 224(BX), Y3
+	VMOVUPS 288(BX), Y4
+	VMOVUPS 352(BX), Y5
+	VMOVUPS 416(BX), Y6
+	VMOVUPS 480(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMAXPS  Y2, Y0, Y8
+	VMOVUPS Y8, 32(DI)
+	VMAXPS  Y5, Y1, Y8
+	VMOVUPS Y8, 96(DI)
+	MOVQ    BX, R11
+	MOVQ    CX, R12
+	MOVQ    w+48(FP), R9
+	MOVQ    $0x00000008, DI
+
+plane1:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	MOVQ   R12, R8
+	MOVQ   channels+40(FP), R10
+
+channel1:
+	VMOVUPS      (R8), Y2
+	VMOVUPS      32(R8), Y3
+	VBROADCASTSS (R9), Y4
+	VMULPS       Y2, Y4, Y5
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y5, Y0, Y0
+	VADDPS       Y4, Y1, Y1
+	VMOVUPS      512(R8), Y2
+	VMOVUPS      544(R8), Y3
+	VBROADCASTSS 4(R9), Y4
+	VMULPS       Y2, Y4, Y5
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y5, Y0, Y0
+	VADDPS       Y4, Y1, Y1
+	VMOVUPS      1024(R8), Y2
+	VMOVUPS      1056(R8), Y3
+	VBROADCASTSS 8(R9), Y4
+	VMULPS       Y2, Y4, Y5
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y5, Y0, Y0
+	VADDPS       Y4, Y1, Y1
+	VMOVUPS      1536(R8), Y2
+	VMOVUPS      1568(R8), Y3
+	VBROADCASTSS 12(R9), Y4
+	VMULPS       Y2, Y4, Y5
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y5, Y0, Y0
+	VADDPS       Y4, Y1, Y1
+	VMOVUPS      2048(R8), Y2
+	VMOVUPS      2080(R8), Y3
+	VBROADCASTSS 16(R9), Y4
+	VMULPS       Y2, Y4, Y5
+	VMULPS       Y3, Y4, Y4
+	VADDPS       Y5, Y0, Y0
+	VADDPS       Y4, Y1, Y1
+	ADDQ         DX, R8
+	ADDQ         $0x00000014, R9
+	DECQ         R10
+	JNZ          channel1
+	VMOVUPS      Y0, (R11)
+	VMOVUPS      Y1, 32(R11)
+	ADDQ         $0x00000040, R11
+	ADDQ         $0x00000040, R12
+	DECQ         DI
+	JNZ          plane1
+	ADDQ         $0x00000200, CX
+	MOVQ         AX, DI
+	MOVQ         stride+8(FP), R8
+	MOVL         $0x3f000000, R8
+	VMOVD        R8, X12
+	VBROADCASTSS X12, Y12
+	MOVL         $0x3e800000, R8
+	VMOVD        R8, X13
+	VBROADCASTSS X13, Y13
+	MOVL         $0x3e000000, R8
+	VMOVD        R8, X14
+	VBROADCASTSS X14, Y14
+	VXORPS       Y11, Y11, Y11
+
+	// Filter 0: its bias lies behind all weights.
+	VBROADCASTSS (R9), Y10
+	VMOVUPS      (BX), Y0
+	VMOVUPS      64(BX), Y1
+	VMOVUPS      128(BX), Y2
+	VMOVUPS      192(BX), Y3
+	VMOVUPS      256(BX), Y4
+	VMOVUPS      320(BX), Y5
+	VMOVUPS      384(BX), Y6
+	VMOVUPS      448(BX), Y7
+	VADDPS       Y2, Y1, Y8
+	VSUBPS       Y2, Y1, Y2
+	VMOVAPS      Y8, Y1
+	VADDPS       Y4, Y3, Y8
+	VSUBPS       Y4, Y3, Y4
+	VMOVAPS      Y8, Y3
+	VADDPS       Y6, Y5, Y8
+	VSUBPS       Y6, Y5, Y6
+	VMOVAPS      Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS (DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, (DI)
+	VMOVUPS 64(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 64(DI)
+	VMOVUPS 32(BX), Y0
+	VMOVUPS 96(BX), Y1
+	VMOVUPS 160(BX), Y2
+	VMOVUPS 224(BX), Y3
+	VMOVUPS 288(BX), Y4
+	VMOVUPS 352(BX), Y5
+	VMOVUPS 416(BX), Y6
+	VMOVUPS 480(BX), Y7
+	VADDPS  Y2, Y1, Y8
+	VSUBPS  Y2, Y1, Y2
+	VMOVAPS Y8, Y1
+	VADDPS  Y4, Y3, Y8
+	VSUBPS  Y4, Y3, Y4
+	VMOVAPS Y8, Y3
+	VADDPS  Y6, Y5, Y8
+	VSUBPS  Y6, Y5, Y6
+	VMOVAPS Y8, Y5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Y1, Y0, Y0
+	VADDPS Y5, Y3, Y8
+	VADDPS Y8, Y0, Y0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y3, Y3
+	VADDPS Y3, Y1, Y1
+	VMULPS Y13, Y5, Y5
+	VADDPS Y5, Y1, Y1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Y4, Y4, Y3
+	VADDPS  Y3, Y2, Y8
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y3, Y3
+	VADDPS  Y3, Y2, Y5
+	VMULPS  Y12, Y6, Y2
+	VADDPS  Y2, Y8, Y2
+	VMULPS  Y14, Y6, Y6
+	VADDPS  Y6, Y5, Y5
+	VADDPS  Y7, Y5, Y5
+	VMOVUPS 32(DI), Y8
+	VMAXPS  Y0, Y8, Y8
+	VMAXPS  Y2, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 32(DI)
+	VMOVUPS 96(DI), Y8
+	VMAXPS  Y1, Y8, Y8
+	VMAXPS  Y5, Y8, Y8
+	VADDPS  Y10, Y8, Y8
+	VMAXPS  Y8, Y11, Y8
+	VMOVUPS Y8, 96(DI)
+	MOVQ    step+16(FP), DI
+	ADDQ    DI, AX
+	DECQ    SI
+	JNZ     group
 	VZEROUPPER
 	RET
 
@@ -3214,9 +6765,9 @@ floor:
 	VZEROUPPER
 	RET
 
-// func spreadAVX512(dst *float32, x *float32, stride int, count int)
+// func spreadPairsAVX512(dst *float32, x *float32, stride int, count int)
 // Requires: AVX, AVX512F
-TEXT ·spreadAVX512(SB), NOSPLIT, $0-32
+TEXT ·spreadPairsAVX512(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         x+8(FP), CX
 	MOVQ         stride+16(FP), DX
@@ -3513,7 +7064,7 @@ channel0:
 	ADDQ         $0x00000300, CX
 	MOVQ         AX, DI
 	MOVQ         stride+8(FP), R8
-	VXORPS       Z10, Z10, Z10
+	VXORPS       Z9, Z9, Z9
 	VMOVUPS      (BX), Z0
 	VMOVUPS      768(BX), Z1
 	VMOVUPS      1536(BX), Z2
@@ -3529,8 +7080,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, (DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      64(BX), Z0
 	VMOVUPS      832(BX), Z1
 	VMOVUPS      1600(BX), Z2
@@ -3546,8 +7097,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, 64(DI)
 	ADDQ         R8, DI
 	VMOVUPS      128(BX), Z0
 	VMOVUPS      896(BX), Z1
@@ -3564,8 +7115,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, (DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      192(BX), Z0
 	VMOVUPS      960(BX), Z1
 	VMOVUPS      1728(BX), Z2
@@ -3581,8 +7132,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, 64(DI)
 	ADDQ         R8, DI
 	VMOVUPS      256(BX), Z0
 	VMOVUPS      1024(BX), Z1
@@ -3599,8 +7150,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, (DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      320(BX), Z0
 	VMOVUPS      1088(BX), Z1
 	VMOVUPS      1856(BX), Z2
@@ -3616,8 +7167,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, 64(DI)
 	ADDQ         R8, DI
 	VMOVUPS      384(BX), Z0
 	VMOVUPS      1152(BX), Z1
@@ -3634,8 +7185,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, (DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      448(BX), Z0
 	VMOVUPS      1216(BX), Z1
 	VMOVUPS      1984(BX), Z2
@@ -3651,8 +7202,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, 64(DI)
 	ADDQ         R8, DI
 	VMOVUPS      512(BX), Z0
 	VMOVUPS      1280(BX), Z1
@@ -3669,8 +7220,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, (DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      576(BX), Z0
 	VMOVUPS      1344(BX), Z1
 	VMOVUPS      2112(BX), Z2
@@ -3686,8 +7237,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, 64(DI)
 	ADDQ         R8, DI
 	VMOVUPS      640(BX), Z0
 	VMOVUPS      1408(BX), Z1
@@ -3704,8 +7255,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, (DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      704(BX), Z0
 	VMOVUPS      1472(BX), Z1
 	VMOVUPS      2240(BX), Z2
@@ -3721,8 +7272,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, 64(DI)
 	MOVQ         BX, R11
 	MOVQ         CX, R12
 	MOVQ         w+48(FP), R9
@@ -3928,10 +7479,10 @@ channel1:
 	ADDQ         $0x00000300, CX
 	MOVQ         AX, DI
 	MOVQ         stride+8(FP), R8
-	VXORPS       Z10, Z10, Z10
+	VXORPS       Z9, Z9, Z9
 
 	// Filter 0: its bias lies behind all weights.
-	VBROADCASTSS (R9), Z9
+	VBROADCASTSS (R9), Z8
 	VMOVUPS      (BX), Z0
 	VMOVUPS      768(BX), Z1
 	VMOVUPS      1536(BX), Z2
@@ -3947,12 +7498,12 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      (DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, (DI)
+	VMOVUPS      (DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      64(BX), Z0
 	VMOVUPS      832(BX), Z1
 	VMOVUPS      1600(BX), Z2
@@ -3968,16 +7519,16 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      64(DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMOVUPS      64(DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, 64(DI)
 	ADDQ         R8, DI
 
 	// Filter 1: its bias lies behind all weights.
-	VBROADCASTSS 4(R9), Z9
+	VBROADCASTSS 4(R9), Z8
 	VMOVUPS      128(BX), Z0
 	VMOVUPS      896(BX), Z1
 	VMOVUPS      1664(BX), Z2
@@ -3993,12 +7544,12 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      (DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, (DI)
+	VMOVUPS      (DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      192(BX), Z0
 	VMOVUPS      960(BX), Z1
 	VMOVUPS      1728(BX), Z2
@@ -4014,16 +7565,16 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      64(DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMOVUPS      64(DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, 64(DI)
 	ADDQ         R8, DI
 
 	// Filter 2: its bias lies behind all weights.
-	VBROADCASTSS 8(R9), Z9
+	VBROADCASTSS 8(R9), Z8
 	VMOVUPS      256(BX), Z0
 	VMOVUPS      1024(BX), Z1
 	VMOVUPS      1792(BX), Z2
@@ -4039,12 +7590,12 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      (DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, (DI)
+	VMOVUPS      (DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      320(BX), Z0
 	VMOVUPS      1088(BX), Z1
 	VMOVUPS      1856(BX), Z2
@@ -4060,16 +7611,16 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      64(DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMOVUPS      64(DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, 64(DI)
 	ADDQ         R8, DI
 
 	// Filter 3: its bias lies behind all weights.
-	VBROADCASTSS 12(R9), Z9
+	VBROADCASTSS 12(R9), Z8
 	VMOVUPS      384(BX), Z0
 	VMOVUPS      1152(BX), Z1
 	VMOVUPS      1920(BX), Z2
@@ -4085,12 +7636,12 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      (DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, (DI)
+	VMOVUPS      (DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      448(BX), Z0
 	VMOVUPS      1216(BX), Z1
 	VMOVUPS      1984(BX), Z2
@@ -4106,16 +7657,16 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      64(DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMOVUPS      64(DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, 64(DI)
 	ADDQ         R8, DI
 
 	// Filter 4: its bias lies behind all weights.
-	VBROADCASTSS 16(R9), Z9
+	VBROADCASTSS 16(R9), Z8
 	VMOVUPS      512(BX), Z0
 	VMOVUPS      1280(BX), Z1
 	VMOVUPS      2048(BX), Z2
@@ -4131,12 +7682,12 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      (DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, (DI)
+	VMOVUPS      (DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      576(BX), Z0
 	VMOVUPS      1344(BX), Z1
 	VMOVUPS      2112(BX), Z2
@@ -4152,16 +7703,16 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      64(DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMOVUPS      64(DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, 64(DI)
 	ADDQ         R8, DI
 
 	// Filter 5: its bias lies behind all weights.
-	VBROADCASTSS 20(R9), Z9
+	VBROADCASTSS 20(R9), Z8
 	VMOVUPS      640(BX), Z0
 	VMOVUPS      1408(BX), Z1
 	VMOVUPS      2176(BX), Z2
@@ -4177,12 +7728,12 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      (DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, (DI)
+	VMOVUPS      (DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      704(BX), Z0
 	VMOVUPS      1472(BX), Z1
 	VMOVUPS      2240(BX), Z2
@@ -4198,12 +7749,12 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      64(DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMOVUPS      64(DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, 64(DI)
 	MOVQ         step+16(FP), DI
 	ADDQ         DI, AX
 	DECQ         SI
@@ -4397,7 +7948,7 @@ channel0:
 	ADDQ         $0x00000300, CX
 	MOVQ         AX, DI
 	MOVQ         stride+8(FP), R8
-	VXORPS       Z10, Z10, Z10
+	VXORPS       Z9, Z9, Z9
 	VMOVUPS      (BX), Z0
 	VMOVUPS      640(BX), Z1
 	VMOVUPS      1280(BX), Z2
@@ -4413,8 +7964,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, (DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      64(BX), Z0
 	VMOVUPS      704(BX), Z1
 	VMOVUPS      1344(BX), Z2
@@ -4430,8 +7981,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, 64(DI)
 	ADDQ         R8, DI
 	VMOVUPS      128(BX), Z0
 	VMOVUPS      768(BX), Z1
@@ -4448,8 +7999,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, (DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      192(BX), Z0
 	VMOVUPS      832(BX), Z1
 	VMOVUPS      1472(BX), Z2
@@ -4465,8 +8016,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, 64(DI)
 	ADDQ         R8, DI
 	VMOVUPS      256(BX), Z0
 	VMOVUPS      896(BX), Z1
@@ -4483,8 +8034,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, (DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      320(BX), Z0
 	VMOVUPS      960(BX), Z1
 	VMOVUPS      1600(BX), Z2
@@ -4500,8 +8051,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, 64(DI)
 	ADDQ         R8, DI
 	VMOVUPS      384(BX), Z0
 	VMOVUPS      1024(BX), Z1
@@ -4518,8 +8069,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, (DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      448(BX), Z0
 	VMOVUPS      1088(BX), Z1
 	VMOVUPS      1728(BX), Z2
@@ -4535,8 +8086,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, 64(DI)
 	ADDQ         R8, DI
 	VMOVUPS      512(BX), Z0
 	VMOVUPS      1152(BX), Z1
@@ -4553,8 +8104,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, (DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      576(BX), Z0
 	VMOVUPS      1216(BX), Z1
 	VMOVUPS      1856(BX), Z2
@@ -4570,8 +8121,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, 64(DI)
 	MOVQ         BX, R11
 	MOVQ         CX, R12
 	MOVQ         w+48(FP), R9
@@ -4748,10 +8299,10 @@ channel1:
 	ADDQ         $0x00000300, CX
 	MOVQ         AX, DI
 	MOVQ         stride+8(FP), R8
-	VXORPS       Z10, Z10, Z10
+	VXORPS       Z9, Z9, Z9
 
 	// Filter 0: its bias lies behind all weights.
-	VBROADCASTSS (R9), Z9
+	VBROADCASTSS (R9), Z8
 	VMOVUPS      (BX), Z0
 	VMOVUPS      640(BX), Z1
 	VMOVUPS      1280(BX), Z2
@@ -4767,12 +8318,12 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      (DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, (DI)
+	VMOVUPS      (DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      64(BX), Z0
 	VMOVUPS      704(BX), Z1
 	VMOVUPS      1344(BX), Z2
@@ -4788,16 +8339,16 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      64(DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMOVUPS      64(DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, 64(DI)
 	ADDQ         R8, DI
 
 	// Filter 1: its bias lies behind all weights.
-	VBROADCASTSS 4(R9), Z9
+	VBROADCASTSS 4(R9), Z8
 	VMOVUPS      128(BX), Z0
 	VMOVUPS      768(BX), Z1
 	VMOVUPS      1408(BX), Z2
@@ -4813,12 +8364,12 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      (DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, (DI)
+	VMOVUPS      (DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      192(BX), Z0
 	VMOVUPS      832(BX), Z1
 	VMOVUPS      1472(BX), Z2
@@ -4834,16 +8385,16 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      64(DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMOVUPS      64(DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, 64(DI)
 	ADDQ         R8, DI
 
 	// Filter 2: its bias lies behind all weights.
-	VBROADCASTSS 8(R9), Z9
+	VBROADCASTSS 8(R9), Z8
 	VMOVUPS      256(BX), Z0
 	VMOVUPS      896(BX), Z1
 	VMOVUPS      1536(BX), Z2
@@ -4859,12 +8410,12 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      (DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, (DI)
+	VMOVUPS      (DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      320(BX), Z0
 	VMOVUPS      960(BX), Z1
 	VMOVUPS      1600(BX), Z2
@@ -4880,16 +8431,16 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      64(DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMOVUPS      64(DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, 64(DI)
 	ADDQ         R8, DI
 
 	// Filter 3: its bias lies behind all weights.
-	VBROADCASTSS 12(R9), Z9
+	VBROADCASTSS 12(R9), Z8
 	VMOVUPS      384(BX), Z0
 	VMOVUPS      1024(BX), Z1
 	VMOVUPS      1664(BX), Z2
@@ -4905,12 +8456,12 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      (DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, (DI)
+	VMOVUPS      (DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      448(BX), Z0
 	VMOVUPS      1088(BX), Z1
 	VMOVUPS      1728(BX), Z2
@@ -4926,16 +8477,16 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      64(DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMOVUPS      64(DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, 64(DI)
 	ADDQ         R8, DI
 
 	// Filter 4: its bias lies behind all weights.
-	VBROADCASTSS 16(R9), Z9
+	VBROADCASTSS 16(R9), Z8
 	VMOVUPS      512(BX), Z0
 	VMOVUPS      1152(BX), Z1
 	VMOVUPS      1792(BX), Z2
@@ -4951,12 +8502,12 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      (DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, (DI)
+	VMOVUPS      (DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      576(BX), Z0
 	VMOVUPS      1216(BX), Z1
 	VMOVUPS      1856(BX), Z2
@@ -4972,12 +8523,12 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      64(DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMOVUPS      64(DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, 64(DI)
 	MOVQ         step+16(FP), DI
 	ADDQ         DI, AX
 	DECQ         SI
@@ -5055,7 +8606,7 @@ channel0:
 	ADDQ         $0x00000300, CX
 	MOVQ         AX, DI
 	MOVQ         stride+8(FP), R8
-	VXORPS       Z10, Z10, Z10
+	VXORPS       Z9, Z9, Z9
 	VMOVUPS      (BX), Z0
 	VMOVUPS      128(BX), Z1
 	VMOVUPS      256(BX), Z2
@@ -5071,8 +8622,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, (DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      64(BX), Z0
 	VMOVUPS      192(BX), Z1
 	VMOVUPS      320(BX), Z2
@@ -5088,8 +8639,8 @@ channel0:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMAXPS       Z7, Z0, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMAXPS       Z7, Z0, Z6
+	VMOVUPS      Z6, 64(DI)
 	MOVQ         BX, R11
 	MOVQ         CX, R12
 	MOVQ         w+48(FP), R9
@@ -5150,10 +8701,10 @@ channel1:
 	ADDQ         $0x00000300, CX
 	MOVQ         AX, DI
 	MOVQ         stride+8(FP), R8
-	VXORPS       Z10, Z10, Z10
+	VXORPS       Z9, Z9, Z9
 
 	// Filter 0: its bias lies behind all weights.
-	VBROADCASTSS (R9), Z9
+	VBROADCASTSS (R9), Z8
 	VMOVUPS      (BX), Z0
 	VMOVUPS      128(BX), Z1
 	VMOVUPS      256(BX), Z2
@@ -5169,12 +8720,12 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      (DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, (DI)
+	VMOVUPS      (DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, (DI)
 	VMOVUPS      64(BX), Z0
 	VMOVUPS      192(BX), Z1
 	VMOVUPS      320(BX), Z2
@@ -5190,16 +8741,3567 @@ channel1:
 	VADDPS       Z6, Z6, Z6
 	VADDPS       Z6, Z7, Z7
 	VADDPS       Z5, Z7, Z7
-	VMOVUPS      64(DI), Z8
-	VMAXPS       Z0, Z8, Z8
-	VMAXPS       Z7, Z8, Z8
-	VADDPS       Z9, Z8, Z8
-	VMAXPS       Z8, Z10, Z8
-	VMOVUPS      Z8, 64(DI)
+	VMOVUPS      64(DI), Z6
+	VMAXPS       Z0, Z6, Z6
+	VMAXPS       Z7, Z6, Z6
+	VADDPS       Z8, Z6, Z6
+	VMAXPS       Z6, Z9, Z6
+	VMOVUPS      Z6, 64(DI)
 	MOVQ         step+16(FP), DI
 	ADDQ         DI, AX
 	DECQ         SI
 	JNZ          group
+	VZEROUPPER
+	RET
+
+// func spreadFoursAVX512(dst *float32, x *float32, stride int, count int)
+// Requires: AVX, AVX512F
+TEXT ·spreadFoursAVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	MOVQ         count+24(FP), BX
+	MOVL         $0x40880000, SI
+	VMOVD        SI, X0
+	VBROADCASTSS X0, Z0
+	MOVL         $0x3e800000, SI
+	VMOVD        SI, X1
+	VBROADCASTSS X1, Z1
+	MOVL         $0x3fa00000, SI
+	VMOVD        SI, X2
+	VBROADCASTSS X2, Z2
+	MOVL         $0x40800000, SI
+	VMOVD        SI, X3
+	VBROADCASTSS X3, Z3
+	MOVL         $0x40a00000, SI
+	VMOVD        SI, X4
+	VBROADCASTSS X4, Z4
+	MOVL         $0x3f000000, SI
+	VMOVD        SI, X5
+	VBROADCASTSS X5, Z5
+	MOVL         $0x40a80000, SI
+	VMOVD        SI, X6
+	VBROADCASTSS X6, Z6
+
+panel:
+	// The even inputs.
+	VMOVUPS 256(CX), Z7
+	VMOVUPS 512(CX), Z9
+	VMOVUPS 768(CX), Z8
+	VSUBPS  Z7, Z9, Z14
+	VMULPS  Z6, Z14, Z14
+	VMOVUPS (CX), Z13
+	VSUBPS  Z8, Z13, Z13
+	VADDPS  Z14, Z13, Z14
+	VMOVUPS Z14, (AX)
+	VADDPS  Z7, Z8, Z10
+	VMULPS  Z0, Z9, Z14
+	VSUBPS  Z14, Z10, Z10
+	VMULPS  Z1, Z7, Z11
+	VADDPS  Z11, Z8, Z11
+	VMULPS  Z2, Z9, Z14
+	VSUBPS  Z14, Z11, Z11
+	VMULPS  Z3, Z7, Z12
+	VADDPS  Z12, Z8, Z12
+	VMULPS  Z4, Z9, Z14
+	VSUBPS  Z14, Z12, Z12
+
+	// The odd inputs.
+	VMOVUPS 128(CX), Z7
+	VMOVUPS 384(CX), Z9
+	VMOVUPS 640(CX), Z8
+	VSUBPS  Z8, Z9, Z14
+	VMULPS  Z6, Z14, Z14
+	VMOVUPS 896(CX), Z13
+	VSUBPS  Z7, Z13, Z13
+	VADDPS  Z14, Z13, Z14
+	VMOVUPS Z14, 896(AX)
+	VADDPS  Z7, Z8, Z13
+	VMULPS  Z0, Z9, Z14
+	VSUBPS  Z14, Z13, Z13
+	VADDPS  Z13, Z10, Z14
+	VMOVUPS Z14, 128(AX)
+	VSUBPS  Z13, Z10, Z14
+	VMOVUPS Z14, 256(AX)
+	VMULPS  Z1, Z7, Z13
+	VADDPS  Z13, Z8, Z13
+	VMULPS  Z2, Z9, Z14
+	VSUBPS  Z14, Z13, Z13
+	VADDPS  Z13, Z13, Z13
+	VADDPS  Z13, Z11, Z14
+	VMOVUPS Z14, 384(AX)
+	VSUBPS  Z13, Z11, Z14
+	VMOVUPS Z14, 512(AX)
+	VMULPS  Z3, Z7, Z13
+	VADDPS  Z13, Z8, Z13
+	VMULPS  Z4, Z9, Z14
+	VSUBPS  Z14, Z13, Z13
+	VMULPS  Z5, Z13, Z13
+	VADDPS  Z13, Z12, Z14
+	VMOVUPS Z14, 640(AX)
+	VSUBPS  Z13, Z12, Z14
+	VMOVUPS Z14, 768(AX)
+
+	// The even inputs.
+	VMOVUPS 320(CX), Z7
+	VMOVUPS 576(CX), Z9
+	VMOVUPS 832(CX), Z8
+	VSUBPS  Z7, Z9, Z14
+	VMULPS  Z6, Z14, Z14
+	VMOVUPS 64(CX), Z13
+	VSUBPS  Z8, Z13, Z13
+	VADDPS  Z14, Z13, Z14
+	VMOVUPS Z14, 64(AX)
+	VADDPS  Z7, Z8, Z10
+	VMULPS  Z0, Z9, Z14
+	VSUBPS  Z14, Z10, Z10
+	VMULPS  Z1, Z7, Z11
+	VADDPS  Z11, Z8, Z11
+	VMULPS  Z2, Z9, Z14
+	VSUBPS  Z14, Z11, Z11
+	VMULPS  Z3, Z7, Z12
+	VADDPS  Z12, Z8, Z12
+	VMULPS  Z4, Z9, Z14
+	VSUBPS  Z14, Z12, Z12
+
+	// The odd inputs.
+	VMOVUPS 192(CX), Z7
+	VMOVUPS 448(CX), Z9
+	VMOVUPS 704(CX), Z8
+	VSUBPS  Z8, Z9, Z14
+	VMULPS  Z6, Z14, Z14
+	VMOVUPS 960(CX), Z13
+	VSUBPS  Z7, Z13, Z13
+	VADDPS  Z14, Z13, Z14
+	VMOVUPS Z14, 960(AX)
+	VADDPS  Z7, Z8, Z13
+	VMULPS  Z0, Z9, Z14
+	VSUBPS  Z14, Z13, Z13
+	VADDPS  Z13, Z10, Z14
+	VMOVUPS Z14, 192(AX)
+	VSUBPS  Z13, Z10, Z14
+	VMOVUPS Z14, 320(AX)
+	VMULPS  Z1, Z7, Z13
+	VADDPS  Z13, Z8, Z13
+	VMULPS  Z2, Z9, Z14
+	VSUBPS  Z14, Z13, Z13
+	VADDPS  Z13, Z13, Z13
+	VADDPS  Z13, Z11, Z14
+	VMOVUPS Z14, 448(AX)
+	VSUBPS  Z13, Z11, Z14
+	VMOVUPS Z14, 576(AX)
+	VMULPS  Z3, Z7, Z13
+	VADDPS  Z13, Z8, Z13
+	VMULPS  Z4, Z9, Z14
+	VSUBPS  Z14, Z13, Z13
+	VMULPS  Z5, Z13, Z13
+	VADDPS  Z13, Z12, Z14
+	VMOVUPS Z14, 704(AX)
+	VSUBPS  Z13, Z12, Z14
+	VMOVUPS Z14, 832(AX)
+	ADDQ    DX, CX
+	ADDQ    $0x00000400, AX
+	DECQ    BX
+	JNZ     panel
+	VZEROUPPER
+	RET
+
+// func fours6AVX512(y *float32, stride int, step int, x *float32, channel int, channels int, w *float32, products *float32, groups int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·fours6AVX512(SB), NOSPLIT, $0-72
+	MOVQ y+0(FP), AX
+	MOVQ x+24(FP), CX
+	MOVQ channel+32(FP), DX
+	MOVQ products+56(FP), BX
+	MOVQ groups+64(FP), SI
+
+group:
+	MOVQ BX, R11
+	MOVQ CX, R12
+	MOVQ w+48(FP), R9
+	MOVQ $0x00000008, DI
+
+plane0:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+	MOVQ   R12, R8
+	MOVQ   channels+40(FP), R10
+
+channel0:
+	VMOVUPS      (R8), Z12
+	VMOVUPS      64(R8), Z13
+	VBROADCASTSS (R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z0, Z0
+	VADDPS       Z14, Z1, Z1
+	VBROADCASTSS 4(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z2, Z2
+	VADDPS       Z14, Z3, Z3
+	VBROADCASTSS 8(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z4, Z4
+	VADDPS       Z14, Z5, Z5
+	VBROADCASTSS 12(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z6, Z6
+	VADDPS       Z14, Z7, Z7
+	VBROADCASTSS 16(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z8, Z8
+	VADDPS       Z14, Z9, Z9
+	VBROADCASTSS 20(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z10, Z10
+	VADDPS       Z14, Z11, Z11
+	VMOVUPS      1024(R8), Z12
+	VMOVUPS      1088(R8), Z13
+	VBROADCASTSS 24(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z0, Z0
+	VADDPS       Z14, Z1, Z1
+	VBROADCASTSS 28(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z2, Z2
+	VADDPS       Z14, Z3, Z3
+	VBROADCASTSS 32(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z4, Z4
+	VADDPS       Z14, Z5, Z5
+	VBROADCASTSS 36(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z6, Z6
+	VADDPS       Z14, Z7, Z7
+	VBROADCASTSS 40(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z8, Z8
+	VADDPS       Z14, Z9, Z9
+	VBROADCASTSS 44(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z10, Z10
+	VADDPS       Z14, Z11, Z11
+	VMOVUPS      2048(R8), Z12
+	VMOVUPS      2112(R8), Z13
+	VBROADCASTSS 48(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z0, Z0
+	VADDPS       Z14, Z1, Z1
+	VBROADCASTSS 52(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z2, Z2
+	VADDPS       Z14, Z3, Z3
+	VBROADCASTSS 56(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z4, Z4
+	VADDPS       Z14, Z5, Z5
+	VBROADCASTSS 60(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z6, Z6
+	VADDPS       Z14, Z7, Z7
+	VBROADCASTSS 64(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z8, Z8
+	VADDPS       Z14, Z9, Z9
+	VBROADCASTSS 68(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z10, Z10
+	VADDPS       Z14, Z11, Z11
+	VMOVUPS      3072(R8), Z12
+	VMOVUPS      3136(R8), Z13
+	VBROADCASTSS 72(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z0, Z0
+	VADDPS       Z14, Z1, Z1
+	VBROADCASTSS 76(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z2, Z2
+	VADDPS       Z14, Z3, Z3
+	VBROADCASTSS 80(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z4, Z4
+	VADDPS       Z14, Z5, Z5
+	VBROADCASTSS 84(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z6, Z6
+	VADDPS       Z14, Z7, Z7
+	VBROADCASTSS 88(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z8, Z8
+	VADDPS       Z14, Z9, Z9
+	VBROADCASTSS 92(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z10, Z10
+	VADDPS       Z14, Z11, Z11
+	VMOVUPS      4096(R8), Z12
+	VMOVUPS      4160(R8), Z13
+	VBROADCASTSS 96(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z0, Z0
+	VADDPS       Z14, Z1, Z1
+	VBROADCASTSS 100(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z2, Z2
+	VADDPS       Z14, Z3, Z3
+	VBROADCASTSS 104(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z4, Z4
+	VADDPS       Z14, Z5, Z5
+	VBROADCASTSS 108(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z6, Z6
+	VADDPS       Z14, Z7, Z7
+	VBROADCASTSS 112(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z8, Z8
+	VADDPS       Z14, Z9, Z9
+	VBROADCASTSS 116(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z10, Z10
+	VADDPS       Z14, Z11, Z11
+	ADDQ         DX, R8
+	ADDQ         $0x00000078, R9
+	DECQ         R10
+	JNZ          channel0
+	VMOVUPS      Z0, (R11)
+	VMOVUPS      Z1, 64(R11)
+	VMOVUPS      Z2, 128(R11)
+	VMOVUPS      Z3, 192(R11)
+	VMOVUPS      Z4, 256(R11)
+	VMOVUPS      Z5, 320(R11)
+	VMOVUPS      Z6, 384(R11)
+	VMOVUPS      Z7, 448(R11)
+	VMOVUPS      Z8, 512(R11)
+	VMOVUPS      Z9, 576(R11)
+	VMOVUPS      Z10, 640(R11)
+	VMOVUPS      Z11, 704(R11)
+	ADDQ         $0x00000300, R11
+	ADDQ         $0x00000080, R12
+	DECQ         DI
+	JNZ          plane0
+	ADDQ         $0x00000400, CX
+	MOVQ         AX, DI
+	MOVQ         stride+8(FP), R8
+	MOVL         $0x3f000000, R9
+	VMOVD        R9, X12
+	VBROADCASTSS X12, Z12
+	MOVL         $0x3e800000, R9
+	VMOVD        R9, X13
+	VBROADCASTSS X13, Z13
+	MOVL         $0x3e000000, R9
+	VMOVD        R9, X14
+	VBROADCASTSS X14, Z14
+	VXORPS       Z11, Z11, Z11
+	VMOVUPS      (BX), Z0
+	VMOVUPS      768(BX), Z1
+	VMOVUPS      1536(BX), Z2
+	VMOVUPS      2304(BX), Z3
+	VMOVUPS      3072(BX), Z4
+	VMOVUPS      3840(BX), Z5
+	VMOVUPS      4608(BX), Z6
+	VMOVUPS      5376(BX), Z7
+	VADDPS       Z2, Z1, Z8
+	VSUBPS       Z2, Z1, Z2
+	VMOVAPS      Z8, Z1
+	VADDPS       Z4, Z3, Z8
+	VSUBPS       Z4, Z3, Z4
+	VMOVAPS      Z8, Z3
+	VADDPS       Z6, Z5, Z8
+	VSUBPS       Z6, Z5, Z6
+	VMOVAPS      Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, (DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 64(BX), Z0
+	VMOVUPS 832(BX), Z1
+	VMOVUPS 1600(BX), Z2
+	VMOVUPS 2368(BX), Z3
+	VMOVUPS 3136(BX), Z4
+	VMOVUPS 3904(BX), Z5
+	VMOVUPS 4672(BX), Z6
+	VMOVUPS 5440(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, 64(DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 192(DI)
+	ADDQ    R8, DI
+	VMOVUPS 128(BX), Z0
+	VMOVUPS 896(BX), Z1
+	VMOVUPS 1664(BX), Z2
+	VMOVUPS 2432(BX), Z3
+	VMOVUPS 3200(BX), Z4
+	VMOVUPS 3968(BX), Z5
+	VMOVUPS 4736(BX), Z6
+	VMOVUPS 5504(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, (DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 192(BX), Z0
+	VMOVUPS 960(BX), Z1
+	VMOVUPS 1728(BX), Z2
+	VMOVUPS 2496(BX), Z3
+	VMOVUPS 3264(BX), Z4
+	VMOVUPS 4032(BX), Z5
+	VMOVUPS 4800(BX), Z6
+	VMOVUPS 5568(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, 64(DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 192(DI)
+	ADDQ    R8, DI
+	VMOVUPS 256(BX), Z0
+	VMOVUPS 1024(BX), Z1
+	VMOVUPS 1792(BX), Z2
+	VMOVUPS 2560(BX), Z3
+	VMOVUPS 3328(BX), Z4
+	VMOVUPS 4096(BX), Z5
+	VMOVUPS 4864(BX), Z6
+	VMOVUPS 5632(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, (DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 320(BX), Z0
+	VMOVUPS 1088(BX), Z1
+	VMOVUPS 1856(BX), Z2
+	VMOVUPS 2624(BX), Z3
+	VMOVUPS 3392(BX), Z4
+	VMOVUPS 4160(BX), Z5
+	VMOVUPS 4928(BX), Z6
+	VMOVUPS 5696(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, 64(DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 192(DI)
+	ADDQ    R8, DI
+	VMOVUPS 384(BX), Z0
+	VMOVUPS 1152(BX), Z1
+	VMOVUPS 1920(BX), Z2
+	VMOVUPS 2688(BX), Z3
+	VMOVUPS 3456(BX), Z4
+	VMOVUPS 4224(BX), Z5
+	VMOVUPS 4992(BX), Z6
+	VMOVUPS 5760(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, (DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 448(BX), Z0
+	VMOVUPS 1216(BX), Z1
+	VMOVUPS 1984(BX), Z2
+	VMOVUPS 2752(BX), Z3
+	VMOVUPS 3520(BX), Z4
+	VMOVUPS 4288(BX), Z5
+	VMOVUPS 5056(BX), Z6
+	VMOVUPS 5824(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, 64(DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 192(DI)
+	ADDQ    R8, DI
+	VMOVUPS 512(BX), Z0
+	VMOVUPS 1280(BX), Z1
+	VMOVUPS 2048(BX), Z2
+	VMOVUPS 2816(BX), Z3
+	VMOVUPS 3584(BX), Z4
+	VMOVUPS 4352(BX), Z5
+	VMOVUPS 5120(BX), Z6
+	VMOVUPS 5888(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, (DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 576(BX), Z0
+	VMOVUPS 1344(BX), Z1
+	VMOVUPS 2112(BX), Z2
+	VMOVUPS 2880(BX), Z3
+	VMOVUPS 3648(BX), Z4
+	VMOVUPS 4416(BX), Z5
+	VMOVUPS 5184(BX), Z6
+	VMOVUPS 5952(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, 64(DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 192(DI)
+	ADDQ    R8, DI
+	VMOVUPS 640(BX), Z0
+	VMOVUPS 1408(BX), Z1
+	VMOVUPS 2176(BX), Z2
+	VMOVUPS 2944(BX), Z3
+	VMOVUPS 3712(BX), Z4
+	VMOVUPS 4480(BX), Z5
+	VMOVUPS 5248(BX), Z6
+	VMOVUPS 6016(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, (DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 704(BX), Z0
+	VMOVUPS 1472(BX), Z1
+	VMOVUPS 2240(BX), Z2
+	VMOVUPS 3008(BX), Z3
+	VMOVUPS 3776(BX), Z4
+	VMOVUPS 4544(BX), Z5
+	VMOVUPS 5312(BX), Z6
+	VMOVUPS 6080(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, 64(DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 192(DI)
+	MOVQ    BX, R11
+	MOVQ    CX, R12
+	MOVQ    w+48(FP), R9
+	MOVQ    $0x00000008, DI
+
+plane1:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	VXORPS Z10, Z10, Z10
+	VXORPS Z11, Z11, Z11
+	MOVQ   R12, R8
+	MOVQ   channels+40(FP), R10
+
+channel1:
+	VMOVUPS      (R8), Z12
+	VMOVUPS      64(R8), Z13
+	VBROADCASTSS (R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z0, Z0
+	VADDPS       Z14, Z1, Z1
+	VBROADCASTSS 4(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z2, Z2
+	VADDPS       Z14, Z3, Z3
+	VBROADCASTSS 8(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z4, Z4
+	VADDPS       Z14, Z5, Z5
+	VBROADCASTSS 12(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z6, Z6
+	VADDPS       Z14, Z7, Z7
+	VBROADCASTSS 16(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z8, Z8
+	VADDPS       Z14, Z9, Z9
+	VBROADCASTSS 20(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z10, Z10
+	VADDPS       Z14, Z11, Z11
+	VMOVUPS      1024(R8), Z12
+	VMOVUPS      1088(R8), Z13
+	VBROADCASTSS 24(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z0, Z0
+	VADDPS       Z14, Z1, Z1
+	VBROADCASTSS 28(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z2, Z2
+	VADDPS       Z14, Z3, Z3
+	VBROADCASTSS 32(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z4, Z4
+	VADDPS       Z14, Z5, Z5
+	VBROADCASTSS 36(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z6, Z6
+	VADDPS       Z14, Z7, Z7
+	VBROADCASTSS 40(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z8, Z8
+	VADDPS       Z14, Z9, Z9
+	VBROADCASTSS 44(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z10, Z10
+	VADDPS       Z14, Z11, Z11
+	VMOVUPS      2048(R8), Z12
+	VMOVUPS      2112(R8), Z13
+	VBROADCASTSS 48(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z0, Z0
+	VADDPS       Z14, Z1, Z1
+	VBROADCASTSS 52(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z2, Z2
+	VADDPS       Z14, Z3, Z3
+	VBROADCASTSS 56(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z4, Z4
+	VADDPS       Z14, Z5, Z5
+	VBROADCASTSS 60(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z6, Z6
+	VADDPS       Z14, Z7, Z7
+	VBROADCASTSS 64(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z8, Z8
+	VADDPS       Z14, Z9, Z9
+	VBROADCASTSS 68(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z10, Z10
+	VADDPS       Z14, Z11, Z11
+	VMOVUPS      3072(R8), Z12
+	VMOVUPS      3136(R8), Z13
+	VBROADCASTSS 72(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z0, Z0
+	VADDPS       Z14, Z1, Z1
+	VBROADCASTSS 76(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z2, Z2
+	VADDPS       Z14, Z3, Z3
+	VBROADCASTSS 80(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z4, Z4
+	VADDPS       Z14, Z5, Z5
+	VBROADCASTSS 84(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z6, Z6
+	VADDPS       Z14, Z7, Z7
+	VBROADCASTSS 88(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z8, Z8
+	VADDPS       Z14, Z9, Z9
+	VBROADCASTSS 92(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z10, Z10
+	VADDPS       Z14, Z11, Z11
+	VMOVUPS      4096(R8), Z12
+	VMOVUPS      4160(R8), Z13
+	VBROADCASTSS 96(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z0, Z0
+	VADDPS       Z14, Z1, Z1
+	VBROADCASTSS 100(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z2, Z2
+	VADDPS       Z14, Z3, Z3
+	VBROADCASTSS 104(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z4, Z4
+	VADDPS       Z14, Z5, Z5
+	VBROADCASTSS 108(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z6, Z6
+	VADDPS       Z14, Z7, Z7
+	VBROADCASTSS 112(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z8, Z8
+	VADDPS       Z14, Z9, Z9
+	VBROADCASTSS 116(R9), Z14
+	VMULPS       Z12, Z14, Z15
+	VMULPS       Z13, Z14, Z14
+	VADDPS       Z15, Z10, Z10
+	VADDPS       Z14, Z11, Z11
+	ADDQ         DX, R8
+	ADDQ         $0x00000078, R9
+	DECQ         R10
+	JNZ          channel1
+	VMOVUPS      Z0, (R11)
+	VMOVUPS      Z1, 64(R11)
+	VMOVUPS      Z2, 128(R11)
+	VMOVUPS      Z3, 192(R11)
+	VMOVUPS      Z4, 256(R11)
+	VMOVUPS      Z5, 320(R11)
+	VMOVUPS      Z6, 384(R11)
+	VMOVUPS      Z7, 448(R11)
+	VMOVUPS      Z8, 512(R11)
+	VMOVUPS      Z9, 576(R11)
+	VMOVUPS      Z10, 640(R11)
+	VMOVUPS      Z11, 704(R11)
+	ADDQ         $0x00000300, R11
+	ADDQ         $0x00000080, R12
+	DECQ         DI
+	JNZ          plane1
+	ADDQ         $0x00000400, CX
+	MOVQ         AX, DI
+	MOVQ         stride+8(FP), R8
+	MOVL         $0x3f000000, R10
+	VMOVD        R10, X12
+	VBROADCASTSS X12, Z12
+	MOVL         $0x3e800000, R10
+	VMOVD        R10, X13
+	VBROADCASTSS X13, Z13
+	MOVL         $0x3e000000, R10
+	VMOVD        R10, X14
+	VBROADCASTSS X14, Z14
+	VXORPS       Z11, Z11, Z11
+
+	// Filter 0: its bias lies behind all weights.
+	VBROADCASTSS (R9), Z10
+	VMOVUPS      (BX), Z0
+	VMOVUPS      768(BX), Z1
+	VMOVUPS      1536(BX), Z2
+	VMOVUPS      2304(BX), Z3
+	VMOVUPS      3072(BX), Z4
+	VMOVUPS      3840(BX), Z5
+	VMOVUPS      4608(BX), Z6
+	VMOVUPS      5376(BX), Z7
+	VADDPS       Z2, Z1, Z8
+	VSUBPS       Z2, Z1, Z2
+	VMOVAPS      Z8, Z1
+	VADDPS       Z4, Z3, Z8
+	VSUBPS       Z4, Z3, Z4
+	VMOVAPS      Z8, Z3
+	VADDPS       Z6, Z5, Z8
+	VSUBPS       Z6, Z5, Z6
+	VMOVAPS      Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS (DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, (DI)
+	VMOVUPS 128(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 64(BX), Z0
+	VMOVUPS 832(BX), Z1
+	VMOVUPS 1600(BX), Z2
+	VMOVUPS 2368(BX), Z3
+	VMOVUPS 3136(BX), Z4
+	VMOVUPS 3904(BX), Z5
+	VMOVUPS 4672(BX), Z6
+	VMOVUPS 5440(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS 64(DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 64(DI)
+	VMOVUPS 192(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 192(DI)
+	ADDQ    R8, DI
+
+	// Filter 1: its bias lies behind all weights.
+	VBROADCASTSS 4(R9), Z10
+	VMOVUPS      128(BX), Z0
+	VMOVUPS      896(BX), Z1
+	VMOVUPS      1664(BX), Z2
+	VMOVUPS      2432(BX), Z3
+	VMOVUPS      3200(BX), Z4
+	VMOVUPS      3968(BX), Z5
+	VMOVUPS      4736(BX), Z6
+	VMOVUPS      5504(BX), Z7
+	VADDPS       Z2, Z1, Z8
+	VSUBPS       Z2, Z1, Z2
+	VMOVAPS      Z8, Z1
+	VADDPS       Z4, Z3, Z8
+	VSUBPS       Z4, Z3, Z4
+	VMOVAPS      Z8, Z3
+	VADDPS       Z6, Z5, Z8
+	VSUBPS       Z6, Z5, Z6
+	VMOVAPS      Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS (DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, (DI)
+	VMOVUPS 128(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 192(BX), Z0
+	VMOVUPS 960(BX), Z1
+	VMOVUPS 1728(BX), Z2
+	VMOVUPS 2496(BX), Z3
+	VMOVUPS 3264(BX), Z4
+	VMOVUPS 4032(BX), Z5
+	VMOVUPS 4800(BX), Z6
+	VMOVUPS 5568(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS 64(DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 64(DI)
+	VMOVUPS 192(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 192(DI)
+	ADDQ    R8, DI
+
+	// Filter 2: its bias lies behind all weights.
+	VBROADCASTSS 8(R9), Z10
+	VMOVUPS      256(BX), Z0
+	VMOVUPS      1024(BX), Z1
+	VMOVUPS      1792(BX), Z2
+	VMOVUPS      2560(BX), Z3
+	VMOVUPS      3328(BX), Z4
+	VMOVUPS      4096(BX), Z5
+	VMOVUPS      4864(BX), Z6
+	VMOVUPS      5632(BX), Z7
+	VADDPS       Z2, Z1, Z8
+	VSUBPS       Z2, Z1, Z2
+	VMOVAPS      Z8, Z1
+	VADDPS       Z4, Z3, Z8
+	VSUBPS       Z4, Z3, Z4
+	VMOVAPS      Z8, Z3
+	VADDPS       Z6, Z5, Z8
+	VSUBPS       Z6, Z5, Z6
+	VMOVAPS      Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS (DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, (DI)
+	VMOVUPS 128(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 320(BX), Z0
+	VMOVUPS 1088(BX), Z1
+	VMOVUPS 1856(BX), Z2
+	VMOVUPS 2624(BX), Z3
+	VMOVUPS 3392(BX), Z4
+	VMOVUPS 4160(BX), Z5
+	VMOVUPS 4928(BX), Z6
+	VMOVUPS 5696(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS 64(DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 64(DI)
+	VMOVUPS 192(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 192(DI)
+	ADDQ    R8, DI
+
+	// Filter 3: its bias lies behind all weights.
+	VBROADCASTSS 12(R9), Z10
+	VMOVUPS      384(BX), Z0
+	VMOVUPS      1152(BX), Z1
+	VMOVUPS      1920(BX), Z2
+	VMOVUPS      2688(BX), Z3
+	VMOVUPS      3456(BX), Z4
+	VMOVUPS      4224(BX), Z5
+	VMOVUPS      4992(BX), Z6
+	VMOVUPS      5760(BX), Z7
+	VADDPS       Z2, Z1, Z8
+	VSUBPS       Z2, Z1, Z2
+	VMOVAPS      Z8, Z1
+	VADDPS       Z4, Z3, Z8
+	VSUBPS       Z4, Z3, Z4
+	VMOVAPS      Z8, Z3
+	VADDPS       Z6, Z5, Z8
+	VSUBPS       Z6, Z5, Z6
+	VMOVAPS      Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS (DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, (DI)
+	VMOVUPS 128(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 448(BX), Z0
+	VMOVUPS 1216(BX), Z1
+	VMOVUPS 1984(BX), Z2
+	VMOVUPS 2752(BX), Z3
+	VMOVUPS 3520(BX), Z4
+	VMOVUPS 4288(BX), Z5
+	VMOVUPS 5056(BX), Z6
+	VMOVUPS 5824(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS 64(DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 64(DI)
+	VMOVUPS 192(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 192(DI)
+	ADDQ    R8, DI
+
+	// Filter 4: its bias lies behind all weights.
+	VBROADCASTSS 16(R9), Z10
+	VMOVUPS      512(BX), Z0
+	VMOVUPS      1280(BX), Z1
+	VMOVUPS      2048(BX), Z2
+	VMOVUPS      2816(BX), Z3
+	VMOVUPS      3584(BX), Z4
+	VMOVUPS      4352(BX), Z5
+	VMOVUPS      5120(BX), Z6
+	VMOVUPS      5888(BX), Z7
+	VADDPS       Z2, Z1, Z8
+	VSUBPS       Z2, Z1, Z2
+	VMOVAPS      Z8, Z1
+	VADDPS       Z4, Z3, Z8
+	VSUBPS       Z4, Z3, Z4
+	VMOVAPS      Z8, Z3
+	VADDPS       Z6, Z5, Z8
+	VSUBPS       Z6, Z5, Z6
+	VMOVAPS      Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS (DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, (DI)
+	VMOVUPS 128(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 576(BX), Z0
+	VMOVUPS 1344(BX), Z1
+	VMOVUPS 2112(BX), Z2
+	VMOVUPS 2880(BX), Z3
+	VMOVUPS 3648(BX), Z4
+	VMOVUPS 4416(BX), Z5
+	VMOVUPS 5184(BX), Z6
+	VMOVUPS 5952(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS 64(DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 64(DI)
+	VMOVUPS 192(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 192(DI)
+	ADDQ    R8, DI
+
+	// Filter 5: its bias lies behind all weights.
+	VBROADCASTSS 20(R9), Z10
+	VMOVUPS      640(BX), Z0
+	VMOVUPS      1408(BX), Z1
+	VMOVUPS      2176(BX), Z2
+	VMOVUPS      2944(BX), Z3
+	VMOVUPS      3712(BX), Z4
+	VMOVUPS      4480(BX), Z5
+	VMOVUPS      5248(BX), Z6
+	VMOVUPS      6016(BX), Z7
+	VADDPS       Z2, Z1, Z8
+	VSUBPS       Z2, Z1, Z2
+	VMOVAPS      Z8, Z1
+	VADDPS       Z4, Z3, Z8
+	VSUBPS       Z4, Z3, Z4
+	VMOVAPS      Z8, Z3
+	VADDPS       Z6, Z5, Z8
+	VSUBPS       Z6, Z5, Z6
+	VMOVAPS      Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS (DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, (DI)
+	VMOVUPS 128(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 704(BX), Z0
+	VMOVUPS 1472(BX), Z1
+	VMOVUPS 2240(BX), Z2
+	VMOVUPS 3008(BX), Z3
+	VMOVUPS 3776(BX), Z4
+	VMOVUPS 4544(BX), Z5
+	VMOVUPS 5312(BX), Z6
+	VMOVUPS 6080(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS 64(DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 64(DI)
+	VMOVUPS 192(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 192(DI)
+	MOVQ    step+16(FP), DI
+	ADDQ    DI, AX
+	DECQ    SI
+	JNZ     group
+	VZEROUPPER
+	RET
+
+// func fours5AVX512(y *float32, stride int, step int, x *float32, channel int, channels int, w *float32, products *float32, groups int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·fours5AVX512(SB), NOSPLIT, $0-72
+	MOVQ y+0(FP), AX
+	MOVQ x+24(FP), CX
+	MOVQ channel+32(FP), DX
+	MOVQ products+56(FP), BX
+	MOVQ groups+64(FP), SI
+
+group:
+	MOVQ BX, R11
+	MOVQ CX, R12
+	MOVQ w+48(FP), R9
+	MOVQ $0x00000008, DI
+
+plane0:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	MOVQ   R12, R8
+	MOVQ   channels+40(FP), R10
+
+channel0:
+	VMOVUPS      (R8), Z10
+	VMOVUPS      64(R8), Z11
+	VBROADCASTSS (R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z0, Z0
+	VADDPS       Z12, Z1, Z1
+	VBROADCASTSS 4(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z2, Z2
+	VADDPS       Z12, Z3, Z3
+	VBROADCASTSS 8(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z4, Z4
+	VADDPS       Z12, Z5, Z5
+	VBROADCASTSS 12(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z6, Z6
+	VADDPS       Z12, Z7, Z7
+	VBROADCASTSS 16(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z8, Z8
+	VADDPS       Z12, Z9, Z9
+	VMOVUPS      1024(R8), Z10
+	VMOVUPS      1088(R8), Z11
+	VBROADCASTSS 20(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z0, Z0
+	VADDPS       Z12, Z1, Z1
+	VBROADCASTSS 24(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z2, Z2
+	VADDPS       Z12, Z3, Z3
+	VBROADCASTSS 28(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z4, Z4
+	VADDPS       Z12, Z5, Z5
+	VBROADCASTSS 32(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z6, Z6
+	VADDPS       Z12, Z7, Z7
+	VBROADCASTSS 36(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z8, Z8
+	VADDPS       Z12, Z9, Z9
+	VMOVUPS      2048(R8), Z10
+	VMOVUPS      2112(R8), Z11
+	VBROADCASTSS 40(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z0, Z0
+	VADDPS       Z12, Z1, Z1
+	VBROADCASTSS 44(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z2, Z2
+	VADDPS       Z12, Z3, Z3
+	VBROADCASTSS 48(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z4, Z4
+	VADDPS       Z12, Z5, Z5
+	VBROADCASTSS 52(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z6, Z6
+	VADDPS       Z12, Z7, Z7
+	VBROADCASTSS 56(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z8, Z8
+	VADDPS       Z12, Z9, Z9
+	VMOVUPS      3072(R8), Z10
+	VMOVUPS      3136(R8), Z11
+	VBROADCASTSS 60(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z0, Z0
+	VADDPS       Z12, Z1, Z1
+	VBROADCASTSS 64(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z2, Z2
+	VADDPS       Z12, Z3, Z3
+	VBROADCASTSS 68(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z4, Z4
+	VADDPS       Z12, Z5, Z5
+	VBROADCASTSS 72(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z6, Z6
+	VADDPS       Z12, Z7, Z7
+	VBROADCASTSS 76(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z8, Z8
+	VADDPS       Z12, Z9, Z9
+	VMOVUPS      4096(R8), Z10
+	VMOVUPS      4160(R8), Z11
+	VBROADCASTSS 80(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z0, Z0
+	VADDPS       Z12, Z1, Z1
+	VBROADCASTSS 84(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z2, Z2
+	VADDPS       Z12, Z3, Z3
+	VBROADCASTSS 88(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z4, Z4
+	VADDPS       Z12, Z5, Z5
+	VBROADCASTSS 92(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z6, Z6
+	VADDPS       Z12, Z7, Z7
+	VBROADCASTSS 96(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z8, Z8
+	VADDPS       Z12, Z9, Z9
+	ADDQ         DX, R8
+	ADDQ         $0x00000064, R9
+	DECQ         R10
+	JNZ          channel0
+	VMOVUPS      Z0, (R11)
+	VMOVUPS      Z1, 64(R11)
+	VMOVUPS      Z2, 128(R11)
+	VMOVUPS      Z3, 192(R11)
+	VMOVUPS      Z4, 256(R11)
+	VMOVUPS      Z5, 320(R11)
+	VMOVUPS      Z6, 384(R11)
+	VMOVUPS      Z7, 448(R11)
+	VMOVUPS      Z8, 512(R11)
+	VMOVUPS      Z9, 576(R11)
+	ADDQ         $0x00000280, R11
+	ADDQ         $0x00000080, R12
+	DECQ         DI
+	JNZ          plane0
+	ADDQ         $0x00000400, CX
+	MOVQ         AX, DI
+	MOVQ         stride+8(FP), R8
+	MOVL         $0x3f000000, R9
+	VMOVD        R9, X12
+	VBROADCASTSS X12, Z12
+	MOVL         $0x3e800000, R9
+	VMOVD        R9, X13
+	VBROADCASTSS X13, Z13
+	MOVL         $0x3e000000, R9
+	VMOVD        R9, X14
+	VBROADCASTSS X14, Z14
+	VXORPS       Z11, Z11, Z11
+	VMOVUPS      (BX), Z0
+	VMOVUPS      640(BX), Z1
+	VMOVUPS      1280(BX), Z2
+	VMOVUPS      1920(BX), Z3
+	VMOVUPS      2560(BX), Z4
+	VMOVUPS      3200(BX), Z5
+	VMOVUPS      3840(BX), Z6
+	VMOVUPS      4480(BX), Z7
+	VADDPS       Z2, Z1, Z8
+	VSUBPS       Z2, Z1, Z2
+	VMOVAPS      Z8, Z1
+	VADDPS       Z4, Z3, Z8
+	VSUBPS       Z4, Z3, Z4
+	VMOVAPS      Z8, Z3
+	VADDPS       Z6, Z5, Z8
+	VSUBPS       Z6, Z5, Z6
+	VMOVAPS      Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, (DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 64(BX), Z0
+	VMOVUPS 704(BX), Z1
+	VMOVUPS 1344(BX), Z2
+	VMOVUPS 1984(BX), Z3
+	VMOVUPS 2624(BX), Z4
+	VMOVUPS 3264(BX), Z5
+	VMOVUPS 3904(BX), Z6
+	VMOVUPS 4544(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, 64(DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 192(DI)
+	ADDQ    R8, DI
+	VMOVUPS 128(BX), Z0
+	VMOVUPS 768(BX), Z1
+	VMOVUPS 1408(BX), Z2
+	VMOVUPS 2048(BX), Z3
+	VMOVUPS 2688(BX), Z4
+	VMOVUPS 3328(BX), Z5
+	VMOVUPS 3968(BX), Z6
+	VMOVUPS 4608(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, (DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 192(BX), Z0
+	VMOVUPS 832(BX), Z1
+	VMOVUPS 1472(BX), Z2
+	VMOVUPS 2112(BX), Z3
+	VMOVUPS 2752(BX), Z4
+	VMOVUPS 3392(BX), Z5
+	VMOVUPS 4032(BX), Z6
+	VMOVUPS 4672(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, 64(DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 192(DI)
+	ADDQ    R8, DI
+	VMOVUPS 256(BX), Z0
+	VMOVUPS 896(BX), Z1
+	VMOVUPS 1536(BX), Z2
+	VMOVUPS 2176(BX), Z3
+	VMOVUPS 2816(BX), Z4
+	VMOVUPS 3456(BX), Z5
+	VMOVUPS 4096(BX), Z6
+	VMOVUPS 4736(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, (DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 320(BX), Z0
+	VMOVUPS 960(BX), Z1
+	VMOVUPS 1600(BX), Z2
+	VMOVUPS 2240(BX), Z3
+	VMOVUPS 2880(BX), Z4
+	VMOVUPS 3520(BX), Z5
+	VMOVUPS 4160(BX), Z6
+	VMOVUPS 4800(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, 64(DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 192(DI)
+	ADDQ    R8, DI
+	VMOVUPS 384(BX), Z0
+	VMOVUPS 1024(BX), Z1
+	VMOVUPS 1664(BX), Z2
+	VMOVUPS 2304(BX), Z3
+	VMOVUPS 2944(BX), Z4
+	VMOVUPS 3584(BX), Z5
+	VMOVUPS 4224(BX), Z6
+	VMOVUPS 4864(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, (DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 448(BX), Z0
+	VMOVUPS 1088(BX), Z1
+	VMOVUPS 1728(BX), Z2
+	VMOVUPS 2368(BX), Z3
+	VMOVUPS 3008(BX), Z4
+	VMOVUPS 3648(BX), Z5
+	VMOVUPS 4288(BX), Z6
+	VMOVUPS 4928(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, 64(DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 192(DI)
+	ADDQ    R8, DI
+	VMOVUPS 512(BX), Z0
+	VMOVUPS 1152(BX), Z1
+	VMOVUPS 1792(BX), Z2
+	VMOVUPS 2432(BX), Z3
+	VMOVUPS 3072(BX), Z4
+	VMOVUPS 3712(BX), Z5
+	VMOVUPS 4352(BX), Z6
+	VMOVUPS 4992(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, (DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 576(BX), Z0
+	VMOVUPS 1216(BX), Z1
+	VMOVUPS 1856(BX), Z2
+	VMOVUPS 2496(BX), Z3
+	VMOVUPS 3136(BX), Z4
+	VMOVUPS 3776(BX), Z5
+	VMOVUPS 4416(BX), Z6
+	VMOVUPS 5056(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, 64(DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 192(DI)
+	MOVQ    BX, R11
+	MOVQ    CX, R12
+	MOVQ    w+48(FP), R9
+	MOVQ    $0x00000008, DI
+
+plane1:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	VXORPS Z2, Z2, Z2
+	VXORPS Z3, Z3, Z3
+	VXORPS Z4, Z4, Z4
+	VXORPS Z5, Z5, Z5
+	VXORPS Z6, Z6, Z6
+	VXORPS Z7, Z7, Z7
+	VXORPS Z8, Z8, Z8
+	VXORPS Z9, Z9, Z9
+	MOVQ   R12, R8
+	MOVQ   channels+40(FP), R10
+
+channel1:
+	VMOVUPS      (R8), Z10
+	VMOVUPS      64(R8), Z11
+	VBROADCASTSS (R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z0, Z0
+	VADDPS       Z12, Z1, Z1
+	VBROADCASTSS 4(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z2, Z2
+	VADDPS       Z12, Z3, Z3
+	VBROADCASTSS 8(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z4, Z4
+	VADDPS       Z12, Z5, Z5
+	VBROADCASTSS 12(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z6, Z6
+	VADDPS       Z12, Z7, Z7
+	VBROADCASTSS 16(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z8, Z8
+	VADDPS       Z12, Z9, Z9
+	VMOVUPS      1024(R8), Z10
+	VMOVUPS      1088(R8), Z11
+	VBROADCASTSS 20(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z0, Z0
+	VADDPS       Z12, Z1, Z1
+	VBROADCASTSS 24(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z2, Z2
+	VADDPS       Z12, Z3, Z3
+	VBROADCASTSS 28(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z4, Z4
+	VADDPS       Z12, Z5, Z5
+	VBROADCASTSS 32(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z6, Z6
+	VADDPS       Z12, Z7, Z7
+	VBROADCASTSS 36(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z8, Z8
+	VADDPS       Z12, Z9, Z9
+	VMOVUPS      2048(R8), Z10
+	VMOVUPS      2112(R8), Z11
+	VBROADCASTSS 40(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z0, Z0
+	VADDPS       Z12, Z1, Z1
+	VBROADCASTSS 44(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z2, Z2
+	VADDPS       Z12, Z3, Z3
+	VBROADCASTSS 48(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z4, Z4
+	VADDPS       Z12, Z5, Z5
+	VBROADCASTSS 52(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z6, Z6
+	VADDPS       Z12, Z7, Z7
+	VBROADCASTSS 56(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z8, Z8
+	VADDPS       Z12, Z9, Z9
+	VMOVUPS      3072(R8), Z10
+	VMOVUPS      3136(R8), Z11
+	VBROADCASTSS 60(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z0, Z0
+	VADDPS       Z12, Z1, Z1
+	VBROADCASTSS 64(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z2, Z2
+	VADDPS       Z12, Z3, Z3
+	VBROADCASTSS 68(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z4, Z4
+	VADDPS       Z12, Z5, Z5
+	VBROADCASTSS 72(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z6, Z6
+	VADDPS       Z12, Z7, Z7
+	VBROADCASTSS 76(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z8, Z8
+	VADDPS       Z12, Z9, Z9
+	VMOVUPS      4096(R8), Z10
+	VMOVUPS      4160(R8), Z11
+	VBROADCASTSS 80(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z0, Z0
+	VADDPS       Z12, Z1, Z1
+	VBROADCASTSS 84(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z2, Z2
+	VADDPS       Z12, Z3, Z3
+	VBROADCASTSS 88(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z4, Z4
+	VADDPS       Z12, Z5, Z5
+	VBROADCASTSS 92(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z6, Z6
+	VADDPS       Z12, Z7, Z7
+	VBROADCASTSS 96(R9), Z12
+	VMULPS       Z10, Z12, Z13
+	VMULPS       Z11, Z12, Z12
+	VADDPS       Z13, Z8, Z8
+	VADDPS       Z12, Z9, Z9
+	ADDQ         DX, R8
+	ADDQ         $0x00000064, R9
+	DECQ         R10
+	JNZ          channel1
+	VMOVUPS      Z0, (R11)
+	VMOVUPS      Z1, 64(R11)
+	VMOVUPS      Z2, 128(R11)
+	VMOVUPS      Z3, 192(R11)
+	VMOVUPS      Z4, 256(R11)
+	VMOVUPS      Z5, 320(R11)
+	VMOVUPS      Z6, 384(R11)
+	VMOVUPS      Z7, 448(R11)
+	VMOVUPS      Z8, 512(R11)
+	VMOVUPS      Z9, 576(R11)
+	ADDQ         $0x00000280, R11
+	ADDQ         $0x00000080, R12
+	DECQ         DI
+	JNZ          plane1
+	ADDQ         $0x00000400, CX
+	MOVQ         AX, DI
+	MOVQ         stride+8(FP), R8
+	MOVL         $0x3f000000, R10
+	VMOVD        R10, X12
+	VBROADCASTSS X12, Z12
+	MOVL         $0x3e800000, R10
+	VMOVD        R10, X13
+	VBROADCASTSS X13, Z13
+	MOVL         $0x3e000000, R10
+	VMOVD        R10, X14
+	VBROADCASTSS X14, Z14
+	VXORPS       Z11, Z11, Z11
+
+	// Filter 0: its bias lies behind all weights.
+	VBROADCASTSS (R9), Z10
+	VMOVUPS      (BX), Z0
+	VMOVUPS      640(BX), Z1
+	VMOVUPS      1280(BX), Z2
+	VMOVUPS      1920(BX), Z3
+	VMOVUPS      2560(BX), Z4
+	VMOVUPS      3200(BX), Z5
+	VMOVUPS      3840(BX), Z6
+	VMOVUPS      4480(BX), Z7
+	VADDPS       Z2, Z1, Z8
+	VSUBPS       Z2, Z1, Z2
+	VMOVAPS      Z8, Z1
+	VADDPS       Z4, Z3, Z8
+	VSUBPS       Z4, Z3, Z4
+	VMOVAPS      Z8, Z3
+	VADDPS       Z6, Z5, Z8
+	VSUBPS       Z6, Z5, Z6
+	VMOVAPS      Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS (DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, (DI)
+	VMOVUPS 128(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 64(BX), Z0
+	VMOVUPS 704(BX), Z1
+	VMOVUPS 1344(BX), Z2
+	VMOVUPS 1984(BX), Z3
+	VMOVUPS 2624(BX), Z4
+	VMOVUPS 3264(BX), Z5
+	VMOVUPS 3904(BX), Z6
+	VMOVUPS 4544(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS 64(DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 64(DI)
+	VMOVUPS 192(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 192(DI)
+	ADDQ    R8, DI
+
+	// Filter 1: its bias lies behind all weights.
+	VBROADCASTSS 4(R9), Z10
+	VMOVUPS      128(BX), Z0
+	VMOVUPS      768(BX), Z1
+	VMOVUPS      1408(BX), Z2
+	VMOVUPS      2048(BX), Z3
+	VMOVUPS      2688(BX), Z4
+	VMOVUPS      3328(BX), Z5
+	VMOVUPS      3968(BX), Z6
+	VMOVUPS      4608(BX), Z7
+	VADDPS       Z2, Z1, Z8
+	VSUBPS       Z2, Z1, Z2
+	VMOVAPS      Z8, Z1
+	VADDPS       Z4, Z3, Z8
+	VSUBPS       Z4, Z3, Z4
+	VMOVAPS      Z8, Z3
+	VADDPS       Z6, Z5, Z8
+	VSUBPS       Z6, Z5, Z6
+	VMOVAPS      Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS (DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, (DI)
+	VMOVUPS 128(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 192(BX), Z0
+	VMOVUPS 832(BX), Z1
+	VMOVUPS 1472(BX), Z2
+	VMOVUPS 2112(BX), Z3
+	VMOVUPS 2752(BX), Z4
+	VMOVUPS 3392(BX), Z5
+	VMOVUPS 4032(BX), Z6
+	VMOVUPS 4672(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS 64(DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 64(DI)
+	VMOVUPS 192(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 192(DI)
+	ADDQ    R8, DI
+
+	// Filter 2: its bias lies behind all weights.
+	VBROADCASTSS 8(R9), Z10
+	VMOVUPS      256(BX), Z0
+	VMOVUPS      896(BX), Z1
+	VMOVUPS      1536(BX), Z2
+	VMOVUPS      2176(BX), Z3
+	VMOVUPS      2816(BX), Z4
+	VMOVUPS      3456(BX), Z5
+	VMOVUPS      4096(BX), Z6
+	VMOVUPS      4736(BX), Z7
+	VADDPS       Z2, Z1, Z8
+	VSUBPS       Z2, Z1, Z2
+	VMOVAPS      Z8, Z1
+	VADDPS       Z4, Z3, Z8
+	VSUBPS       Z4, Z3, Z4
+	VMOVAPS      Z8, Z3
+	VADDPS       Z6, Z5, Z8
+	VSUBPS       Z6, Z5, Z6
+	VMOVAPS      Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS (DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, (DI)
+	VMOVUPS 128(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 320(BX), Z0
+	VMOVUPS 960(BX), Z1
+	VMOVUPS 1600(BX), Z2
+	VMOVUPS 2240(BX), Z3
+	VMOVUPS 2880(BX), Z4
+	VMOVUPS 3520(BX), Z5
+	VMOVUPS 4160(BX), Z6
+	VMOVUPS 4800(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS 64(DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 64(DI)
+	VMOVUPS 192(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 192(DI)
+	ADDQ    R8, DI
+
+	// Filter 3: its bias lies behind all weights.
+	VBROADCASTSS 12(R9), Z10
+	VMOVUPS      384(BX), Z0
+	VMOVUPS      1024(BX), Z1
+	VMOVUPS      1664(BX), Z2
+	VMOVUPS      2304(BX), Z3
+	VMOVUPS      2944(BX), Z4
+	VMOVUPS      3584(BX), Z5
+	VMOVUPS      4224(BX), Z6
+	VMOVUPS      4864(BX), Z7
+	VADDPS       Z2, Z1, Z8
+	VSUBPS       Z2, Z1, Z2
+	VMOVAPS      Z8, Z1
+	VADDPS       Z4, Z3, Z8
+	VSUBPS       Z4, Z3, Z4
+	VMOVAPS      Z8, Z3
+	VADDPS       Z6, Z5, Z8
+	VSUBPS       Z6, Z5, Z6
+	VMOVAPS      Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS (DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, (DI)
+	VMOVUPS 128(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 448(BX), Z0
+	VMOVUPS 1088(BX), Z1
+	VMOVUPS 1728(BX), Z2
+	VMOVUPS 2368(BX), Z3
+	VMOVUPS 3008(BX), Z4
+	VMOVUPS 3648(BX), Z5
+	VMOVUPS 4288(BX), Z6
+	VMOVUPS 4928(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS 64(DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 64(DI)
+	VMOVUPS 192(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 192(DI)
+	ADDQ    R8, DI
+
+	// Filter 4: its bias lies behind all weights.
+	VBROADCASTSS 16(R9), Z10
+	VMOVUPS      512(BX), Z0
+	VMOVUPS      1152(BX), Z1
+	VMOVUPS      1792(BX), Z2
+	VMOVUPS      2432(BX), Z3
+	VMOVUPS      3072(BX), Z4
+	VMOVUPS      3712(BX), Z5
+	VMOVUPS      4352(BX), Z6
+	VMOVUPS      4992(BX), Z7
+	VADDPS       Z2, Z1, Z8
+	VSUBPS       Z2, Z1, Z2
+	VMOVAPS      Z8, Z1
+	VADDPS       Z4, Z3, Z8
+	VSUBPS       Z4, Z3, Z4
+	VMOVAPS      Z8, Z3
+	VADDPS       Z6, Z5, Z8
+	VSUBPS       Z6, Z5, Z6
+	VMOVAPS      Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS (DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, (DI)
+	VMOVUPS 128(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 576(BX), Z0
+	VMOVUPS 1216(BX), Z1
+	VMOVUPS 1856(BX), Z2
+	VMOVUPS 2496(BX), Z3
+	VMOVUPS 3136(BX), Z4
+	VMOVUPS 3776(BX), Z5
+	VMOVUPS 4416(BX), Z6
+	VMOVUPS 5056(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS 64(DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 64(DI)
+	VMOVUPS 192(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 192(DI)
+	MOVQ    step+16(FP), DI
+	ADDQ    DI, AX
+	DECQ    SI
+	JNZ     group
+	VZEROUPPER
+	RET
+
+// func fours1AVX512(y *float32, stride int, step int, x *float32, channel int, channels int, w *float32, products *float32, groups int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·fours1AVX512(SB), NOSPLIT, $0-72
+	MOVQ y+0(FP), AX
+	MOVQ x+24(FP), CX
+	MOVQ channel+32(FP), DX
+	MOVQ products+56(FP), BX
+	MOVQ groups+64(FP), SI
+
+group:
+	MOVQ BX, R11
+	MOVQ CX, R12
+	MOVQ w+48(FP), R9
+	MOVQ $0x00000008, DI
+
+plane0:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	MOVQ   R12, R8
+	MOVQ   channels+40(FP), R10
+
+channel0:
+	VMOVUPS      (R8), Z2
+	VMOVUPS      64(R8), Z3
+	VBROADCASTSS (R9), Z4
+	VMULPS       Z2, Z4, Z5
+	VMULPS       Z3, Z4, Z4
+	VADDPS       Z5, Z0, Z0
+	VADDPS       Z4, Z1, Z1
+	VMOVUPS      1024(R8), Z2
+	VMOVUPS      1088(R8), Z3
+	VBROADCASTSS 4(R9), Z4
+	VMULPS       Z2, Z4, Z5
+	VMULPS       Z3, Z4, Z4
+	VADDPS       Z5, Z0, Z0
+	VADDPS       Z4, Z1, Z1
+	VMOVUPS      2048(R8), Z2
+	VMOVUPS      2112(R8), Z3
+	VBROADCASTSS 8(R9), Z4
+	VMULPS       Z2, Z4, Z5
+	VMULPS       Z3, Z4, Z4
+	VADDPS       Z5, Z0, Z0
+	VADDPS       Z4, Z1, Z1
+	VMOVUPS      3072(R8), Z2
+	VMOVUPS      3136(R8), Z3
+	VBROADCASTSS 12(R9), Z4
+	VMULPS       Z2, Z4, Z5
+	VMULPS       Z3, Z4, Z4
+	VADDPS       Z5, Z0, Z0
+	VADDPS       Z4, Z1, Z1
+	VMOVUPS      4096(R8), Z2
+	VMOVUPS      4160(R8), Z3
+	VBROADCASTSS 16(R9), Z4
+	VMULPS       Z2, Z4, Z5
+	VMULPS       Z3, Z4, Z4
+	VADDPS       Z5, Z0, Z0
+	VADDPS       Z4, Z1, Z1
+	ADDQ         DX, R8
+	ADDQ         $0x00000014, R9
+	DECQ         R10
+	JNZ          channel0
+	VMOVUPS      Z0, (R11)
+	VMOVUPS      Z1, 64(R11)
+	ADDQ         $0x00000080, R11
+	ADDQ         $0x00000080, R12
+	DECQ         DI
+	JNZ          plane0
+	ADDQ         $0x00000400, CX
+	MOVQ         AX, DI
+	MOVQ         stride+8(FP), R8
+	MOVL         $0x3f000000, R8
+	VMOVD        R8, X12
+	VBROADCASTSS X12, Z12
+	MOVL         $0x3e800000, R8
+	VMOVD        R8, X13
+	VBROADCASTSS X13, Z13
+	MOVL         $0x3e000000, R8
+	VMOVD        R8, X14
+	VBROADCASTSS X14, Z14
+	VXORPS       Z11, Z11, Z11
+	VMOVUPS      (BX), Z0
+	VMOVUPS      128(BX), Z1
+	VMOVUPS      256(BX), Z2
+	VMOVUPS      384(BX), Z3
+	VMOVUPS      512(BX), Z4
+	VMOVUPS      640(BX), Z5
+	VMOVUPS      768(BX), Z6
+	VMOVUPS      896(BX), Z7
+	VADDPS       Z2, Z1, Z8
+	VSUBPS       Z2, Z1, Z2
+	VMOVAPS      Z8, Z1
+	VADDPS       Z4, Z3, Z8
+	VSUBPS       Z4, Z3, Z4
+	VMOVAPS      Z8, Z3
+	VADDPS       Z6, Z5, Z8
+	VSUBPS       Z6, Z5, Z6
+	VMOVAPS      Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, (DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 64(BX), Z0
+	VMOVUPS 192(BX), Z1
+	VMOVUPS 320(BX), Z2
+	VMOVUPS 448(BX), Z3
+	VMOVUPS 576(BX), Z4
+	VMOVUPS 704(BX), Z5
+	VMOVUPS 832(BX), Z6
+	VMOVUPS 960(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMAXPS  Z2, Z0, Z8
+	VMOVUPS Z8, 64(DI)
+	VMAXPS  Z5, Z1, Z8
+	VMOVUPS Z8, 192(DI)
+	MOVQ    BX, R11
+	MOVQ    CX, R12
+	MOVQ    w+48(FP), R9
+	MOVQ    $0x00000008, DI
+
+plane1:
+	VXORPS Z0, Z0, Z0
+	VXORPS Z1, Z1, Z1
+	MOVQ   R12, R8
+	MOVQ   channels+40(FP), R10
+
+channel1:
+	VMOVUPS      (R8), Z2
+	VMOVUPS      64(R8), Z3
+	VBROADCASTSS (R9), Z4
+	VMULPS       Z2, Z4, Z5
+	VMULPS       Z3, Z4, Z4
+	VADDPS       Z5, Z0, Z0
+	VADDPS       Z4, Z1, Z1
+	VMOVUPS      1024(R8), Z2
+	VMOVUPS      1088(R8), Z3
+	VBROADCASTSS 4(R9), Z4
+	VMULPS       Z2, Z4, Z5
+	VMULPS       Z3, Z4, Z4
+	VADDPS       Z5, Z0, Z0
+	VADDPS       Z4, Z1, Z1
+	VMOVUPS      2048(R8), Z2
+	VMOVUPS      2112(R8), Z3
+	VBROADCASTSS 8(R9), Z4
+	VMULPS       Z2, Z4, Z5
+	VMULPS       Z3, Z4, Z4
+	VADDPS       Z5, Z0, Z0
+	VADDPS       Z4, Z1, Z1
+	VMOVUPS      3072(R8), Z2
+	VMOVUPS      3136(R8), Z3
+	VBROADCASTSS 12(R9), Z4
+	VMULPS       Z2, Z4, Z5
+	VMULPS       Z3, Z4, Z4
+	VADDPS       Z5, Z0, Z0
+	VADDPS       Z4, Z1, Z1
+	VMOVUPS      4096(R8), Z2
+	VMOVUPS      4160(R8), Z3
+	VBROADCASTSS 16(R9), Z4
+	VMULPS       Z2, Z4, Z5
+	VMULPS       Z3, Z4, Z4
+	VADDPS       Z5, Z0, Z0
+	VADDPS       Z4, Z1, Z1
+	ADDQ         DX, R8
+	ADDQ         $0x00000014, R9
+	DECQ         R10
+	JNZ          channel1
+	VMOVUPS      Z0, (R11)
+	VMOVUPS      Z1, 64(R11)
+	ADDQ         $0x00000080, R11
+	ADDQ         $0x00000080, R12
+	DECQ         DI
+	JNZ          plane1
+	ADDQ         $0x00000400, CX
+	MOVQ         AX, DI
+	MOVQ         stride+8(FP), R8
+	MOVL         $0x3f000000, R8
+	VMOVD        R8, X12
+	VBROADCASTSS X12, Z12
+	MOVL         $0x3e800000, R8
+	VMOVD        R8, X13
+	VBROADCASTSS X13, Z13
+	MOVL         $0x3e000000, R8
+	VMOVD        R8, X14
+	VBROADCASTSS X14, Z14
+	VXORPS       Z11, Z11, Z11
+
+	// Filter 0: its bias lies behind all weights.
+	VBROADCASTSS (R9), Z10
+	VMOVUPS      (BX), Z0
+	VMOVUPS      128(BX), Z1
+	VMOVUPS      256(BX), Z2
+	VMOVUPS      384(BX), Z3
+	VMOVUPS      512(BX), Z4
+	VMOVUPS      640(BX), Z5
+	VMOVUPS      768(BX), Z6
+	VMOVUPS      896(BX), Z7
+	VADDPS       Z2, Z1, Z8
+	VSUBPS       Z2, Z1, Z2
+	VMOVAPS      Z8, Z1
+	VADDPS       Z4, Z3, Z8
+	VSUBPS       Z4, Z3, Z4
+	VMOVAPS      Z8, Z3
+	VADDPS       Z6, Z5, Z8
+	VSUBPS       Z6, Z5, Z6
+	VMOVAPS      Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS (DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, (DI)
+	VMOVUPS 128(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 128(DI)
+	VMOVUPS 64(BX), Z0
+	VMOVUPS 192(BX), Z1
+	VMOVUPS 320(BX), Z2
+	VMOVUPS 448(BX), Z3
+	VMOVUPS 576(BX), Z4
+	VMOVUPS 704(BX), Z5
+	VMOVUPS 832(BX), Z6
+	VMOVUPS 960(BX), Z7
+	VADDPS  Z2, Z1, Z8
+	VSUBPS  Z2, Z1, Z2
+	VMOVAPS Z8, Z1
+	VADDPS  Z4, Z3, Z8
+	VSUBPS  Z4, Z3, Z4
+	VMOVAPS Z8, Z3
+	VADDPS  Z6, Z5, Z8
+	VSUBPS  Z6, Z5, Z6
+	VMOVAPS Z8, Z5
+
+	// m0 + s1 + s2 + s3.
+	VADDPS Z1, Z0, Z0
+	VADDPS Z5, Z3, Z8
+	VADDPS Z8, Z0, Z0
+
+	// s1 + 4 s2 + s3/4.
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z3, Z3
+	VADDPS Z3, Z1, Z1
+	VMULPS Z13, Z5, Z5
+	VADDPS Z5, Z1, Z1
+
+	// d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.
+	VADDPS  Z4, Z4, Z3
+	VADDPS  Z3, Z2, Z8
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z3, Z3
+	VADDPS  Z3, Z2, Z5
+	VMULPS  Z12, Z6, Z2
+	VADDPS  Z2, Z8, Z2
+	VMULPS  Z14, Z6, Z6
+	VADDPS  Z6, Z5, Z5
+	VADDPS  Z7, Z5, Z5
+	VMOVUPS 64(DI), Z8
+	VMAXPS  Z0, Z8, Z8
+	VMAXPS  Z2, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 64(DI)
+	VMOVUPS 192(DI), Z8
+	VMAXPS  Z1, Z8, Z8
+	VMAXPS  Z5, Z8, Z8
+	VADDPS  Z10, Z8, Z8
+	VMAXPS  Z8, Z11, Z8
+	VMOVUPS Z8, 192(DI)
+	MOVQ    step+16(FP), DI
+	ADDQ    DI, AX
+	DECQ    SI
+	JNZ     group
 	VZEROUPPER
 	RET
 
