@@ -282,9 +282,9 @@ func checkSet(name string, set *dataset.Set, m model.Model) error {
 	if set.Len() == 0 {
 		return fmt.Errorf("the %s set has no sample; allowed is 1 or more", name)
 	}
-	if set.Dim != m.Features() || len(set.X) != set.Len()*set.Dim {
+	if set.Dim != m.Features() || set.Values() != set.Len()*set.Dim {
 		return fmt.Errorf("the %s set has %d samples of %d features and %d values; allowed is samples of %d features, the model's",
-			name, set.Len(), set.Dim, len(set.X), m.Features())
+			name, set.Len(), set.Dim, set.Values(), m.Features())
 	}
 	if len(set.Classes) != 2 || slices.Max(set.Y) > 1 {
 		return fmt.Errorf("the %s set has %d classes; allowed is 2", name, len(set.Classes))

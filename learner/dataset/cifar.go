@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"archive/tar"
+	"bufio"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -13,8 +14,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"ringwave/radio/intake"
 )
@@ -130,9 +133,9 @@ func firstFile(name string, folders ...string) (string, error) {
 }
 
 // Binary reads the files and keeps the samples of two classes, 0 to 9, relabelled 0 for
-// classes[0] and 1 for classes[1]. A sample has 3 x 32 x 32 features: pixels 0..1, less
-// the mean of their channel over the published training images, in units of its
-// deviation (means 0.4914, 0.4822, 0.4465, deviations 0.2470, 0.2435, 0.2616 for red,
+// classes[0] and 1 for classes[1], as OfBytes has them. A sample has 3 x 32 x 32 features:
+// pixels 0..1, less the mean of their channel over the published training images, in units of
+// its deviation (means 0.4914, 0.4822, 0.4465, deviations 0.2470, 0.2435, 0.2616 for red,
 // green and blue, whatever the classes), which is between -2.0 and 2.2.
 //
 // An error is a *FormatError where a file's content is at fault.
@@ -170,19 +173,33 @@ func (c CIFAR10) read(paths []string, classes [2]int) (*Set, []File, error) {
 				Where: fmt.Sprintf("the number of samples of class %d in %s", class, filesInWords(paths))}
 		}
 	}
-	return records.standardised(classes), files, nil
+	set, err := records.standardised(classes)
+	return set, files, err
 }
 
-// readCIFARs reads the records of two classes from several files.
+// readCIFARs reads the records of two classes from several files, on all processors.
 func readCIFARs(paths []string, classes [2]int) (all Records, files []File, err error) {
-	for _, path := range paths {
-		records, file, err := readCIFARFile(path, classes)
-		if err != nil {
-			return all, nil, err
+	parts, errs := make([]Records, len(paths)), make([]error, len(paths))
+	files = make([]File, len(paths))
+	var wait sync.WaitGroup
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, path := range paths {
+		wait.Go(func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			parts[i], files[i], errs[i] = readCIFARFile(path, classes)
+		})
+	}
+	wait.Wait()
+	for i, part := range parts {
+		if errs[i] != nil {
+			return Records{}, nil, errs[i]
 		}
-		all.Labels = append(all.Labels, records.Labels...)
-		all.Pixels = append(all.Pixels, records.Pixels...)
-		files = append(files, file)
+		all.Labels = slices.Concat(all.Labels, part.Labels)
+	}
+	all.Pixels = make([]uint8, 0, len(all.Labels)*cifarDim)
+	for _, part := range parts {
+		all.Pixels = append(all.Pixels, part.Pixels...)
 	}
 	return all, files, nil
 }
@@ -203,7 +220,8 @@ func readCIFARFile(path string, classes [2]int) (Records, File, error) {
 	defer f.Close()
 	sum := sha256.New()
 	counted := &counter{w: sum}
-	records, err := ReadCIFAR10(path, io.TeeReader(f, counted), classes[0], classes[1])
+	buffered := bufio.NewReaderSize(f, 1<<16)
+	records, err := ReadCIFAR10(path, io.TeeReader(buffered, counted), classes[0], classes[1])
 	if err != nil {
 		return Records{}, File{}, err
 	}
@@ -277,29 +295,20 @@ func ReadCIFAR10(name string, r io.Reader, classes ...int) (Records, error) {
 }
 
 // standardised returns the samples of two classes, of which all records are.
-func (r Records) standardised(classes [2]int) *Set {
+func (r Records) standardised(classes [2]int) (*Set, error) {
 	// Over the published training images, for pixels 0..1, as commonly given.
 	mean := [cifarChannels]float64{0.4914, 0.4822, 0.4465}
 	std := [cifarChannels]float64{0.2470, 0.2435, 0.2616}
-	var scale [cifarChannels][256]float64
-	for c := range scale {
-		for b := range scale[c] {
-			scale[c][b] = (float64(b)/255 - mean[c]) / std[c]
-		}
+	scales := make([]Scale, cifarChannels)
+	for c := range scales {
+		scales[c] = Scale{1 / (255 * std[c]), -mean[c] / std[c]}
+	}
+	y := make([]uint8, len(r.Labels))
+	for i, label := range r.Labels {
+		y[i] = relabel(label, classes)
 	}
 	names := cifarClassNames()
-	set := &Set{
-		X: make([]float64, len(r.Pixels)), Y: make([]uint8, len(r.Labels)),
-		Dim: cifarDim, Shape: []int{cifarChannels, cifarSide, cifarSide},
-		Classes: []string{names[classes[0]], names[classes[1]]},
-	}
-	for i, b := range r.Pixels {
-		set.X[i] = scale[i/(cifarSide*cifarSide)%cifarChannels][b]
-	}
-	for i, label := range r.Labels {
-		set.Y[i] = relabel(label, classes)
-	}
-	return set
+	return OfBytes(r.Pixels, y, scales, []int{cifarChannels, cifarSide, cifarSide}, []string{names[classes[0]], names[classes[1]]})
 }
 
 // cifarClassNames names the classes as their publisher does.

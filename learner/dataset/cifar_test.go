@@ -138,6 +138,13 @@ func TestCIFAR10Binary(t *testing.T) {
 			t.Errorf("channel %d begins with %v, want %v", c, got, want)
 		}
 	}
+	values, channels := task.Test.Bytes()
+	if len(values) != 3*3072 || task.Test.Values() != len(values) || values[3072+1024] != 2 || len(channels) != 3 || channels[1].Of(2) != task.Test.Row(1)[1024] {
+		t.Errorf("got %d bytes in %v", len(values), channels)
+	}
+	if half := task.Test.Subset([]int{2, 1}); half.Row(1)[1024] != task.Test.Row(1)[1024] || !slices.Equal(half.Y, []uint8{1, 0}) || half.Values() != 2*3072 {
+		t.Errorf("a subset has classes %v and %d features", half.Y, half.Values())
+	}
 	for want, classes := range map[string][2]int{
 		"10 is no class of this set; allowed is 0 to 9": {1, 10},
 		"7 is given twice": {7, 7},

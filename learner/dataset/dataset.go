@@ -15,8 +15,8 @@ import (
 // Set is a list of labelled samples. It is read by many goroutines at once and
 // is not to be changed once made.
 type Set struct {
-	// X holds the features of sample i in X[i*Dim : (i+1)*Dim]: each in [0, 1], of
-	// CIFAR-10 standardised as CIFAR10.Binary says.
+	// X holds the features of sample i in X[i*Dim : (i+1)*Dim], each in [0, 1]. It is nil
+	// in a set that OfBytes made.
 	X []float64
 	// Y holds the class of each sample, in 0..len(Classes)-1.
 	Y []uint8
@@ -27,23 +27,42 @@ type Set struct {
 	Shape []int
 	// Classes names each class.
 	Classes []string
+
+	octets *octets // in place of X
 }
 
 // Len returns the number of samples.
 func (s *Set) Len() int { return len(s.Y) }
 
-// Row returns the Dim features of sample i, 0 <= i < Len. It shares X's memory.
-func (s *Set) Row(i int) []float64 { return s.X[i*s.Dim : (i+1)*s.Dim : (i+1)*s.Dim] }
+// Row returns the Dim features of sample i, 0 <= i < Len. It shares the set's memory.
+func (s *Set) Row(i int) []float64 {
+	x := s.X
+	if s.octets != nil {
+		x = s.octets.features(s.Dim)
+	}
+	return x[i*s.Dim : (i+1)*s.Dim : (i+1)*s.Dim]
+}
 
 // Subset returns a copy of the samples of the given indices, in their order, each in
 // 0..Len-1.
 func (s *Set) Subset(indices []int) *Set {
-	out := &Set{
-		X: make([]float64, 0, len(indices)*s.Dim), Y: make([]uint8, 0, len(indices)),
-		Dim: s.Dim, Shape: s.Shape, Classes: s.Classes,
-	}
+	out := &Set{Y: make([]uint8, 0, len(indices)), Dim: s.Dim, Shape: s.Shape, Classes: s.Classes}
 	for _, i := range indices {
-		out.X, out.Y = append(out.X, s.Row(i)...), append(out.Y, s.Y[i])
+		out.Y = append(out.Y, s.Y[i])
+	}
+	if s.octets != nil {
+		out.octets = &octets{values: rowsOf(s.octets.values, s.Dim, indices), channels: s.octets.channels}
+	} else {
+		out.X = rowsOf(s.X, s.Dim, indices)
+	}
+	return out
+}
+
+// rowsOf returns a copy of some rows.
+func rowsOf[T any](x []T, dim int, indices []int) []T {
+	out := make([]T, 0, len(indices)*dim)
+	for _, i := range indices {
+		out = append(out, x[i*dim:(i+1)*dim]...)
 	}
 	return out
 }
@@ -61,16 +80,10 @@ func (s *Set) Binary(classes [2]int) (*Set, error) {
 			return nil, fmt.Errorf("the set has no sample of class %d (%s)", classes[c], s.Classes[classes[c]])
 		}
 	}
-	out := &Set{
-		X:       make([]float64, 0, len(chosen)*s.Dim),
-		Y:       make([]uint8, 0, len(chosen)),
-		Dim:     s.Dim,
-		Shape:   s.Shape,
-		Classes: []string{s.Classes[classes[0]], s.Classes[classes[1]]},
-	}
-	for _, i := range chosen {
-		out.X = append(out.X, s.Row(i)...)
-		out.Y = append(out.Y, relabel(s.Y[i], classes))
+	out := s.Subset(chosen)
+	out.Classes = []string{s.Classes[classes[0]], s.Classes[classes[1]]}
+	for i, y := range out.Y {
+		out.Y[i] = relabel(y, classes)
 	}
 	return out, nil
 }

@@ -92,7 +92,7 @@ func (s *Sets) bytes() (n int64) {
 	for _, k := range s.kept {
 		for _, set := range []*dataset.Set{k.task.Train, k.task.Test} {
 			if set != nil {
-				n += int64(8*len(set.X) + len(set.Y))
+				n += set.Memory()
 			}
 		}
 	}

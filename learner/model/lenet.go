@@ -3,7 +3,6 @@ package model
 import (
 	"math"
 	"math/rand/v2"
-	"sync"
 
 	"ringwave/crypto/vector"
 	"ringwave/learner/dataset"
@@ -29,26 +28,6 @@ type LeNet struct {
 	layers []*kernel.Layer
 	// parameters are those of theta, and packed are as the layers take them.
 	parameters, packed int
-	rounded            sync.Map // *dataset.Set to *rounded
-}
-
-// rounded has the features of a set in float32: a forward pass waits for less memory.
-type rounded struct {
-	once sync.Once
-	x    []float32
-}
-
-// features returns the features of a set in float32, which are kept.
-func (m *LeNet) features(set *dataset.Set) []float32 {
-	kept, _ := m.rounded.LoadOrStore(set, &rounded{})
-	r := kept.(*rounded)
-	r.once.Do(func() {
-		r.x = make([]float32, len(set.X))
-		for i, v := range set.X {
-			r.x[i] = float32(v)
-		}
-	})
-	return r.x
 }
 
 // The images that LeNet takes.
@@ -117,7 +96,7 @@ func (m *LeNet) NewWorker() Worker { return m.newWorker() }
 
 func (m *LeNet) newWorker() *lenetWorker {
 	lanes := kernel.Lanes(m.path)
-	w := &lenetWorker{net: m, index: make([]int, lanes), panel: make([]lane, 0, lanes), point: make([]float64, m.Dim())}
+	w := &lenetWorker{net: m, index: make([]int, lanes), rows: make([][]uint8, lanes), panel: make([]lane, 0, lanes), point: make([]float64, m.Dim())}
 	const points = 3
 	// One piece of memory, which is large enough to begin at a page, with all its
 	// parts at multiples of 64 bytes: no register's load then crosses a cache line.
@@ -168,11 +147,9 @@ type lenetWorker struct {
 	units   [][]float32
 	first   [][]float32 // what the first layer makes, at each point
 	scratch []float32
-	// set is the last one, and x its features.
-	set *dataset.Set
-	x   []float32
-	// index are the samples of the panel, and panel whose they are.
+	// index are the samples of the panel, rows their features, and panel whose they are.
 	index []int
+	rows  [][]uint8
 	panel []lane
 	one   [1]Batch
 }
@@ -296,22 +273,34 @@ func (w *lenetWorker) packOne(dst []float32, point []float64) {
 // gather writes samples into the panel: feature j of sample i to panel[j*lanes+i]. What
 // is left over of the panel gets the last sample once more.
 func (w *lenetWorker) gather(set *dataset.Set, samples []int) {
+	values, channels := set.Bytes()
+	if values == nil {
+		w.gatherWide(set, samples)
+		return
+	}
+	for i := range w.rows {
+		w.rows[i] = values[samples[min(i, len(samples)-1)]*set.Dim:][:set.Dim]
+	}
+	columns := kernel.Columns{Count: set.Dim / len(channels)}
+	for _, c := range channels {
+		columns.Factor, columns.Addend = c.Factor, c.Offset
+		kernel.Gather(w.net.path, w.units[0], w.rows, columns)
+		columns.From += columns.Count
+	}
+}
+
+// gatherWide is gather for a set without bytes.
+func (w *lenetWorker) gatherWide(set *dataset.Set, samples []int) {
 	const side = 4 // rows that are read side by side: all paths have a multiple of lanes
 	lanes := len(w.index)
-	panel := w.units[0]
-	if set != w.set {
-		w.set, w.x = set, w.net.features(set)
-	}
-	row := func(i int) []float32 {
-		return w.x[samples[min(i, len(samples)-1)]*set.Dim:][:w.net.Features()]
-	}
+	row := func(i int) []float64 { return set.Row(samples[min(i, len(samples)-1)]) }
 	for first := 0; first < lanes; first += side {
 		a, b, c, d := row(first), row(first+1), row(first+2), row(first+3)
 		b, c, d = b[:len(a)], c[:len(a)], d[:len(a)]
-		to := panel[first:]
+		to := w.units[0][first:]
 		for j := range a {
 			p := (*[side]float32)(to[j*lanes:])
-			p[0], p[1], p[2], p[3] = a[j], b[j], c[j], d[j]
+			p[0], p[1], p[2], p[3] = float32(a[j]), float32(b[j]), float32(c[j]), float32(d[j])
 		}
 	}
 }

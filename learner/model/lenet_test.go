@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -126,6 +127,36 @@ func TestLeNetLogits(t *testing.T) {
 		}
 		if got := hex.EncodeToString(sum.Sum(nil)); got != lenetHash {
 			t.Errorf("the logits' SHA-256 is %s, want %s", got, lenetHash)
+		}
+	})
+}
+
+// A set of bytes has the logits of one that has what they stand for.
+func TestLeNetBytes(t *testing.T) {
+	eachPath(t, func(t *testing.T, m *LeNet) {
+		theta, _, _ := lenetCase(m, 1)
+		rnd := rand.New(rand.NewPCG(9, 9))
+		const n = 70
+		values := make([]uint8, n*m.Features())
+		for i := range values {
+			values[i] = uint8(rnd.Uint32())
+		}
+		channels := []dataset.Scale{{Factor: 1. / 63, Offset: -2}, {Factor: 1. / 64, Offset: -1.9}, {Factor: 1. / 67, Offset: -1.8}}
+		set, err := dataset.OfBytes(values, make([]uint8, n), channels, []int{3, 32, 32}, []string{"0", "1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wide := &dataset.Set{Y: set.Y, Dim: set.Dim, Shape: set.Shape, Classes: set.Classes}
+		for i := range n {
+			for j := range set.Dim {
+				wide.X = append(wide.X, channels[j/1024].Of(values[i*set.Dim+j]))
+			}
+			if !slices.Equal(set.Row(i), wide.Row(i)) {
+				t.Fatalf("sample %d is not what its bytes stand for", i)
+			}
+		}
+		if w := m.newWorker(); !slices.Equal(logitsOf(w, theta, set), logitsOf(w, theta, wide)) {
+			t.Error("logits differ")
 		}
 	})
 }

@@ -40,6 +40,7 @@ func tiles() {
 			t.tile(rows)
 		}
 		t.winograds()
+		t.gather()
 		t.peak()
 	}
 }

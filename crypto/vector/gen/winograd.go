@@ -188,25 +188,34 @@ func (t target) filters(m method, rows int) {
 		Load(Param("w"), w)
 		MOVQ(U32(uint32(planes)), plane)
 		Label(name("plane"))
-		for _, v := range acc {
-			VXORPS(v, v, v)
-		}
 		MOVQ(start, input)
 		Load(Param("channels"), left)
-		Label(name("channel"))
-		for k := range run {
-			for v := range t.width {
-				VMOVUPS(Mem{Base: input, Disp: k*planes*panel + v*t.bytes}, x[v])
+		terms := func(first bool) {
+			for k := range run {
+				for v := range t.width {
+					VMOVUPS(Mem{Base: input, Disp: k*planes*panel + v*t.bytes}, x[v])
+				}
+				for r := range rows {
+					VBROADCASTSS(Mem{Base: w, Disp: 4 * (k*rows + r)}, weight)
+					if sums := acc[r*t.width:]; !first || k > 0 {
+						t.row(x, weight, product, sums)
+						continue
+					}
+					for v := range t.width {
+						VMULPS(x[v], weight, acc[r*t.width+v])
+					}
+				}
 			}
-			for r := range rows {
-				VBROADCASTSS(Mem{Base: w, Disp: 4 * (k*rows + r)}, weight)
-				t.row(x, weight, product, acc[r*t.width:])
-			}
+			ADDQ(channel, input)
+			ADDQ(U32(4*run*uint32(rows)), w)
+			DECQ(left)
 		}
-		ADDQ(channel, input)
-		ADDQ(U32(4*run*uint32(rows)), w)
-		DECQ(left)
+		terms(true)
+		JZ(LabelRef(name("products")))
+		Label(name("channel"))
+		terms(false)
 		JNZ(LabelRef(name("channel")))
+		Label(name("products"))
 		for i, v := range acc {
 			VMOVUPS(v, Mem{Base: to, Disp: i * t.bytes})
 		}
@@ -238,7 +247,7 @@ func (t target) largest(m method, rows, half int, y, w, products reg.Register) {
 	combine := t.combinePair
 	if m.results == 4 {
 		combine = t.combineFour
-		constants([]float32{0.5, 0.25, 0.125}, t.vectors[planes+4:])
+		constants([]float32{4, 2, 0.5, 0.25}, t.vectors[planes+4:])
 	}
 	VXORPS(zero, zero, zero)
 	for r := range rows {
@@ -294,34 +303,33 @@ func (t target) combinePair(m, temps, _ []reg.VecPhysical) []reg.VecPhysical {
 	return []reg.VecPhysical{m[0], difference}
 }
 
-// combineFour makes four results of the products m. The numbers c are 1/2, 1/4 and 1/8.
+// combineFour makes four results of the products m. The numbers c are 4, 2, 1/2 and 1/4: a
+// multiplication leaves the units free that add, which are busier.
 func (t target) combineFour(m, temps, c []reg.VecPhysical) []reg.VecPhysical {
 	temp := temps[0]
 	for i := 1; i < 7; i += 2 {
 		sumAndDifference(m[i], m[i+1], temp)
 	}
 	s, d := []reg.VecPhysical{m[1], m[3], m[5]}, []reg.VecPhysical{m[2], m[4], m[6]}
+	add := func(x, to reg.VecPhysical) { VADDPS(x, to, to) }
 	Comment("m0 + s1 + s2 + s3.")
-	VADDPS(s[0], m[0], m[0])
+	add(s[0], m[0])
 	VADDPS(s[2], s[1], temp)
-	VADDPS(temp, m[0], m[0])
+	add(temp, m[0])
 	Comment("s1 + 4 s2 + s3/4.")
-	VADDPS(s[1], s[1], s[1])
-	VADDPS(s[1], s[1], s[1])
-	VADDPS(s[1], s[0], s[0])
-	VMULPS(c[1], s[2], s[2])
-	VADDPS(s[2], s[0], s[0])
+	VMULPS(c[0], s[1], s[1])
+	VMULPS(c[3], s[2], s[2])
+	add(s[1], s[0])
+	add(s[2], s[0])
 	Comment("d1 + 2 d2 + d3/2, and d1 + 8 d2 + d3/8 + m7.")
-	twice, last := s[1], s[2]
-	VADDPS(d[1], d[1], twice)
-	VADDPS(twice, d[0], temp)
-	VADDPS(twice, twice, twice)
-	VADDPS(twice, twice, twice)
-	VADDPS(twice, d[0], last)
-	VMULPS(c[0], d[2], d[0])
-	VADDPS(d[0], temp, d[0])
+	VMULPS(c[1], d[1], d[1])
 	VMULPS(c[2], d[2], d[2])
-	VADDPS(d[2], last, last)
-	VADDPS(m[7], last, last)
-	return []reg.VecPhysical{m[0], d[0], s[0], last}
+	VMULPS(c[0], d[1], s[1])
+	VMULPS(c[3], d[2], s[2])
+	add(d[0], d[1])
+	add(d[2], d[1])
+	add(d[0], s[1])
+	add(s[2], s[1])
+	add(m[7], s[1])
+	return []reg.VecPhysical{m[0], d[1], s[0], s[1]}
 }

@@ -62,13 +62,12 @@ const lenetDim = 62006
 // bytesPerRound is what is kept of a round until the plots are drawn.
 const bytesPerRound = 2200
 
-// dataNeed is what a data set takes: samples as numbers of 8 bytes, of 4 more where LeNet
-// keeps them rounded, with their indices, and what they are taken from, which grows as it
-// is read.
+// dataNeed is what a data set takes: samples as numbers of 8 bytes, unless LeNet reads bytes,
+// with their indices, and what they are taken from, which grows as it is read.
 func dataNeed(c config.Config, data dataset.Extent) need {
 	feature := 8.0
-	if c.Task.Model == "lenet" {
-		feature += 4
+	if c.Task.Model == "lenet" && c.Task.Dataset == "cifar10" {
+		feature = 0 // they are what was read
 	}
 	samples := float64(data.Samples) * (feature*float64(data.Features) + 40)
 	switch c.Task.Dataset {

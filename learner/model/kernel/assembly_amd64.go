@@ -66,6 +66,21 @@ func choose[T any](wide, four bool, narrowPairs, narrowFours, widePairs, wideFou
 	return narrowPairs
 }
 
+// gatherAssembly does what gatherPortable does, of as many columns as it gives.
+func gatherAssembly(p vector.Path, dst []float32, rows [][]uint8, c Columns) int {
+	const columns = 16 // of a block
+	blocks := c.Count / columns
+	if blocks == 0 {
+		return 0
+	}
+	gather := gatherAVX2
+	if p == vector.AVX512 {
+		gather = gatherAVX512
+	}
+	gather(&dst[0], &rows[0], c.From, blocks, c.Factor, c.Addend)
+	return blocks * columns
+}
+
 // exercise runs the loop of the path.
 func exercise(p vector.Path, n int) int {
 	const sums = 12 // of the loop in assembly

@@ -1,6 +1,10 @@
 package kernel
 
-import "ringwave/crypto/vector"
+import (
+	"math"
+
+	"ringwave/crypto/vector"
+)
 
 // convolution is a layer of filters of 5 x 5, each followed by 2 x 2 max-pooling and ReLU.
 //
@@ -19,7 +23,7 @@ import "ringwave/crypto/vector"
 // and, m_p being the sum over channels and then rows of the plane's products, s1 = m1 + m2,
 // s2 = m3 + m4, s3 = m5 + m6 and d1, d2, d3 their differences,
 //
-//	(m0 + s1) + (s2 + s3), (d1 + 2 d2) + d3/2, (s1 + 4 s2) + s3/4 and ((d1 + 8 d2) + d3/8) + m7.
+//	(m0 + s1) + (s2 + s3), (d1 + 2 d2) + d3/2, (s1 + 4 s2) + s3/4 and ((d1 + 8 d2) + (d3/2)/4) + m7.
 //
 // Two are, from points 0, 1, -1, 2, -2 and infinity,
 //
@@ -31,7 +35,7 @@ import "ringwave/crypto/vector"
 //	m0 + (m1 + m2) + (m3 + m4)    and    (m1 - m2) + 2 (m3 - m4) + m5.
 //
 // Of the four results of a pool the largest is kept, the bias is added, and what is negative
-// becomes 0. Sums begin with 0.
+// becomes 0. Sums begin with their first product.
 type convolution struct {
 	channels, height, width int
 }
@@ -270,18 +274,21 @@ func combineFour(m []float32, apart int) [4]float32 {
 	m1, m2, m3, m4, m5, m6 := m[apart], m[2*apart], m[3*apart], m[4*apart], m[5*apart], m[6*apart]
 	s1, s2, s3 := m1+m2, m3+m4, m5+m6
 	d1, d2, d3 := m1-m2, m3-m4, m5-m6
+	half := float32(0.5 * d3)
 	return [4]float32{
 		(m[0] + s1) + (s2 + s3),
-		(d1 + float32(2*d2)) + float32(0.5*d3),
+		(d1 + float32(2*d2)) + half,
 		(s1 + float32(4*s2)) + float32(0.25*s3),
-		((d1 + float32(8*d2)) + float32(0.125*d3)) + m[7*apart],
+		((d1 + float32(8*d2)) + float32(0.25*half)) + m[7*apart],
 	}
 }
 
 // product sums the products of one plane for one or two rows.
 func (l *Layer) product(n int, sums, x, w []float32, line, channel int) {
 	const lanes = portableLanes
-	var a0, a1, a2, a3, b0, b1, b2, b3 float32
+	// Nothing but -0 leaves what is added to it as it is.
+	a0 := float32(math.Copysign(0, -1))
+	a1, a2, a3, b0, b1, b2, b3 := a0, a0, a0, a0, a0, a0, a0
 	for range l.conv.channels {
 		for k := range run {
 			v := (*[lanes]float32)(x[k*line:])

@@ -124,7 +124,7 @@ func four() way {
 			d1, d2, d3 := m[1]-m[2], m[3]-m[4], m[5]-m[6]
 			return []float32{
 				(m[0] + s1) + (s2 + s3), (d1 + float32(2*d2)) + d3/2, (s1 + float32(4*s2)) + s3/4,
-				((d1 + float32(8*d2)) + d3/8) + m[7],
+				((d1 + float32(8*d2)) + d3/2/4) + m[7],
 			}
 		},
 	}
@@ -134,7 +134,7 @@ func four() way {
 func (v way) results(c, h, w int, x, weights []float32, py, px int) []float32 {
 	m := make([]float32, len(v.inputs))
 	for p, input := range v.inputs {
-		m[p] = unit(0, 5*c, func(i int) (float32, float32) {
+		m[p] = unit(float32(math.Copysign(0, -1)), 5*c, func(i int) (float32, float32) {
 			row := weights[i/5*25+i%5*5:][:5]
 			value := float64(row[4])
 			if p < len(v.points) {
@@ -309,6 +309,44 @@ func TestRest(t *testing.T) {
 				for i, v := range y {
 					if v != 0 {
 						t.Fatalf("%s: result %d of zeros is %v", s.name, i, v)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestGather compares every number of panels with the rule of Columns, and makes sure that
+// nothing else is written.
+func TestGather(t *testing.T) {
+	for _, p := range vector.Paths() {
+		t.Run(p.String(), func(t *testing.T) {
+			available(t, p)
+			rnd := rand.New(rand.NewPCG(7, 8))
+			lanes := Lanes(p)
+			rows := make([][]uint8, lanes+1)
+			for i := range rows {
+				rows[i] = make([]uint8, 200)
+				for j := range rows[i] {
+					rows[i][j] = uint8(rnd.Uint32())
+				}
+			}
+			for _, c := range []Columns{
+				{0, 200, 1 / (255 * 0.247), -0.4914 / 0.247}, {0, 16, 1, 0}, {7, 193, 1. / 3, 1e9}, {199, 1, 1. / 255, 0}, {3, 31, -1. / 7, 1. / 9}, {200, 0, 1, 1},
+			} {
+				const mark = 12345
+				dst := make([]float32, 201*lanes)
+				for i := range dst {
+					dst[i] = mark
+				}
+				Gather(p, dst, rows, c)
+				for i, got := range dst {
+					want := float32(mark)
+					if column := i / lanes; column >= c.From && column < c.From+c.Count {
+						want = float32(float64(c.Factor*float64(rows[i%lanes][column])) + c.Addend)
+					}
+					if got != want {
+						t.Fatalf("%+v: column %d of row %d is %v, want %v", c, i/lanes, i%lanes, got, want)
 					}
 				}
 			}

@@ -59,6 +59,11 @@ func fours5AVX2(y *float32, stride int, step int, x *float32, channel int, chann
 //go:noescape
 func fours1AVX2(y *float32, stride int, step int, x *float32, channel int, channels int, w *float32, products *float32, groups int)
 
+// gatherAVX2 sets panels of 16 lanes, 16 for each block, to factor times a byte plus addend, of as many rows from an offset in each on.
+//
+//go:noescape
+func gatherAVX2(dst *float32, rows *[]uint8, offset int, blocks int, factor float64, addend float64)
+
 // peakAVX2 does n times 12 multiplications, each followed by its addition, of 8 lanes.
 func peakAVX2(n int)
 
@@ -116,6 +121,11 @@ func fours5AVX512(y *float32, stride int, step int, x *float32, channel int, cha
 //
 //go:noescape
 func fours1AVX512(y *float32, stride int, step int, x *float32, channel int, channels int, w *float32, products *float32, groups int)
+
+// gatherAVX512 sets panels of 32 lanes, 16 for each block, to factor times a byte plus addend, of as many rows from an offset in each on.
+//
+//go:noescape
+func gatherAVX512(dst *float32, rows *[]uint8, offset int, blocks int, factor float64, addend float64)
 
 // peakAVX512 does n times 12 multiplications, each followed by its addition, of 16 lanes.
 func peakAVX512(n int)
