@@ -134,8 +134,8 @@ func firstOf[T int8 | int64](w *workbench, s []T) func(c zq.Vector) zq.Vector {
 	factors := lift(w, row)
 	return func(c zq.Vector) zq.Vector {
 		y := w.mod.NewVector(1)
-		for j, p := range w.params.Primes {
-			y[j][0] = zq.Dot(factors[j], c[j], p)
+		for j := range w.params.Primes {
+			y[j][0] = w.mod.Dot(j, factors[j], c[j])
 		}
 		return y
 	}

@@ -157,9 +157,9 @@ func (c *Check) Sums(chk, x, pattern zq.Vector) {
 		for i := range c.checks {
 			row := i*len(primes) + j
 			if c.bits == nil {
-				chk[j][i] = zq.Dot(c.r[row], x[j], p)
+				chk[j][i] = c.mod.Dot(j, c.r[row], x[j])
 			}
-			s := chk[j][i] + zq.Dot(c.z[row][:len(pattern[j])], pattern[j], p)
+			s := chk[j][i] + c.mod.Dot(j, c.z[row][:len(pattern[j])], pattern[j])
 			chk[j][i] = min(s, s-p)
 		}
 	}

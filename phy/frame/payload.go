@@ -163,7 +163,7 @@ func (p *Payload) EncodeChecks(dst []int8, pattern zq.Vector, scratch []Scratch)
 // forms sets u to the linear form of a pattern, and minus to -u.
 func (m *mask) forms(mod *zq.Modulus, u, minus, pattern zq.Vector) {
 	for j, p := range mod.Primes() {
-		u[j][0] = zq.Dot(m.z[j][:len(pattern[j])], pattern[j], p)
+		u[j][0] = mod.Dot(j, m.z[j][:len(pattern[j])], pattern[j])
 		minus[j][0] = (p - u[j][0]) % p
 	}
 }

@@ -13,3 +13,13 @@ func addScaledDQ(y *uint64, x *uint64, h *uint64, c *uint64, vectors int)
 //
 //go:noescape
 func addScaledAVX2(y *uint64, x *uint64, h *uint64, c *uint64, vectors int)
+
+// dotAVX2 sets, of r x for r, x < 2^57 in vectors of 4, the sums in each lane of the products of their low 29 bits, of low with high ones, and of high ones: of each the low 32 bits, and what lies above.
+//
+//go:noescape
+func dotAVX2(r *uint64, x *uint64, vectors int, sums *uint64)
+
+// dotAVX512 sets, of r x for r, x < 2^57 in vectors of 8, the sums in each lane of the products of their low 29 bits, of low with high ones, and of high ones: of each the low 32 bits, and what lies above.
+//
+//go:noescape
+func dotAVX512(r *uint64, x *uint64, vectors int, sums *uint64)

@@ -95,3 +95,147 @@ vector:
 	JNZ          vector
 	VZEROUPPER
 	RET
+
+// func dotAVX2(r *uint64, x *uint64, vectors int, sums *uint64)
+// Requires: AVX, AVX2, CMOV
+TEXT ·dotAVX2(SB), NOSPLIT, $0-32
+	MOVQ         r+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         vectors+16(FP), DX
+	MOVQ         sums+24(FP), BX
+	MOVQ         $0x000000001fffffff, SI
+	VMOVQ        SI, X14
+	VPBROADCASTQ X14, Y14
+	MOVQ         $0x00000000ffffffff, SI
+	VMOVQ        SI, X15
+	VPBROADCASTQ X15, Y15
+	VPXOR        X0, X0, X0
+	VPXOR        X1, X1, X1
+	VPXOR        X2, X2, X2
+	VPXOR        X3, X3, X3
+	VPXOR        X4, X4, X4
+	VPXOR        X5, X5, X5
+	MOVQ         $0x00000040, DI
+
+run:
+	MOVQ    DX, SI
+	CMPQ    DX, DI
+	CMOVQHI DI, SI
+	SUBQ    SI, DX
+	VPXOR   X6, X6, X6
+	VPXOR   X7, X7, X7
+	VPXOR   X8, X8, X8
+
+vector:
+	VMOVUPS  (AX), Y9
+	VMOVUPS  (CX), Y10
+	VPSRLQ   $0x1d, Y9, Y11
+	VPSRLQ   $0x1d, Y10, Y12
+	VPAND    Y14, Y9, Y9
+	VPAND    Y14, Y10, Y10
+	VPMULUDQ Y9, Y10, Y13
+	VPADDQ   Y13, Y6, Y6
+	VPMULUDQ Y9, Y12, Y13
+	VPADDQ   Y13, Y7, Y7
+	VPMULUDQ Y11, Y10, Y13
+	VPADDQ   Y13, Y7, Y7
+	VPMULUDQ Y11, Y12, Y13
+	VPADDQ   Y13, Y8, Y8
+	ADDQ     $0x00000020, AX
+	ADDQ     $0x00000020, CX
+	DECQ     SI
+	JNZ      vector
+	VPAND    Y15, Y6, Y13
+	VPADDQ   Y13, Y0, Y0
+	VPSRLQ   $0x20, Y6, Y6
+	VPADDQ   Y6, Y1, Y1
+	VPAND    Y15, Y7, Y13
+	VPADDQ   Y13, Y2, Y2
+	VPSRLQ   $0x20, Y7, Y7
+	VPADDQ   Y7, Y3, Y3
+	VPAND    Y15, Y8, Y13
+	VPADDQ   Y13, Y4, Y4
+	VPSRLQ   $0x20, Y8, Y8
+	VPADDQ   Y8, Y5, Y5
+	TESTQ    DX, DX
+	JNZ      run
+	VMOVUPS  Y0, (BX)
+	VMOVUPS  Y1, 32(BX)
+	VMOVUPS  Y2, 64(BX)
+	VMOVUPS  Y3, 96(BX)
+	VMOVUPS  Y4, 128(BX)
+	VMOVUPS  Y5, 160(BX)
+	VZEROUPPER
+	RET
+
+// func dotAVX512(r *uint64, x *uint64, vectors int, sums *uint64)
+// Requires: AVX, AVX512F, CMOV
+TEXT ·dotAVX512(SB), NOSPLIT, $0-32
+	MOVQ         r+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         vectors+16(FP), DX
+	MOVQ         sums+24(FP), BX
+	MOVQ         $0x000000001fffffff, SI
+	VMOVQ        SI, X14
+	VPBROADCASTQ X14, Z14
+	MOVQ         $0x00000000ffffffff, SI
+	VMOVQ        SI, X15
+	VPBROADCASTQ X15, Z15
+	VPXOR        X0, X0, X0
+	VPXOR        X1, X1, X1
+	VPXOR        X2, X2, X2
+	VPXOR        X3, X3, X3
+	VPXOR        X4, X4, X4
+	VPXOR        X5, X5, X5
+	MOVQ         $0x00000040, DI
+
+run:
+	MOVQ    DX, SI
+	CMPQ    DX, DI
+	CMOVQHI DI, SI
+	SUBQ    SI, DX
+	VPXOR   X6, X6, X6
+	VPXOR   X7, X7, X7
+	VPXOR   X8, X8, X8
+
+vector:
+	VMOVUPS  (AX), Z9
+	VMOVUPS  (CX), Z10
+	VPSRLQ   $0x1d, Z9, Z11
+	VPSRLQ   $0x1d, Z10, Z12
+	VPANDQ   Z14, Z9, Z9
+	VPANDQ   Z14, Z10, Z10
+	VPMULUDQ Z9, Z10, Z13
+	VPADDQ   Z13, Z6, Z6
+	VPMULUDQ Z9, Z12, Z13
+	VPADDQ   Z13, Z7, Z7
+	VPMULUDQ Z11, Z10, Z13
+	VPADDQ   Z13, Z7, Z7
+	VPMULUDQ Z11, Z12, Z13
+	VPADDQ   Z13, Z8, Z8
+	ADDQ     $0x00000040, AX
+	ADDQ     $0x00000040, CX
+	DECQ     SI
+	JNZ      vector
+	VPANDQ   Z15, Z6, Z13
+	VPADDQ   Z13, Z0, Z0
+	VPSRLQ   $0x20, Z6, Z6
+	VPADDQ   Z6, Z1, Z1
+	VPANDQ   Z15, Z7, Z13
+	VPADDQ   Z13, Z2, Z2
+	VPSRLQ   $0x20, Z7, Z7
+	VPADDQ   Z7, Z3, Z3
+	VPANDQ   Z15, Z8, Z13
+	VPADDQ   Z13, Z4, Z4
+	VPSRLQ   $0x20, Z8, Z8
+	VPADDQ   Z8, Z5, Z5
+	TESTQ    DX, DX
+	JNZ      run
+	VMOVUPS  Z0, (BX)
+	VMOVUPS  Z1, 64(BX)
+	VMOVUPS  Z2, 128(BX)
+	VMOVUPS  Z3, 192(BX)
+	VMOVUPS  Z4, 256(BX)
+	VMOVUPS  Z5, 320(BX)
+	VZEROUPPER
+	RET

@@ -377,15 +377,16 @@ func sub(a, b [4]uint64) (d [4]uint64) {
 	return d
 }
 
-// Dot returns sum_k r[k] x[k] mod p for residues below p < 2^MaxPrimeBits, at most
-// 2^14 of them, so that the 128-bit sum of products below 2^114 cannot overflow.
-func Dot(r, x []uint64, p uint64) uint64 {
+// Dot returns sum_k r[k] x[k] modulo prime j, for residues modulo it, at most 2^14 of them,
+// so that the 128-bit sum of products below 2^114 cannot overflow.
+func (m *Modulus) Dot(j int, r, x []uint64) uint64 {
 	x = x[:len(r)]
-	var hi, lo, c uint64
-	for k, rk := range r {
-		h, l := bits.Mul64(rk, x[k])
+	hi, lo, done := m.vectors[j].dot(r, x)
+	var c uint64
+	for k, rk := range r[done:] {
+		h, l := bits.Mul64(rk, x[done+k])
 		lo, c = bits.Add64(lo, l, 0)
 		hi, _ = bits.Add64(hi, h, c)
 	}
-	return bits.Rem64(hi, lo, p)
+	return bits.Rem64(hi, lo, m.primes[j])
 }

@@ -101,12 +101,46 @@ func againstBig(t *testing.T, path vector.Path) {
 				want.Add(want, new(big.Int).Mul(bx[k], by[k]))
 			}
 			want.Mod(want, new(big.Int).SetUint64(p))
-			if got := Dot(x[j], y[j], p); got != want.Uint64() {
+			if got := m.Dot(j, x[j], y[j]); got != want.Uint64() {
 				t.Fatalf("Dot gave %d, want %v", got, want)
 			}
 		}
 		if err := m.Valid(z, n); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// Dot gives math/big's sums on all paths, for all lengths about its vectors and runs, of
+// residues at the edges too.
+func TestDot(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for _, path := range vector.Paths() {
+		if lacking := path.Lacks(); lacking != "" {
+			t.Logf("SKIPPED: %s did not run: this processor lacks %s", path, lacking)
+			continue
+		}
+		for _, p := range []uint64{3, 1<<29 - 3, 1<<57 - 13} {
+			m, err := newModulus([]uint64{p}, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range []int{0, 1, 7, 8, 9, 16, 511, 512, 513, 520, 1031, 1 << 14} {
+				for _, largest := range []bool{true, false} {
+					r, x, want := make([]uint64, n), make([]uint64, n), new(big.Int)
+					for k := range n {
+						r[k], x[k] = p-1, p-1
+						if !largest {
+							r[k], x[k] = rnd.Uint64N(p), rnd.Uint64N(p)
+						}
+						want.Add(want, new(big.Int).Mul(new(big.Int).SetUint64(r[k]), new(big.Int).SetUint64(x[k])))
+					}
+					want.Mod(want, new(big.Int).SetUint64(p))
+					if got := m.Dot(0, r, x); got != want.Uint64() {
+						t.Fatalf("%s, %d terms modulo %d: got %d, want %v", path, n, p, got, want)
+					}
+				}
+			}
 		}
 	}
 }
@@ -160,8 +194,8 @@ func BenchmarkDot(b *testing.B) {
 	m := modulus(b, bases[2])
 	x, y := m.NewVector(4096), m.NewVector(4096)
 	for b.Loop() {
-		for j, p := range m.Primes() {
-			Dot(x[j], y[j], p)
+		for j := range m.Primes() {
+			m.Dot(j, x[j], y[j])
 		}
 	}
 }

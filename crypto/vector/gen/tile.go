@@ -24,7 +24,19 @@ const run = 5
 // 5 and 1 rows, and a loop of nothing but multiplications and additions, which measures
 // what a core can do.
 func tiles() {
-	for _, t := range []target{
+	for _, t := range targets() {
+		for _, rows := range []int{6, 5, 1} {
+			t.tile(rows)
+		}
+		t.winograds()
+		t.gather()
+		t.peak()
+	}
+}
+
+// targets returns the instruction sets.
+func targets() []target {
+	return []target{
 		{"AVX2", []reg.VecPhysical{
 			reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7,
 			reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12, reg.Y13, reg.Y14, reg.Y15,
@@ -35,13 +47,6 @@ func tiles() {
 			reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23,
 			reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29, reg.Z30, reg.Z31,
 		}, 64, 2},
-	} {
-		for _, rows := range []int{6, 5, 1} {
-			t.tile(rows)
-		}
-		t.winograds()
-		t.gather()
-		t.peak()
 	}
 }
 

@@ -7252,7 +7252,7 @@ products1:
 	RET
 
 // func gatherAVX2(dst *float32, rows *[]uint8, offset int, blocks int, factor float64, addend float64)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·gatherAVX2(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         rows+8(FP), CX
@@ -7266,20 +7266,28 @@ TEXT ·gatherAVX2(SB), NOSPLIT, $0-48
 
 block:
 	MOVQ         (CX), SI
+	PREFETCHT0   512(SI)(DX*1)
 	VMOVDQU      (SI)(DX*1), X0
 	MOVQ         96(CX), SI
+	PREFETCHT0   512(SI)(DX*1)
 	VINSERTI128  $0x01, (SI)(DX*1), Y0, Y0
 	MOVQ         24(CX), SI
+	PREFETCHT0   512(SI)(DX*1)
 	VMOVDQU      (SI)(DX*1), X1
 	MOVQ         120(CX), SI
+	PREFETCHT0   512(SI)(DX*1)
 	VINSERTI128  $0x01, (SI)(DX*1), Y1, Y1
 	MOVQ         48(CX), SI
+	PREFETCHT0   512(SI)(DX*1)
 	VMOVDQU      (SI)(DX*1), X2
 	MOVQ         144(CX), SI
+	PREFETCHT0   512(SI)(DX*1)
 	VINSERTI128  $0x01, (SI)(DX*1), Y2, Y2
 	MOVQ         72(CX), SI
+	PREFETCHT0   512(SI)(DX*1)
 	VMOVDQU      (SI)(DX*1), X3
 	MOVQ         168(CX), SI
+	PREFETCHT0   512(SI)(DX*1)
 	VINSERTI128  $0x01, (SI)(DX*1), Y3, Y3
 	VPUNPCKLDQ   Y1, Y0, Y4
 	VPUNPCKHDQ   Y1, Y0, Y5
@@ -7490,20 +7498,28 @@ block:
 	VCVTPD2PSY   Y10, X11
 	VMOVUPS      X11, 976(AX)
 	MOVQ         192(CX), SI
+	PREFETCHT0   512(SI)(DX*1)
 	VMOVDQU      (SI)(DX*1), X0
 	MOVQ         288(CX), SI
+	PREFETCHT0   512(SI)(DX*1)
 	VINSERTI128  $0x01, (SI)(DX*1), Y0, Y0
 	MOVQ         216(CX), SI
+	PREFETCHT0   512(SI)(DX*1)
 	VMOVDQU      (SI)(DX*1), X1
 	MOVQ         312(CX), SI
+	PREFETCHT0   512(SI)(DX*1)
 	VINSERTI128  $0x01, (SI)(DX*1), Y1, Y1
 	MOVQ         240(CX), SI
+	PREFETCHT0   512(SI)(DX*1)
 	VMOVDQU      (SI)(DX*1), X2
 	MOVQ         336(CX), SI
+	PREFETCHT0   512(SI)(DX*1)
 	VINSERTI128  $0x01, (SI)(DX*1), Y2, Y2
 	MOVQ         264(CX), SI
+	PREFETCHT0   512(SI)(DX*1)
 	VMOVDQU      (SI)(DX*1), X3
 	MOVQ         360(CX), SI
+	PREFETCHT0   512(SI)(DX*1)
 	VINSERTI128  $0x01, (SI)(DX*1), Y3, Y3
 	VPUNPCKLDQ   Y1, Y0, Y4
 	VPUNPCKHDQ   Y1, Y0, Y5
@@ -15019,7 +15035,7 @@ products1:
 	RET
 
 // func gatherAVX512(dst *float32, rows *[]uint8, offset int, blocks int, factor float64, addend float64)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·gatherAVX512(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         rows+8(FP), CX
@@ -15033,36 +15049,52 @@ TEXT ·gatherAVX512(SB), NOSPLIT, $0-48
 
 block:
 	MOVQ          (CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VMOVDQU       (SI)(DX*1), X0
 	MOVQ          96(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x01, (SI)(DX*1), Z0, Z0
 	MOVQ          192(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x02, (SI)(DX*1), Z0, Z0
 	MOVQ          288(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x03, (SI)(DX*1), Z0, Z0
 	MOVQ          24(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VMOVDQU       (SI)(DX*1), X1
 	MOVQ          120(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x01, (SI)(DX*1), Z1, Z1
 	MOVQ          216(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x02, (SI)(DX*1), Z1, Z1
 	MOVQ          312(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x03, (SI)(DX*1), Z1, Z1
 	MOVQ          48(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VMOVDQU       (SI)(DX*1), X2
 	MOVQ          144(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x01, (SI)(DX*1), Z2, Z2
 	MOVQ          240(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x02, (SI)(DX*1), Z2, Z2
 	MOVQ          336(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x03, (SI)(DX*1), Z2, Z2
 	MOVQ          72(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VMOVDQU       (SI)(DX*1), X3
 	MOVQ          168(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x01, (SI)(DX*1), Z3, Z3
 	MOVQ          264(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x02, (SI)(DX*1), Z3, Z3
 	MOVQ          360(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x03, (SI)(DX*1), Z3, Z3
 	VPUNPCKLDQ    Z1, Z0, Z4
 	VPUNPCKHDQ    Z1, Z0, Z5
@@ -15273,36 +15305,52 @@ block:
 	VCVTPD2PS     Z10, Y11
 	VMOVUPS       Y11, 1952(AX)
 	MOVQ          384(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VMOVDQU       (SI)(DX*1), X0
 	MOVQ          480(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x01, (SI)(DX*1), Z0, Z0
 	MOVQ          576(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x02, (SI)(DX*1), Z0, Z0
 	MOVQ          672(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x03, (SI)(DX*1), Z0, Z0
 	MOVQ          408(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VMOVDQU       (SI)(DX*1), X1
 	MOVQ          504(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x01, (SI)(DX*1), Z1, Z1
 	MOVQ          600(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x02, (SI)(DX*1), Z1, Z1
 	MOVQ          696(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x03, (SI)(DX*1), Z1, Z1
 	MOVQ          432(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VMOVDQU       (SI)(DX*1), X2
 	MOVQ          528(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x01, (SI)(DX*1), Z2, Z2
 	MOVQ          624(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x02, (SI)(DX*1), Z2, Z2
 	MOVQ          720(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x03, (SI)(DX*1), Z2, Z2
 	MOVQ          456(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VMOVDQU       (SI)(DX*1), X3
 	MOVQ          552(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x01, (SI)(DX*1), Z3, Z3
 	MOVQ          648(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x02, (SI)(DX*1), Z3, Z3
 	MOVQ          744(CX), SI
+	PREFETCHT0    512(SI)(DX*1)
 	VINSERTI32X4  $0x03, (SI)(DX*1), Z3, Z3
 	VPUNPCKLDQ    Z1, Z0, Z4
 	VPUNPCKHDQ    Z1, Z0, Z5
