@@ -127,8 +127,8 @@ func relabel(y uint8, classes [2]int) uint8 {
 	return 0
 }
 
-// binaryFromBytes decodes only the images of the two classes: MNIST's sixty
-// thousand images as float64 would take 376 MB.
+// binaryFromBytes returns the set of the chosen images, of which alone the array has the
+// elements.
 func binaryFromBytes(images, labels *Array, classes [2]int, chosen []int) *Set {
 	var scale [256]float64
 	for b := range scale {
@@ -144,7 +144,7 @@ func binaryFromBytes(images, labels *Array, classes [2]int, chosen []int) *Set {
 	}
 	for row, i := range chosen {
 		dst := set.X[row*dim : (row+1)*dim]
-		src := images.Data[i*dim : (i+1)*dim]
+		src := images.Data[row*dim : (row+1)*dim]
 		for j, b := range src {
 			dst[j] = scale[b]
 		}

@@ -29,7 +29,7 @@ func (s Source) Extent(classes [2]int) (e Extent, err error) {
 		if paths[i] == "" && paths[i+1] == "" {
 			continue
 		}
-		labels, _, err := s.readFile(paths[i+1], "", 1)
+		labels, _, err := s.readFile(paths[i+1], "", 1, nil)
 		if err != nil {
 			return e, err
 		}
@@ -43,7 +43,7 @@ func (s Source) Extent(classes [2]int) (e Extent, err error) {
 			size *= int64(n)
 		}
 		e.Samples += count[0] + count[1]
-		e.Read += size
+		e.Read += size / int64(dims[0]) * int64(count[0]+count[1])
 		e.Features = max(e.Features, int(size/int64(dims[0])))
 	}
 	return e, nil

@@ -51,7 +51,11 @@ type Array struct {
 //
 // What is wrong with the content is a *FormatError; what is wrong with reading
 // is r's error, wrapped.
-func ReadIDX(name string, r io.Reader) (*Array, error) {
+func ReadIDX(name string, r io.Reader) (*Array, error) { return readIDX(name, r, nil) }
+
+// readIDX is ReadIDX, but where keep is given Data has the elements of those first indices
+// alone that it wants: the others are read and forgotten.
+func readIDX(name string, r io.Reader, keep func(i int) bool) (*Array, error) {
 	d, err := newDecoder(name, r)
 	if err != nil {
 		return nil, err
@@ -60,7 +64,7 @@ func ReadIDX(name string, r io.Reader) (*Array, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := d.elements(dims)
+	data, err := d.elements(dims, keep)
 	if err != nil {
 		return nil, err
 	}
@@ -142,20 +146,31 @@ func (d *decoder) noIDX(magic [4]byte, allowed string) error {
 	return d.bad("the beginning", fmt.Sprintf("the bytes % x, which are not those of images or labels", magic), "an idx file as MNIST's are, which "+allowed)
 }
 
-// elements reads the elements and makes sure that the stream ends after them.
-func (d *decoder) elements(dims []int) ([]uint8, error) {
+// elements reads the elements, keeps those of the first indices that are wanted, or all
+// without keep, and makes sure that the stream ends after them.
+func (d *decoder) elements(dims []int, keep func(i int) bool) ([]uint8, error) {
 	total := 1
 	for _, n := range dims {
 		total *= n
 	}
+	rows := dims[0]
+	if keep == nil {
+		rows, keep = 1, func(int) bool { return true }
+	}
 	allowed := fmt.Sprintf("the %d bytes that its header declares", d.pos+total)
 	var data []uint8
-	for len(data) < total {
-		data = slices.Grow(data, min(total-len(data), max(growth*len(data), firstGrowth)))
+	for i := range rows {
 		start := len(data)
-		data = data[:min(cap(data), total)]
-		if err := d.full(data[start:], allowed); err != nil {
-			return nil, err
+		for end := start + total/rows; len(data) < end; {
+			from := len(data)
+			data = slices.Grow(data, min(end-from, max(growth*from, firstGrowth)))
+			data = data[:min(cap(data), end)]
+			if err := d.full(data[from:], allowed); err != nil {
+				return nil, err
+			}
+		}
+		if !keep(i) {
+			data = data[:start]
 		}
 	}
 	var extra [1]byte

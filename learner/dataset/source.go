@@ -176,11 +176,19 @@ func (s Source) readHalf(imagePath, labelPath, imageSum, labelSum string, classe
 	if imagePath == "" && labelPath == "" {
 		return half{}
 	}
-	labels, labelFile, err := s.readFile(labelPath, labelSum, 1)
+	labels, labelFile, err := s.readFile(labelPath, labelSum, 1, nil)
 	if err != nil {
 		return half{err: err}
 	}
-	images, imageFile, err := s.readFile(imagePath, imageSum, 3)
+	chosen, count := choose(labels.Data, classes)
+	left := chosen
+	images, imageFile, err := s.readFile(imagePath, imageSum, 3, func(i int) bool {
+		wanted := len(left) > 0 && left[0] == i
+		if wanted {
+			left = left[1:]
+		}
+		return wanted
+	})
 	if err != nil {
 		return half{err: err}
 	}
@@ -188,7 +196,6 @@ func (s Source) readHalf(imagePath, labelPath, imageSum, labelSum string, classe
 		return half{err: &FormatError{File: labelPath, Where: "the number of labels", Value: fmt.Sprint(labels.Dims[0]),
 			Allowed: fmt.Sprintf("%d, the number of images in %s", images.Dims[0], imagePath)}}
 	}
-	chosen, count := choose(labels.Data, classes)
 	for c, n := range count {
 		if n == 0 && !(s.OneClass && count[1-c] > 0) {
 			return half{err: &FormatError{File: labelPath, Where: fmt.Sprintf("the number of samples of class %d", classes[c]),
@@ -200,8 +207,8 @@ func (s Source) readHalf(imagePath, labelPath, imageSum, labelSum string, classe
 }
 
 // readFile reads one idx file of the given number of dimensions and its
-// checksum, in one pass.
-func (s Source) readFile(path, published string, dims int) (*Array, File, error) {
+// checksum, in one pass, and keeps of it what readIDX does.
+func (s Source) readFile(path, published string, dims int, keep func(i int) bool) (*Array, File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, File{}, fmt.Errorf("opening an idx file: %w", err)
@@ -210,7 +217,7 @@ func (s Source) readFile(path, published string, dims int) (*Array, File, error)
 	sum := sha256.New()
 	counted := &counter{w: sum}
 	tee := io.TeeReader(f, counted)
-	array, formatErr := ReadIDX(path, tee)
+	array, formatErr := readIDX(path, tee, keep)
 	// A file that does not parse is still summed to its end, since a wrong
 	// checksum says more about a damaged download than the first odd byte.
 	if _, err := io.Copy(io.Discard, tee); err != nil {

@@ -61,8 +61,6 @@ func (a attacks) size() (w, h vg.Length) {
 }
 
 func (a attacks) draw(c draw.Canvas) error {
-	c.SetColor(color.White)
-	c.Fill(c.Rectangle.Path())
 	c = draw.Crop(c, outerMargin, -outerMargin, outerMargin, -outerMargin)
 	c = drawTexts(c, a.title, attacksNote)
 	a.drawLegend(c)

@@ -57,8 +57,6 @@ func pale(c color.NRGBA, faint bool) color.NRGBA {
 
 // draw draws the whole figure, whose series are sound, on c.
 func (f Figure) draw(c draw.Canvas) error {
-	c.SetColor(color.White)
-	c.Fill(c.Rectangle.Path())
 	c = draw.Crop(c, outerMargin, -rightMargin, outerMargin, -outerMargin)
 
 	c = drawTexts(c, f.Title, f.Note)
@@ -288,32 +286,34 @@ func (m mark) points(c draw.Canvas, y []float64) []vg.Point {
 	return points
 }
 
-// drawDots draws all points as one path: smaller the more there are, and as
-// short strokes, which take the fewest bytes, if there are very many.
+// drawDots draws points: smaller the more there are, and as short strokes, which take the
+// fewest bytes, if there are very many. Some at a time make a path, as in strokeLine.
 func drawDots(c draw.Canvas, points []vg.Point, colour color.Color) {
-	const few, many = 100, 2000
-	var path vg.Path
-	c.SetColor(colour)
-	if len(points) > many {
-		const side = vg.Length(1.1)
-		c.SetLineStyle(draw.LineStyle{Color: colour, Width: side})
-		for _, p := range points {
-			path.Move(vg.Point{X: p.X - side/2, Y: p.Y})
-			path.Line(vg.Point{X: p.X + side/2, Y: p.Y})
-		}
-		c.Stroke(path)
-		return
-	}
+	const few, many, piece = 100, 2000, 64
+	const side = vg.Length(1.1)
 	radius := vg.Length(1.2)
 	if len(points) <= few {
 		radius = 1.8
 	}
-	for _, p := range points {
-		path.Move(vg.Point{X: p.X + radius, Y: p.Y})
-		path.Arc(p, radius, 0, 2*math.Pi)
-		path.Close()
+	c.SetLineStyle(draw.LineStyle{Color: colour, Width: side})
+	for some := range slices.Chunk(points, piece) {
+		var path vg.Path
+		for _, p := range some {
+			if len(points) > many {
+				path.Move(vg.Point{X: p.X - side/2, Y: p.Y})
+				path.Line(vg.Point{X: p.X + side/2, Y: p.Y})
+				continue
+			}
+			path.Move(vg.Point{X: p.X + radius, Y: p.Y})
+			path.Arc(p, radius, 0, 2*math.Pi)
+			path.Close()
+		}
+		if len(points) > many {
+			c.Stroke(path)
+		} else {
+			c.Fill(path)
+		}
 	}
-	c.Fill(path)
 }
 
 // entry is one name in the legend, placed relative to the row's left end.

@@ -61,7 +61,7 @@ func svgOf(t *testing.T, f Figure) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := renderSVG(w, h, f.draw)
+	b, err := renderSVG(sheet{w, h, f.draw})
 	if err != nil {
 		t.Fatal(err)
 	}

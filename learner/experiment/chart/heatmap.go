@@ -194,8 +194,6 @@ func (h HeatMap) scale() axis {
 }
 
 func (p *mapPlan) draw(c draw.Canvas) error {
-	c.SetColor(color.White)
-	c.Fill(c.Rectangle.Path())
 	c = draw.Crop(c, outerMargin, -rightMargin, outerMargin, -outerMargin)
 	c = drawTexts(c, p.Title, p.Note)
 	field := c

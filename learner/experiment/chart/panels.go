@@ -109,8 +109,6 @@ func (p panels) all() []Series {
 }
 
 func (p panels) draw(c draw.Canvas, columns, rows int) {
-	c.SetColor(color.White)
-	c.Fill(c.Rectangle.Path())
 	c = draw.Crop(c, outerMargin, -rightMargin, outerMargin, -outerMargin)
 	c = drawTexts(c, p.title, p.note)
 	c.Max.Y -= p.drawLegend(c)
