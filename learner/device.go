@@ -20,6 +20,8 @@ type device struct {
 	batch  []int      // of the round that is run
 	swaps  []int      // scratch of draw
 
+	directions []model.Batch // scratch of along, of each direction
+
 	// Of the last round: the mean loss, and the losses on either side along each
 	// direction.
 	loss        float64
@@ -32,6 +34,7 @@ func newDevice(c Config, seed keystream.Seed, index int, shard []int) *device {
 	d := &device{
 		stream: stream, rnd: rand.New(stream), shard: slices.Clone(shard),
 		plus: make([]float64, c.Packed), minus: make([]float64, c.Packed),
+		directions: make([]model.Batch, c.Packed),
 	}
 	if len(shard) <= c.BatchSize {
 		d.batch = d.shard
@@ -110,11 +113,14 @@ func (g *group) compute(w model.Worker, r *Replica, set *dataset.Set) {
 // along gets the losses on either side along a direction. With the first one, unless
 // Config.PairLoss, it gets the loss at theta too.
 func (d *device) along(p int, w model.Worker, r *Replica, set *dataset.Set) {
-	if p == 0 && !r.cfg.PairLoss {
-		d.loss, d.plus[0], d.minus[0] = w.Losses(r.theta, r.phi[0], r.gamma, set, d.batch)
-		return
+	middle := p == 0 && !r.cfg.PairLoss
+	b := d.directions[p : p+1]
+	b[0].Samples = d.batch
+	model.Batches(w, r.point(p), set, b, middle)
+	d.plus[p], d.minus[p] = b[0].Plus, b[0].Minus
+	if middle {
+		d.loss = b[0].F
 	}
-	d.plus[p], d.minus[p] = model.Pair(w, r.theta, r.phi[p], r.gamma, set, d.batch)
 }
 
 // settle makes loss the mean of those on the sides, with Config.PairLoss.

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/floats"
+
+	"ringwave/learner/philox"
 )
 
 // Directions is the distribution of the perturbation vector Phi_k. In all of
@@ -22,16 +24,19 @@ const (
 	// Sphere is uniform on the sphere of radius sqrt(d). Its entries are not
 	// independent, which Assumption 3.4 asks for.
 	Sphere
+	// Philox entries are Rademacher's, from a key that programs in other languages can make
+	// the same vector of: package philox.
+	Philox
 )
 
-// ParseDirections returns the distribution named rademacher, gaussian or sphere.
+// ParseDirections returns the distribution named rademacher, gaussian, sphere or philox.
 func ParseDirections(name string) (Directions, error) {
-	for _, d := range []Directions{Rademacher, Gaussian, Sphere} {
+	for _, d := range []Directions{Rademacher, Gaussian, Sphere, Philox} {
 		if name == d.String() {
 			return d, nil
 		}
 	}
-	return 0, fmt.Errorf("directions are %q; allowed is rademacher, gaussian or sphere", name)
+	return 0, fmt.Errorf("directions are %q; allowed is rademacher, gaussian, sphere or philox", name)
 }
 
 // String returns the name that ParseDirections takes.
@@ -43,6 +48,8 @@ func (d Directions) String() string {
 		return "gaussian"
 	case Sphere:
 		return "sphere"
+	case Philox:
+		return "philox"
 	}
 	return fmt.Sprintf("Directions(%d)", int(d))
 }
@@ -56,23 +63,31 @@ func (d Directions) B1() float64 { return 1 }
 // of ||Phi||^2 instead.
 func (d Directions) B2Squared(dim int) float64 { return float64(dim) }
 
-// Draw fills phi with one vector.
-func (d Directions) Draw(phi []float64, rnd *rand.Rand) {
+// philoxKeyBits are those of the keys of Philox: whole numbers that every language's numbers
+// hold.
+const philoxKeyBits = 53
+
+// Draw fills phi with one vector. It returns the key of Philox's.
+func (d Directions) Draw(phi []float64, rnd *rand.Rand) (key uint64) {
 	switch d {
 	case Gaussian:
 		drawGaussian(phi, rnd)
 	case Sphere:
 		drawSphere(phi, rnd)
+	case Philox:
+		key = rnd.Uint64() >> (64 - philoxKeyBits)
+		drawSigns(phi, philox.New(key))
 	default:
-		drawRademacher(phi, rnd)
+		drawSigns(phi, rnd)
 	}
+	return key
 }
 
-// drawRademacher takes one bit an entry, lowest first, from 64 at a time.
-func drawRademacher(phi []float64, rnd *rand.Rand) {
+// drawSigns takes one bit an entry, lowest first, from 64 at a time: 0 is +1, 1 is -1.
+func drawSigns(phi []float64, words rand.Source) {
 	one := math.Float64bits(1)
 	for len(phi) > 0 {
-		bits := rnd.Uint64()
+		bits := words.Uint64()
 		n := min(64, len(phi))
 		for j := range phi[:n] {
 			// The bit becomes the sign bit of 1.

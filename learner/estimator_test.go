@@ -1,14 +1,18 @@
 package learner
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/floats"
 
 	"ringwave/crypto/keystream"
+	"ringwave/learner/philox"
 )
 
 // TestEstimatorUnbiased draws g = Phi M for devices whose losses are linear,
@@ -37,7 +41,7 @@ func TestEstimatorUnbiased(t *testing.T) {
 		mu[i] = 1 + float64(i)/2
 		floats.AddScaled(want, 2*gamma, slopes[i])
 	}
-	for _, directions := range []Directions{Rademacher, Gaussian, Sphere} {
+	for _, directions := range []Directions{Rademacher, Gaussian, Sphere, Philox} {
 		seed := keystream.FromInteger(3).Derive(directions.String())
 		a, err := NewEZOFL(&scaledGains{gaussianGains{seed: seed, mu: 1, sigma: 1, h: make([]float64, devices)}, mu}, mu, 1, seed)
 		if err != nil {
@@ -87,7 +91,7 @@ func (g *scaledGains) Gains(round int) []float64 {
 func TestDirections(t *testing.T) {
 	const d, draws = 785, 200
 	const n = d * draws
-	for _, directions := range []Directions{Rademacher, Gaussian, Sphere} {
+	for _, directions := range []Directions{Rademacher, Gaussian, Sphere, Philox} {
 		rnd := rand.New(keystream.FromInteger(6).Stream())
 		phi := make([]float64, d)
 		var mean, square, neighbour float64
@@ -116,7 +120,7 @@ func TestDirections(t *testing.T) {
 		}
 		directions.Draw(nil, rnd)
 	}
-	if _, err := ParseDirections("sobol"); err == nil || !strings.Contains(err.Error(), `"sobol"; allowed is rademacher, gaussian or sphere`) {
+	if _, err := ParseDirections("sobol"); err == nil || !strings.Contains(err.Error(), `"sobol"; allowed is rademacher, gaussian, sphere or philox`) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -209,5 +213,31 @@ func TestEZOFL(t *testing.T) {
 		if _, err := NewEZOFL(gains, c.mu, c.sigma, seed); err == nil {
 			t.Errorf("mu %v and sigma_n %v gave no error", c.mu, c.sigma)
 		}
+	}
+}
+
+// Philox's directions are those that NumPy 1.24.2 makes of their key:
+//
+//	raw = numpy.random.Philox(key=1234567890123).random_raw(1563)
+//	bits = numpy.unpackbits(raw.view(numpy.uint8), bitorder="little")[:100001]
+//	hashlib.sha256((1 - 2 * bits.astype(numpy.int8)).tobytes()).hexdigest()
+func TestPhiloxSigns(t *testing.T) {
+	signs, whole := make([]float64, 100001), make([]byte, 100001)
+	drawSigns(signs, philox.New(1234567890123))
+	for i, s := range signs {
+		if s != 1 && s != -1 {
+			t.Fatalf("sign %d is %v", i, s)
+		}
+		whole[i] = byte(int8(s))
+	}
+	if got, want := fmt.Sprintf("%x", sha256.Sum256(whole)), "52ddac47b7a866d9d1d2722bfd1ba8476e7a723cb143168a4cfc86a44792cba3"; got != want {
+		t.Errorf("signs have the SHA-256 %s, NumPy's %s", got, want)
+	}
+	phi := make([]float64, 1000)
+	key := Philox.Draw(phi, rand.New(rand.NewPCG(1, 2)))
+	again := make([]float64, 1000)
+	drawSigns(again, philox.New(key))
+	if key >= 1<<53 || !slices.Equal(phi, again) {
+		t.Errorf("a direction is not that of its key %d", key)
 	}
 }

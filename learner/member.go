@@ -32,6 +32,7 @@ type Member struct {
 	samples *dataset.Set
 	values  []float64
 	index   int
+	model   model.Model
 
 	pool *pool
 	done <-chan struct{} // of the Scalars at hand: closed once they are not wanted any more
@@ -54,7 +55,7 @@ func NewMember(cfg Config, task MemberTask) (*Member, error) {
 		whole[j] = j
 	}
 	m := &Member{
-		Replica: r, device: newDevice(r.cfg, task.Seed, task.Index, whole), samples: task.Samples, index: task.Index,
+		Replica: r, device: newDevice(r.cfg, task.Seed, task.Index, whole), samples: task.Samples, index: task.Index, model: task.Model,
 		values: make([]float64, r.cfg.Packed), pool: newPool(task.Model, min(cfg.workers(), r.cfg.Packed)),
 	}
 	m.along = func(w model.Worker, p int) {
@@ -92,6 +93,9 @@ func (m *Member) Scalars(ctx context.Context, k int) (values []float64, loss flo
 	m.done = ctx.Done()
 	m.pool.run(len(m.phi), m.along)
 	m.done = nil
+	if err := model.Err(m.model); err != nil {
+		return nil, 0, 0, 0, fmt.Errorf("round %d: device %d: %w", k, m.index+1, err)
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, 0, 0, 0, fmt.Errorf("round %d: %w", k, err)
 	}

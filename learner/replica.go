@@ -29,9 +29,13 @@ type Replica struct {
 	directions *keystream.Stream
 	rnd        *rand.Rand  // reads directions
 	phi        [][]float64 // of each direction, of round drawn
+	keys       []uint64    // that they are made of, if they are
 	drawn      int
 	serial     uint64  // of theta and phi as they are: goes up with each change
 	gamma      float64 // gamma_k of it
+
+	follower model.Follower // the model, if it is one
+	moved    []float64      // scratch of its steps
 
 	sum   hash.Hash // of Digest, which allocates nothing thereby
 	bytes []byte
@@ -51,6 +55,13 @@ func NewReplica(cfg Config, m model.Model, seed keystream.Seed) (*Replica, error
 	r := &Replica{
 		cfg: cfg, theta: make([]float64, m.Dim()),
 		directions: directions, rnd: rand.New(directions), sum: sha256.New(),
+		keys: make([]uint64, cfg.Packed),
+	}
+	if follower, ok := m.(model.Follower); ok {
+		if cfg.Directions != Philox {
+			return nil, fmt.Errorf("setting up training: a model of another program's with %s directions; allowed is philox", cfg.Directions)
+		}
+		r.follower, r.moved = follower, make([]float64, m.Dim())
 	}
 	for range cfg.Packed {
 		r.phi = append(r.phi, make([]float64, m.Dim()))
@@ -72,7 +83,7 @@ func (r *Replica) draw(k int) {
 	}
 	for p, phi := range r.phi {
 		r.directions.Start(uint32(k), uint32(p))
-		r.cfg.Directions.Draw(phi, r.rnd)
+		r.keys[p] = r.cfg.Directions.Draw(phi, r.rnd)
 	}
 	r.serial++
 	r.drawn, r.gamma = k, r.cfg.Gamma.At(k)
@@ -81,7 +92,8 @@ func (r *Replica) draw(k int) {
 // point returns theta and what lies on either side of it along a direction.
 func (r *Replica) point(direction int) model.Point {
 	return model.Point{
-		Theta: r.theta, Phi: r.phi[direction], Gamma: r.gamma, Serial: r.serial*uint64(len(r.phi)) + uint64(direction) + 1,
+		Theta: r.theta, Phi: r.phi[direction], Key: r.keys[direction], Round: r.drawn, Gamma: r.gamma,
+		Serial: r.serial*uint64(len(r.phi)) + uint64(direction) + 1,
 	}
 }
 
@@ -114,12 +126,42 @@ func (r *Replica) Apply(k int, m []float64) error {
 		}
 	}
 	r.draw(k)
-	eta := r.cfg.Eta.At(k)
-	for p, x := range m {
-		floats.AddScaled(r.theta, -eta/float64(len(r.phi))*x, r.phi[p])
+	eta := r.cfg.Eta.At(k) / float64(len(r.phi))
+	if r.follower != nil {
+		if err := r.lead(k, eta, m); err != nil {
+			return err
+		}
+	} else {
+		for p, x := range m {
+			floats.AddScaled(r.theta, -eta*x, r.phi[p])
+		}
 	}
 	r.serial++
 	r.round = k
+	return nil
+}
+
+// lead makes the steps of a round, and has the follower make them.
+func (r *Replica) lead(k int, eta float64, m []float64) error {
+	copy(r.moved, r.theta)
+	steps := make([]model.Step, len(m))
+	for p, x := range m {
+		size := eta * x
+		if r.follower.Single() {
+			size = float64(float32(size))
+		}
+		steps[p] = model.Step{Key: r.keys[p], Size: size}
+		for j, sign := range r.phi[p] {
+			r.moved[j] -= size * sign // exact but for the difference
+			if r.follower.Single() {
+				r.moved[j] = float64(float32(r.moved[j]))
+			}
+		}
+	}
+	if err := r.follower.Follow(k, r.theta, r.moved, steps); err != nil {
+		return fmt.Errorf("updating the model: %w", err)
+	}
+	r.theta, r.moved = r.moved, r.theta
 	return nil
 }
 

@@ -211,8 +211,8 @@ func (c Config) check() error {
 	if c.BatchSize < 1 {
 		return fmt.Errorf("the batch size is %d; allowed is 1 or more", c.BatchSize)
 	}
-	if c.Directions < Rademacher || c.Directions > Sphere {
-		return fmt.Errorf("the directions are %v; allowed is rademacher, gaussian or sphere", c.Directions)
+	if c.Directions < Rademacher || c.Directions > Philox {
+		return fmt.Errorf("the directions are %v; allowed is rademacher, gaussian, sphere or philox", c.Directions)
 	}
 	if c.Packed < 0 || c.Packed > MaxPacked {
 		return fmt.Errorf("the packed directions are %d; allowed is 0 to %d", c.Packed, MaxPacked)
@@ -333,6 +333,9 @@ func (t *Trainer) config() Config { return t.replica.cfg }
 func (t *Trainer) scalars(r *Record) error {
 	t.replica.draw(r.Round)
 	t.pool.run(len(t.groups), t.perGroup)
+	if err := model.Err(t.task.Model); err != nil {
+		return err
+	}
 	var sum float64
 	for i, d := range t.devices {
 		clipped, overflowed, err := d.scalars(t.delta[i], &t.replica.cfg)

@@ -319,8 +319,8 @@ func (l *listener) start(s *experiment.Experiment) {
 		say("*** DATA SET %s IS NOT THE PUBLISHED ONE, as far as can be told.", strings.ToUpper(s.Task.Name))
 		say("*** WARNING: %s", why)
 	}
-	say("%s: %s classes %d and %d, %d devices, %d rounds, aggregator %s, seed %d",
-		c.Experiment.Name, s.Task.Name, c.Task.Classes[0], c.Task.Classes[1], c.Devices.Count, c.Optimizer.Rounds, c.Experiment.Aggregator, c.Experiment.Seed)
+	say("%s: %s, %d devices, %d rounds, aggregator %s, seed %d",
+		c.Experiment.Name, s.Task.What(c), c.Devices.Count, c.Optimizer.Rounds, c.Experiment.Aggregator, c.Experiment.Seed)
 	if s.Design != nil {
 		say("%s, %v form, witnesses %d, alpha = %v, flooding %s: %s",
 			s.Design.Params.Name, s.Design.Form, s.Design.Witnesses, s.Design.Link.Alpha, catalogue.Flooding(*s.Design), s.Design.Params.Note)

@@ -84,6 +84,7 @@ func (l Lab) Evaluate(dir, file string, overrides ...string) (Evaluation, error)
 	if err != nil {
 		return Evaluation{}, err
 	}
+	defer t.Close()
 	out := Evaluation{
 		Dataset: t.Name, FallbackUsed: t.FallbackUsed, Model: c.Task.Model,
 		TestSamples: t.Test.Len(), TrainSamples: t.Train.Len(),
@@ -97,7 +98,7 @@ func (l Lab) Evaluate(dir, file string, overrides ...string) (Evaluation, error)
 	testLoss, out.TestAccuracy = learner.Evaluate(t.Model, theta, t.Test)
 	trainLoss, out.TrainAccuracy = learner.Evaluate(t.Model, theta, t.Train)
 	out.TestLoss, out.TrainLoss = runfolder.Float(testLoss), runfolder.Float(trainLoss)
-	return out, nil
+	return out, intake.UserError(model.Err(t.Model))
 }
 
 // thetaOf reads theta of a model: of a file, or if that is "" of a run's checkpoint, with

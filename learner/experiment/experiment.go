@@ -645,8 +645,11 @@ func row(r learner.Record) runfolder.Row {
 // training has ended early without a usable result; "" where it came to its end.
 func (s *Experiment) finish(spoilt string) (runfolder.Summary, []string, error) {
 	result := s.Trainer.Final()
+	if err := model.Err(s.Task.Model); err != nil {
+		return runfolder.Summary{}, nil, err
+	}
 	summary := s.summary(result)
-	summary.Unusable = cmp.Or(spoilt, unusableReason(s.Trainer.State(), result, s.whyLost))
+	summary.Unusable = cmp.Or(spoilt, unusableReason(s.Trainer.State(), result, s.hopeless(), s.whyLost))
 	rows, err := runfolder.ReadMetrics(filepath.Join(s.folder.Path(), runfolder.MetricsName), s.Config.Optimizer.Rounds)
 	if err != nil {
 		return summary, nil, err
@@ -802,6 +805,9 @@ func (s *Experiment) Close() error {
 	var errs []error
 	if s.fleet != nil {
 		errs = append(errs, s.closeFleet())
+	}
+	if s.Task != nil {
+		errs = append(errs, s.Task.Close())
 	}
 	if s.protocol != nil {
 		errs = append(errs, s.protocol.Close())

@@ -29,6 +29,9 @@ type Shards struct {
 // in LoadTask by the configuration's seed; or, where a device's data are its own, all
 // training samples that its files have. No file of test samples is opened.
 func (l Lab) LoadShards(c config.Config, own bool) (*Shards, error) {
+	if c.Task.Model == process {
+		return &Shards{lab: l, config: c, own: own}, nil
+	}
 	t, err := l.loadSets(c, rootOf(c), nil, Request{Part: dataset.TrainOnly, Own: own})
 	if err != nil {
 		return nil, err
@@ -48,14 +51,15 @@ func (s *Shards) Of(index int) (*Shard, error) {
 	if n := s.config.Devices.Count; index < 0 || index >= n {
 		return nil, intake.UserError(fmt.Errorf("the device's index is %d; allowed is 0 to %d, with devices.count = %d", index, n-1, n))
 	}
+	if s.config.Task.Model == process {
+		return s.process(index)
+	}
 	t := *s.task
 	if !s.own {
 		t.Train = t.Train.Subset(t.Shards[index])
 	}
 	t.Shards = nil
-	var err error
-	t.Model, err = s.lab.newModel(s.config.Task, t.Train)
-	return &Shard{Task: &t, Index: index}, intake.UserError(err)
+	return &Shard{Task: &t, Index: index}, t.makeModel(s.lab, s.config.Task, t.Train)
 }
 
 // LoadShard loads the samples of one device, of an index from 0.
@@ -86,8 +90,7 @@ func (l Lab) LoadTest(c config.Config) (*Task, error) {
 		return nil, err
 	}
 	t.Train = nil // which a data set may have loaded all the same
-	t.Model, err = l.newModel(c.Task, t.Test)
-	return t, intake.UserError(err)
+	return t, t.makeModel(l, c.Task, t.Test)
 }
 
 // Remote returns the training loop of a server, around an aggregator that has devices

@@ -36,16 +36,18 @@ func (l Lab) LoadTask(c config.Config, root keystream.Seed, design *xmkckks.Desi
 		return nil, err
 	}
 	if err := t.share(c, root); err != nil {
-		return nil, err
+		return nil, errors.Join(err, t.Close())
 	}
-	t.Model, err = l.newModel(c.Task, t.Train)
-	return t, intake.UserError(err)
+	return t, t.makeModel(l, c.Task, t.Train)
 }
 
 // loadSets loads what is wanted of the data set of a configuration, or of its fallback.
 // Samples of a device's own have none.
 func (l Lab) loadSets(c config.Config, root keystream.Seed, design *xmkckks.Design, wanted Request) (*Task, error) {
 	t := &Task{Name: c.Task.Dataset}
+	if c.Task.Model == process {
+		return t, t.startProcess(c, root, 0, wanted.Part)
+	}
 	err := t.load(l, c, root, design, wanted)
 	var missing *dataset.MissingError
 	if errors.As(err, &missing) && l.Data == "" && !wanted.Own && c.Task.Fallback != "" && c.Task.Fallback != t.Name {
@@ -69,6 +71,14 @@ func (t *Task) share(c config.Config, root keystream.Seed) (err error) {
 	return nil
 }
 
+// makeModel makes the model, unless it is a program's, which is there already.
+func (t *Task) makeModel(l Lab, c config.Task, set *dataset.Set) (err error) {
+	if c.Model != process {
+		t.Model, err = l.newModel(c, set)
+	}
+	return intake.UserError(err)
+}
+
 // newModel returns the model of a configuration for samples such as those of the set.
 func (l Lab) newModel(c config.Task, set *dataset.Set) (model.Model, error) {
 	kind, err := l.model(c.Model)
@@ -86,6 +96,9 @@ func (l Lab) newModel(c config.Task, set *dataset.Set) (model.Model, error) {
 func models() []Model {
 	return []Model{
 		{"logistic", func(_ config.Task, set *dataset.Set) (model.Model, error) { return model.NewLogistic(set.Dim) }},
+		{process, func(config.Task, *dataset.Set) (model.Model, error) {
+			return nil, errors.New("task.model = \"process\": the program is started with its samples")
+		}},
 		{"lenet", func(config.Task, *dataset.Set) (model.Model, error) {
 			path, err := vector.Chosen()
 			if err != nil {
@@ -114,6 +127,9 @@ func (t *Task) load(l Lab, c config.Config, root keystream.Seed, design *xmkckks
 func dataSets() []DataSet {
 	return []DataSet{
 		{"strokes", loadStrokes},
+		{process, func(Request) (dataset.Task, error) {
+			return dataset.Task{}, errors.New("task.dataset = \"process\": the samples come with the program")
+		}},
 		{"cifar10", func(r Request) (dataset.Task, error) {
 			roots, _ := DataRoots(r.Data)
 			source, err := dataset.FindCIFAR10(roots)

@@ -52,9 +52,18 @@ func (s *Experiment) lostNote(state learner.State) string {
 	return fmt.Sprintf("%d of %d rounds were not read: %s", state.Skipped, state.Round, s.whyLost())
 }
 
-// unusableReason says why what training came to is of no use; "" if it may be. why says
-// why rounds were lost.
-func unusableReason(state learner.State, result learner.Result, why func() string) string {
+// hopeless returns the loss above which the run has no usable result: that of a program has a
+// scale which is not known here.
+func (s *Experiment) hopeless() float64 {
+	if s.Config.Task.Model == process {
+		return math.MaxFloat64
+	}
+	return hopelessLoss
+}
+
+// unusableReason says why what training came to is of no use; "" if it may be. Hopeless is the
+// loss above which it is of none, and why says why rounds were lost.
+func unusableReason(state learner.State, result learner.Result, hopeless float64, why func() string) string {
 	if state.Round > 0 && state.Skipped == state.Round {
 		return fmt.Sprintf("none of the %d rounds was read, and the model is the untrained one: %s", state.Round, why())
 	}
@@ -62,8 +71,8 @@ func unusableReason(state learner.State, result learner.Result, why func() strin
 	if math.IsNaN(known) { // it is the devices' own
 		kind, loss, known = "test", result.TestLoss, result.TestAccuracy
 	}
-	if !math.IsNaN(known) && !(loss <= hopelessLoss) {
-		return fmt.Sprintf("training diverged: the %s loss is %.4g, more than %.3g, a hundred times that of a model which knows nothing", kind, loss, hopelessLoss)
+	if !math.IsNaN(known) && !(loss <= hopeless) {
+		return fmt.Sprintf("training diverged: the %s loss is %.4g, more than %.3g, a hundred times that of a model which knows nothing", kind, loss, hopeless)
 	}
 	return ""
 }
@@ -76,6 +85,8 @@ type warnings struct {
 	grown  bool          // that the loss has grown was said
 	batch  float64       // a record's loss is a sum over so many samples; 1 for a mean
 	advice string        // against a loss that grows
+
+	hopeless float64 // the loss that is one
 }
 
 // smallerSteps returns the advice to take them, to be appended, where they may help.
@@ -110,7 +121,7 @@ func (s *Experiment) lost(l losses) error {
 	}
 	state := s.Trainer.State()
 	if state.Skipped == state.Round { // which says it all
-		return &Unusable{unusableReason(state, learner.Result{}, s.whyLost) + s.howToGoOn()}
+		return &Unusable{unusableReason(state, learner.Result{}, s.hopeless(), s.whyLost) + s.howToGoOn()}
 	}
 	return &Unusable{fmt.Sprintf("all of the last %d rounds were lost, from round %d on: %s%s", l.n, l.first, s.whyLost(), s.howToGoOn())}
 }
@@ -126,7 +137,7 @@ func (s *Experiment) newWarnings() warnings {
 	if o := s.Config.Optimizer; s.Config.Task.Loss == "sum" && o.TrainLoss == "pairs" {
 		batch = float64(o.BatchSize)
 	}
-	return warnings{why: s.whyLost, unread: state.Skipped == state.Round, batch: batch, advice: s.smallerSteps()}
+	return warnings{why: s.whyLost, unread: state.Skipped == state.Round, batch: batch, advice: s.smallerSteps(), hopeless: s.hopeless()}
 }
 
 // after returns what is to be said after a round; "" for nothing. Each thing is said
@@ -136,7 +147,7 @@ func (w *warnings) after(r learner.Record) string {
 	if w.unread && r.Round == hopelessRounds {
 		return fmt.Sprintf("none of the first %d rounds was read: the model has learned nothing so far (%s)", hopelessRounds, w.why())
 	}
-	if loss := r.TrainLoss / w.batch; !w.grown && loss > hopelessLoss { // NaN is not known
+	if loss := r.TrainLoss / w.batch; !w.grown && loss > w.hopeless { // NaN is not known
 		w.grown = true
 		return fmt.Sprintf("in round %d the loss is %.4g, more than a hundred times that of a model which knows nothing: training diverges%s", r.Round, loss, w.advice)
 	}

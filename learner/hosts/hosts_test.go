@@ -3,6 +3,7 @@ package hosts_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/external/externaltest"
 	"ringwave/learner/hosts"
 	"ringwave/learner/hosts/identity"
 	"ringwave/learner/hosts/wire"
@@ -24,6 +26,8 @@ type world struct {
 	folder string
 	config experiment.Config
 	state  string
+
+	set []string // of each device
 
 	mu   sync.Mutex
 	said []string
@@ -70,7 +74,7 @@ func (w *world) serve(seedSecrets bool) (experiment.Result, string) {
 		devices.Go(func() {
 			o := hosts.DeviceOptions{
 				Identity: filepath.Join(w.folder, fmt.Sprintf("device-%03d.identity", i+1)), URL: bench.URL(),
-				State: w.state, SeedSecrets: seedSecrets, Version: "v", Say: w.say,
+				State: w.state, SeedSecrets: seedSecrets, Version: "v", Say: w.say, Set: w.set,
 			}
 			if err := hosts.RunDevice(ctx, o); err != nil {
 				t.Errorf("device %d: %v", i+1, err)
@@ -147,6 +151,62 @@ func TestHostsAreOneProcess(t *testing.T) {
 
 // The name of a run that was not yet written when the process was killed is drawn anew; one
 // that is there is kept, and a damaged one is said so.
+// A model that is a program: each host has its own, by the host's own command, and all have the
+// rounds of one process with one program.
+func TestHostsWithPrograms(t *testing.T) {
+	const rounds = 6
+	text, err := json.Marshal(externaltest.Command(t, "single"))
+	must(t, err)
+	command := "task.command=" + string(text)
+	w := newWorld(t, 3, rounds, "task.model=process", "task.dataset=process", "task.fallback=", command, "optimizer.directions=philox",
+		"optimizer.batch_size=2", "optimizer.eta0=0.001", "optimizer.gamma0=0.1", "encryption.delta_max=1000", "encryption.randomness=seed")
+	w.set = []string{command}
+	result, dir := w.serve(true)
+	one, err := experiment.New(w.config)
+	must(t, err)
+	alone := filepath.Join(t.TempDir(), "alone")
+	want, err := one.Run(t.Context(), alone, experiment.Observer{})
+	must(t, err)
+	if result.Summary.TestAccuracy != want.Summary.TestAccuracy {
+		t.Errorf("the accuracy is %v, in one process %v", result.Summary.TestAccuracy, want.Summary.TestAccuracy)
+	}
+	a, err := os.ReadFile(filepath.Join(dir, experiment.ModelNPYName))
+	must(t, err)
+	b, err := os.ReadFile(filepath.Join(alone, experiment.ModelNPYName))
+	must(t, err)
+	if !bytes.Equal(a, b) {
+		t.Error("the model is another than that of one process")
+	}
+}
+
+// What a server's configuration wants to run does not run on a device's host.
+func TestServerNamesNoProgram(t *testing.T) {
+	mark := filepath.Join(t.TempDir(), "ran")
+	text, err := json.Marshal([]string{"touch", mark})
+	must(t, err)
+	c, err := experiment.Load("../../hw-configs/hosts.toml", "task.model=process", "task.dataset=process", "task.fallback=", "task.command="+string(text), "optimizer.directions=philox")
+	must(t, err)
+	encoded, err := c.Encode()
+	must(t, err)
+	_, err = hosts.ConfigOf(hosts.DeviceOptions{SeedSecrets: true}, wire.Run{Config: encoded, Devices: c.Devices.Count})
+	if err == nil || !strings.Contains(err.Error(), "what runs here is not the server's to say") {
+		t.Errorf("got %v", err)
+	}
+	own, err := hosts.ConfigOf(hosts.DeviceOptions{SeedSecrets: true, Set: []string{`task.command=["mine"]`}}, wire.Run{Config: encoded, Devices: c.Devices.Count})
+	if err != nil || !slices.Equal(own.Task.Command, []string{"mine"}) {
+		t.Errorf("got %v, %v", own.Task.Command, err)
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the server's program ran")
+	}
+}
+
+func TestMain(m *testing.M) {
+	if !externaltest.Play() {
+		os.Exit(m.Run())
+	}
+}
+
 func TestRunID(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "run.id")

@@ -149,7 +149,7 @@ func (o DeviceOptions) join(ctx context.Context, id identity.Identity, run wire.
 	if err != nil {
 		return nil, err
 	}
-	m := &member{o: o, id: id, common: common, rounds: c.Optimizer.Rounds}
+	m := &member{o: o, id: id, common: common, task: shard.Task, rounds: c.Optimizer.Rounds}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.Close())
@@ -216,6 +216,10 @@ func (o DeviceOptions) config(w wire.Run) (c experiment.Config, err error) {
 	if c, err = o.Lab.Parse("the run's configuration", w.Config, o.Set); err != nil {
 		return c, err
 	}
+	// A server must not say what runs on a device's host.
+	if c.Task.Model == "process" && !slices.ContainsFunc(o.Set, func(set string) bool { return keyOf(set) == "task.command" }) {
+		return c, intake.UserError(errors.New("the run's model is a program (task.model = \"process\"), and what runs here is not the server's to say: name this host's with --set 'task.command=[\"program\", \"argument\"]'"))
+	}
 	if c.Devices.Count != w.Devices {
 		return c, fmt.Errorf("the server speaks of %d devices, and its configuration of %d", w.Devices, c.Devices.Count)
 	}
@@ -250,6 +254,7 @@ type member struct {
 	o       DeviceOptions
 	id      identity.Identity
 	common  *experiment.Common
+	task    *experiment.Task
 	rounds  int
 	cipher  *xmkckks.Device
 	journal *xmkckks.Journal
@@ -339,6 +344,9 @@ func (m *member) Close() error {
 	}
 	if m.cipher != nil {
 		m.cipher.Close()
+	}
+	if m.task != nil {
+		errs = append(errs, m.task.Close())
 	}
 	if m.journal != nil {
 		errs = append(errs, m.journal.Close())

@@ -431,7 +431,7 @@ func TestLeNetBatches(t *testing.T) {
 		}
 		w := m.NewWorker()
 		for _, middle := range []bool{true, false} {
-			Batches(w, Point{theta, phi, 0.01, 7}, set, batches, middle)
+			Batches(w, Point{Theta: theta, Phi: phi, Gamma: 0.01, Serial: 7}, set, batches, middle)
 			for i, got := range batches {
 				want := Batch{Samples: got.Samples}
 				if middle {
@@ -460,7 +460,7 @@ func TestLeNetSerials(t *testing.T) {
 		for _, set := range sets {
 			for _, middle := range []bool{false, true} {
 				batch := []Batch{{Samples: all(5)}}
-				Batches(w, Point{theta, phi, 0.01, serial + 1}, set, batch, middle)
+				Batches(w, Point{Theta: theta, Phi: phi, Gamma: 0.01, Serial: serial + 1}, set, batch, middle)
 				f, plus, minus := m.NewWorker().Losses(theta, phi, 0.01, set, all(5))
 				if got := batch[0]; got.Plus != plus || got.Minus != minus || middle && got.F != f {
 					t.Errorf("serial %d, middle %v: %v, %v and %v; want %v, %v and %v", serial+1, middle, got.F, got.Plus, got.Minus, f, plus, minus)

@@ -62,6 +62,9 @@ type Batch struct {
 type Point struct {
 	Theta, Phi []float64
 	Gamma      float64
+	// Key is that of Phi where it is made of one, in this round.
+	Key   uint64
+	Round int
 	// Serial is another number for each other point that a Worker gets, so that it need not
 	// make the same ready again; 0 says nothing.
 	Serial uint64
@@ -101,4 +104,30 @@ func Pair(w Worker, theta, phi []float64, gamma float64, set *dataset.Set, batch
 	}
 	_, plus, minus = w.Losses(theta, phi, gamma, set, batch)
 	return plus, minus
+}
+
+// Step is a step along the direction of a key: theta - Size phi.
+type Step struct {
+	Key  uint64
+	Size float64
+}
+
+// Follower is a Model whose theta somebody else keeps, too: a program. It hears of steps.
+type Follower interface {
+	Model
+	// Follow makes the steps of a round one after the other, where theta is as it is now,
+	// and says whether theta is next then. An error ends the run.
+	Follow(round int, theta, next []float64, steps []Step) error
+	// Single reports whether theta is float32: each step is rounded to it.
+	Single() bool
+	// Err returns why losses could not be had, once there is a reason: they are NaN then.
+	Err() error
+}
+
+// Err returns m's where it has one.
+func Err(m Model) error {
+	if f, ok := m.(Follower); ok {
+		return f.Err()
+	}
+	return nil
 }

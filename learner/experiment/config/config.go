@@ -58,6 +58,10 @@ type Task struct {
 	TrainLabels    string  `toml:"train_labels"`
 	TestImages     string  `toml:"test_images"`
 	TestLabels     string  `toml:"test_labels"`
+
+	Command       []string `toml:"command"`
+	AnswerSeconds float64  `toml:"answer_seconds"`
+	Restarts      int      `toml:"restarts"`
 }
 
 // Optimizer is the zero-order method.
@@ -242,7 +246,7 @@ func Default() Config {
 		Experiment: Experiment{Name: "experiment", Seed: 1, Aggregator: "xmk-ckks"},
 		Task: Task{
 			Dataset: "mnist", Classes: [2]int{0, 1}, Model: "logistic", Loss: "mean", Partition: "iid",
-			DirichletAlpha: 0.5, StrokesTrain: 8000, StrokesTest: 2000,
+			DirichletAlpha: 0.5, StrokesTrain: 8000, StrokesTest: 2000, Command: []string{}, AnswerSeconds: 60, Restarts: 3,
 		},
 		Optimizer: Optimizer{
 			Rounds: 400, BatchSize: 128, Directions: "rademacher", PackedDirections: 1, TrainLoss: "exact", StepLaw: "power",

@@ -167,13 +167,13 @@ func systemsInWords() string {
 
 func (c *Config) taskRules() []rule {
 	made := []string{"mnist", "strokes", "cifar10"}
-	sets := append(append([]string{}, made...), "idx")
+	sets := append(append([]string{}, made...), "idx", "process")
 	path := text(0, math.MaxInt)
 	return []rule{
-		{"dataset", "", oneOf(append(sets, c.names().DataSets...)...), "what is learned from; strokes are drawn by the program, idx is four files of one's own"},
+		{"dataset", "", oneOf(append(sets, c.names().DataSets...)...), "what is learned from; strokes are drawn by the program, idx is four files of one's own, process is what the program of model = \"process\" has"},
 		{"fallback", "", oneOf(append([]string{""}, made...)...), "the data set to take where that of dataset is not on the machine; empty for none"},
 		{"classes", "", whole(0, 255), "the two classes to tell apart"},
-		{"model", "", oneOf(append([]string{"logistic", "lenet"}, c.names().Models...)...), "what learns; lenet is for dataset = \"cifar10\""},
+		{"model", "", oneOf(append([]string{"logistic", "lenet", "process"}, c.names().Models...)...), "what learns; lenet is for dataset = \"cifar10\", process is a program of one's own"},
 		{"loss", "", oneOf("mean", "sum"), "what a device sends differences of: the mean or the sum over its batch"},
 		{"partition", "", oneOf("iid", "dirichlet"), "how samples are dealt to devices"},
 		{"dirichlet_alpha", "", numbers(1e-3, 1e6), "concentration of partition = \"dirichlet\": the smaller, the more uneven"},
@@ -183,6 +183,9 @@ func (c *Config) taskRules() []rule {
 		{"train_labels", "", path, "a file of dataset = \"idx\""},
 		{"test_images", "", path, "a file of dataset = \"idx\""},
 		{"test_labels", "", path, "a file of dataset = \"idx\""},
+		{"command", "", path, "the program of model = \"process\" and its arguments, started in the folder in which ringwave is"},
+		{"answer_seconds", "s", above0(), "how long that program may take to answer"},
+		{"restarts", "", whole(0, 1000), "how often that program is started again in a sitting where it has ended or is late"},
 	}
 }
 
@@ -190,7 +193,7 @@ func optimizerRules() []rule {
 	return []rule{
 		{"rounds", "rounds", whole(1, maxRounds), "K, the rounds of training"},
 		{"batch_size", "samples", whole(1, maxSamples), "samples that a device looks at in a round"},
-		{"directions", "", oneOf("rademacher", "gaussian", "sphere"), "law of Phi_k, the random direction of a round"},
+		{"directions", "", oneOf("rademacher", "gaussian", "sphere", "philox"), "law of Phi_k, the random direction of a round; philox is rademacher, of keys of which other programs can make the same"},
 		{"packed_directions", "", whole(1, maxPacked), "P, the directions of a round, whose scalars travel in as many coefficients of one ciphertext"},
 		{"clip", "", numbers(0, 1e300), "what a device sends is cut to +-clip; 0 for no bound"},
 		{"train_loss", "", oneOf("exact", "pairs"), "training loss of a round: exact, or of pairs, the mean of the losses on either side, which costs no forward pass of its own"},

@@ -107,6 +107,9 @@ func (c *Config) checkTask() error {
 	if (t.Dataset == "strokes" || t.Fallback == "strokes") && max(t.Classes[0], t.Classes[1]) > 3 {
 		return c.wrong("task.classes", "from 0 to 3, the classes of the strokes")
 	}
+	if err := c.checkProcess(); err != nil {
+		return err
+	}
 	if err := c.checkModel(); err != nil {
 		return err
 	}
@@ -116,6 +119,37 @@ func (c *Config) checkTask() error {
 		} else if idx && !given {
 			return c.wrong(key, `the path of a file, with task.dataset = "idx"`)
 		}
+	}
+	return nil
+}
+
+// checkProcess refuses what does not go with a program that learns, and such a program without
+// its model.
+func (c *Config) checkProcess() error {
+	t := c.Task
+	if t.Model != "process" {
+		switch {
+		case t.Dataset == "process":
+			return c.wrong("task.dataset", `another with task.model = %q: "process" is what the program of task.model = "process" has`, t.Model)
+		case len(t.Command) > 0:
+			return c.wrong("task.command", `[] with task.model = %q: the program is for "process"`, t.Model)
+		}
+		return nil
+	}
+	const with = `with task.model = "process"`
+	switch {
+	case t.Dataset != "process" || t.Fallback != "":
+		return c.wrong("task.dataset", `"process" %s, whose program has the samples, and task.fallback ""`, with)
+	case len(t.Command) == 0 || t.Command[0] == "":
+		return c.wrong("task.command", `a program and its arguments, such as ["python3", "learner.py"], %s`, with)
+	case t.Loss != "mean":
+		return c.wrong("task.loss", `"mean" %s`, with)
+	case t.Partition != "iid":
+		return c.wrong("task.partition", `"iid" %s, of whose samples the classes are not known`, with)
+	case c.Optimizer.Directions != "philox":
+		return c.wrong("optimizer.directions", `"philox" %s, whose program makes the same`, with)
+	case c.System().Gradients:
+		return c.wrong("task.model", "another with experiment.aggregator = %q, which sends gradients: a program has losses only", c.Experiment.Aggregator)
 	}
 	return nil
 }

@@ -1,0 +1,74 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"ringwave/crypto/keystream"
+	"ringwave/learner/dataset"
+	"ringwave/learner/experiment/config"
+	"ringwave/learner/external"
+	"ringwave/radio/intake"
+)
+
+// process is the name of the model that is a program, and of the samples that it has.
+const process = "process"
+
+// startProcess starts the program of a configuration, of the samples of one device, from 1, or
+// of all of them, 0.
+func (t *Task) startProcess(c config.Config, root keystream.Seed, device int, part dataset.Part) error {
+	l, err := external.Start(external.Config{
+		Command: c.Task.Command, Answer: time.Duration(c.Task.AnswerSeconds * float64(time.Second)), Restarts: c.Task.Restarts,
+		Device: device, Devices: c.Devices.Count, Seed: root.Derive(process).Stream().Uint64() >> 11,
+	})
+	if err != nil {
+		return intake.UserError(err)
+	}
+	t.Name, t.Model = process, l
+	t.Train, t.Test = l.Samples()
+	switch part {
+	case dataset.TrainOnly:
+		t.Test = nil
+	case dataset.TestOnly:
+		t.Train = nil
+	}
+	return nil
+}
+
+// Close ends the program that the model is, if it is one.
+func (t *Task) Close() error {
+	if c, ok := t.Model.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// process returns what the program of one device trains on.
+func (s *Shards) process(index int) (*Shard, error) {
+	device := 0
+	if s.own {
+		device = index + 1
+	}
+	t := &Task{}
+	if err := t.startProcess(s.config, rootOf(s.config), device, dataset.TrainOnly); err != nil {
+		return nil, err
+	}
+	if s.own {
+		return &Shard{Task: t, Index: index}, nil
+	}
+	if err := t.share(s.config, rootOf(s.config)); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	t.Train, t.Shards = t.Train.Subset(t.Shards[index]), nil
+	return &Shard{Task: t, Index: index}, nil
+}
+
+// What returns what is learned: a data set's two classes, or what a program calls itself.
+func (t *Task) What(c config.Config) string {
+	if l, ok := t.Model.(*external.Learner); ok {
+		return l.Name()
+	}
+	return fmt.Sprintf("%s classes %d and %d", t.Name, c.Task.Classes[0], c.Task.Classes[1])
+}

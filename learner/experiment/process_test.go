@@ -1,0 +1,181 @@
+package experiment_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"ringwave/learner"
+	"ringwave/learner/experiment"
+	"ringwave/learner/experiment/experimenttest"
+	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/external/externaltest"
+	"ringwave/radio/intake"
+)
+
+func TestMain(m *testing.M) {
+	if !externaltest.Play() {
+		os.Exit(m.Run())
+	}
+}
+
+// withProcess returns the configuration of a short run whose model is a program.
+func withProcess(t *testing.T, command []string, more ...string) experiment.Config {
+	t.Helper()
+	text, err := json.Marshal(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := experiment.Load(experimenttest.LoopbackConfig, append([]string{
+		"task.model=process", "task.dataset=process", "task.fallback=", "task.command=" + string(text), "optimizer.directions=philox",
+		"devices.count=3", "optimizer.batch_size=2", "optimizer.rounds=30", "optimizer.evaluate_every_rounds=10", "optimizer.checkpoint_every_rounds=5",
+		"optimizer.eta0=0.001", "optimizer.gamma0=0.1", "encryption.parameter_set=lean-2048", "encryption.delta_max=1000",
+	}, more...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// metricsOf runs an experiment and returns its folder and metrics.csv.
+func metricsOf(t *testing.T, c experiment.Config) (string, []byte) {
+	t.Helper()
+	e, err := experiment.Lab{NoPlots: true}.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	if _, err := e.Run(t.Context(), dir, experiment.Observer{}); err != nil {
+		t.Fatal(err)
+	}
+	return dir, experimenttest.ReadFile(t, dir, runfolder.MetricsName)
+}
+
+// A program that dies in a run is started again, and a run that was interrupted goes on: the
+// same rounds to the byte, on ring elements and over a waveform, with packed directions and in
+// float32.
+func TestProcessGoesOn(t *testing.T) {
+	for name, more := range map[string][]string{
+		"ring":   nil,
+		"packed": {"optimizer.packed_directions=3", "optimizer.train_loss=pairs"},
+		"waveform": {
+			"link.kind=waveform", "encryption.form=short", "optimizer.rounds=6", "optimizer.evaluate_every_rounds=3", "optimizer.checkpoint_every_rounds=2", "link.snr_db=90",
+		},
+	} {
+		how := ""
+		if name == "packed" {
+			how = "single"
+		}
+		_, want := metricsOf(t, withProcess(t, externaltest.Command(t, how), more...))
+		if how == "" {
+			for _, bad := range []string{"update=die", "loss=die", "evaluate=die"} {
+				if _, got := metricsOf(t, withProcess(t, externaltest.Command(t, bad), more...)); !bytes.Equal(got, want) {
+					t.Errorf("%s, %s: metrics.csv is another", name, bad)
+				}
+			}
+		}
+		c := withProcess(t, externaltest.Command(t, how), more...)
+		e, err := experiment.Lab{NoPlots: true}.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(t.TempDir(), "run")
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err = e.Run(ctx, dir, experiment.Observer{Round: func(r learner.Record) {
+			if r.Round == 4 {
+				cancel()
+			}
+		}})
+		if !errors.Is(err, experiment.ErrInterrupted) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if _, err := (experiment.Lab{NoPlots: true}).Resume(t.Context(), dir, experiment.Observer{}); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := experimenttest.ReadFile(t, dir, runfolder.MetricsName); !bytes.Equal(got, want) {
+			t.Errorf("%s: the rounds of a run that was interrupted are others", name)
+		}
+		if ev, err := (experiment.Lab{}).Evaluate(dir, ""); err != nil || ev.TestSamples != externaltest.Test || math.IsNaN(float64(ev.TestLoss)) {
+			t.Errorf("%s: evaluated as %+v, %v", name, ev, err)
+		}
+	}
+}
+
+// What a program does wrong ends a run with a sentence that is the user's to mend.
+func TestProcessErrors(t *testing.T) {
+	for how, want := range map[string]string{
+		"hello=Hi!":                      `asked for hello: it answers "Hi!"`,
+		"loss=every die":                 `asked for loss: it has ended with exit status 3; its last words are "out of memory"`,
+		"evaluate=every die":             `asked for evaluate: it has ended with exit status 3`,
+		`update={"id":ID,"digest":"00"}`: `asked for update: the digest is "00"`,
+	} {
+		c := withProcess(t, externaltest.Command(t, how), "task.restarts=1")
+		e, err := experiment.Lab{NoPlots: true}.New(c)
+		if err == nil {
+			_, err = e.Run(t.Context(), filepath.Join(t.TempDir(), "run"), experiment.Observer{})
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "the learner of all devices") {
+			t.Errorf("%s: got %v, want %q in it", how, err, want)
+		}
+		if strings.HasPrefix(how, "hello") && !intake.IsUserError(err) {
+			t.Errorf("%s: %v is not the user's", how, err)
+		}
+	}
+}
+
+// Python returns a Python that has a module, or skips the test.
+func pythonWith(t *testing.T, module string) string {
+	t.Helper()
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(name, "-c", "import "+module).Run() == nil {
+			return name
+		}
+	}
+	t.Skipf("SKIPPED: no python3 here has %s", module)
+	return ""
+}
+
+// The example in NumPy has the course of the built-in logistic regression: losses and M of 400
+// encrypted rounds agree to the rounding of sums.
+func TestNumPyLearner(t *testing.T) {
+	data := os.Getenv("RINGWAVE_DATA")
+	if data == "" {
+		t.Skip("SKIPPED: RINGWAVE_DATA is not set, the folder with MNIST")
+	}
+	python := pythonWith(t, "numpy")
+	const config = "../../hw-configs/learner-numpy.toml"
+	command, err := json.Marshal([]string{python, "../../scripts/learners/logistic_numpy.py"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows [2][]runfolder.Row
+	for i, set := range [][]string{
+		{"task.command=" + string(command)},
+		{"task.model=logistic", "task.dataset=mnist", "task.command=[]"},
+	} {
+		c, err := experiment.Load(config, set...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, _ := metricsOf(t, c)
+		if rows[i], err = runfolder.ReadMetrics(filepath.Join(dir, runfolder.MetricsName), 400); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(rows[0]) != 400 || len(rows[1]) != 400 {
+		t.Fatalf("%d and %d rounds", len(rows[0]), len(rows[1]))
+	}
+	for k, own := range rows[0] {
+		built := rows[1][k]
+		if math.Abs(own.TrainLoss-built.TrainLoss) > 1e-13 || math.Abs(own.M-built.M) > 1e-11 || own.TestAccuracy != built.TestAccuracy && !math.IsNaN(own.TestAccuracy) {
+			t.Fatalf("round %d: loss %v, M %v, accuracy %v, built in %v, %v, %v", k+1, own.TrainLoss, own.M, own.TestAccuracy, built.TrainLoss, built.M, built.TestAccuracy)
+		}
+	}
+}
