@@ -657,6 +657,9 @@ func (s *Experiment) finish(spoilt string) (runfolder.Summary, []string, error) 
 	if n := overflowedRows(rows); n > 0 {
 		summary.Notes = append(summary.Notes, fmt.Sprintf("the training loss of %d rounds overflowed: it is reported as the largest number there is, and the model was left as it was", n))
 	}
+	if text := s.Task.restarted(); text != "" {
+		summary.Notes = append(summary.Notes, text)
+	}
 	s.summariseGains(&summary, rows)
 	plots, err := s.plot(rows)
 	if err != nil {

@@ -72,3 +72,16 @@ func (t *Task) What(c config.Config) string {
 	}
 	return fmt.Sprintf("%s classes %d and %d", t.Name, c.Task.Classes[0], c.Task.Classes[1])
 }
+
+// restarted says that the program was started again; "" where it was not.
+func (t *Task) restarted() string {
+	l, ok := t.Model.(*external.Learner)
+	if !ok {
+		return ""
+	}
+	n, why := l.Restarts()
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the program that learns was started again, %d times in this sitting, and got the model back (the last time %s)", n, why)
+}

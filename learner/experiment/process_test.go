@@ -130,7 +130,22 @@ func TestProcessErrors(t *testing.T) {
 	}
 }
 
-// Python returns a Python that has a module, or skips the test.
+// A run says that its program was started again.
+func TestProcessRestartIsSaid(t *testing.T) {
+	e, err := experiment.Lab{NoPlots: true}.New(withProcess(t, externaltest.Command(t, "loss=die")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := e.Run(t.Context(), filepath.Join(t.TempDir(), "run"), experiment.Observer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := strings.Join(r.Summary.Notes, "\n"); !strings.Contains(notes, `started again, 1 times in this sitting, and got the model back (the last time it has ended with exit status 3; its last words are "out of memory")`) {
+		t.Errorf("notes are %q", notes)
+	}
+}
+
+// pythonWith returns a Python that has a module, or skips the test.
 func pythonWith(t *testing.T, module string) string {
 	t.Helper()
 	for _, name := range []string{"python3", "/usr/bin/python3"} {
@@ -155,7 +170,7 @@ func TestNumPyLearner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var rows [2][]runfolder.Row
+	var rows [2][]runfolder.Row // of the program, and built in
 	for i, set := range [][]string{
 		{"task.command=" + string(command)},
 		{"task.model=logistic", "task.dataset=mnist", "task.command=[]"},
@@ -177,5 +192,30 @@ func TestNumPyLearner(t *testing.T) {
 		if math.Abs(own.TrainLoss-built.TrainLoss) > 1e-13 || math.Abs(own.M-built.M) > 1e-11 || own.TestAccuracy != built.TestAccuracy && !math.IsNaN(own.TestAccuracy) {
 			t.Fatalf("round %d: loss %v, M %v, accuracy %v, built in %v, %v, %v", k+1, own.TrainLoss, own.M, own.TestAccuracy, built.TrainLoss, built.M, built.TestAccuracy)
 		}
+	}
+}
+
+// The example in PyTorch learns, and its theta, float32, is the copy here to the bit: another
+// would end the run.
+func TestTorchLearner(t *testing.T) {
+	data := os.Getenv("RINGWAVE_DATA")
+	if data == "" {
+		t.Skip("SKIPPED: RINGWAVE_DATA is not set, the folder with MNIST")
+	}
+	command, err := json.Marshal([]string{pythonWith(t, "torch, numpy"), "../../scripts/learners/mlp_torch.py"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := experiment.Load("../../hw-configs/learner-torch.toml", "task.command="+string(command), "optimizer.rounds=40", "optimizer.packed_directions=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := experiment.Lab{NoPlots: true}.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := e.Run(t.Context(), filepath.Join(t.TempDir(), "run"), experiment.Observer{})
+	if err != nil || r.Summary.TestAccuracy < 0.9 {
+		t.Errorf("accuracy %v, %v", r.Summary.TestAccuracy, err)
 	}
 }

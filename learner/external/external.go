@@ -57,7 +57,8 @@ type Learner struct {
 	program  *program // nil where it has ended
 	theta    []float64
 	restarts int
-	err      error // that ended the run
+	why      string // the last one
+	err      error  // that ended the run
 }
 
 // Start starts the program and asks it who it is. The caller closes the Learner.
@@ -154,6 +155,13 @@ func (l *Learner) Err() error {
 	return l.err
 }
 
+// Restarts returns how often the program was started again, and why it was last.
+func (l *Learner) Restarts() (n int, why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return min(l.restarts, l.cfg.Restarts), l.why
+}
+
 // Follow has the program make steps.
 func (l *Learner) Follow(round int, theta, next []float64, steps []model.Step) error {
 	l.mu.Lock()
@@ -219,6 +227,7 @@ func (l *Learner) mayRestart(err error) bool {
 		l.program = nil
 	}
 	l.restarts++
+	l.why = gone.Error()
 	return l.restarts <= l.cfg.Restarts
 }
 

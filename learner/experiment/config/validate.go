@@ -132,7 +132,7 @@ func (c *Config) checkProcess() error {
 		case t.Dataset == "process":
 			return c.wrong("task.dataset", `another with task.model = %q: "process" is what the program of task.model = "process" has`, t.Model)
 		case len(t.Command) > 0:
-			return c.wrong("task.command", `[] with task.model = %q: the program is for "process"`, t.Model)
+			return c.wrong("task.command", `an empty list with task.model = %q: the program is for "process"`, t.Model)
 		}
 		return nil
 	}
