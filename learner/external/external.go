@@ -25,10 +25,10 @@ import (
 // Version is that of the protocol.
 const Version = 1
 
-// Bounds of what a program may say of itself.
+// Bounds of what a program may say of itself: each costs some times 8 bytes here.
 const (
-	maxDim     = 1 << 28
-	maxSamples = 1 << 31
+	maxDim     = 1 << 26
+	maxSamples = 1 << 26
 )
 
 // Config says what to start, and for whom.
