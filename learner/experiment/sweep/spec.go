@@ -488,6 +488,9 @@ func (s *spec) repeatable(c config.Config) error {
 	if c.OverRadios() {
 		return fmt.Errorf("%s: radio.transmitters = %s: must be [ ]: nothing of a sweep goes on the air", s.path, config.Text(c.Radio.Transmitters))
 	}
+	if c.Task.Model == "process" {
+		return fmt.Errorf(`%s: task.model = "process": must be another: a sweep's runs may be computed on other hosts, which start no program because of what they are sent`, s.path)
+	}
 	if system := c.System(); c.Encryption.Randomness == "system" && (system.Encrypts || system.SharesKey) {
 		return fmt.Errorf(`%s: encryption.randomness = "system": must be "seed": a run of a sweep may be computed anywhere and more than once, and must be the same bytes`, s.path)
 	}

@@ -119,6 +119,7 @@ func TestBadSpecs(t *testing.T) {
 		{head + "[grid]\nchannel.std = [1, -1]\ndevices.count = [2, 3]", "[grid] channel.std = -1: must be a number from 0 to 1000, in the run with channel.std = -1, devices.count = 2"},
 		{head + "[set]\ndevices.minimum = 3\n[grid]\ndevices.count = [4, 2]", "[set] devices.minimum = 3: must be a whole number from 1 to devices.count, 2, or 0 for all, in the run with devices.count = 2"},
 		{head + "[grid]\nlink.kind = [\"ring\", \"waveform\"]\nlink.noise_std = [0, 1]", `[grid] link.noise_std = 1: must be 0 with link.kind = "waveform"`},
+		{head + "[set]\ntask.model = \"process\"\ntask.dataset = \"process\"\ntask.fallback = \"\"\ntask.command = [\"a\"]\noptimizer.directions = \"philox\"", "task.model = \"process\": must be another: a sweep's runs may be computed on other hosts"},
 		{head + "[set]\nradio.transmitters = [\"a\", \"b\"]\nradio.transmit = true\nradio.receiver = \"c\"\nradio.frequency_hz = 1e9\nradio.band_hz = [9e8, 11e8]\nradio.most_gain_db = 0\nradio.secrets_from_seed = true\nlink.kind = \"waveform\"\nchannel.gains = \"continuous\"\ndevices.count = 2", "radio.transmitters = [a, b]: must be [ ]: nothing of a sweep goes on the air"},
 		{head + "[grid]\nencryption.randomness = [\"seed\", \"system\"]", `encryption.randomness = "system": must be "seed": a run of a sweep may be computed anywhere`},
 		{head + "[grid]\nchannel.std = [" + strings.ReplaceAll(long, "1,", "1e0,") + "1]\ndevices.count = [" + long + "1]", "seeds times values are 1 x 401 x 401 runs: must be at most 100000"},

@@ -58,6 +58,9 @@ func computable(c config.Config, calibration string) error {
 	if c.OverRadios() {
 		return intake.UserError(errors.New("the run is over radios: nothing that comes over the bus is sent on the air"))
 	}
+	if c.Task.Model == "process" {
+		return intake.UserError(errors.New("the run's model is a program: nothing that comes over the bus is started"))
+	}
 	if c.Calibration.File != "" && calibration == "" {
 		return intake.UserError(errors.New("the run names a calibration and does not bring it"))
 	}
