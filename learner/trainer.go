@@ -294,7 +294,8 @@ func checkSet(name string, set *dataset.Set, m model.Model) error {
 
 // Step runs the next round. It gives ctx's error, and does nothing, if ctx has
 // ended before the round starts; the Aggregator gets ctx, and may give its error later.
-// After an error the trainer is as it was before the call. After round K the error is ErrDone; where a loss or
+// After an error the trainer is as it was before the call, unless it is that of evaluating a
+// model.Follower. After round K the error is ErrDone; where a loss or
 // M_k is no finite number it wraps ErrDiverged.
 func (t *Trainer) Step(ctx context.Context) (Record, error) {
 	if err := ctx.Err(); err != nil {
@@ -321,6 +322,9 @@ func (t *Trainer) Step(ctx context.Context) (Record, error) {
 	record.fill(out, t.task.Aggregator)
 	t.counts.add(out)
 	t.evaluate(&record)
+	if err := model.Err(t.task.Model); err != nil {
+		return Record{}, fmt.Errorf("round %d: %w", k, err)
+	}
 	return record, nil
 }
 

@@ -33,6 +33,7 @@ Where faults cost rounds, the keys that do are named, with how many and why.`,
 			if err != nil {
 				return err
 			}
+			defer s.Close()
 			watch, stop := planned(console.New(cmd))
 			p, err := s.Plan(cmd.Context(), watch)
 			stop()

@@ -102,7 +102,10 @@ func newSessionIn(lab Lab, dir string, cfg config.Config) (*Experiment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, s.checkTensors()
+	if err := s.checkTensors(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
 // fit makes the channel, what is known of its links, and the design for them.
@@ -527,6 +530,7 @@ func (s *Experiment) train(ctx context.Context, report func(r learner.Record)) (
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
+	defer context.AfterFunc(ctx, s.Task.interrupt)()
 	var lost losses
 	for !s.Trainer.Done() {
 		if s.stopping.Load() {

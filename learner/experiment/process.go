@@ -27,6 +27,8 @@ func (t *Task) startProcess(c config.Config, root keystream.Seed, device int, pa
 		return intake.UserError(err)
 	}
 	t.Name, t.Model = process, l
+	// In the place of files: a run is not to go on with another program or other samples.
+	t.Files = []dataset.File{{Path: l.Name(), SHA256: l.Digest()}}
 	t.Train, t.Test = l.Samples()
 	switch part {
 	case dataset.TrainOnly:
@@ -35,6 +37,13 @@ func (t *Task) startProcess(c config.Config, root keystream.Seed, device int, pa
 		t.Train = nil
 	}
 	return nil
+}
+
+// interrupt has the program that the model is, if it is one, keep nobody waiting.
+func (t *Task) interrupt() {
+	if l, ok := t.Model.(*external.Learner); ok {
+		l.Interrupt()
+	}
 }
 
 // Close ends the program that the model is, if it is one.

@@ -130,6 +130,57 @@ func TestProcessErrors(t *testing.T) {
 	}
 }
 
+// A run whose program cannot evaluate ends in that round, and one that goes on has the rounds
+// of one that was never broken off; a program of another kind is not taken.
+func TestProcessThatCannotEvaluate(t *testing.T) {
+	_, want := metricsOf(t, withProcess(t, externaltest.Command(t, "")))
+	e, err := experiment.Lab{NoPlots: true}.New(withProcess(t, externaltest.Command(t, `evaluate={"id":ID,"error":"no memory"}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	if _, err := e.Run(t.Context(), dir, experiment.Observer{}); err == nil || !strings.Contains(err.Error(), `round 10: the learner of all devices, `) || !strings.Contains(err.Error(), `it says "no memory"`) {
+		t.Errorf("got %v", err)
+	}
+	externaltest.Command(t, "single")
+	if _, err := experiment.Resume(t.Context(), dir, experiment.Observer{}); err == nil || !strings.Contains(err.Error(), "the data found now are not those that the run began with") {
+		t.Errorf("another program: %v", err)
+	}
+	externaltest.Command(t, "")
+	if _, err := (experiment.Lab{NoPlots: true}).Resume(t.Context(), dir, experiment.Observer{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := experimenttest.ReadFile(t, dir, runfolder.MetricsName); !bytes.Equal(got, want) {
+		t.Error("the rounds are others")
+	}
+}
+
+// A run whose program hangs stops when it is asked to, and goes on.
+func TestProcessHangsAtTheEnd(t *testing.T) {
+	_, want := metricsOf(t, withProcess(t, externaltest.Command(t, "")))
+	hangs := externaltest.Hangs(t)
+	e, err := experiment.Lab{NoPlots: true}.New(withProcess(t, externaltest.Command(t, "update=hang"), "task.answer_seconds=1000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-hangs
+		cancel()
+	}()
+	if _, err := e.Run(ctx, dir, experiment.Observer{}); !errors.Is(err, experiment.ErrInterrupted) {
+		t.Fatalf("got %v", err)
+	}
+	externaltest.Command(t, "")
+	if _, err := (experiment.Lab{NoPlots: true}).Resume(t.Context(), dir, experiment.Observer{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := experimenttest.ReadFile(t, dir, runfolder.MetricsName); !bytes.Equal(got, want) {
+		t.Error("the rounds are others")
+	}
+}
+
 // A run says that its program was started again.
 func TestProcessRestartIsSaid(t *testing.T) {
 	e, err := experiment.Lab{NoPlots: true}.New(withProcess(t, externaltest.Command(t, "loss=die")))

@@ -204,7 +204,7 @@ func loadBinary(r Request, from source) (dataset.Task, error) {
 // Unpublished says that files that go by a published set's name are not, or are not
 // known to be, the published ones; "" where they are, or where nothing is published.
 func (t *Task) Unpublished() string {
-	if t.Name == "idx" {
+	if t.Name == "idx" || t.Name == process {
 		return ""
 	}
 	differ, unknown, first := 0, 0, ""

@@ -10,6 +10,8 @@
 package external
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -53,6 +55,9 @@ type Learner struct {
 	initial []float64
 	says    hello
 
+	interrupted chan struct{} // closed when the run is to stop
+	interrupt   sync.Once
+
 	mu       sync.Mutex
 	program  *program // nil where it has ended
 	theta    []float64
@@ -66,7 +71,7 @@ func Start(c Config) (*Learner, error) {
 	if len(c.Command) == 0 {
 		return nil, errors.New("starting a learner: the command is empty; allowed is a program and its arguments")
 	}
-	l := &Learner{cfg: c}
+	l := &Learner{cfg: c, interrupted: make(chan struct{})}
 	if err := l.begin(); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -105,7 +110,7 @@ func (l *Learner) start() (*program, hello, error) {
 	says := hello{}
 	err = p.ask(request{
 		Request: "hello", Version: Version, Device: &l.cfg.Device, Devices: l.cfg.Devices, Seed: &l.cfg.Seed,
-	}, &says, l.cfg.Answer)
+	}, &says, l.cfg.Answer, l.interrupted)
 	if err == nil {
 		err = says.check(l.cfg)
 	}
@@ -153,6 +158,17 @@ func (l *Learner) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
+}
+
+// Interrupt has a request at hand, and those to come, take two seconds at the most: the run is
+// to stop. It may be called from any goroutine.
+func (l *Learner) Interrupt() { l.interrupt.Do(func() { close(l.interrupted) }) }
+
+// Digest returns a digest of what the program says of itself and of its first theta: another
+// learner has another one.
+func (l *Learner) Digest() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%+v %s", l.says, digestOf(l.initial, l.says)))
+	return hex.EncodeToString(sum[:])
 }
 
 // Restarts returns how often the program was started again, and why it was last.
@@ -264,7 +280,7 @@ func (l *Learner) load() error {
 
 // ask asks once.
 func (l *Learner) ask(r request, answer any) error {
-	if err := l.program.ask(r, answer, l.cfg.Answer); err != nil {
+	if err := l.program.ask(r, answer, l.cfg.Answer, l.interrupted); err != nil {
 		return l.saidOf(r.Request, err)
 	}
 	return nil

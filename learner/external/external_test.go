@@ -1,7 +1,9 @@
 package external
 
 import (
+	"context"
 	"errors"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -74,8 +76,8 @@ func play(t *testing.T, how string, c Config) (losses []float64, err error) {
 	if err := l.Err(); err != nil {
 		return nil, err
 	}
-	if correct != 2 {
-		t.Errorf("%d of 3 are right, want 1.5 rounded", correct)
+	if accuracy := externaltest.Accuracy(theta); correct != int(math.Round(3*accuracy)) {
+		t.Errorf("%d of 3 are right, want %v of them", correct, accuracy)
 	}
 	return append(losses, loss), nil
 }
@@ -194,6 +196,7 @@ func TestMalformed(t *testing.T) {
 		{`loss={"id":ID,"plus":[1,2],"minus":[1,-Infinity],"base":[1,1]}`, `in one line, which has no Infinity`},
 		{`loss={"id":ID,"plus":[1,2],"minus":[1,1e999],"base":[1,1]}`, `minus is a number 1e999; allowed is a finite number`},
 		{`loss={"id":ID,"plus":[1,2],"minus":3,"base":[1,1]}`, `minus is a number; allowed is a list of finite numbers`},
+		{`loss={"id":ID,"plus":[1,null],"minus":[1,2],"base":[1,1]}`, `null is no loss; allowed are finite numbers`},
 		{`loss={"id":ID,"plus":[1,2]}`, `without "minus"`},
 		{`loss=twice`, `it speaks unasked`},
 		{`loss=loading 10 %`, `it answers "loading 10 %"; allowed is a JSON object`},
@@ -219,6 +222,24 @@ func TestMalformed(t *testing.T) {
 		if !strings.HasPrefix(text, "the learner of device 2, ") || strings.ContainsAny(text, "\n\r") || len(text) > 1000 {
 			t.Errorf("%s: no sentence: %q", c.how, text)
 		}
+	}
+}
+
+// A program that does not answer is not waited for once the run is to stop.
+func TestInterrupt(t *testing.T) {
+	hangs := externaltest.Hangs(t)
+	l, err := start(t, "loss=hang", Config{Answer: time.Hour, Restarts: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	train, _ := l.Samples()
+	go func() {
+		<-hangs
+		l.Interrupt()
+	}()
+	l.NewWorker().(model.BatchesWorker).Batches(model.Point{Theta: make([]float64, l.Dim()), Gamma: 1}, train, []model.Batch{{Samples: []int{1}}}, false)
+	if err := l.Err(); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package external
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type program struct {
 	in      io.WriteCloser
 	out     io.Closer
 	asked   uint64 // the number of the last request
+	broken  bool   // a request was broken off
 	errors  *tail
 	lines   chan line
 	stop    chan struct{} // closed when nobody reads lines any more
@@ -111,8 +113,12 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// ask writes a request and reads the answer, in the time that there is for it.
-func (p *program) ask(r request, answer any, within time.Duration) error {
+// errInterrupted is that of a request that was broken off.
+var errInterrupted = fmt.Errorf("it does not answer within %v of the run's end: %w", patience, context.Canceled)
+
+// ask writes a request and reads the answer, in the time that there is for it: little, once
+// interrupted is closed.
+func (p *program) ask(r request, answer any, within time.Duration, interrupted <-chan struct{}) error {
 	p.asked++
 	r.ID = p.asked
 	text, err := json.Marshal(r)
@@ -134,23 +140,33 @@ func (p *program) ask(r request, answer any, within time.Duration) error {
 		_, err := p.in.Write(append(text, '\n'))
 		wrote <- err
 	}()
-	select {
-	case l, open := <-p.lines:
-		if !open {
-			return p.gone()
+	for {
+		select {
+		case l, open := <-p.lines:
+			if !open {
+				return p.gone()
+			}
+			if l.err != nil {
+				return l.err
+			}
+			return decode(l.text, r.ID, answer)
+		case <-interrupted:
+			interrupted = nil
+			short := time.AfterFunc(min(patience, within), func() { kill(p.command) })
+			defer short.Stop()
+			p.broken = true
+		case <-late.C:
+			kill(p.command)
+			return &goneError{fmt.Sprintf("it does not answer within %v%s", within, p.errors.words())}
 		}
-		if l.err != nil {
-			return l.err
-		}
-		return decode(l.text, r.ID, answer)
-	case <-late.C:
-		kill(p.command)
-		return &goneError{fmt.Sprintf("it does not answer within %v%s", within, p.errors.words())}
 	}
 }
 
 // gone says how a program has ended.
 func (p *program) gone() error {
+	if p.broken {
+		return errInterrupted
+	}
 	how := "it has ended"
 	select {
 	case err := <-p.ended:
@@ -174,6 +190,7 @@ func (p *program) end() {
 	})
 	defer late.Stop()
 	p.ended <- <-p.ended
+	kill(p.command) // what it has started and left
 }
 
 // tail keeps the end of what is written.

@@ -88,24 +88,35 @@ func (h hello) check(c Config) error {
 	return nil
 }
 
+// losses are numbers: null, which some languages write for NaN, is none.
+type losses []float64
+
+// UnmarshalJSON refuses what is no list of numbers.
+func (l *losses) UnmarshalJSON(text []byte) error {
+	if bytes.Contains(text, []byte("null")) {
+		return errors.New("null is no loss; allowed are finite numbers")
+	}
+	return json.Unmarshal(text, (*[]float64)(l))
+}
+
 // lossAnswer has a loss of each batch.
 type lossAnswer struct {
-	Plus  []float64 `json:"plus"`
-	Minus []float64 `json:"minus"`
-	Base  []float64 `json:"base"`
+	Plus  losses `json:"plus"`
+	Minus losses `json:"minus"`
+	Base  losses `json:"base"`
 }
 
 // check refuses another number of losses than that of batches.
 func (a lossAnswer) check(r request) error {
-	all := map[string][]float64{"plus": a.Plus, "minus": a.Minus}
+	all := map[string]losses{"plus": a.Plus, "minus": a.Minus}
 	if *r.Base {
 		all["base"] = a.Base
 	} else if a.Base != nil {
 		return errors.New("base is there; allowed is none where none was asked for")
 	}
 	for _, name := range []string{"plus", "minus", "base"} {
-		if losses, wanted := all[name]; wanted && len(losses) != len(r.Batches) {
-			return wrong(name, fmt.Sprintf("%d losses", len(losses)), fmt.Sprintf("%d, one of each batch", len(r.Batches)))
+		if some, wanted := all[name]; wanted && len(some) != len(r.Batches) {
+			return wrong(name, fmt.Sprintf("%d losses", len(some)), fmt.Sprintf("%d, one of each batch", len(r.Batches)))
 		}
 	}
 	return nil

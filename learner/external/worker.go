@@ -1,6 +1,8 @@
 package external
 
 import (
+	"context"
+	"errors"
 	"math"
 
 	"ringwave/learner/dataset"
@@ -78,7 +80,11 @@ func (l *Learner) evaluate(theta []float64, samples []int) (a evaluateAnswer, er
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := request{Request: "evaluate", Samples: samples}
-	if err := l.at(theta, r, &a); err != nil {
+	if err := l.at(theta, r, &a); errors.Is(err, context.Canceled) {
+		// The round is over, but for what is said of it: it is not one that may be saved.
+		l.err = errors.New(err.Error())
+		return a, l.err
+	} else if err != nil {
 		return a, err
 	}
 	if err := a.check(); err != nil {

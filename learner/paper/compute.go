@@ -196,6 +196,7 @@ func dataIn(lab experiment.Lab, c config.Config) (d dataInUse, err error) {
 	if err != nil {
 		return d, err
 	}
+	defer t.Close()
 	d = dataInUse{name: t.Name, fallback: t.FallbackUsed, warning: t.Unpublished(), tests: t.Test.Len()}
 	for _, f := range t.Files {
 		d.sums += f.SHA256

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,6 +42,25 @@ func Command(t *testing.T, how string) []string {
 	t.Setenv(variable+"_ONCE", filepath.Join(t.TempDir(), "once"))
 	t.Setenv("GORACE", "atexit_sleep_ms=0") // or each program takes a second to end
 	return []string{os.Args[0]}
+}
+
+// Hangs returns what is closed once a learner that Command has started hangs.
+func Hangs(t *testing.T) <-chan struct{} {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	t.Setenv(variable+"_HANGS", l.Addr().String())
+	hangs := make(chan struct{})
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			c.Close()
+			close(hangs)
+		}
+	}()
+	return hangs
 }
 
 // Play is the learner until nothing is asked any more, where Command has started this program;
@@ -79,6 +99,10 @@ func bad(what, line string, r request) string {
 		fmt.Fprintln(os.Stderr, "Traceback:\nout of memory")
 		os.Exit(3)
 	case "hang":
+		if to := os.Getenv(variable + "_HANGS"); to != "" {
+			_, err := net.Dial("tcp", to)
+			check(err)
+		}
 		select {}
 	case "twice":
 		return line + "\n" + line
@@ -173,6 +197,15 @@ func (l *Toy) Loss(samples []int, along []float64) float64 {
 	return sum / float64(len(samples))
 }
 
+// Accuracy returns what the toy says is right at theta: another number nearly everywhere.
+func Accuracy(theta []float64) float64 {
+	sum := 0.0
+	for j, x := range theta {
+		sum += x * float64(j+1)
+	}
+	return 0.5 + 0.5*math.Sin(sum)
+}
+
 // Move makes a step.
 func (l *Toy) Move(key uint64, size float64) {
 	for j, d := range Signs(key, Dim, size) {
@@ -235,7 +268,7 @@ func (l *Toy) answer(r request) map[string]any {
 			l.Move(s.Direction, s.Size)
 		}
 	case "evaluate":
-		return map[string]any{"loss": l.Loss(r.Samples, zero), "accuracy": 0.5}
+		return map[string]any{"loss": l.Loss(r.Samples, zero), "accuracy": Accuracy(l.Theta)}
 	case "save":
 		check(os.WriteFile(r.Path, l.bytes(), 0o600))
 	case "load":
