@@ -40,7 +40,7 @@ func NewGradientTrainer(cfg Config, task Task) (*GradientTrainer, error) {
 		return nil, err
 	}
 	if _, ok := inner.pool.workers[0].(model.GradientWorker); !ok {
-		return nil, errors.New("setting up training by gradients: the model has no gradient, only losses; allowed is logistic regression")
+		return nil, errors.New("setting up training by gradients: the model has no gradient, only losses; allowed is logistic or softmax regression")
 	}
 	t := &GradientTrainer{inner: inner}
 	for range inner.devices {

@@ -82,11 +82,11 @@ func strokes(t testing.TB, train, test int) (*dataset.Set, *dataset.Set) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, err := all.Binary([2]int{0, 1})
+	one, err := all.Choose([]int{0, 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := allTest.Binary([2]int{0, 1})
+	other, err := allTest.Choose([]int{0, 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func mnist(t testing.TB) *dataset.Task {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task, err := source.Binary([2]int{0, 1})
+	task, err := source.Load([]int{0, 1})
 	if err != nil {
 		t.Fatal(err)
 	}

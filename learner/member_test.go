@@ -222,7 +222,7 @@ func TestMembersInLockstep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		task := Task{Model: model.NewLeNet(path), Train: set, Test: set, Shards: shards, Seed: keystream.FromInteger(2)}
+		task := Task{Model: model.NewLeNet(path, 2), Train: set, Test: set, Shards: shards, Seed: keystream.FromInteger(2)}
 		lockstep(t, cfg, task)
 		// Nothing but a point's serial tells a worker here that theta has moved.
 		cfg.EvalEvery, cfg.Packed, cfg.PairLoss = 6, 1, true

@@ -101,3 +101,26 @@ func (p *pool) evaluate(theta []float64, set *dataset.Set) (loss, accuracy float
 	}
 	return loss / float64(n), float64(correct) / float64(n)
 }
+
+// Confusion returns how many samples of each class a model takes for each: counts[y][c] of
+// class y for class c; nil of a model that does not say what it takes a sample for.
+func Confusion(m model.Model, theta []float64, set *dataset.Set) (counts [][]int) {
+	p := newPool(m, runtime.GOMAXPROCS(0))
+	if _, ok := model.ClassifierOf(p.workers[0]); !ok {
+		return nil
+	}
+	n := set.Len()
+	taken := make([]uint8, n)
+	p.run((n+evaluationBlock-1)/evaluationBlock, func(w model.Worker, b int) {
+		from, to := b*evaluationBlock, min((b+1)*evaluationBlock, n)
+		c, _ := model.ClassifierOf(w)
+		c.Classify(taken[from:to], theta, set, from, to)
+	})
+	for range set.Classes {
+		counts = append(counts, make([]int, len(set.Classes)))
+	}
+	for i, c := range taken {
+		counts[set.Y[i]][c]++
+	}
+	return counts
+}

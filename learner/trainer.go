@@ -67,7 +67,7 @@ type Config struct {
 // Task is what to train, on what, through what.
 type Task struct {
 	Model model.Model
-	// Train and Test have samples of Model.Features features, in two classes.
+	// Train and Test have samples of Model.Features features and of the model's classes.
 	Train, Test *dataset.Set
 	// Shards holds the indices into Train of each device i's samples, at least
 	// one each. Its length is N.
@@ -286,8 +286,9 @@ func checkSet(name string, set *dataset.Set, m model.Model) error {
 		return fmt.Errorf("the %s set has %d samples of %d features and %d values; allowed is samples of %d features, the model's",
 			name, set.Len(), set.Dim, set.Values(), m.Features())
 	}
-	if len(set.Classes) != 2 || slices.Max(set.Y) > 1 {
-		return fmt.Errorf("the %s set has %d classes; allowed is 2", name, len(set.Classes))
+	classes := model.Classes(m)
+	if len(set.Classes) != classes || int(slices.Max(set.Y)) >= classes {
+		return fmt.Errorf("the %s set has %d classes; allowed is %d, the model's", name, len(set.Classes), classes)
 	}
 	return nil
 }

@@ -132,14 +132,14 @@ func firstFile(name string, folders ...string) (string, error) {
 	return "", nil
 }
 
-// Binary reads the files and keeps the samples of two classes, 0 to 9, relabelled 0 for
-// classes[0] and 1 for classes[1], as OfBytes has them. A sample has 3 x 32 x 32 features:
+// Load reads the files and keeps the samples of two classes or more, 0 to 9, relabelled c for
+// classes[c], as OfBytes has them. A sample has 3 x 32 x 32 features:
 // pixels 0..1, less the mean of their channel over the published training images, in units of
 // its deviation (means 0.4914, 0.4822, 0.4465, deviations 0.2470, 0.2435, 0.2616 for red,
 // green and blue, whatever the classes), which is between -2.0 and 2.2.
 //
 // An error is a *FormatError where a file's content is at fault.
-func (c CIFAR10) Binary(classes [2]int) (*Task, error) {
+func (c CIFAR10) Load(classes []int) (*Task, error) {
 	if err := checkClasses(classes, cifarClasses); err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (c CIFAR10) Binary(classes [2]int) (*Task, error) {
 }
 
 // read returns the set of several files, nil of none.
-func (c CIFAR10) read(paths []string, classes [2]int) (*Set, []File, error) {
+func (c CIFAR10) read(paths []string, classes []int) (*Set, []File, error) {
 	if len(paths) == 0 {
 		return nil, nil, nil
 	}
@@ -163,22 +163,17 @@ func (c CIFAR10) read(paths []string, classes [2]int) (*Set, []File, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var has [2]bool
-	for i, class := range classes {
-		has[i] = slices.Contains(records.Labels, uint8(class))
-	}
-	for i, class := range classes {
-		if !has[i] && !(c.OneClass && has[1-i]) {
-			return nil, nil, &FormatError{File: filepath.Dir(paths[0]), Allowed: "1 or more", Value: "0",
-				Where: fmt.Sprintf("the number of samples of class %d in %s", class, filesInWords(paths))}
-		}
+	_, count := choose(records.Labels, classes)
+	if i := lacking(count, c.OneClass); i >= 0 {
+		return nil, nil, &FormatError{File: filepath.Dir(paths[0]), Allowed: "1 or more", Value: "0",
+			Where: fmt.Sprintf("the number of samples of class %d in %s", classes[i], filesInWords(paths))}
 	}
 	set, err := records.standardised(classes)
 	return set, files, err
 }
 
-// readCIFARs reads the records of two classes from several files, on all processors.
-func readCIFARs(paths []string, classes [2]int) (all Records, files []File, err error) {
+// readCIFARs reads the records of some classes from several files, on all processors.
+func readCIFARs(paths []string, classes []int) (all Records, files []File, err error) {
 	parts, errs := make([]Records, len(paths)), make([]error, len(paths))
 	files = make([]File, len(paths))
 	var wait sync.WaitGroup
@@ -212,7 +207,7 @@ func filesInWords(paths []string) string {
 	return first + " to " + last
 }
 
-func readCIFARFile(path string, classes [2]int) (Records, File, error) {
+func readCIFARFile(path string, classes []int) (Records, File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return Records{}, File{}, fmt.Errorf("opening a CIFAR-10 file: %w", err)
@@ -221,7 +216,7 @@ func readCIFARFile(path string, classes [2]int) (Records, File, error) {
 	sum := sha256.New()
 	counted := &counter{w: sum}
 	buffered := bufio.NewReaderSize(f, 1<<16)
-	records, err := ReadCIFAR10(path, io.TeeReader(buffered, counted), classes[0], classes[1])
+	records, err := ReadCIFAR10(path, io.TeeReader(buffered, counted), classes...)
 	if err != nil {
 		return Records{}, File{}, err
 	}
@@ -294,8 +289,8 @@ func ReadCIFAR10(name string, r io.Reader, classes ...int) (Records, error) {
 	}
 }
 
-// standardised returns the samples of two classes, of which all records are.
-func (r Records) standardised(classes [2]int) (*Set, error) {
+// standardised returns the samples of some classes, of which all records are.
+func (r Records) standardised(classes []int) (*Set, error) {
 	// Over the published training images, for pixels 0..1, as commonly given.
 	mean := [cifarChannels]float64{0.4914, 0.4822, 0.4465}
 	std := [cifarChannels]float64{0.2470, 0.2435, 0.2616}
@@ -303,12 +298,13 @@ func (r Records) standardised(classes [2]int) (*Set, error) {
 	for c := range scales {
 		scales[c] = Scale{1 / (255 * std[c]), -mean[c] / std[c]}
 	}
-	y := make([]uint8, len(r.Labels))
-	for i, label := range r.Labels {
-		y[i] = relabel(label, classes)
+	y := slices.Clone(r.Labels)
+	relabel(y, classes)
+	names := make([]string, len(classes))
+	for i, c := range classes {
+		names[i] = cifarClassNames()[c]
 	}
-	names := cifarClassNames()
-	return OfBytes(r.Pixels, y, scales, []int{cifarChannels, cifarSide, cifarSide}, []string{names[classes[0]], names[classes[1]]})
+	return OfBytes(r.Pixels, y, scales, []int{cifarChannels, cifarSide, cifarSide}, names)
 }
 
 // cifarClassNames names the classes as their publisher does.

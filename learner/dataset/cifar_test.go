@@ -121,7 +121,7 @@ func TestCIFAR10Binary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task, err := source.Binary([2]int{7, 4})
+	task, err := source.Load([]int{7, 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,17 +145,17 @@ func TestCIFAR10Binary(t *testing.T) {
 	if half := task.Test.Subset([]int{2, 1}); half.Row(1)[1024] != task.Test.Row(1)[1024] || !slices.Equal(half.Y, []uint8{1, 0}) || half.Values() != 2*3072 {
 		t.Errorf("a subset has classes %v and %d features", half.Y, half.Values())
 	}
-	for want, classes := range map[string][2]int{
+	for want, classes := range map[string][]int{
 		"10 is no class of this set; allowed is 0 to 9": {1, 10},
 		"7 is given twice": {7, 7},
 		"the number of samples of class 5 in data_batch_1.bin to data_batch_5.bin is 0; allow": {4, 5},
 	} {
-		if _, err := source.Binary(classes); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := source.Load(classes); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}
 	}
 	write(t, source.Test, cifarBytes(4))
-	if _, err := source.Binary([2]int{7, 4}); err == nil || !strings.Contains(err.Error(), "of class 7 in test_batch.bin is 0") {
+	if _, err := source.Load([]int{7, 4}); err == nil || !strings.Contains(err.Error(), "of class 7 in test_batch.bin is 0") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -171,7 +171,7 @@ func TestCIFAR10(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	task, err := source.Binary([2]int{0, 1})
+	task, err := source.Load([]int{0, 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,26 +375,26 @@ func TestCIFAR10Parts(t *testing.T) {
 		source      CIFAR10
 		train, test int
 	}{{noTest.Only(TrainOnly), 15, 0}, {noTrain.Only(TestOnly), 0, 3}, {found.Only(Whole), 15, 3}} {
-		task, err := x.source.Binary([2]int{0, 4})
+		task, err := x.source.Load([]int{0, 4})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if (task.Train != nil) != (x.train > 0) || (task.Test != nil) != (x.test > 0) || len(task.Files) != x.train/3+x.test/3 {
 			t.Errorf("%+v: got %+v", x.source, task)
 		}
-		extent, err := x.source.Extent([2]int{0, 4})
+		extent, err := x.source.Extent([]int{0, 4})
 		if err != nil || extent.Samples != x.train+x.test {
 			t.Errorf("%+v: the extent is %+v (%v)", x.source, extent, err)
 		}
 		x.source.OneClass = true
-		if _, err := x.source.Binary([2]int{7, 4}); err != nil {
+		if _, err := x.source.Load([]int{7, 4}); err != nil {
 			t.Errorf("one class: %v", err)
 		}
-		if _, err := x.source.Binary([2]int{7, 8}); err == nil || !strings.Contains(err.Error(), "the number of samples of class 7") {
+		if _, err := x.source.Load([]int{7, 8}); err == nil || !strings.Contains(err.Error(), "the number of samples of class 7") {
 			t.Errorf("no class: %v", err)
 		}
 	}
-	if _, err := noTest.Binary([2]int{0, 4}); err == nil {
+	if _, err := noTest.Load([]int{0, 4}); err == nil {
 		t.Error("the whole was read of half of the files")
 	}
 }

@@ -9,6 +9,7 @@ package dataset
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -67,80 +68,104 @@ func rowsOf[T any](x []T, dim int, indices []int) []T {
 	return out
 }
 
-// Binary returns the samples of two classes, in their order, as a new set whose
-// class 0 is classes[0] and whose class 1 is classes[1]. The two must differ and
-// must each have a sample.
-func (s *Set) Binary(classes [2]int) (*Set, error) {
+// Choose returns the samples of two classes or more, in their order, as a new set whose
+// class c is classes[c]. They must differ and must each have a sample.
+func (s *Set) Choose(classes []int) (*Set, error) {
 	if err := checkClasses(classes, len(s.Classes)); err != nil {
 		return nil, err
 	}
 	chosen, count := choose(s.Y, classes)
-	for c, n := range count {
-		if n == 0 {
-			return nil, fmt.Errorf("the set has no sample of class %d (%s)", classes[c], s.Classes[classes[c]])
-		}
+	if c := lacking(count, false); c >= 0 {
+		return nil, fmt.Errorf("the set has no sample of class %d (%s)", classes[c], s.Classes[classes[c]])
 	}
 	out := s.Subset(chosen)
-	out.Classes = []string{s.Classes[classes[0]], s.Classes[classes[1]]}
-	for i, y := range out.Y {
-		out.Y[i] = relabel(y, classes)
+	out.Classes = nil
+	for _, c := range classes {
+		out.Classes = append(out.Classes, s.Classes[c])
 	}
+	relabel(out.Y, classes)
 	return out, nil
 }
 
-// checkClasses says whether the two classes differ and are in 0..limit-1.
-func checkClasses(classes [2]int, limit int) error {
-	for _, c := range classes {
+// checkClasses says whether the classes are two or more, differ and are in 0..limit-1.
+func checkClasses(classes []int, limit int) error {
+	if len(classes) < 2 {
+		return fmt.Errorf("classes: there are %d; allowed are 2 or more", len(classes))
+	}
+	for i, c := range classes {
 		if c < 0 || c >= limit {
 			return fmt.Errorf("classes: %d is no class of this set; allowed is 0 to %d", c, limit-1)
 		}
-	}
-	if classes[0] == classes[1] {
-		return fmt.Errorf("classes: %d is given twice; a binary task needs two different classes", classes[0])
+		if slices.Contains(classes[:i], c) {
+			return fmt.Errorf("classes: %d is given twice; allowed are classes that differ", c)
+		}
 	}
 	return nil
 }
 
-// choose returns the indices of the labels that are one of the two classes, in
-// ascending order, and how many there are of each.
-func choose(labels []uint8, classes [2]int) (chosen []int, count [2]int) {
+// places returns the place of each label in the list of classes, and -1 of others.
+func places(classes []int) (at [256]int) {
+	for y := range at {
+		at[y] = slices.Index(classes, y)
+	}
+	return at
+}
+
+// choose returns the indices of the labels that are one of the classes, in ascending
+// order, and how many there are of each.
+func choose(labels []uint8, classes []int) (chosen, count []int) {
+	at, count := places(classes), make([]int, len(classes))
+	all := 0
 	for _, y := range labels {
-		for c, class := range classes {
-			if int(y) == class {
-				count[c]++
-			}
+		if c := at[y]; c >= 0 {
+			count[c]++
+			all++
 		}
 	}
-	chosen = make([]int, 0, count[0]+count[1])
+	chosen = make([]int, 0, all)
 	for i, y := range labels {
-		if int(y) == classes[0] || int(y) == classes[1] {
+		if at[y] >= 0 {
 			chosen = append(chosen, i)
 		}
 	}
 	return chosen, count
 }
 
-func relabel(y uint8, classes [2]int) uint8 {
-	if int(y) == classes[1] {
-		return 1
+// relabel puts the place of its class in place of each label, all of which are of the
+// classes.
+func relabel(labels []uint8, classes []int) {
+	at := places(classes)
+	for i, y := range labels {
+		labels[i] = uint8(at[y])
 	}
-	return 0
 }
 
-// binaryFromBytes returns the set of the chosen images, of which alone the array has the
+// lacking returns a class of which there is no sample where there must be one, or -1. With
+// oneClass any one class with samples is enough.
+func lacking(count []int, oneClass bool) int {
+	c := slices.Index(count, 0)
+	if oneClass && slices.ContainsFunc(count, func(n int) bool { return n > 0 }) {
+		return -1
+	}
+	return c
+}
+
+// fromBytes returns the set of the chosen images, of which alone the array has the
 // elements.
-func binaryFromBytes(images, labels *Array, classes [2]int, chosen []int) *Set {
+func fromBytes(images, labels *Array, classes, chosen []int) *Set {
 	var scale [256]float64
 	for b := range scale {
 		scale[b] = float64(b) / 255
 	}
 	dim := images.Dims[1] * images.Dims[2]
 	set := &Set{
-		X:       make([]float64, len(chosen)*dim),
-		Y:       make([]uint8, len(chosen)),
-		Dim:     dim,
-		Shape:   []int{images.Dims[1], images.Dims[2]},
-		Classes: []string{strconv.Itoa(classes[0]), strconv.Itoa(classes[1])},
+		X:     make([]float64, len(chosen)*dim),
+		Y:     make([]uint8, len(chosen)),
+		Dim:   dim,
+		Shape: []int{images.Dims[1], images.Dims[2]},
+	}
+	for _, c := range classes {
+		set.Classes = append(set.Classes, strconv.Itoa(c))
 	}
 	for row, i := range chosen {
 		dst := set.X[row*dim : (row+1)*dim]
@@ -148,7 +173,8 @@ func binaryFromBytes(images, labels *Array, classes [2]int, chosen []int) *Set {
 		for j, b := range src {
 			dst[j] = scale[b]
 		}
-		set.Y[row] = relabel(labels.Data[i], classes)
+		set.Y[row] = labels.Data[i]
 	}
+	relabel(set.Y, classes)
 	return set
 }

@@ -9,21 +9,21 @@ import (
 
 // Extent is how large a task is, as found without reading its images.
 type Extent struct {
-	Samples  int   // of the two classes, of training and test set
+	Samples  int   // of the classes, of training and test set
 	Features int   // of a sample
 	Read     int64 // bytes of images that are in memory while samples are taken from them
 }
 
-// StrokesExtent is the Extent of what Strokes draws, of two of its classes.
-func StrokesExtent(train, test int) Extent {
+// StrokesExtent is the Extent of what Strokes draws, of so many of its classes.
+func StrokesExtent(train, test, classes int) Extent {
 	const dim = strokeSide * strokeSide
 	all := int64(train) + int64(test)
-	return Extent{Samples: int(all / (strokeClasses / 2)), Features: dim, Read: 8 * all * dim}
+	return Extent{Samples: int(all * int64(classes) / strokeClasses), Features: dim, Read: 8 * all * dim}
 }
 
-// Extent returns that of what Binary reads. It reads the labels, and of images their
+// Extent returns that of what Load reads. It reads the labels, and of images their
 // header.
-func (s Source) Extent(classes [2]int) (e Extent, err error) {
+func (s Source) Extent(classes []int) (e Extent, err error) {
 	paths := s.Paths.list()
 	for i := 0; i < len(paths); i += 2 {
 		if paths[i] == "" && paths[i+1] == "" {
@@ -33,7 +33,7 @@ func (s Source) Extent(classes [2]int) (e Extent, err error) {
 		if err != nil {
 			return e, err
 		}
-		_, count := choose(labels.Data, classes)
+		chosen, _ := choose(labels.Data, classes)
 		dims, err := headerOf(paths[i])
 		if err != nil {
 			return e, err
@@ -42,8 +42,8 @@ func (s Source) Extent(classes [2]int) (e Extent, err error) {
 		for _, n := range dims {
 			size *= int64(n)
 		}
-		e.Samples += count[0] + count[1]
-		e.Read += size / int64(dims[0]) * int64(count[0]+count[1])
+		e.Samples += len(chosen)
+		e.Read += size / int64(dims[0]) * int64(len(chosen))
 		e.Features = max(e.Features, int(size/int64(dims[0])))
 	}
 	return e, nil
@@ -63,8 +63,8 @@ func headerOf(path string) ([]int, error) {
 	return d.header()
 }
 
-// Extent returns that of what Binary reads. It reads the labels alone.
-func (c CIFAR10) Extent(classes [2]int) (e Extent, err error) {
+// Extent returns that of what Load reads. It reads the labels alone.
+func (c CIFAR10) Extent(classes []int) (e Extent, err error) {
 	e.Features = cifarDim
 	for _, path := range slices.Concat(c.Train, c.test()) {
 		n, err := countLabels(path, classes)
@@ -77,8 +77,8 @@ func (c CIFAR10) Extent(classes [2]int) (e Extent, err error) {
 	return e, nil
 }
 
-// countLabels counts the records of two classes, up to as many as a file may have.
-func countLabels(path string, classes [2]int) (n int, err error) {
+// countLabels counts the records of some classes, up to as many as a file may have.
+func countLabels(path string, classes []int) (n int, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, fmt.Errorf("opening a CIFAR-10 batch: %w", err)
@@ -93,7 +93,7 @@ func countLabels(path string, classes [2]int) (n int, err error) {
 		if err != nil {
 			return n, fmt.Errorf("reading %s at byte %d: %w", path, i*cifarRecord, err)
 		}
-		if int(label[0]) == classes[0] || int(label[0]) == classes[1] {
+		if slices.Contains(classes, int(label[0])) {
 			n++
 		}
 	}

@@ -32,7 +32,7 @@ func (p Paths) list() [4]string {
 	return [4]string{p.TrainImages, p.TrainLabels, p.TestImages, p.TestLabels}
 }
 
-// Reads returns the paths of the files that Binary reads.
+// Reads returns the paths of the files that Load reads.
 func (s Source) Reads() []string {
 	list := s.Paths.list()
 	return slices.DeleteFunc(list[:], func(path string) bool { return path == "" })
@@ -54,7 +54,7 @@ type Source struct {
 	// Verify makes a checksum that is not the published one an error. It is
 	// meant for the folder that Fetch fills, and needs Known.
 	Verify bool
-	// OneClass says that samples of one of the two classes are enough, as one device may
+	// OneClass says that samples of one of the classes are enough, as one device may
 	// have no others.
 	OneClass bool
 }
@@ -99,13 +99,12 @@ func (e *ChecksumError) Error() string {
 	return fmt.Sprintf("%s: SHA-256 is %s; allowed is %s, the published one", e.File, e.Got, e.Want)
 }
 
-// Binary reads the four files and keeps the samples of two classes, relabelled 0
-// for classes[0] and 1 for classes[1]; classes are labels in the files, 0 to
-// 255. Pixels 0..255 become features 0..1.
+// Load reads the four files and keeps the samples of two classes or more, relabelled c for
+// classes[c]; classes are labels in the files, 0 to 255. Pixels 0..255 become features 0..1.
 //
 // An error is a *FormatError where a file's content is at fault, and a
 // *ChecksumError where Verify is set and a file is not the published one.
-func (s Source) Binary(classes [2]int) (*Task, error) {
+func (s Source) Load(classes []int) (*Task, error) {
 	if err := checkClasses(classes, 256); err != nil {
 		return nil, err
 	}
@@ -172,7 +171,7 @@ type half struct {
 	err   error
 }
 
-func (s Source) readHalf(imagePath, labelPath, imageSum, labelSum string, classes [2]int) half {
+func (s Source) readHalf(imagePath, labelPath, imageSum, labelSum string, classes []int) half {
 	if imagePath == "" && labelPath == "" {
 		return half{}
 	}
@@ -196,13 +195,11 @@ func (s Source) readHalf(imagePath, labelPath, imageSum, labelSum string, classe
 		return half{err: &FormatError{File: labelPath, Where: "the number of labels", Value: fmt.Sprint(labels.Dims[0]),
 			Allowed: fmt.Sprintf("%d, the number of images in %s", images.Dims[0], imagePath)}}
 	}
-	for c, n := range count {
-		if n == 0 && !(s.OneClass && count[1-c] > 0) {
-			return half{err: &FormatError{File: labelPath, Where: fmt.Sprintf("the number of samples of class %d", classes[c]),
-				Value: "0", Allowed: "1 or more"}}
-		}
+	if c := lacking(count, s.OneClass); c >= 0 {
+		return half{err: &FormatError{File: labelPath, Where: fmt.Sprintf("the number of samples of class %d", classes[c]),
+			Value: "0", Allowed: "1 or more"}}
 	}
-	set := binaryFromBytes(images, labels, classes, chosen)
+	set := fromBytes(images, labels, classes, chosen)
 	return half{set: set, files: []File{imageFile, labelFile}}
 }
 

@@ -39,7 +39,7 @@ func write(t *testing.T, path string, content []byte) {
 
 func TestBinaryFromFiles(t *testing.T) {
 	paths := writeTask(t, t.TempDir())
-	task, err := Source{Paths: paths}.Binary([2]int{7, 3})
+	task, err := Source{Paths: paths}.Load([]int{7, 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,27 +63,27 @@ func TestBinaryFromFiles(t *testing.T) {
 func TestBinaryErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil   func(t *testing.T, p *Paths)
-		classes [2]int
+		classes []int
 		want    string
 	}{
-		"same class":       {nil, [2]int{3, 3}, "3 is given twice"},
-		"class range":      {nil, [2]int{3, 256}, "256 is no class of this set; allowed is 0 to 255"},
-		"class absent":     {nil, [2]int{3, 9}, "train-labels: the number of samples of class 9 is 0; allowed is 1 or more"},
-		"absent from test": {nil, [2]int{3, 1}, "test-labels: the number of samples of class 1 is 0"},
-		"swapped files": {func(t *testing.T, p *Paths) { p.TrainImages, p.TrainLabels = p.TrainLabels, p.TrainImages }, [2]int{3, 7},
+		"same class":       {nil, []int{3, 3}, "3 is given twice"},
+		"class range":      {nil, []int{3, 256}, "256 is no class of this set; allowed is 0 to 255"},
+		"class absent":     {nil, []int{3, 9}, "train-labels: the number of samples of class 9 is 0; allowed is 1 or more"},
+		"absent from test": {nil, []int{3, 1}, "test-labels: the number of samples of class 1 is 0"},
+		"swapped files": {func(t *testing.T, p *Paths) { p.TrainImages, p.TrainLabels = p.TrainLabels, p.TrainImages }, []int{3, 7},
 			"train-images: the content is images, a number for each of them, of their rows and of their columns (3 in byte 3 of the file); allowed is labels, a number each (1 in byte 3 of the file)"},
-		"label count": {func(t *testing.T, p *Paths) { write(t, p.TrainLabels, idxBytes([]int{2}, []uint8{3, 7})) }, [2]int{3, 7},
+		"label count": {func(t *testing.T, p *Paths) { write(t, p.TrainLabels, idxBytes([]int{2}, []uint8{3, 7})) }, []int{3, 7},
 			"train-labels: the number of labels is 2; allowed is 6, the number of images in"},
-		"image sizes": {func(t *testing.T, p *Paths) { write(t, p.TestImages, idxBytes([]int{3, 1, 2}, make([]uint8, 6))) }, [2]int{3, 7},
+		"image sizes": {func(t *testing.T, p *Paths) { write(t, p.TestImages, idxBytes([]int{3, 1, 2}, make([]uint8, 6))) }, []int{3, 7},
 			"test-images: the size of an image is 1 x 2; allowed is 2 x 2, that of"},
-		"no file": {func(t *testing.T, p *Paths) { p.TestLabels += "x" }, [2]int{3, 7}, "test-labelsx"},
+		"no file": {func(t *testing.T, p *Paths) { p.TestLabels += "x" }, []int{3, 7}, "test-labelsx"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			paths := writeTask(t, t.TempDir())
 			if c.spoil != nil {
 				c.spoil(t, &paths)
 			}
-			_, err := Source{Paths: paths}.Binary(c.classes)
+			_, err := Source{Paths: paths}.Load(c.classes)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q in it", err, c.want)
 			}
@@ -103,17 +103,17 @@ func TestVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	source.Verify = true
-	_, err = source.Binary([2]int{0, 1})
+	_, err = source.Load([]int{0, 1})
 	var sum *ChecksumError
 	if !errors.As(err, &sum) || !strings.Contains(err.Error(), sum.Got) || !strings.Contains(err.Error(), MNIST().Files[1].SHA256) {
 		t.Errorf("got %v, want both checksums", err)
 	}
 	source.Verify = false
 	var format *FormatError
-	if _, err = source.Binary([2]int{0, 1}); !errors.As(err, &format) {
+	if _, err = source.Load([]int{0, 1}); !errors.As(err, &format) {
 		t.Errorf("got %v, want a FormatError", err)
 	}
-	if _, err = (Source{Verify: true}).Binary([2]int{0, 1}); err == nil {
+	if _, err = (Source{Verify: true}).Load([]int{0, 1}); err == nil {
 		t.Error("verifying files of no published checksum gave no error")
 	}
 }
@@ -168,7 +168,7 @@ func TestMNIST(t *testing.T) {
 	}
 	source.Verify = true
 	start := time.Now()
-	task, err := source.Binary([2]int{0, 1})
+	task, err := source.Load([]int{0, 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,12 +183,12 @@ func TestMNIST(t *testing.T) {
 	}
 }
 
-func TestSetBinary(t *testing.T) {
+func TestSetChoose(t *testing.T) {
 	_, set, err := Strokes(keystream.FromInteger(1), 4, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := set.Binary([2]int{3, 0})
+	got, err := set.Choose([]int{3, 0})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,13 +198,16 @@ func TestSetBinary(t *testing.T) {
 	if !slices.Equal(got.Row(1), set.Row(3)) {
 		t.Error("sample 1 is not sample 3 of the whole set")
 	}
-	for _, classes := range [][2]int{{0, 4}, {-1, 0}, {2, 2}} {
-		if _, err := set.Binary(classes); err == nil {
+	if got, err = set.Choose([]int{2, 3, 1}); err != nil || !slices.Equal(got.Y, []uint8{2, 0, 1, 2, 0, 1, 2}[:got.Len()]) || got.Len() != 7 || !slices.Equal(got.Classes, []string{"cross", "zigzag", "bar"}) {
+		t.Errorf("three classes: %v named %v, %v", got.Y, got.Classes, err)
+	}
+	for _, classes := range [][]int{{0, 4}, {-1, 0}, {2, 2}, {0, 1, 2, 0}, {1}, nil} {
+		if _, err := set.Choose(classes); err == nil {
 			t.Errorf("classes %v gave no error", classes)
 		}
 	}
 	three := &Set{X: make([]float64, 2), Y: []uint8{0, 2}, Dim: 1, Shape: []int{1}, Classes: []string{"a", "b", "c"}}
-	if _, err := three.Binary([2]int{0, 1}); err == nil || !strings.Contains(err.Error(), "no sample of class 1 (b)") {
+	if _, err := three.Choose([]int{0, 1}); err == nil || !strings.Contains(err.Error(), "no sample of class 1 (b)") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -214,7 +217,7 @@ func TestSetBinary(t *testing.T) {
 func TestOnlyAPart(t *testing.T) {
 	paths := writeTask(t, t.TempDir())
 	source := Source{Paths: paths}
-	both, err := source.Binary([2]int{7, 3})
+	both, err := source.Load([]int{7, 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,14 +228,14 @@ func TestOnlyAPart(t *testing.T) {
 		} else {
 			hidden.Paths.TrainImages, hidden.Paths.TrainLabels = "not/there", "nor/this"
 		}
-		if _, err := hidden.Only(Whole).Binary([2]int{7, 3}); err == nil {
+		if _, err := hidden.Only(Whole).Load([]int{7, 3}); err == nil {
 			t.Error("the whole was read of half of the files")
 		}
-		got, err := hidden.Only(part).Binary([2]int{7, 3})
+		got, err := hidden.Only(part).Load([]int{7, 3})
 		if err != nil {
 			t.Fatal(err)
 		}
-		extent, err := hidden.Only(part).Extent([2]int{7, 3})
+		extent, err := hidden.Only(part).Extent([]int{7, 3})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,14 +259,14 @@ func TestOnlyAPart(t *testing.T) {
 // A device may have samples of one class alone, but not of none.
 func TestOneClass(t *testing.T) {
 	paths := writeTask(t, t.TempDir())
-	for _, classes := range [][2]int{{7, 5}, {5, 7}, {5, 6}} {
+	for _, classes := range [][]int{{7, 5}, {5, 7}, {5, 6}} {
 		source := Source{Paths: paths}.Only(TrainOnly)
-		if _, err := source.Binary(classes); err == nil || !strings.Contains(err.Error(), "the number of samples of class") {
+		if _, err := source.Load(classes); err == nil || !strings.Contains(err.Error(), "the number of samples of class") {
 			t.Errorf("classes %v: got %v", classes, err)
 		}
 		source.OneClass = true
-		task, err := source.Binary(classes)
-		if classes == [2]int{5, 6} {
+		task, err := source.Load(classes)
+		if slices.Equal(classes, []int{5, 6}) {
 			if err == nil || !strings.Contains(err.Error(), "the number of samples of class 5") {
 				t.Errorf("no sample at all: got %v", err)
 			}

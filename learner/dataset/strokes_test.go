@@ -52,7 +52,7 @@ func TestStrokesNeedManyPixels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err = set.Binary([2]int{0, 1})
+	set, err = set.Choose([]int{0, 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestStrokesNeedManyPixels(t *testing.T) {
 // Two classes drawn alone are those of a set of all, whatever the count.
 func TestStrokesOfTwoClasses(t *testing.T) {
 	for count := 4; count <= 9; count++ {
-		for _, classes := range [][2]int{{0, 1}, {3, 1}, {2, 0}} {
+		for _, classes := range [][]int{{0, 1}, {3, 1}, {2, 0}} {
 			var got [2]*Set
 			for i, drawn := range [][]int{nil, classes[:]} {
 				train, test, err := Strokes(keystream.FromInteger(7), count, 13-count, drawn...)
@@ -88,10 +88,10 @@ func TestStrokesOfTwoClasses(t *testing.T) {
 				if i == 1 && train.Len() >= count {
 					t.Errorf("%d of %d images are drawn", train.Len(), count)
 				}
-				if got[i], err = train.Binary(classes); err != nil {
+				if got[i], err = train.Choose(classes); err != nil {
 					t.Fatal(err)
 				}
-				if _, err = test.Binary(classes); err != nil {
+				if _, err = test.Choose(classes); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -32,13 +32,13 @@ type keptSet struct {
 
 // source is where a data set comes from.
 type source interface {
-	Extent(classes [2]int) (dataset.Extent, error)
-	Binary(classes [2]int) (*dataset.Task, error)
-	// Reads names the files that Binary's result rests on.
+	Extent(classes []int) (dataset.Extent, error)
+	Load(classes []int) (*dataset.Task, error)
+	// Reads names the files that Load's result rests on.
 	Reads() []string
 }
 
-// load returns the two classes of a source, kept or loaded, if all that the run needs
+// load returns the classes of a source, kept or loaded, if all that the run needs
 // fits. The key names all that the result rests on beside the content of the files. A nil
 // Sets keeps nothing.
 func (s *Sets) load(r Request, key string, from source) (dataset.Task, error) {
@@ -105,14 +105,14 @@ func withOthers(e dataset.Extent, bytes int64) dataset.Extent {
 	return e
 }
 
-// loadFrom loads two classes of a source, if what they need fits beside other sets.
+// loadFrom loads the classes of a source, if what they need fits beside other sets.
 func loadFrom(r Request, from source, others int64) (e dataset.Extent, out dataset.Task, err error) {
 	if e, err = from.Extent(r.Task.Classes); err == nil {
 		if err := r.Fits(withOthers(e, others)); err != nil {
 			return e, out, err
 		}
 	}
-	loaded, err := from.Binary(r.Task.Classes)
+	loaded, err := from.Load(r.Task.Classes)
 	if err != nil {
 		return e, out, err
 	}

@@ -22,11 +22,11 @@ type fewSource struct {
 	loads *int
 }
 
-func (f fewSource) Extent([2]int) (dataset.Extent, error) {
+func (f fewSource) Extent([]int) (dataset.Extent, error) {
 	return dataset.Extent{Samples: f.n, Features: 1}, nil
 }
 func (f fewSource) Reads() []string { return f.files }
-func (f fewSource) Binary([2]int) (*dataset.Task, error) {
+func (f fewSource) Load([]int) (*dataset.Task, error) {
 	*f.loads++
 	return &dataset.Task{Train: &dataset.Set{X: make([]float64, f.n), Dim: 1}}, nil
 }
@@ -49,17 +49,17 @@ func TestSetsFollowFiles(t *testing.T) {
 	write(file, "one", time.Hour)
 	var sets Sets
 	from := fewSource{[]string{file, beside}, 3, &loads}
-	want := func(what, key string, classes [2]int, n int) {
+	want := func(what, key string, classes []int, n int) {
 		t.Helper()
 		r := Request{Task: config.Task{Classes: classes}, Fits: anything}
 		if _, err := sets.load(r, key, from); err != nil || loads != n {
 			t.Errorf("%s: %d loads, want %d: %v", what, loads, n, err)
 		}
 	}
-	of := [2]int{0, 1}
+	of := []int{0, 1}
 	want("first", "k", of, 1)
 	want("again", "k", of, 1)
-	want("other classes", "k", [2]int{0, 2}, 2)
+	want("other classes", "k", []int{0, 2}, 2)
 	want("other key", "l", of, 3)
 	want("still there", "k", of, 3)
 	write(file, "two", 2*time.Hour)
@@ -133,7 +133,7 @@ func TestRunsOnKeptSets(t *testing.T) {
 		c := config.Default()
 		c.Experiment.Aggregator, c.Experiment.Seed = config.Plain, int64(1+k%2)
 		c.Task.Dataset, c.Task.StrokesTrain, c.Task.StrokesTest = "strokes", 800, 200
-		c.Optimizer.Rounds, c.Task.Classes = 5, [2]int{0, 1 + k/2}
+		c.Optimizer.Rounds, c.Task.Classes = 5, []int{0, 1 + k/2}
 		configs = append(configs, c)
 	}
 	run := func(lab Lab, c config.Config, dir string) {

@@ -138,7 +138,7 @@ func dataSets() []DataSet {
 			}
 			source = source.Only(r.Part)
 			source.OneClass = r.Own
-			return loadBinary(r, source)
+			return loadFiles(r, source)
 		}},
 		{"mnist", func(r Request) (dataset.Task, error) {
 			roots, cache := DataRoots(r.Data)
@@ -148,10 +148,10 @@ func dataSets() []DataSet {
 			}
 			source = source.Only(r.Part)
 			source.Verify, source.OneClass = cache != "" && source.Root == cache, r.Own
-			return loadBinary(r, source)
+			return loadFiles(r, source)
 		}},
 		{"idx", func(r Request) (dataset.Task, error) {
-			return loadBinary(r, dataset.Source{OneClass: r.Own, Paths: dataset.Paths{
+			return loadFiles(r, dataset.Source{OneClass: r.Own, Paths: dataset.Paths{
 				TrainImages: r.Task.TrainImages, TrainLabels: r.Task.TrainLabels,
 				TestImages: r.Task.TestImages, TestLabels: r.Task.TestLabels,
 			}}.Only(r.Part))
@@ -174,30 +174,30 @@ func loadStrokes(r Request) (dataset.Task, error) {
 	return r.sets.load(r, fmt.Sprintf("strokes %x %d %d", s.seed[:], s.train, s.test), s)
 }
 
-// Extent returns that of what Binary draws.
-func (s strokes) Extent([2]int) (dataset.Extent, error) {
-	return dataset.StrokesExtent(s.train, s.test), nil
+// Extent returns that of what Load draws.
+func (s strokes) Extent(classes []int) (dataset.Extent, error) {
+	return dataset.StrokesExtent(s.train, s.test, len(classes)), nil
 }
 
 // Reads names no file.
 func (s strokes) Reads() []string { return nil }
 
-// Binary draws the samples of two classes.
-func (s strokes) Binary(classes [2]int) (*dataset.Task, error) {
-	train, test, err := dataset.Strokes(s.seed, s.train, s.test, classes[:]...)
+// Load draws the samples of some classes.
+func (s strokes) Load(classes []int) (*dataset.Task, error) {
+	train, test, err := dataset.Strokes(s.seed, s.train, s.test, classes...)
 	if err != nil {
 		return nil, err
 	}
 	var out dataset.Task
-	if out.Train, err = train.Binary(classes); err != nil {
+	if out.Train, err = train.Choose(classes); err != nil {
 		return nil, err
 	}
-	out.Test, err = test.Binary(classes)
+	out.Test, err = test.Choose(classes)
 	return &out, err
 }
 
-// loadBinary loads two classes from files, if what they need fits.
-func loadBinary(r Request, from source) (dataset.Task, error) {
+// loadFiles loads some classes from files, if what they need fits.
+func loadFiles(r Request, from source) (dataset.Task, error) {
 	return r.sets.load(r, fmt.Sprintf("%#v", from), from)
 }
 

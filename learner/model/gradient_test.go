@@ -11,23 +11,39 @@ import (
 
 // The gradient is what central differences of the loss converge to: at step h
 // they are off by h^2/6 of the third derivative, below 1e-9 here, and by rounding.
-func TestLogisticGradientIsTheLossesSlope(t *testing.T) {
+func TestGradientIsTheLossesSlope(t *testing.T) {
 	const features, samples = 7, 23
+	logistic, err := NewLogistic(features)
+	if err != nil {
+		t.Fatal(err)
+	}
+	softmax, err := NewSoftmax(features, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []Model{logistic, softmax} {
+		testGradient(t, m, samples)
+	}
+	for _, x := range []float64{-800, 800} {
+		if y := logisticFunction(x); y != 0 && y != 1 {
+			t.Errorf("the logistic function at %v is %v", x, y)
+		}
+	}
+}
+
+func testGradient(t *testing.T, m Model, samples int) {
+	features := m.Features()
 	rnd := rand.New(keystream.FromInteger(3).Stream())
-	set := &dataset.Set{Dim: features, Classes: []string{"0", "1"}}
+	set := &dataset.Set{Dim: features, Classes: make([]string, Classes(m))}
 	var batch []int
 	for i := range samples {
 		for range features {
 			set.X = append(set.X, rnd.NormFloat64())
 		}
-		set.Y = append(set.Y, uint8(rnd.IntN(2)))
+		set.Y = append(set.Y, uint8(rnd.IntN(Classes(m))))
 		batch = append(batch, i)
 	}
 	batch = append(batch, 0) // a sample may be drawn twice
-	m, err := NewLogistic(features)
-	if err != nil {
-		t.Fatal(err)
-	}
 	w := m.NewWorker().(GradientWorker)
 	for _, scale := range []float64{0, 1, 40} { // 40: logits at which exp(-u) overflows without care
 		theta, grad := make([]float64, m.Dim()), make([]float64, m.Dim())
@@ -45,13 +61,8 @@ func TestLogisticGradientIsTheLossesSlope(t *testing.T) {
 				t.Fatalf("loss %v, expected %v", loss, f)
 			}
 			if slope := (plus - minus) / (2 * h); math.Abs(slope-grad[j]) > 1e-6 {
-				t.Errorf("scale %v: component %d is %v, by differences %v", scale, j, grad[j], slope)
+				t.Errorf("%T, scale %v: component %d is %v, by differences %v", m, scale, j, grad[j], slope)
 			}
-		}
-	}
-	for _, x := range []float64{-800, 800} {
-		if y := logisticFunction(x); y != 0 && y != 1 {
-			t.Errorf("the logistic function at %v is %v", x, y)
 		}
 	}
 }

@@ -13,7 +13,8 @@ import (
 // of 3 x 32 x 32 and two classes: two convolutions of 5 x 5, with 6 and 16 filters,
 // each followed by ReLU and 2 x 2 max-pooling, then 400 -> 120 -> 84 -> 1 with ReLU
 // between, and binary cross-entropy on the one logit. d = 456 + 2416 + 48120 + 10164
-// + 85 = 61241.
+// + 85 = 61241. Of C > 2 classes it has C outputs and categorical cross-entropy on their
+// softmax, and 85 (C - 1) parameters more.
 //
 // Theta has the layers in this order, of each its weights, filters x channels x rows x
 // columns or units x inputs, and then its biases.
@@ -26,6 +27,8 @@ import (
 type LeNet struct {
 	path   vector.Path
 	layers []*kernel.Layer
+	// classes are two, of one output, or as many as outputs.
+	classes int
 	// parameters are those of theta, and packed are as the layers take them.
 	parameters, packed int
 }
@@ -40,15 +43,19 @@ const (
 // then begin near 0, where the loss is log 2.
 const lenetOutputStd = 0.01
 
-// NewLeNet returns the network, computed on the given path, which must lack nothing
-// that the processor has not.
-func NewLeNet(path vector.Path) *LeNet {
-	m := &LeNet{path: path, layers: []*kernel.Layer{
+// NewLeNet returns the network for so many classes, two at least, computed on the given path,
+// which must lack nothing that the processor has not.
+func NewLeNet(path vector.Path, classes int) *LeNet {
+	outputs := max(classes, 2)
+	if outputs == 2 {
+		outputs = 1
+	}
+	m := &LeNet{path: path, classes: max(classes, 2), layers: []*kernel.Layer{
 		kernel.Convolution(path, lenetChannels, lenetSide, lenetSide, 6),
 		kernel.Convolution(path, 6, 14, 14, 16),
 		kernel.Hidden(path, 16*5*5, 120),
 		kernel.Hidden(path, 120, 84),
-		kernel.Output(path, 84, 1),
+		kernel.Output(path, 84, outputs),
 	}}
 	for _, l := range m.layers {
 		m.parameters += l.Parameters()
@@ -57,7 +64,10 @@ func NewLeNet(path vector.Path) *LeNet {
 	return m
 }
 
-// Dim returns 61241.
+// Classes returns the number of classes.
+func (m *LeNet) Classes() int { return m.classes }
+
+// Dim returns 61241 for two classes.
 func (m *LeNet) Dim() int { return m.parameters }
 
 // Features returns 3 * 32 * 32.
@@ -96,7 +106,7 @@ func (m *LeNet) NewWorker() Worker { return m.newWorker() }
 
 func (m *LeNet) newWorker() *lenetWorker {
 	lanes := kernel.Lanes(m.path)
-	w := &lenetWorker{net: m, index: make([]int, lanes), rows: make([][]uint8, lanes), panel: make([]lane, 0, lanes), point: make([]float64, m.Dim())}
+	w := &lenetWorker{net: m, logits: make([]float32, m.layers[len(m.layers)-1].Units()), index: make([]int, lanes), rows: make([][]uint8, lanes), panel: make([]lane, 0, lanes), point: make([]float64, m.Dim())}
 	const points = 3
 	// One piece of memory, which is large enough to begin at a page, with all its
 	// parts at multiples of 64 bytes: no register's load then crosses a cache line.
@@ -152,6 +162,8 @@ type lenetWorker struct {
 	rows  [][]uint8
 	panel []lane
 	one   [1]Batch
+	// logits are those of a sample.
+	logits []float32
 }
 
 // lane is a sample of a panel, and the number of its batch.
@@ -216,18 +228,47 @@ func (w *lenetWorker) losses(set *dataset.Set, batches []Batch, panel []lane, mi
 	first := w.first[:len(points)]
 	w.net.layers[0].RunAll(first, w.units[0], points, w.scratch)
 	for p, weights := range points {
-		logits := w.behind(first[p], weights, len(panel))
+		logits := w.behind(first[p], weights)
 		for i, l := range panel {
 			b := &batches[l.batch]
 			sum := [...]*float64{&b.F, &b.Plus, &b.Minus}[p+len(w.weights)-len(points)]
-			*sum += crossEntropy(float64(logits[i]), set.Y[l.sample])
+			loss, _ := w.decide(logits, i, set.Y[l.sample])
+			*sum += loss
 		}
 	}
 }
 
-// Evaluate counts a sample as correct as logistic regression does: its logit is above
-// zero just where its class is 1.
+// decide returns the loss of the sample of a lane, of class y, and the class that it is taken
+// for, as logistic and softmax regression do.
+func (w *lenetWorker) decide(logits []float32, lane int, y uint8) (loss float64, class uint8) {
+	if len(w.logits) == 1 {
+		u := float64(logits[lane])
+		return crossEntropy(u, y), ofLogit(u)
+	}
+	for c := range w.logits {
+		w.logits[c] = logits[c*len(w.index)+lane]
+	}
+	return categorical(w.logits, y), largest(w.logits)
+}
+
+// Evaluate counts a sample as correct that is taken for its class.
 func (w *lenetWorker) Evaluate(theta []float64, set *dataset.Set, from, to int) (loss float64, correct int) {
+	w.each(theta, set, from, to, func(i int, one float64, class uint8) {
+		loss += one
+		if class == set.Y[i] {
+			correct++
+		}
+	})
+	return loss, correct
+}
+
+// Classify takes a sample for the class that Evaluate does.
+func (w *lenetWorker) Classify(classes []uint8, theta []float64, set *dataset.Set, from, to int) {
+	w.each(theta, set, from, to, func(i int, _ float64, class uint8) { classes[i-from] = class })
+}
+
+// each tells of the samples from..to-1, of each its loss and the class that it is taken for.
+func (w *lenetWorker) each(theta []float64, set *dataset.Set, from, to int, tell func(i int, loss float64, class uint8)) {
 	w.packOne(w.weights[0], theta)
 	w.middle = false
 	lanes := len(w.index)
@@ -237,15 +278,12 @@ func (w *lenetWorker) Evaluate(theta []float64, set *dataset.Set, from, to int) 
 			samples[i] = from + i
 		}
 		w.gather(set, samples)
-		for lane, logit := range w.forward(w.weights[0], len(samples)) {
-			y := set.Y[samples[lane]]
-			loss += crossEntropy(float64(logit), y)
-			if (logit > 0) == (y == 1) {
-				correct++
-			}
+		logits := w.forward(w.weights[0])
+		for lane := range samples {
+			loss, class := w.decide(logits, lane, set.Y[from+lane])
+			tell(from+lane, loss, class)
 		}
 	}
-	return loss, correct
 }
 
 // pack packs the points: the one in the middle where it is wanted.
@@ -305,14 +343,14 @@ func (w *lenetWorker) gatherWide(set *dataset.Set, samples []int) {
 	}
 }
 
-// forward returns the logits of the first n samples of the panel.
-func (w *lenetWorker) forward(weights []float32, n int) []float32 {
+// forward returns the logits of the panel, output by output.
+func (w *lenetWorker) forward(weights []float32) []float32 {
 	w.net.layers[0].RunAll(w.first[:1], w.units[0], [][]float32{weights}, w.scratch)
-	return w.behind(w.first[0], weights, n)
+	return w.behind(w.first[0], weights)
 }
 
-// behind returns the logits of the first n samples, of which the first layer has made units.
-func (w *lenetWorker) behind(units, weights []float32, n int) []float32 {
+// behind returns the logits of the panel, of which the first layer has made units.
+func (w *lenetWorker) behind(units, weights []float32) []float32 {
 	for i, l := range w.net.layers {
 		if i > 0 {
 			l.Run(w.units[i], units, weights, w.scratch)
@@ -320,5 +358,5 @@ func (w *lenetWorker) behind(units, weights []float32, n int) []float32 {
 		}
 		weights = weights[l.Packed():]
 	}
-	return units[:n]
+	return units
 }

@@ -28,7 +28,7 @@ func benchmarkLeNet(b *testing.B, images int, run func(w *lenetWorker, theta, ph
 				b.Skipf("this processor lacks %s", lacking)
 			}
 			rnd := rand.New(rand.NewPCG(1, 2))
-			m := NewLeNet(path)
+			m := NewLeNet(path, 2)
 			set := randomSet(1000, m.Features(), rnd)
 			theta, phi := make([]float64, m.Dim()), randomVector(m.Dim(), 1, rnd)
 			m.Init(theta, rnd)
@@ -55,7 +55,7 @@ func benchmarkLeNet(b *testing.B, images int, run func(w *lenetWorker, theta, ph
 func BenchmarkLeNetForward(b *testing.B) {
 	benchmarkLeNet(b, 128, func(w *lenetWorker, _, _ []float64, _ *dataset.Set, batch []int) {
 		for from := 0; from < len(batch); from += len(w.index) {
-			w.forward(w.weights[0], len(w.index))
+			w.forward(w.weights[0])
 		}
 	})
 }

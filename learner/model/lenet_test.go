@@ -24,7 +24,7 @@ func eachPath(t *testing.T, test func(t *testing.T, m *LeNet)) {
 			if lacking := p.Lacks(); lacking != "" {
 				t.Skipf("SKIPPED: %s did not run: this processor lacks %s", p, lacking)
 			}
-			test(t, NewLeNet(p))
+			test(t, NewLeNet(p, 2))
 		})
 	}
 }
@@ -51,7 +51,7 @@ func logitsOf(w *lenetWorker, theta []float64, set *dataset.Set) []float32 {
 	for from := 0; from < set.Len(); from += len(w.index) {
 		samples := all(set.Len())[from:min(from+len(w.index), set.Len())]
 		w.gather(set, samples)
-		logits = append(logits, w.forward(w.weights[0], len(samples))...)
+		logits = append(logits, w.forward(w.weights[0])[:len(samples)]...)
 	}
 	return logits
 }
@@ -315,7 +315,7 @@ func TestLeNetAllocations(t *testing.T) {
 // TestLeNetInit checks the deviation of each layer's weights within five deviations
 // of an estimate from that many, and that the first loss is about log 2.
 func TestLeNetInit(t *testing.T) {
-	m := NewLeNet(vector.Portable)
+	m := NewLeNet(vector.Portable, 2)
 	if m.Dim() != 61241 || m.Features() != 3072 || m.MultiplyAdds() != 650964 {
 		t.Fatalf("d is %d, with %d features and %d multiplications", m.Dim(), m.Features(), m.MultiplyAdds())
 	}
@@ -421,7 +421,7 @@ func TestLeNetBatches(t *testing.T) {
 		if p.Lacks() != "" {
 			continue
 		}
-		m := BatchSum(NewLeNet(p))
+		m := BatchSum(NewLeNet(p, 2))
 		set := randomSet(60, m.Features(), rnd)
 		theta, phi := make([]float64, m.Dim()), randomVector(m.Dim(), 1, rnd)
 		m.Init(theta, rnd)
@@ -451,7 +451,7 @@ func TestLeNetBatches(t *testing.T) {
 // when theta, too, is asked for; and the features of each set are its own.
 func TestLeNetSerials(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(8, 1))
-	m := NewLeNet(vector.Portable)
+	m := NewLeNet(vector.Portable, 2)
 	w := m.NewWorker()
 	sets := []*dataset.Set{randomSet(5, m.Features(), rnd), randomSet(5, m.Features(), rnd)}
 	theta, phi := make([]float64, m.Dim()), randomVector(m.Dim(), 1, rnd)

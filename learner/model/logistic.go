@@ -66,11 +66,26 @@ func (w logisticWorker) Evaluate(theta []float64, set *dataset.Set, from, to int
 	for i := from; i < to; i++ {
 		u := w.logit(theta, set.Row(i))
 		loss += softplus(towards(set.Y[i]) * u)
-		if (u > 0) == (set.Y[i] == 1) {
+		if ofLogit(u) == set.Y[i] {
 			correct++
 		}
 	}
 	return loss, correct
+}
+
+// Classify takes a sample for class 1 if its logit is above zero.
+func (w logisticWorker) Classify(classes []uint8, theta []float64, set *dataset.Set, from, to int) {
+	for i := from; i < to; i++ {
+		classes[i-from] = ofLogit(w.logit(theta, set.Row(i)))
+	}
+}
+
+// ofLogit returns the class that the one logit of two classes speaks for.
+func ofLogit(u float64) uint8 {
+	if u > 0 {
+		return 1
+	}
+	return 0
 }
 
 func (w logisticWorker) logit(theta, x []float64) float64 {

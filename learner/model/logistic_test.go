@@ -183,7 +183,7 @@ func TestLossesAgainstGradientOnMNIST(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	task, err := source.Binary([2]int{0, 1})
+	task, err := source.Load([]int{0, 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,50 @@ func crossEntropy(logit float64, y uint8) float64 {
 	return max(t, 0) + log1pUnit(expNegative(-math.Abs(t)))
 }
 
+// categorical returns the cross-entropy of a sample of class y at the logits of all classes,
+// log(sum_c exp(z_c)) - z_y, with the same bits on all processors, as crossEntropy.
+func categorical[T float32 | float64](logits []T, y uint8) float64 {
+	top, sum := float64(logits[largest(logits)]), 0.0
+	for _, z := range logits {
+		sum += expNegative(float64(z) - top)
+	}
+	return logAbove1(sum) - (float64(logits[y]) - top)
+}
+
+// largest returns the index of the largest logit, the first of equal ones; one that is no
+// number is the largest.
+func largest[T float32 | float64](logits []T) uint8 {
+	at := 0
+	for c, z := range logits {
+		if z > logits[at] || z != z {
+			at = c
+		}
+	}
+	return uint8(at)
+}
+
+// probabilities puts the softmax of logits in their place.
+func probabilities(logits []float64) {
+	top, sum := logits[largest(logits)], 0.0
+	for c, z := range logits {
+		logits[c] = expNegative(z - top)
+		sum += logits[c]
+	}
+	for c := range logits {
+		logits[c] /= sum
+	}
+}
+
+// logAbove1 returns log(x) for x from 1 to 2^30, and x where it is no number.
+func logAbove1(x float64) float64 {
+	if math.IsNaN(x) {
+		return x
+	}
+	fraction, exponent := math.Frexp(x) // x = 2 fraction 2^(exponent-1), 2 fraction in [1, 2)
+	n := float64(exponent - 1)
+	return float64(n*ln2High) + (float64(n*ln2Low) + log1pUnit(2*fraction-1))
+}
+
 // ln2 in two parts: the first has zeros at its end, so that its multiples up to 1100
 // are exact.
 const (

@@ -30,7 +30,7 @@ type Model interface {
 // read. Its methods allocate nothing, and their results depend on their
 // arguments alone, to the bit, on one kind of processor.
 //
-// Sets have samples of Features features and classes 0 and 1.
+// Sets have samples of Features features and of classes 0 to Classes(m) - 1.
 type Worker interface {
 	// Losses returns the mean loss over the batch, samples set.Row(batch[j]), at
 	// theta, at theta + gamma*phi and at theta - gamma*phi: f_i of Eq. 3 of the
@@ -40,6 +40,23 @@ type Worker interface {
 	// Evaluate gives, over the samples from..to-1 of the set, the sum of their
 	// losses and the number whose class is predicted correctly.
 	Evaluate(theta []float64, set *dataset.Set, from, to int) (loss float64, correct int)
+}
+
+// Classifier is a Worker that says what it takes samples for.
+type Classifier interface {
+	Worker
+	// Classify sets classes[j] to the class that sample from+j is taken for, up to that of
+	// sample to-1.
+	Classify(classes []uint8, theta []float64, set *dataset.Set, from, to int)
+}
+
+// ClassifierOf returns the Worker as a Classifier, if it is one.
+func ClassifierOf(w Worker) (Classifier, bool) {
+	if sum, ok := w.(batchSumWorker); ok {
+		w = sum.Worker
+	}
+	c, ok := w.(Classifier)
+	return c, ok
 }
 
 // PairWorker is a Worker that can leave out the loss at theta, which takes a third of
@@ -122,6 +139,18 @@ type Follower interface {
 	Single() bool
 	// Err returns why losses could not be had, once there is a reason: they are NaN then.
 	Err() error
+}
+
+// Classes returns the number of classes of a model's samples: two, unless it has a method
+// that says another.
+func Classes(m Model) int {
+	if sum, ok := m.(batchSum); ok {
+		m = sum.Model
+	}
+	if many, ok := m.(interface{ Classes() int }); ok {
+		return many.Classes()
+	}
+	return 2
 }
 
 // Err returns m's where it has one.

@@ -12,11 +12,15 @@ func TestTensorsAreTheta(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	softmax, err := NewSoftmax(7, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
 	quadratic, err := NewQuadratic([]float64{1, 2}, []float64{0, 0})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []Model{logistic, NewLeNet(vector.Path(0)), BatchSum(logistic), quadratic} {
+	for _, m := range []Model{logistic, NewLeNet(vector.Path(0), 2), NewLeNet(vector.Path(0), 10), softmax, BatchSum(logistic), quadratic} {
 		sum, names := 0, map[string]bool{}
 		for _, tensor := range Tensors(m) {
 			sum += tensor.Size()

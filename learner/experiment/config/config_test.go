@@ -269,7 +269,7 @@ func TestBase(t *testing.T) {
 		t.Fatal(err)
 	}
 	same, err := base.With()
-	if err != nil || Text(same.Value("channel.mean_per_device")) != "[1, 2]" || same.Task.Classes != [2]int{0, 1} {
+	if err != nil || Text(same.Value("channel.mean_per_device")) != "[1, 2]" || !slices.Equal(same.Task.Classes, []int{0, 1}) {
 		t.Errorf("%+v, %v", same.Channel.MeanPerDevice, err)
 	}
 	for key, want := range map[string]string{"channel.mean_per_device": "[3, 4.5]", "task.classes": "[2, 3]", "link.bandwidth_hz": "1e12", "link.kind": "ring", "radio.transmit": "false", "devices.count": "2"} {
