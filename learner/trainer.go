@@ -69,6 +69,9 @@ type Task struct {
 	Model model.Model
 	// Train and Test have samples of Model.Features features and of the model's classes.
 	Train, Test *dataset.Set
+	// Validation is what the model is tried on beside Test, for who chooses by it; nil for
+	// nothing.
+	Validation *dataset.Set
 	// Shards holds the indices into Train of each device i's samples, at least
 	// one each. Its length is N.
 	Shards [][]int
@@ -92,6 +95,9 @@ type Record struct {
 	// predictions, 0..1. Both are 0 otherwise.
 	Evaluated              bool
 	TestLoss, TestAccuracy float64
+	// ValidationLoss and ValidationAccuracy are those of Task.Validation; NaN where Test was
+	// not tried, or there is none.
+	ValidationLoss, ValidationAccuracy float64
 	// M is M_k, MIdeal its value without epsilon_k, Eps = M - MIdeal, and
 	// EpsStdPredicted the predicted deviation of Eps. All are 0 in a skipped
 	// round. Of packed directions they are those of the first. But for M they are NaN
@@ -252,6 +258,11 @@ func (t Task) check() error {
 	if err := checkSet("test", t.Test, t.Model); err != nil {
 		return err
 	}
+	if t.Validation != nil {
+		if err := checkSet("validation", t.Validation, t.Model); err != nil {
+			return err
+		}
+	}
 	if len(t.Shards) == 0 {
 		return errors.New("the number of devices is 0; allowed is 1 or more")
 	}
@@ -409,12 +420,16 @@ func (r *Record) fill(out aggregate.Outcome, a Aggregator) {
 // evaluate tries the model on the test set where the record's round is one after which
 // that is done.
 func (t *Trainer) evaluate(r *Record) {
+	r.ValidationLoss, r.ValidationAccuracy = math.NaN(), math.NaN()
 	every := t.config().EvalEvery
 	if t.task.Test == nil || !t.Done() && (every == 0 || r.Round%every != 0) {
 		return
 	}
 	r.Evaluated = true
 	r.TestLoss, r.TestAccuracy = t.pool.evaluate(t.replica.theta, t.task.Test)
+	if t.task.Validation != nil {
+		r.ValidationLoss, r.ValidationAccuracy = t.pool.evaluate(t.replica.theta, t.task.Validation)
+	}
 }
 
 // Done says whether all K rounds have been run.

@@ -22,13 +22,26 @@ func IID(n, devices int, seed keystream.Seed) ([][]int, error) {
 	if err := checkDevices(n, devices); err != nil {
 		return nil, err
 	}
-	order := rand.New(seed.Derive("partition iid").Stream()).Perm(n)
+	order := shuffled(n, seed)
 	shards := make([][]int, devices)
 	for i := range shards {
 		shards[i] = slices.Clone(order[i*n/devices : (i+1)*n/devices])
 		slices.Sort(shards[i])
 	}
 	return shards, nil
+}
+
+// shuffled returns the indices 0..n-1 in random order.
+func shuffled(n int, seed keystream.Seed) []int {
+	return rand.New(seed.Derive("partition iid").Stream()).Perm(n)
+}
+
+// Drawn returns the indices of so many of n samples, 0 to n, drawn at random, ascending: the
+// first shard that IID makes of the same seed, where that has as many.
+func Drawn(n, count int, seed keystream.Seed) []int {
+	drawn := shuffled(n, seed)[:count]
+	slices.Sort(drawn)
+	return drawn
 }
 
 // Dirichlet splits samples so that the devices' shares of each class are a draw

@@ -10,6 +10,7 @@ import (
 
 	"ringwave/crypto/keystream"
 	"ringwave/learner"
+	"ringwave/learner/experiment/chart"
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/model"
 	"ringwave/learner/weights"
@@ -25,14 +26,14 @@ const (
 
 // writeModel writes the model as it is into the run's folder.
 func (s *Experiment) writeModel() error {
-	state := s.Trainer.State()
-	array, err := weights.EncodeNPY(state.Theta)
+	theta, round := s.model()
+	array, err := weights.EncodeNPY(theta)
 	if err != nil {
 		return err
 	}
-	tensors, err := weights.EncodeSafetensors(state.Theta, model.Tensors(s.Task.Model), map[string]string{
+	tensors, err := weights.EncodeSafetensors(theta, model.Tensors(s.Task.Model), map[string]string{
 		"model": s.Config.Task.Model, "dataset": s.Task.Name, "classes": fmt.Sprint(s.Config.Task.Classes),
-		"round": strconv.Itoa(state.Round), "experiment": s.Config.Experiment.Name,
+		"round": strconv.Itoa(round), "experiment": s.Config.Experiment.Name,
 	})
 	if err != nil {
 		return err
@@ -52,6 +53,10 @@ type Evaluation struct {
 	TrainSamples  int             `json:"train_samples"`
 	TrainLoss     runfolder.Float `json:"train_loss"`
 	TrainAccuracy float64         `json:"train_accuracy"`
+	// Classes names the classes where there are more than two, and Confusion[y][c] is how many
+	// test samples of class y the model takes for class c.
+	Classes   []string `json:"classes,omitempty"`
+	Confusion [][]int  `json:"confusion,omitempty"`
 }
 
 // WriteText writes how well a model decides, which is the one after a round or, where it
@@ -64,7 +69,58 @@ func (e Evaluation) WriteText(w io.Writer, file string) error {
 	_, err := fmt.Fprintf(w, "%s %s, on %s%s\n  test accuracy      %.2f %%  (%d samples, mean loss %.4g)\n  training accuracy  %.2f %%  (%d samples, mean loss %.4g)\n",
 		e.Model, of, e.Dataset, map[bool]string{true: " (the fallback: the data set asked for was not found)"}[e.FallbackUsed],
 		100*e.TestAccuracy, e.TestSamples, float64(e.TestLoss), 100*e.TrainAccuracy, e.TrainSamples, float64(e.TrainLoss))
-	return err
+	if err != nil || e.Confusion == nil {
+		return err
+	}
+	return e.writeConfusion(w)
+}
+
+// writeConfusion writes, class by class, how many of its test samples are taken for it, and for
+// which other most often.
+func (e Evaluation) writeConfusion(w io.Writer) error {
+	for y, row := range e.Confusion {
+		all, other := 0, -1
+		for c, n := range row {
+			all += n
+			if c != y && n > 0 && (other < 0 || n > row[other]) {
+				other = c
+			}
+		}
+		line := fmt.Sprintf("  class %-12s %.2f %% of %d", e.Classes[y], 100*float64(row[y])/float64(max(all, 1)), all)
+		if other >= 0 {
+			line += fmt.Sprintf(", %d taken for %s", row[other], e.Classes[other])
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// confusion returns how many test samples of each class a model takes for each; nil of two
+// classes, and of a model that does not say.
+func confusion(t *Task, theta []float64) [][]int {
+	if t.Test == nil || len(t.Test.Classes) < 3 {
+		return nil
+	}
+	return learner.Confusion(t.Model, theta, t.Test)
+}
+
+// plotConfusion draws what the model takes the test samples for.
+func (s *Experiment) plotConfusion() ([]string, error) {
+	if s.lab.NoPlots {
+		return nil, nil
+	}
+	theta, _ := s.model()
+	counts := confusion(s.Task, theta)
+	if counts == nil {
+		return nil, nil
+	}
+	plots, err := chart.ConfusionPlot(s.folder.Path(), s.Config.Heading(), s.Task.Test.Classes, counts)
+	if err != nil {
+		return nil, fmt.Errorf("drawing the confusion matrix: %w", err)
+	}
+	return plots, nil
 }
 
 // Evaluate decides the samples of a run's data set by the model of its last checkpoint,
@@ -97,6 +153,9 @@ func (l Lab) Evaluate(dir, file string, overrides ...string) (Evaluation, error)
 	testLoss, trainLoss := 0.0, 0.0
 	testLoss, out.TestAccuracy = learner.Evaluate(t.Model, theta, t.Test)
 	trainLoss, out.TrainAccuracy = learner.Evaluate(t.Model, theta, t.Train)
+	if out.Confusion = confusion(t, theta); out.Confusion != nil {
+		out.Classes = t.Test.Classes
+	}
 	out.TestLoss, out.TrainLoss = runfolder.Float(testLoss), runfolder.Float(trainLoss)
 	return out, intake.UserError(model.Err(t.Model))
 }
@@ -108,6 +167,9 @@ func thetaOf(dir, file string, m model.Model) (theta []float64, round int, err e
 		point, err := runfolder.ReadCheckpoint(dir)
 		if err == nil && len(point.Theta) != m.Dim() {
 			err = fmt.Errorf("%s: its model has %d parameters, and that of the configuration has %d", filepath.Join(dir, runfolder.CheckpointName), len(point.Theta), m.Dim())
+		}
+		if point.Best != nil && err == nil {
+			return point.Best.Theta, point.Best.Round, nil
 		}
 		return point.Theta, point.Round, intake.PathError(err)
 	}

@@ -58,7 +58,8 @@ type Experiment struct {
 	remembered *remembered
 	protocol   *protocol
 	Trainer    trainer
-	fleet      *hosted // in the place of protocol where devices are on other hosts; nil elsewhere
+	held       *heldOut // nil where no samples are
+	fleet      *hosted  // in the place of protocol where devices are on other hosts; nil elsewhere
 	// mismatched stands around protocol where gains do not match; nil elsewhere.
 	mismatched *mismatched
 	facts      []string // of a system with one key
@@ -101,6 +102,9 @@ func newSessionIn(lab Lab, dir string, cfg config.Config) (*Experiment, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if s.Task.Validation != nil {
+		s.held = &heldOut{patience: cfg.Optimizer.EndAfterPlateau}
 	}
 	if err := s.checkTensors(); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -238,11 +242,14 @@ func (s *Experiment) create(ctx context.Context, dir string) (err error) {
 	if err := s.folder.WriteManifest(s.manifest()); err != nil {
 		return intake.PathError(err)
 	}
-	metrics := s.folder.CreateMetrics
-	if s.lab.Fleet != nil {
-		metrics = s.folder.CreateHostMetrics
+	layout := runfolder.InMemory
+	switch {
+	case s.lab.Fleet != nil:
+		layout = runfolder.OfHosts
+	case s.Task.Validation != nil:
+		layout = runfolder.Validated
 	}
-	if s.metrics, err = metrics(); err != nil {
+	if s.metrics, err = s.folder.CreateMetrics(layout); err != nil {
 		return intake.PathError(err)
 	}
 	if err := s.open(ctx, nil); err != nil {
@@ -338,6 +345,7 @@ func (s *Experiment) restore(ctx context.Context, from *runfolder.Checkpoint) er
 		Round: from.Round, Theta: from.Theta,
 		Repeated: from.Repeated, Skipped: from.Skipped, Clipped: from.Clipped,
 	})
+	s.held.restore(from.Best, s.extends != nil)
 	if err != nil || s.remembered == nil {
 		return intake.UserError(err)
 	}
@@ -492,7 +500,7 @@ func (s *Experiment) checkpoint() error {
 	return s.folder.SaveCheckpoint(runfolder.Checkpoint{
 		ConfigDigest: s.digest, Round: state.Round,
 		Repeated: state.Repeated, Skipped: state.Skipped, Clipped: state.Clipped,
-		MetricsOffset: s.metrics.Offset(), MetricsDigest: s.metrics.Digest(), Seconds: s.seconds(), KeyEpoch: s.keyEpoch, Theta: state.Theta, Gains: s.gainState(),
+		MetricsOffset: s.metrics.Offset(), MetricsDigest: s.metrics.Digest(), Seconds: s.seconds(), KeyEpoch: s.keyEpoch, Theta: state.Theta, Gains: s.gainState(), Best: s.held.state(),
 	})
 }
 
@@ -532,7 +540,7 @@ func (s *Experiment) train(ctx context.Context, report func(r learner.Record)) (
 	}
 	defer context.AfterFunc(ctx, s.Task.interrupt)()
 	var lost losses
-	for !s.Trainer.Done() {
+	for !s.Trainer.Done() && !s.held.plateau() {
 		if s.stopping.Load() {
 			return s.stopped(ctx, errStopAsked)
 		}
@@ -540,6 +548,7 @@ func (s *Experiment) train(ctx context.Context, report func(r learner.Record)) (
 		if err != nil {
 			return s.stopped(ctx, err)
 		}
+		s.held.after(record, func() []float64 { return s.Trainer.State().Theta })
 		line := s.line(record)
 		if err := s.addLine(line); err != nil {
 			return err
@@ -556,7 +565,7 @@ func (s *Experiment) train(ctx context.Context, report func(r learner.Record)) (
 		if lost.after(record, s.Config.Optimizer.EndAfterLost) && !s.Trainer.Done() {
 			return s.lost(lost)
 		}
-		if record.Round%s.Config.Optimizer.CheckpointEvery == 0 || s.Trainer.Done() {
+		if record.Round%s.Config.Optimizer.CheckpointEvery == 0 || s.Trainer.Done() || s.held.plateau() {
 			if err := s.checkpoint(); err != nil {
 				return err
 			}
@@ -639,6 +648,9 @@ func row(r learner.Record) runfolder.Row {
 	if r.Evaluated {
 		out.TestAccuracy = r.TestAccuracy
 	}
+	if !math.IsNaN(r.ValidationLoss) {
+		out.Validation = &runfolder.ValidationRow{Loss: r.ValidationLoss, Accuracy: r.ValidationAccuracy}
+	}
 	if r.Skipped {
 		out.M, out.MIdeal, out.Eps, out.EpsStdPredicted = math.NaN(), math.NaN(), math.NaN(), math.NaN()
 	}
@@ -648,7 +660,7 @@ func row(r learner.Record) runfolder.Row {
 // finish evaluates the model, draws the plots and writes the summary. spoilt says why
 // training has ended early without a usable result; "" where it came to its end.
 func (s *Experiment) finish(spoilt string) (runfolder.Summary, []string, error) {
-	result := s.Trainer.Final()
+	result := s.result()
 	if err := model.Err(s.Task.Model); err != nil {
 		return runfolder.Summary{}, nil, err
 	}
@@ -668,6 +680,11 @@ func (s *Experiment) finish(spoilt string) (runfolder.Summary, []string, error) 
 	plots, err := s.plot(rows)
 	if err != nil {
 		return summary, nil, err
+	}
+	if more, err := s.plotConfusion(); err != nil {
+		return summary, plots, err
+	} else {
+		plots = append(plots, more...)
 	}
 	summary.Seconds = s.seconds()
 	if summary.Unusable != "" {
@@ -736,7 +753,10 @@ func (s *Experiment) summary(result learner.Result) runfolder.Summary {
 	if c.System().SharesKey {
 		out.Randomness = c.Encryption.Randomness
 	}
-	out.Notes = s.notes()
+	if b := s.held.state(); b != nil {
+		out.BestRound, out.ValidationLoss, out.ValidationAccuracy = b.Round, runfolder.Float(b.Loss), runfolder.Float(b.Accuracy)
+	}
+	out.Notes = append(s.notes(), s.heldOutNotes()...)
 	if note := s.lostNote(state); note != "" {
 		out.Notes = append(out.Notes, note)
 	}

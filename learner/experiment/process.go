@@ -74,12 +74,17 @@ func (s *Shards) process(index int) (*Shard, error) {
 	return &Shard{Task: t, Index: index}, nil
 }
 
-// What returns what is learned: a data set's two classes, or what a program calls itself.
+// What returns what is learned: a data set's classes, or what a program calls itself.
 func (t *Task) What(c config.Config) string {
 	if l, ok := t.Model.(*external.Learner); ok {
 		return l.Name()
 	}
-	return fmt.Sprintf("%s classes %d and %d", t.Name, c.Task.Classes[0], c.Task.Classes[1])
+	classes := c.Task.Classes
+	text := fmt.Sprint(classes[0])
+	for _, class := range classes[1 : len(classes)-1] {
+		text += fmt.Sprintf(", %d", class)
+	}
+	return fmt.Sprintf("%s classes %s and %d", t.Name, text, classes[len(classes)-1])
 }
 
 // restarted says that the program was started again; "" where it was not.

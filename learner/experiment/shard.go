@@ -109,6 +109,9 @@ func remoteLearning(c config.Config) (learner.Config, error) {
 	if c.System().Gradients {
 		return learner.Config{}, intake.UserError(fmt.Errorf("experiment.aggregator = %q sends gradients; allowed is a system that sends scalars, as devices in processes of their own do", c.Experiment.Aggregator))
 	}
+	if c.Task.Validation > 0 {
+		return learner.Config{}, intake.UserError(fmt.Errorf("task.validation_share = %v holds out samples of all devices; allowed is 0 where devices are in processes of their own, whose samples nobody else has", c.Task.Validation))
+	}
 	return learningOf(c)
 }
 

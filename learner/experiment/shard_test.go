@@ -167,7 +167,7 @@ func lineOf(t *testing.T, r runfolder.Row) string {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	m, err := f.CreateMetrics()
+	m, err := f.CreateMetrics(runfolder.InMemory)
 	if err != nil {
 		t.Fatal(err)
 	}

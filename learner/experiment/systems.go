@@ -121,7 +121,7 @@ func (s *Experiment) uncheckedNotes(what string) []string {
 	std, p := s.mismatched.expected(s.Config.Optimizer.Rounds), s.Design.Params
 	expected := fmt.Sprintf("expected deviation of eps: %.3g, with q/Lambda = %.3g and alpha = %v", std, math.Exp2(p.LogQ()-float64(p.LogLambda)), s.Design.Link.Alpha)
 	eta, _ := StepLaws(s.Config.Optimizer)
-	if std > 1 && s.Config.Task.Model == "logistic" && s.Config.Task.Loss != "sum" && s.Config.Optimizer.Rounds > 1 {
+	if std > 1 && s.Config.Task.Model == "logistic" && len(s.Config.Task.Classes) == 2 && s.Config.Task.Loss != "sum" && s.Config.Optimizer.Rounds > 1 {
 		step := std / math.Sqrt(float64(s.Config.Optimizer.PackedDirections)) // of the directions' mean
 		expected += fmt.Sprintf("; of the loss in round 2 %.3g, in round %d %.3g",
 			ExpectedLoss(s.Task.Train, eta, step, 2), s.Config.Optimizer.Rounds, ExpectedLoss(s.Task.Train, eta, step, s.Config.Optimizer.Rounds))

@@ -23,6 +23,7 @@ type Task struct {
 	FallbackUsed bool
 	Missing      error // why the fallback is used
 	Train, Test  *dataset.Set
+	Validation   *dataset.Set // nil where nothing is held out
 	Files        []dataset.File
 	Model        model.Model
 	Shards       [][]int
@@ -37,6 +38,9 @@ func (l Lab) LoadTask(c config.Config, root keystream.Seed, design *xmkckks.Desi
 	}
 	if err := t.share(c, root); err != nil {
 		return nil, errors.Join(err, t.Close())
+	}
+	if c.Task.Validation > 0 {
+		t.Validation = t.holdOut(c.Task.Validation, root.Derive("validation"))
 	}
 	return t, t.makeModel(l, c.Task, t.Train)
 }
@@ -95,16 +99,21 @@ func (l Lab) newModel(c config.Task, set *dataset.Set) (model.Model, error) {
 // models returns those that every Lab knows.
 func models() []Model {
 	return []Model{
-		{"logistic", func(_ config.Task, set *dataset.Set) (model.Model, error) { return model.NewLogistic(set.Dim) }},
+		{"logistic", func(_ config.Task, set *dataset.Set) (model.Model, error) {
+			if n := len(set.Classes); n > 2 {
+				return model.NewSoftmax(set.Dim, n)
+			}
+			return model.NewLogistic(set.Dim)
+		}},
 		{process, func(config.Task, *dataset.Set) (model.Model, error) {
 			return nil, errors.New("task.model = \"process\": the program is started with its samples")
 		}},
-		{"lenet", func(config.Task, *dataset.Set) (model.Model, error) {
+		{"lenet", func(_ config.Task, set *dataset.Set) (model.Model, error) {
 			path, err := vector.Chosen()
 			if err != nil {
 				return nil, err
 			}
-			return model.NewLeNet(path), nil
+			return model.NewLeNet(path, len(set.Classes)), nil
 		}},
 	}
 }
@@ -241,7 +250,7 @@ func (t *Task) trainer(c config.Config, a learner.Aggregator, root keystream.See
 	if err != nil {
 		return nil, err
 	}
-	task := learner.Task{Model: t.Model, Train: t.Train, Test: t.Test, Shards: t.Shards, Aggregator: a, Seed: learnerSeed(root)}
+	task := learner.Task{Model: t.Model, Train: t.Train, Test: t.Test, Validation: t.Validation, Shards: t.Shards, Aggregator: a, Seed: learnerSeed(root)}
 	if c.System().Gradients {
 		g, err := learner.NewGradientTrainer(cfg, task)
 		return g, intake.UserError(err)
@@ -308,24 +317,23 @@ func meanSquareNorm(set *dataset.Set) float64 {
 	return sum/float64(set.Len()) + 1
 }
 
-// ValidationFolds is of how many training samples one is held out for validation.
-const ValidationFolds = 5
-
-// Validated puts a part of the training samples in the place of the test set, which is
-// given up, and takes them from the devices: who chooses by them has not seen the test
-// set.
-func (t *Task) Validated(seed keystream.Seed) error {
-	folds, err := dataset.IID(t.Train.Len(), ValidationFolds, seed)
-	if err != nil {
-		return fmt.Errorf("holding samples out for validation: %w", err)
-	}
-	held := folds[0] // ascending
-	t.Test = t.Train.Subset(held)
+// holdOut takes a share of the training samples, one at least, from the devices, and returns
+// them.
+func (t *Task) holdOut(share float64, seed keystream.Seed) *dataset.Set {
+	held := dataset.Drawn(t.Train.Len(), max(1, int(share*float64(t.Train.Len()))), seed)
 	for i, shard := range t.Shards {
 		t.Shards[i] = slices.DeleteFunc(slices.Clone(shard), func(sample int) bool {
 			_, found := slices.BinarySearch(held, sample)
 			return found
 		})
 	}
-	return nil
+	return t.Train.Subset(held)
 }
+
+// ValidationFolds is of how many training samples Validated holds one out.
+const ValidationFolds = 5
+
+// Validated puts a part of the training samples in the place of the test set, which is
+// given up, and takes them from the devices: who chooses by them has not seen the test
+// set.
+func (t *Task) Validated(seed keystream.Seed) { t.Test = t.holdOut(1./ValidationFolds, seed) }

@@ -47,11 +47,12 @@ type Experiment struct {
 type Task struct {
 	Dataset        string  `toml:"dataset"`
 	Fallback       string  `toml:"fallback"`
-	Classes        [2]int  `toml:"classes"`
+	Classes        []int   `toml:"classes"`
 	Model          string  `toml:"model"`
 	Loss           string  `toml:"loss"`
 	Partition      string  `toml:"partition"`
 	DirichletAlpha float64 `toml:"dirichlet_alpha"`
+	Validation     float64 `toml:"validation_share"`
 	StrokesTrain   int     `toml:"strokes_train"`
 	StrokesTest    int     `toml:"strokes_test"`
 	TrainImages    string  `toml:"train_images"`
@@ -80,6 +81,7 @@ type Optimizer struct {
 	EvaluateEvery    int     `toml:"evaluate_every_rounds"`
 	CheckpointEvery  int     `toml:"checkpoint_every_rounds"`
 	EndAfterLost     int     `toml:"end_after_lost_rounds"`
+	EndAfterPlateau  int     `toml:"end_after_plateau_evaluations"`
 }
 
 // Devices are the edge devices.
@@ -245,7 +247,7 @@ func Default() Config {
 	return Config{
 		Experiment: Experiment{Name: "experiment", Seed: 1, Aggregator: "xmk-ckks"},
 		Task: Task{
-			Dataset: "mnist", Classes: [2]int{0, 1}, Model: "logistic", Loss: "mean", Partition: "iid",
+			Dataset: "mnist", Classes: []int{0, 1}, Model: "logistic", Loss: "mean", Partition: "iid",
 			DirichletAlpha: 0.5, StrokesTrain: 8000, StrokesTest: 2000, Command: []string{}, AnswerSeconds: 60, Restarts: 3,
 		},
 		Optimizer: Optimizer{

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -139,7 +140,11 @@ func TestRefusals(t *testing.T) {
 		{"mmse of continuous gains", "[experiment]\naggregator = \"mmse\"\n[channel]\ngains = \"continuous\"\n", nil, []string{`channel.gains = "continuous": must be "lattice"`, "mmse"}},
 		{"pilots", "[channel]\npilot_std = -0.1\n", nil, []string{"channel.pilot_std = -0.1: must be a number from 0 to 1000"}},
 		{"same classes", "[task]\nclasses = [3, 3]\n", nil, []string{"task.classes", "differ"}},
-		{"three classes", "[task]\nclasses = [1, 2, 3]\n", nil, []string{"classes"}},
+		{"one class", "[task]\nclasses = [1]\n", nil, []string{"task.classes = [1]: must be two classes or more that differ"}},
+		{"no classes", "[task]\nclasses = []\n", nil, []string{"task.classes", "two classes or more"}},
+		{"a class twice of three", "[task]\nclasses = [1, 2, 1]\n", nil, []string{"task.classes = [1, 2, 1]: must be two classes or more that differ"}},
+		{"a plateau of nothing", "[optimizer]\nend_after_plateau_evaluations = 3\n", nil, []string{"optimizer.end_after_plateau_evaluations = 3: must be 0 with task.validation_share = 0"}},
+		{"all held out", "[task]\nvalidation_share = 0.6\n", nil, []string{"task.validation_share = 0.6: must be a number from 0 to 0.5"}},
 		{"strokes classes", "[task]\ndataset = \"strokes\"\nclasses = [0, 7]\n", nil, []string{"0 to 3"}},
 		{"CIFAR-10 classes", "[task]\ndataset = \"cifar10\"\nclasses = [0, 10]\n", nil, []string{"task.classes", "0 to 9"}},
 		{"lenet on MNIST", "[task]\nmodel = \"lenet\"\n", nil, []string{`task.model = "lenet"`, "mnist", "cifar10"}},

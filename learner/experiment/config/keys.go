@@ -172,11 +172,12 @@ func (c *Config) taskRules() []rule {
 	return []rule{
 		{"dataset", "", oneOf(append(sets, c.names().DataSets...)...), "what is learned from; strokes are drawn by the program, idx is four files of one's own, process is what the program of model = \"process\" has"},
 		{"fallback", "", oneOf(append([]string{""}, made...)...), "the data set to take where that of dataset is not on the machine; empty for none"},
-		{"classes", "", whole(0, 255), "the two classes to tell apart"},
-		{"model", "", oneOf(append([]string{"logistic", "lenet", "process"}, c.names().Models...)...), "what learns; lenet is for dataset = \"cifar10\", process is a program of one's own"},
+		{"classes", "", list(256, whole(0, 255)), "the classes to tell apart, two or more"},
+		{"model", "", oneOf(append([]string{"logistic", "lenet", "process"}, c.names().Models...)...), "what learns; logistic is softmax regression where there are more than two classes, lenet is for dataset = \"cifar10\", process is a program of one's own"},
 		{"loss", "", oneOf("mean", "sum"), "what a device sends differences of: the mean or the sum over its batch"},
 		{"partition", "", oneOf("iid", "dirichlet"), "how samples are dealt to devices"},
 		{"dirichlet_alpha", "", numbers(1e-3, 1e6), "concentration of partition = \"dirichlet\": the smaller, the more uneven"},
+		{"validation_share", "", numbers(0, 0.5), "share of the training samples that devices do not learn from, and by which it is seen when to stop and which round's model is the best; 0 for none"},
 		{"strokes_train", "images", whole(4, maxSamples), "size of the strokes' training set, over its four classes"},
 		{"strokes_test", "images", whole(4, maxSamples), "size of the strokes' test set"},
 		{"train_images", "", path, "a file of dataset = \"idx\""},
@@ -205,6 +206,7 @@ func optimizerRules() []rule {
 		{"evaluate_every_rounds", "rounds", whole(1, maxRounds), "rounds from one test to the next"},
 		{"checkpoint_every_rounds", "rounds", whole(1, maxRounds), "rounds from one checkpoint to the next"},
 		{"end_after_lost_rounds", "rounds", whole(0, maxRounds), "rounds in a row of which none is read that end a run, with exit status 3 and what the receiver saw; 0 for never. By chance 50 are lost once in 10^15 where every second round is"},
+		{"end_after_plateau_evaluations", "evaluations", whole(0, maxRounds), "evaluations in a row without a validation loss below the least before that end a run; 0 for never. For task.validation_share above 0"},
 	}
 }
 

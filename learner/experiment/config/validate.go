@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 )
 
 // The largest sizes that make sense on one machine: they keep a slip of the pen
@@ -101,11 +102,14 @@ func (c *Config) checkUnchecked() error {
 
 func (c *Config) checkTask() error {
 	t := c.Task
-	if t.Classes[0] == t.Classes[1] {
-		return c.wrong("task.classes", "two classes that differ")
+	if unique := slices.Compact(slices.Sorted(slices.Values(t.Classes))); len(unique) < 2 || len(unique) < len(t.Classes) {
+		return c.wrong("task.classes", "two classes or more that differ")
 	}
-	if (t.Dataset == "strokes" || t.Fallback == "strokes") && max(t.Classes[0], t.Classes[1]) > 3 {
+	if (t.Dataset == "strokes" || t.Fallback == "strokes") && slices.Max(t.Classes) > 3 {
 		return c.wrong("task.classes", "from 0 to 3, the classes of the strokes")
+	}
+	if c.Optimizer.EndAfterPlateau > 0 && t.Validation == 0 {
+		return c.wrong("optimizer.end_after_plateau_evaluations", "0 with task.validation_share = 0: a plateau is one of the validation loss")
 	}
 	if err := c.checkProcess(); err != nil {
 		return err
@@ -157,7 +161,7 @@ func (c *Config) checkProcess() error {
 // checkModel refuses data and systems that the model or its loss do not go with.
 func (c *Config) checkModel() error {
 	t, a := c.Task, c.Experiment.Aggregator
-	if (t.Dataset == "cifar10" || t.Fallback == "cifar10") && max(t.Classes[0], t.Classes[1]) > 9 {
+	if (t.Dataset == "cifar10" || t.Fallback == "cifar10") && slices.Max(t.Classes) > 9 {
 		return c.wrong("task.classes", "from 0 to 9, the classes of CIFAR-10")
 	}
 	if t.Model == "lenet" && (t.Dataset != "cifar10" || t.Fallback != "" && t.Fallback != "cifar10") {

@@ -19,7 +19,8 @@ import (
 
 // A checkpoint is, in this order: the magic bytes, a version byte, a uint32
 // length and that many bytes of JSON, a uint32 count and that many float64 of
-// theta as their bits, and the SHA-256 of all before. Integers and bits are
+// theta as their bits, as many of the best theta where the JSON has one, and the
+// SHA-256 of all before. Integers and bits are
 // little-endian.
 const (
 	checkpointMagic   = "RWCKPT"
@@ -61,7 +62,32 @@ type Checkpoint struct {
 	KeyEpoch uint32 `json:"key_epoch,omitempty"`
 	// Gains is what the patterns have shown so far; nil for links without any.
 	Gains *gains.State `json:"gains,omitempty"`
-	Theta []float64    `json:"-"` // the model, every bit kept, NaN too
+	// Best is the best model so far, by samples that are held out; nil where none are.
+	Best  *Best     `json:"best,omitempty"`
+	Theta []float64 `json:"-"` // the model, every bit kept, NaN too
+}
+
+// Best is the model whose loss on samples that are held out is the least so far.
+type Best struct {
+	Round    int       `json:"round"`    // that it is after, >= 0
+	Loss     float64   `json:"loss"`     // finite
+	Accuracy float64   `json:"accuracy"` // from 0 to 1
+	Waited   int       `json:"waited"`   // >= 0, evaluations since
+	Theta    []float64 `json:"-"`        // as many values as the checkpoint's
+}
+
+func (b *Best) check(after int) error {
+	switch {
+	case b.Round < 0 || b.Round > after:
+		return fmt.Errorf("best.round is %d, but must be from 0 to %d", b.Round, after)
+	case math.IsNaN(b.Loss) || math.IsInf(b.Loss, 0):
+		return fmt.Errorf("best.loss is %g, but must be finite", b.Loss)
+	case !(b.Accuracy >= 0 && b.Accuracy <= 1):
+		return fmt.Errorf("best.accuracy is %g, but must be from 0 to 1", b.Accuracy)
+	case b.Waited < 0:
+		return fmt.Errorf("best.waited is %d, but must be at least 0", b.Waited)
+	}
+	return nil
 }
 
 func (c Checkpoint) check() error {
@@ -79,10 +105,23 @@ func (c Checkpoint) check() error {
 	if !(c.Seconds >= 0) || math.IsInf(c.Seconds, 1) {
 		return fmt.Errorf("seconds is %g, but must be at least 0 and finite", c.Seconds)
 	}
+	if c.Best != nil {
+		if err := c.Best.check(c.Round); err != nil {
+			return err
+		}
+	}
 	if c.Gains != nil {
 		return c.Gains.Validate()
 	}
 	return nil
+}
+
+// models returns theta, and the best one where there is one.
+func (c Checkpoint) models() [][]float64 {
+	if c.Best == nil {
+		return [][]float64{c.Theta}
+	}
+	return [][]float64{c.Theta, c.Best.Theta}
 }
 
 // Encode returns the checkpoint's bytes: the same for the same content. It is an
@@ -98,14 +137,19 @@ func (c Checkpoint) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding a checkpoint: %w", err)
 	}
-	b := make([]byte, 0, len(checkpointMagic)+1+4+len(meta)+4+8*len(c.Theta)+sha256.Size)
+	if c.Best != nil && len(c.Best.Theta) != len(c.Theta) {
+		return nil, fmt.Errorf("encoding a checkpoint: the best theta has %d elements, but must have %d", len(c.Best.Theta), len(c.Theta))
+	}
+	b := make([]byte, 0, len(checkpointMagic)+1+4+len(meta)+4+8*len(c.Theta)*len(c.models())+sha256.Size)
 	b = append(b, checkpointMagic...)
 	b = append(b, checkpointVersion)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(meta)))
 	b = append(b, meta...)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.Theta)))
-	for _, v := range c.Theta {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	for _, theta := range c.models() {
+		for _, v := range theta {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+		}
 	}
 	sum := sha256.Sum256(b)
 	return append(b, sum[:]...), nil
@@ -147,14 +191,24 @@ func decodeBody(b []byte) (Checkpoint, error) {
 	}
 	count := uint64(binary.LittleEndian.Uint32(b))
 	b = b[4:]
-	if uint64(len(b)) != 8*count {
-		return Checkpoint{}, fmt.Errorf("the checkpoint's theta has %d elements, %d bytes, but there are %d", count, 8*count, len(b))
+	models := uint64(len(c.models()))
+	if uint64(len(b)) != 8*count*models {
+		return Checkpoint{}, fmt.Errorf("the checkpoint's theta has %d elements, %d bytes, but there are %d", count, 8*count*models, len(b))
 	}
-	c.Theta = make([]float64, count)
-	for i := range c.Theta {
-		c.Theta[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+	c.Theta, b = takeTheta(b, count)
+	if c.Best != nil {
+		c.Best.Theta, _ = takeTheta(b, count)
 	}
 	return c, nil
+}
+
+// takeTheta takes so many values, and returns what is left.
+func takeTheta(b []byte, count uint64) (theta []float64, rest []byte) {
+	theta = make([]float64, count)
+	for i := range theta {
+		theta[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+	}
+	return theta, b[8*count:]
 }
 
 func decodeMeta(meta []byte) (Checkpoint, error) {

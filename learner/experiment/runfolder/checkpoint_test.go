@@ -61,6 +61,35 @@ func TestCheckpointRoundTrip(t *testing.T) {
 	}
 }
 
+// A checkpoint has the best model where samples are held out, and refuses what is none.
+func TestCheckpointBest(t *testing.T) {
+	want := testCheckpoint()
+	want.Best = &Best{Round: 110, Loss: 0.25, Accuracy: 0.875, Waited: 3, Theta: []float64{6, 5, 4, 3, 2, 1}}
+	b := encode(t, want)
+	got, err := DecodeCheckpoint(b)
+	if err != nil || !reflect.DeepEqual(got.Best, want.Best) || math.Float64bits(got.Theta[4]) != math.Float64bits(want.Theta[4]) {
+		t.Errorf("best %+v, want %+v: %v", got.Best, want.Best, err)
+	}
+	if _, err := DecodeCheckpoint(seal(b[:len(b)-sha256.Size-8])); err == nil || !strings.Contains(err.Error(), "theta has 6 elements, 96 bytes, but there are 88") {
+		t.Errorf("a value is missing: %v", err)
+	}
+	for text, change := range map[string]func(b *Best){
+		"best.round is 121":    func(b *Best) { b.Round = 121 },
+		"best.round is -1":     func(b *Best) { b.Round = -1 },
+		"best.loss is NaN":     func(b *Best) { b.Loss = math.NaN() },
+		"best.accuracy is 2":   func(b *Best) { b.Accuracy = 2 },
+		"best.waited is -1":    func(b *Best) { b.Waited = -1 },
+		"the best theta has 5": func(b *Best) { b.Theta = b.Theta[:5] },
+	} {
+		bad, best := want, *want.Best
+		change(&best)
+		bad.Best = &best
+		if _, err := bad.Encode(); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestCheckpointFormat(t *testing.T) {
 	b := encode(t, Checkpoint{Round: 1, Theta: []float64{1}})
 	meta := `{"config_digest":"` + strings.Repeat("00", 32) + `","round":1,"repeated":0,"skipped":0,"clipped":0,"metrics_offset":0,"metrics_digest":"` + strings.Repeat("00", 32) + `","seconds":0}`

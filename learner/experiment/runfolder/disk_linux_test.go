@@ -37,7 +37,7 @@ func TestOnAFullFileSystem(t *testing.T) {
 	if err := f.SaveCheckpoint(c); err != nil {
 		t.Fatal(err)
 	}
-	m, err := f.CreateMetrics()
+	m, err := f.CreateMetrics(InMemory)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func TestMessages(t *testing.T) {
 // Rows beyond the checkpoint's offset stay, but for one that was cut off.
 func TestOpenMetricsAfter(t *testing.T) {
 	f := newFolder(t)
-	m, err := f.CreateMetrics()
+	m, err := f.CreateMetrics(InMemory)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,11 +18,26 @@ import (
 // requiredColumns begin the header of every metrics.csv, in this order.
 const requiredColumns = "round,train_loss,test_accuracy,m,m_ideal,eps,eps_std_predicted,attempts"
 
-// metricsHeader is the header that this program writes.
+// metricsHeader is the header of every run that this program writes.
 const metricsHeader = requiredColumns + ",skipped,clipped,eta,gamma,alpha,frames_repeated,quality,misfit,zero_gains,wrong_signs,means_left"
 
-// presentColumn is the last column of a run whose devices are on other hosts.
-const presentColumn = "present"
+// Layout is which columns a metrics.csv has behind those of every run.
+type Layout int
+
+// The layouts.
+const (
+	InMemory  Layout = iota // none
+	OfHosts                 // how many devices took part, of a run whose devices are on other hosts, and nothing that a device keeps to itself
+	Validated               // how well the model does on samples that are held out
+)
+
+// further returns the further columns of a layout.
+func (l Layout) further() string {
+	return [...]string{InMemory: "", OfHosts: ",present", Validated: ",validation_loss,validation_accuracy"}[l]
+}
+
+// header returns the header that this program writes.
+func (l Layout) header() string { return metricsHeader + l.further() }
 
 // Row is what one round reports: a line of metrics.csv. Where a number is
 // allowed to be missing, NaN stands for it here and nothing in the file.
@@ -42,7 +57,15 @@ type Row struct {
 
 	Present int // devices that took part, of other hosts; 0, and no column, where all are in one process
 
+	Validation *ValidationRow // of samples that are held out; nil, and missing, where not evaluated, and no columns where none are
+
 	Link *LinkRow // nil, and missing in the file, for links that have no frames
+}
+
+// ValidationRow is how well the model does on samples that are held out.
+type ValidationRow struct {
+	Loss     float64 // may be infinite
+	Accuracy float64 // in [0, 1]
 }
 
 // LinkRow is what a link with frames reports of a round. What is missing is NaN.
@@ -62,8 +85,8 @@ func noLink() LinkRow {
 	return LinkRow{nan, nan, nan, nan, nan, nan, nan}
 }
 
-// line returns the row as a line of metrics.csv, of a run of hosts or of one process.
-func (r Row) line(hosts bool) []byte {
+// line returns the row as a line of metrics.csv.
+func (r Row) line(layout Layout) []byte {
 	b := strconv.AppendInt(nil, int64(r.Round), 10)
 	for _, v := range []float64{r.TrainLoss, r.TestAccuracy, r.M, r.MIdeal, r.Eps, r.EpsStdPredicted} {
 		b = appendOptional(b, v)
@@ -75,7 +98,7 @@ func (r Row) line(hosts bool) []byte {
 	} else {
 		b = append(b, ",0,"...)
 	}
-	if !hosts { // else it is each device's own
+	if layout != OfHosts { // else it is each device's own
 		b = strconv.AppendInt(b, int64(r.Clipped), 10)
 	}
 	link := noLink()
@@ -85,21 +108,25 @@ func (r Row) line(hosts bool) []byte {
 	for _, v := range []float64{r.Eta, r.Gamma, link.Alpha, link.FramesRepeated, link.Quality, link.Misfit, link.ZeroGains, link.WrongSigns, link.MeansLeft} {
 		b = appendOptional(b, v)
 	}
-	if hosts {
+	switch layout {
+	case OfHosts:
 		b = strconv.AppendInt(append(b, ','), int64(r.Present), 10)
+	case Validated:
+		v := ValidationRow{math.NaN(), math.NaN()}
+		if r.Validation != nil {
+			v = *r.Validation
+		}
+		b = appendOptional(appendOptional(b, v.Loss), v.Accuracy)
 	}
 	return append(b, '\n')
 }
 
-// Columns returns the names of metrics.csv, of a run of hosts or of one process.
-func Columns(hosts bool) []string {
-	m := Metrics{hosts: hosts}
-	return strings.Split(m.header(), ",")
-}
+// Columns returns the names of a metrics.csv.
+func (l Layout) Columns() []string { return strings.Split(l.header(), ",") }
 
 // Cells returns the row as metrics.csv has it, in the order of Columns.
-func (r Row) Cells(hosts bool) []string {
-	return strings.Split(strings.TrimSuffix(string(r.line(hosts)), "\n"), ",")
+func (r Row) Cells(layout Layout) []string {
+	return strings.Split(strings.TrimSuffix(string(r.line(layout)), "\n"), ",")
 }
 
 func appendOptional(b []byte, v float64) []byte {
@@ -113,17 +140,9 @@ func appendOptional(b []byte, v float64) []byte {
 // Metrics adds rows to metrics.csv. It must not be used from several goroutines
 // at once.
 type Metrics struct {
-	lines lineFile
-	sum   hash.Hash // of all that the file has
-	hosts bool      // the run's devices are on other hosts
-}
-
-// header returns the file's.
-func (m *Metrics) header() string {
-	if m.hosts {
-		return metricsHeader + "," + presentColumn
-	}
-	return metricsHeader
+	lines  lineFile
+	sum    hash.Hash // of all that the file has
+	layout Layout
 }
 
 func newMetrics(f file, path string) *Metrics {
@@ -141,21 +160,15 @@ func (m *Metrics) add(line []byte) error {
 
 // CreateMetrics makes metrics.csv, with its header. It is an error if the file
 // is there.
-func (f *Folder) CreateMetrics() (*Metrics, error) { return f.createMetrics(false) }
-
-// CreateHostMetrics is CreateMetrics for a run whose devices are on other hosts: a line has
-// how many took part, and nothing that a device keeps to itself.
-func (f *Folder) CreateHostMetrics() (*Metrics, error) { return f.createMetrics(true) }
-
-func (f *Folder) createMetrics(hosts bool) (*Metrics, error) {
+func (f *Folder) CreateMetrics(layout Layout) (*Metrics, error) {
 	path := f.file(MetricsName)
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("making %s: %w", path, cause(err))
 	}
 	m := newMetrics(file, path)
-	m.hosts = hosts
-	if err := m.add([]byte(m.header() + "\n")); err != nil {
+	m.layout = layout
+	if err := m.add([]byte(layout.header() + "\n")); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("writing the header of %s: %w", path, err)
 	}
@@ -234,12 +247,16 @@ func (m *Metrics) check(file *os.File, path string, offset int64) error {
 	if info.Size() < offset {
 		return fmt.Errorf("%s has %d bytes, but the checkpoint was written when it had %d: it has been cut, so the run cannot be resumed", path, info.Size(), offset)
 	}
-	head := make([]byte, max(0, min(offset, int64(len(metricsHeader)+len(presentColumn)+2))))
+	head := make([]byte, max(0, min(offset, int64(len(Validated.header())+1))))
 	if _, err := file.ReadAt(head, 0); err != nil {
 		return fmt.Errorf("reading the header of %s: %w", path, cause(err))
 	}
-	m.hosts = bytes.HasPrefix(head, []byte(metricsHeader+","+presentColumn+"\n"))
-	if header := m.header() + "\n"; offset < int64(len(header)) {
+	for _, l := range []Layout{OfHosts, Validated} {
+		if bytes.HasPrefix(head, []byte(l.header()+"\n")) {
+			m.layout = l
+		}
+	}
+	if header := m.layout.header() + "\n"; offset < int64(len(header)) {
 		return fmt.Errorf("%s cannot be resumed at byte %d: its header alone takes %d", path, offset, len(header))
 	} else if !bytes.HasPrefix(head, []byte(header)) {
 		return fmt.Errorf("%s line 1: the header is not the one that this version writes, %s, so the run cannot be resumed", path, metricsHeader)
@@ -258,7 +275,7 @@ func (m *Metrics) check(file *os.File, path string, offset int64) error {
 // If the disk does not take all of it, the file is cut back to the last whole
 // line and the row is not in it; Add may be called again.
 func (m *Metrics) Add(r Row) error {
-	if err := m.add(r.line(m.hosts)); err != nil {
+	if err := m.add(r.line(m.layout)); err != nil {
 		return fmt.Errorf("writing round %d to %s (the file ends after the round before): %w", r.Round, m.lines.path, err)
 	}
 	return nil
@@ -400,8 +417,18 @@ func (r *Row) set(column, field string) (err error) {
 		if field != "" { // each device's own
 			r.Clipped, err = parseCount(field)
 		}
-	case presentColumn:
+	case "present":
 		r.Present, err = parseCount(field)
+	case "validation_loss":
+		if field != "" {
+			r.Validation = &ValidationRow{}
+			r.Validation.Loss, err = parseNumber(field)
+		}
+	case "validation_accuracy":
+		var v float64
+		if v, err = parseWithin(field, 1, "empty or a number from 0 to 1"); r.Validation != nil {
+			r.Validation.Accuracy = v
+		}
 	case "eta":
 		r.Eta, err = parseOptional(field)
 	case "gamma":

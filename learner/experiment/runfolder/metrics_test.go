@@ -56,7 +56,10 @@ func sameRow(a, b Row) bool {
 	if (a.Link == nil) != (b.Link == nil) || a.Link != nil && !sameNumbers(*a.Link, *b.Link) {
 		return false
 	}
-	a.Link, b.Link = nil, nil
+	if (a.Validation == nil) != (b.Validation == nil) || a.Validation != nil && *a.Validation != *b.Validation {
+		return false
+	}
+	a.Link, b.Link, a.Validation, b.Validation = nil, nil, nil, nil
 	return sameNumbers(a, b)
 }
 
@@ -89,9 +92,43 @@ func wantRows(t *testing.T, path string, want []Row) {
 	}
 }
 
+// A run with samples that are held out has two columns more.
+func TestMetricsValidated(t *testing.T) {
+	f := newFolder(t)
+	m, err := f.CreateMetrics(Validated)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := testRows()
+	rows[0].Validation = &ValidationRow{0.5, 0.25}
+	rows[2].Validation = &ValidationRow{math.Inf(1), 1}
+	for _, r := range rows[:2] {
+		if err := m.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	offset, digest := m.Offset(), m.Digest()
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if m, err = f.OpenMetricsAt(offset, digest); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Add(rows[2]); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantRows(t, f.file(MetricsName), rows)
+	if n := len(rows[0].Cells(Validated)); n != len(Validated.Columns()) || n != len(InMemory.Columns())+2 {
+		t.Errorf("%d cells in %v", n, Validated.Columns())
+	}
+}
+
 func TestMetricsRoundTrip(t *testing.T) {
 	f := newFolder(t)
-	m, err := f.CreateMetrics()
+	m, err := f.CreateMetrics(InMemory)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,13 +158,13 @@ func TestMetricsRoundTrip(t *testing.T) {
 	if err := m.Sync(); err != nil {
 		t.Error(err)
 	}
-	_, err = f.CreateMetrics()
+	_, err = f.CreateMetrics(InMemory)
 	wantError(t, err, f.file(MetricsName), "exists")
 }
 
 func TestMetricsResume(t *testing.T) {
 	f := newFolder(t)
-	m, err := f.CreateMetrics()
+	m, err := f.CreateMetrics(InMemory)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +219,7 @@ func wantDigest(t *testing.T, f *Folder, m *Metrics) {
 // What a checkpoint does not cover stays and is covered by the next one.
 func TestMetricsDigestBeyondCheckpoint(t *testing.T) {
 	f := newFolder(t)
-	m, err := f.CreateMetrics()
+	m, err := f.CreateMetrics(InMemory)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +264,7 @@ func TestMetricsResumeOtherHeader(t *testing.T) {
 }
 
 func TestMetricsOnAFullDisk(t *testing.T) {
-	line := int(len(testRows()[0].line(false)))
+	line := int(len(testRows()[0].line(InMemory)))
 	for _, silent := range []bool{false, true} {
 		disk := &fakeFile{room: line + line/2, silent: silent}
 		m := newMetrics(disk, "metrics.csv")
@@ -340,7 +377,7 @@ func TestReadMetricsWithoutVerdicts(t *testing.T) {
 func FuzzMetrics(f *testing.F) {
 	text := metricsHeader + "\n"
 	for _, r := range testRows() {
-		text += string(r.line(false))
+		text += string(r.line(InMemory))
 	}
 	f.Add(text)
 	f.Add(requiredColumns + ",colour\n1,0.5,,,,,,1,red\n")
@@ -351,7 +388,7 @@ func FuzzMetrics(f *testing.F) {
 		}
 		written := metricsHeader + "\n"
 		for _, r := range rows {
-			written += string(r.line(false))
+			written += string(r.line(InMemory))
 		}
 		again, err := parseMetrics("metrics.csv", strings.NewReader(written), 1<<20)
 		if err != nil {

@@ -49,6 +49,11 @@ type Summary struct {
 	TestAccuracy Float   `json:"test_accuracy"` // 0 to 1; null where never evaluated
 	Seconds      float64 `json:"seconds"`       // wall clock, all sittings together
 
+	// The round whose model this is, where samples are held out, and how well it does on them.
+	BestRound          int   `json:"best_round,omitempty"`
+	ValidationLoss     Float `json:"validation_loss,omitempty"`
+	ValidationAccuracy Float `json:"validation_accuracy,omitempty"`
+
 	UplinkBitsPerRound         int64 `json:"uplink_bits_per_round"`          // one device
 	UplinkOverheadBitsPerRound int64 `json:"uplink_overhead_bits_per_round"` // of these, not payload
 	FloodingBits               Float `json:"flooding_bits"`                  // of advantage, see xmkckks.FloodStd; null without encryption

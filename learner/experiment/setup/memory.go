@@ -29,6 +29,9 @@ const programMemory = 40e6
 func Needed(c config.Config, design *xmkckks.Design, data dataset.Extent) []need {
 	n, packed := float64(c.Devices.Count), float64(c.Optimizer.PackedDirections)
 	dim := float64(data.Features + 1)
+	if outputs := len(c.Task.Classes); outputs > 2 {
+		dim *= float64(outputs)
+	}
 	if c.Task.Model == "lenet" {
 		dim = lenetDim
 	}

@@ -56,7 +56,7 @@ func ended(t testing.TB, dir string, c config.Config, accuracy float64, unusable
 	if err := f.WriteAtomic(runfolder.ConfigName, encoded); err != nil {
 		t.Fatal(err)
 	}
-	m, err := f.CreateMetrics()
+	m, err := f.CreateMetrics(runfolder.InMemory)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -344,7 +344,14 @@ func (r *Run) refresh() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.scene.SetFigures(slices.Concat(r.learningFigures(), r.airFigures(), r.benchFigures()))
-	tables := []watch.Table{roundsTable(r.history.last, hasHosts), r.retriesTable(), r.devicesTable()}
+	layout := runfolder.InMemory
+	switch {
+	case hasHosts:
+		layout = runfolder.OfHosts
+	case r.config.Task.Validation > 0:
+		layout = runfolder.Validated
+	}
+	tables := []watch.Table{roundsTable(r.history.last, layout), r.retriesTable(), r.devicesTable()}
 	if hasHosts {
 		tables = append(tables, hosts)
 	}
@@ -422,13 +429,13 @@ func (r *Run) voided() (n int) {
 }
 
 // roundsTable has the last rounds as metrics.csv has them, the newest first.
-func roundsTable(rows []runfolder.Row, hosts bool) watch.Table {
+func roundsTable(rows []runfolder.Row, layout runfolder.Layout) watch.Table {
 	t := watch.Table{Name: "rounds", View: watch.ViewLearning, Title: fmt.Sprintf("The last %d rounds, as metrics.csv has them", lastRows)}
-	for _, name := range runfolder.Columns(hosts) {
+	for _, name := range layout.Columns() {
 		t.Columns = append(t.Columns, watch.Column{Label: name, Numeric: true})
 	}
 	for _, row := range slices.Backward(rows) {
-		t.Rows = append(t.Rows, row.Cells(hosts))
+		t.Rows = append(t.Rows, row.Cells(layout))
 	}
 	return t
 }

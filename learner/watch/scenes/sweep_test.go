@@ -150,7 +150,7 @@ func TestLargeSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	metrics, err := f.CreateMetrics()
+	metrics, err := f.CreateMetrics(runfolder.InMemory)
 	if err != nil {
 		t.Fatal(err)
 	}
