@@ -45,18 +45,18 @@ func newDevice(c Config, seed keystream.Seed, index int, shard []int) *device {
 	return d
 }
 
-// draw makes d.batch the batch xi_{i,k} of round k: a uniform draw without
-// replacement. A device with no more samples than the batch size takes them all,
+// draw makes d.batch the batch xi_{i,k} of round k, and of a step of the device's own, from
+// 0: a uniform draw without replacement. A device with no more samples than the batch size takes them all,
 // every round: that estimates its F_i with no variance, which drawing with
 // replacement would add.
 //
-// The batch depends on the stream and the round alone, so the shuffle of the
+// The batch depends on the stream, the round and the step alone, so the shuffle of the
 // shard is undone for the next round.
-func (d *device) draw(round uint32) {
+func (d *device) draw(round, step uint32) {
 	if d.swaps == nil {
 		return
 	}
-	d.stream.Start(round, 0)
+	d.stream.Start(round, step)
 	for j := range d.batch {
 		r := j + d.rnd.IntN(len(d.shard)-j)
 		d.shard[j], d.shard[r] = d.shard[r], d.shard[j]
@@ -91,7 +91,7 @@ func groups(devices []*device, w model.Worker) (all []*group) {
 // Config.PairLoss, at theta too.
 func (g *group) compute(w model.Worker, r *Replica, set *dataset.Set) {
 	for i, d := range g.devices {
-		d.draw(uint32(r.drawn))
+		d.draw(uint32(r.drawn), 0)
 		g.batches[i].Samples = d.batch
 	}
 	for p := range r.phi {

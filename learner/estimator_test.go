@@ -137,10 +137,10 @@ func TestBatches(t *testing.T) {
 	}
 	d := newDevice(Config{BatchSize: batch, Packed: 1}, keystream.FromInteger(1), 0, shard)
 	fresh := newDevice(Config{BatchSize: batch, Packed: 1}, keystream.FromInteger(1), 0, shard)
-	fresh.draw(rounds)
+	fresh.draw(rounds, 0)
 	count := map[int]int{}
 	for k := range uint32(rounds) {
-		d.draw(k + 1)
+		d.draw(k + 1, 0)
 		seen := map[int]bool{}
 		for _, i := range d.batch {
 			if seen[i] || i < 100 || (i-100)%3 != 0 || i >= 100+3*size {
@@ -162,7 +162,7 @@ func TestBatches(t *testing.T) {
 		}
 	}
 	small := newDevice(Config{BatchSize: size, Packed: 1}, keystream.FromInteger(1), 0, shard)
-	small.draw(1)
+	small.draw(1, 0)
 	if len(small.batch) != size || small.batch[7] != shard[7] {
 		t.Errorf("a device with as many samples as the batch draws %v", small.batch)
 	}

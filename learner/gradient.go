@@ -17,6 +17,12 @@ import (
 //
 //	theta_{k+1} = theta_k - 2 eta_k gamma_k g_k,  g_k = sum_i grad f_i(theta_k, xi_{i,k}) + error.
 //
+// Each device makes Config.LocalSteps steps of its own, of 2 N eta_k gamma_k times the gradient
+// on a batch each, and g_k is the sum of what they came to over that rate: with several it is
+// federated averaging (McMahan et al., "Communication-Efficient Learning of Deep Networks from
+// Decentralized Data", arXiv 1602.05629, Algorithm 1), as theta_{k+1} is then the mean of the
+// devices' models.
+//
 // The factor 2 gamma_k makes a round's expected step that of Trainer with the
 // same laws and b_1 = 1, for E[g_k] of Eq. 18 is 2 b_1 gamma_k grad F (Lemma 1 of
 // the paper), so that the two can be put side by side. The initial model and the
@@ -25,6 +31,7 @@ import (
 type GradientTrainer struct {
 	inner     *Trainer
 	grad      [][]float64
+	local     [][]float64 // each device's model, where it makes several steps
 	perDevice func(w model.Worker, i int)
 }
 
@@ -45,13 +52,36 @@ func NewGradientTrainer(cfg Config, task Task) (*GradientTrainer, error) {
 	t := &GradientTrainer{inner: inner}
 	for range inner.devices {
 		t.grad = append(t.grad, make([]float64, task.Model.Dim()))
+		if cfg.LocalSteps > 1 {
+			t.local = append(t.local, make([]float64, task.Model.Dim()))
+		}
 	}
 	t.perDevice = func(w model.Worker, i int) {
-		d := inner.devices[i]
-		d.draw(uint32(inner.replica.round + 1))
-		d.loss = w.(model.GradientWorker).Gradient(t.grad[i], inner.replica.theta, inner.task.Train, d.batch)
+		d, g := inner.devices[i], w.(model.GradientWorker)
+		d.draw(uint32(inner.replica.round+1), 0)
+		d.loss = g.Gradient(t.grad[i], inner.replica.theta, inner.task.Train, d.batch)
+		if t.local != nil {
+			t.further(g, i)
+		}
 	}
 	return t, nil
+}
+
+// further makes a device's steps, of which grad has the first gradient, and leaves their sum over
+// the rate in grad.
+func (t *GradientTrainer) further(w model.GradientWorker, i int) {
+	in, d, grad, local := t.inner, t.inner.devices[i], t.grad[i], t.local[i]
+	k, cfg := in.replica.round+1, in.config()
+	rate := 2 * float64(len(in.devices)) * cfg.Eta.At(k) * cfg.Gamma.At(k)
+	copy(local, in.replica.theta)
+	floats.AddScaled(local, -rate, grad)
+	for step := 1; step < cfg.LocalSteps; step++ {
+		d.draw(uint32(k), uint32(step))
+		w.Gradient(grad, local, in.task.Train, d.batch)
+		floats.AddScaled(local, -rate, grad)
+	}
+	floats.SubTo(grad, in.replica.theta, local)
+	floats.Scale(1/rate, grad)
 }
 
 // Step runs the next round, with the guarantees of Trainer.Step.

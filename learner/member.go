@@ -89,7 +89,7 @@ func (m *Member) Scalars(ctx context.Context, k int) (values []float64, loss flo
 	}
 	m.draw(k)
 	d := m.device
-	d.draw(uint32(k))
+	d.draw(uint32(k), 0)
 	m.done = ctx.Done()
 	m.pool.run(len(m.phi), m.along)
 	m.done = nil

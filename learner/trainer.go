@@ -49,6 +49,8 @@ type Config struct {
 	Clip float64
 	// Estimator is which losses make a device's scalar; TwoPoint unless set.
 	Estimator Estimator
+	// LocalSteps is how many steps a device makes in a round of a GradientTrainer; 0 is 1.
+	LocalSteps int
 	// Overflow lets a run go on although losses overflow, for aggregators that are
 	// known to fail and whose failure is to be seen: the model stays as it is, a mean
 	// loss that is no finite number is reported as math.MaxFloat64, and a device's
@@ -228,6 +230,9 @@ func (c Config) check() error {
 	}
 	if !(c.Clip >= 0) || math.IsInf(c.Clip, 0) {
 		return fmt.Errorf("the bound on a device's scalar is %v; allowed is finite and 0 or more", c.Clip)
+	}
+	if c.LocalSteps < 0 {
+		return fmt.Errorf("a device's steps are %d; allowed is 0 or more", c.LocalSteps)
 	}
 	if c.EvalEvery < 0 {
 		return fmt.Errorf("the rounds between evaluations are %d; allowed is 0 or more", c.EvalEvery)

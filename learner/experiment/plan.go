@@ -89,15 +89,22 @@ func (s *Experiment) Plan(ctx context.Context, watch PlanWatch) (p Plan, err err
 		defer s.protocol.Close()
 	}
 	p = Plan{Alpha: s.Channel.Alpha(), BandwidthHz: s.Config.Link.BandwidthHz, Notes: s.notes()}
-	if s.Config.Task.Model == "logistic" { // of others no bound is known
+	if s.Config.Task.Model == "logistic" && !s.Config.System().Gradients { // of others no bound is known
 		if p.Lipschitz, err = theory.LogisticSmoothness(s.Task.Train, s.Task.Shards); err != nil {
 			return p, err
 		}
+		if len(s.Config.Task.Classes) > 2 {
+			p.Lipschitz *= 2 // diag(p) - p p^T has eigenvalues up to 1/2, p (1-p) is 1/4 at most
+		}
 	}
-	if s.Design == nil {
+	switch {
+	case s.Config.Experiment.Aggregator == config.FedAvg:
+		p.UplinkBits = FedAvgBits(s.Task.Model.Dim())
+		p.AirtimeSeconds = setup.Airtime(p.UplinkBits*s.Config.Devices.Count, s.Config.Link.BandwidthHz)
+	case s.Design == nil:
 		// One analog symbol a direction, and the receiver's noise in place of eps.
 		p.UplinkBits, p.DecodedStd = 0, s.Config.Channel.AnalogNoiseStd
-	} else {
+	default:
 		p.addEncryption(s)
 	}
 	p.DecodedVar = p.DecodedStd * p.DecodedStd

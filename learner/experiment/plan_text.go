@@ -30,17 +30,15 @@ func (p Plan) WriteText(to io.Writer, s *Experiment) error {
 	if p.Waveform != nil {
 		fmt.Fprint(w, p.Waveform.Text(c))
 	}
-	fmt.Fprintf(w, "\nLearning\n")
-	fmt.Fprintf(w, "  std of eps_k       %.3g (variance %.3g)\n", p.DecodedStd, p.DecodedVar)
-	switch {
-	case c.System().SharesKey:
-	case p.Lipschitz == 0:
-		fmt.Fprintf(w, "  noise floor rho    not known: Eq. 21 needs a bound on L, and there is none for %s\n", c.Task.Model)
-	default:
-		fmt.Fprintf(w, "  noise floor rho    %.3g%s, with L <= %.3g, a quarter of the largest eigenvalue of the training data's second moments (Eq. 21)\n", p.Rho, rhoCondition(c.Optimizer), p.Lipschitz)
+	federated := c.Experiment.Aggregator == config.FedAvg
+	if !federated {
+		p.writeLearning(w, c)
 	}
 	fmt.Fprintf(w, "\nCost\n")
 	p.writePacked(w, s)
+	if federated {
+		fmt.Fprintf(w, "  uplink             %d bits a device and round: %.4g s for one device after the other at %.4g Hz, one bit a second and hertz\n", p.UplinkBits, p.AirtimeSeconds, p.BandwidthHz)
+	}
 	if s.Design != nil {
 		fmt.Fprintf(w, "  uplink             %d bits a device and round, and %d of checks and patterns\n", p.UplinkBits, p.OverheadBits)
 		if p.Waveform != nil {
@@ -56,6 +54,19 @@ func (p Plan) WriteText(to io.Writer, s *Experiment) error {
 	}
 	_, err := io.WriteString(to, w.String())
 	return err
+}
+
+// writeLearning writes what noise does to learning by scalars.
+func (p Plan) writeLearning(w io.Writer, c config.Config) {
+	fmt.Fprintf(w, "\nLearning\n")
+	fmt.Fprintf(w, "  std of eps_k       %.3g (variance %.3g)\n", p.DecodedStd, p.DecodedVar)
+	switch {
+	case c.System().SharesKey:
+	case p.Lipschitz == 0:
+		fmt.Fprintf(w, "  noise floor rho    not known: Eq. 21 needs a bound on L, and there is none for %s\n", c.Task.Model)
+	default:
+		fmt.Fprintf(w, "  noise floor rho    %.3g%s, with L <= %.3g, %s of the largest eigenvalue of the training data's second moments (Eq. 21)\n", p.Rho, rhoCondition(c.Optimizer), p.Lipschitz, map[bool]string{true: "half", false: "a quarter"}[len(c.Task.Classes) > 2])
+	}
 }
 
 // writePacked says what several directions take.

@@ -22,7 +22,7 @@ const keyRound = 1
 // has nothing here: its aggregator is the protocol.
 func systems() []System {
 	made := map[string]func(Setting) (learner.Aggregator, []string, error){
-		config.Plain: newAnalog, config.OnePoint: newAnalog, config.HEAirFed: newHEAirFed, config.AirHE: newAirHE,
+		config.Plain: newAnalog, config.OnePoint: newAnalog, config.HEAirFed: newHEAirFed, config.AirHE: newAirHE, config.FedAvg: newFedAvg,
 	}
 	var all []System
 	for _, s := range config.Systems() {
@@ -30,6 +30,17 @@ func systems() []System {
 	}
 	return all
 }
+
+// newFedAvg makes the links of federated averaging.
+func newFedAvg(s Setting) (learner.Aggregator, []string, error) {
+	bits := FedAvgBits(s.Dim)
+	return &learner.Plain{}, []string{fmt.Sprintf("fedavg: each device sends d = %d parameters of 32 bits a round, %d bits, and %d steps of its own come to them (arXiv 1602.05629); what is sent is not rounded to 32 bits here",
+		s.Dim, bits, s.Config.Optimizer.LocalSteps)}, nil
+}
+
+// FedAvgBits returns the bits that a device sends in a round of federated averaging of d
+// parameters: a float32 each.
+func FedAvgBits(d int) int { return 32 * d }
 
 // estimatorOf returns which losses devices send.
 func estimatorOf(c config.Config) learner.Estimator {

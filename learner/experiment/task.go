@@ -270,7 +270,8 @@ func learningOf(c config.Config) (learner.Config, error) {
 		Rounds: c.Optimizer.Rounds, BatchSize: c.Optimizer.BatchSize, Directions: directions,
 		Eta: eta, Gamma: gamma, EvalEvery: c.Optimizer.EvaluateEvery,
 		Packed: c.Optimizer.PackedDirections, PairLoss: c.Optimizer.TrainLoss == "pairs", Clip: c.Optimizer.Clip,
-		Estimator: estimatorOf(c), Overflow: c.System().Unchecked,
+		LocalSteps: c.Optimizer.LocalSteps,
+		Estimator:  estimatorOf(c), Overflow: c.System().Unchecked,
 	}, nil
 }
 
@@ -287,6 +288,9 @@ func (s *Experiment) RandomnessNote() string {
 	c := s.Config
 	if c.System().SharesKey {
 		return fmt.Sprintf("the one key, which all devices share, and the encryption's randomness are derived from the seed %d: they protect nothing, and any device could read every other's values", c.Experiment.Seed)
+	}
+	if c.Experiment.Aggregator == config.FedAvg {
+		return "nothing is encrypted: the server has the model of each device"
 	}
 	if !c.System().Encrypts {
 		return "nothing is encrypted: the server sees the sum of the devices' values as the channel weights them"

@@ -93,7 +93,8 @@ func (r *reproduction) shortened(c config.Config) config.Config {
 func (r *reproduction) dataOf(c config.Config) (dataInUse, error) {
 	r.dataLock.Lock()
 	defer r.dataLock.Unlock()
-	if d, ok := r.data[c.Task.Dataset]; ok {
+	key := fmt.Sprint(c.Task.Dataset, c.Task.Classes)
+	if d, ok := r.data[key]; ok {
 		return d, nil
 	}
 	d, err := dataIn(r.lab(), c)
@@ -103,7 +104,7 @@ func (r *reproduction) dataOf(c config.Config) (dataInUse, error) {
 	if r.data == nil {
 		r.data = map[string]dataInUse{}
 	}
-	r.data[c.Task.Dataset] = d
+	r.data[key] = d
 	return d, nil
 }
 

@@ -78,6 +78,7 @@ type Optimizer struct {
 	EtaPower         float64 `toml:"eta_power"`
 	Gamma0           float64 `toml:"gamma0"`
 	GammaPower       float64 `toml:"gamma_power"`
+	LocalSteps       int     `toml:"local_steps"`
 	EvaluateEvery    int     `toml:"evaluate_every_rounds"`
 	CheckpointEvery  int     `toml:"checkpoint_every_rounds"`
 	EndAfterLost     int     `toml:"end_after_lost_rounds"`
@@ -253,7 +254,7 @@ func Default() Config {
 		Optimizer: Optimizer{
 			Rounds: 400, BatchSize: 128, Directions: "rademacher", PackedDirections: 1, TrainLoss: "exact", StepLaw: "power",
 			Eta0: 0.05, EtaPower: 0.5, Gamma0: 0.05, GammaPower: 0.25,
-			EvaluateEvery: 10, CheckpointEvery: 10, EndAfterLost: 50,
+			LocalSteps: 1, EvaluateEvery: 10, CheckpointEvery: 10, EndAfterLost: 50,
 		},
 		Devices: Devices{
 			Count: 10, Disagreement: "warn", CarrierOffsetPerDeviceHz: []float64{}, LinewidthPerDeviceHz: []float64{},

@@ -203,6 +203,7 @@ func optimizerRules() []rule {
 		{"eta_power", "", numbers(0, 10), "p of eta_k"},
 		{"gamma0", "", above0(), "first half distance gamma_0 of the two losses"},
 		{"gamma_power", "", numbers(0, 10), "p of gamma_k"},
+		{"local_steps", "steps", whole(1, 100_000), "steps that each device makes with its own model in a round of aggregator = \"fedavg\", each on a batch of its own, of 2 N eta_k gamma_k times the gradient"},
 		{"evaluate_every_rounds", "rounds", whole(1, maxRounds), "rounds from one test to the next"},
 		{"checkpoint_every_rounds", "rounds", whole(1, maxRounds), "rounds from one checkpoint to the next"},
 		{"end_after_lost_rounds", "rounds", whole(0, maxRounds), "rounds in a row of which none is read that end a run, with exit status 3 and what the receiver saw; 0 for never. By chance 50 are lost once in 10^15 where every second round is"},

@@ -41,6 +41,7 @@ const (
 	MMSE     = "mmse"
 	HEAirFed = "heairfed"
 	AirHE    = "airhe"
+	FedAvg   = "fedavg"
 )
 
 // Systems returns those that every program has.
@@ -55,6 +56,7 @@ func Systems() []System {
 		{Name: MMSE, Text: "xMK-CKKS over gains that devices equalise for the least mean square error", Encrypts: true, Unchecked: true, Equalisation: "mmse"},
 		{Name: HEAirFed, Text: "single-key CKKS of whole gradients, over antennas", SharesKey: true, Gradients: true},
 		{Name: AirHE, Text: "single-key LWE of scalars, over inverted gains", SharesKey: true},
+		{Name: FedAvg, Text: "federated averaging of whole models, which are learned by gradients, over digital links: nothing is encrypted", Ideal: true, Gradients: true},
 	}
 }
 

@@ -167,6 +167,9 @@ func (c *Config) checkModel() error {
 	if t.Model == "lenet" && (t.Dataset != "cifar10" || t.Fallback != "" && t.Fallback != "cifar10") {
 		return c.wrong("task.model", `another with task.dataset = %q and task.fallback = %q: lenet takes images of 3 x 32 x 32, which only cifar10 has`, t.Dataset, t.Fallback)
 	}
+	if c.Optimizer.LocalSteps > 1 && a != FedAvg {
+		return c.wrong("optimizer.local_steps", "1 with experiment.aggregator = %q: several are for \"fedavg\"", a)
+	}
 	if !c.System().Gradients {
 		return nil
 	}
