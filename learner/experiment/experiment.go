@@ -335,7 +335,7 @@ func (s *Experiment) tellVoid(k int, f round.Failure) {
 // restore takes the trainer to where the run was.
 func (s *Experiment) restore(ctx context.Context, from *runfolder.Checkpoint) error {
 	err := s.Trainer.Restore(learner.State{
-		Round: from.Round, Theta: from.Theta,
+		Round: from.Round, Theta: from.Theta, Past: from.Past,
 		Repeated: from.Repeated, Skipped: from.Skipped, Clipped: from.Clipped,
 	})
 	if err != nil || s.remembered == nil {
@@ -492,7 +492,7 @@ func (s *Experiment) checkpoint() error {
 	return s.folder.SaveCheckpoint(runfolder.Checkpoint{
 		ConfigDigest: s.digest, Round: state.Round,
 		Repeated: state.Repeated, Skipped: state.Skipped, Clipped: state.Clipped,
-		MetricsOffset: s.metrics.Offset(), MetricsDigest: s.metrics.Digest(), Seconds: s.seconds(), KeyEpoch: s.keyEpoch, Theta: state.Theta, Gains: s.gainState(),
+		MetricsOffset: s.metrics.Offset(), MetricsDigest: s.metrics.Digest(), Seconds: s.seconds(), KeyEpoch: s.keyEpoch, Theta: state.Theta, Past: state.Past, Gains: s.gainState(),
 	})
 }
 
@@ -764,7 +764,7 @@ func (s *Experiment) notes() []string {
 	if s.Design != nil {
 		notes = append(notes, s.Design.Params.Note)
 	}
-	notes = append(append(notes, s.facts...), s.systemNotes()...)
+	notes = append(append(append(notes, s.facts...), s.systemNotes()...), methodNotes(s.Config)...)
 	if s.Trainer != nil && s.Trainer.State().Clipped > 0 {
 		notes = append(notes, fmt.Sprintf("%d messages exceeded encryption.delta_max = %v and were clipped: eps of these rounds is the clipping's", s.Trainer.State().Clipped, s.Config.Encryption.DeltaMax))
 	}

@@ -34,12 +34,17 @@ func (p Plan) WriteText(to io.Writer, s *Experiment) error {
 	fmt.Fprintf(w, "  std of eps_k       %.3g (variance %.3g)\n", p.DecodedStd, p.DecodedVar)
 	switch {
 	case c.System().SharesKey:
+	case len(c.Optimizer.Method()) > 0:
+		fmt.Fprintf(w, "  noise floor rho    not known: Eq. 21 is of the paper's estimator and steps, and this is %s\n", strings.Join(c.Optimizer.Method(), ", "))
 	case p.Lipschitz == 0:
 		fmt.Fprintf(w, "  noise floor rho    not known: Eq. 21 needs a bound on L, and there is none for %s\n", c.Task.Model)
 	default:
 		fmt.Fprintf(w, "  noise floor rho    %.3g%s, with L <= %.3g, a quarter of the largest eigenvalue of the training data's second moments (Eq. 21)\n", p.Rho, rhoCondition(c.Optimizer), p.Lipschitz)
 	}
 	fmt.Fprintf(w, "\nCost\n")
+	if p.Passes > 0 {
+		fmt.Fprintf(w, "  forward passes     %d over its batch, a device and round\n", p.Passes)
+	}
 	p.writePacked(w, s)
 	if s.Design != nil {
 		fmt.Fprintf(w, "  uplink             %d bits a device and round, and %d of checks and patterns\n", p.UplinkBits, p.OverheadBits)
@@ -77,7 +82,7 @@ func (p Plan) writePacked(w io.Writer, s *Experiment) {
 
 // rhoCondition says where Theorem 2, and so rho, does not apply as it stands.
 func rhoCondition(o config.Optimizer) string {
-	if o.StepLaw == "theorem2" {
+	if o.StepLaw == config.Theorem2 && o.WarmupRounds == 0 {
 		return ""
 	}
 	return " if Theorem 2's steps were taken"
