@@ -22,9 +22,9 @@ type device struct {
 
 	directions []model.Batch // scratch of along, of each direction
 
-	// Of the last round: the mean loss, and the losses on either side along each
-	// direction.
-	loss        float64
+	// Of the last round: the mean loss, the loss at theta in the units of the others, and
+	// the losses on either side along each direction, as far as they are wanted.
+	loss, base  float64
 	plus, minus []float64
 }
 
@@ -87,22 +87,17 @@ func groups(devices []*device, w model.Worker) (all []*group) {
 }
 
 // compute draws the devices' batches of the round that the replica has drawn, and gets the
-// losses on them, on either side along each direction; with the first one, unless
-// Config.PairLoss, at theta too.
+// losses on them that Config.want names along each direction.
 func (g *group) compute(w model.Worker, r *Replica, set *dataset.Set) {
 	for i, d := range g.devices {
 		d.draw(uint32(r.drawn), 0)
 		g.batches[i].Samples = d.batch
 	}
 	for p := range r.phi {
-		middle := p == 0 && !r.cfg.PairLoss
-		model.Batches(w, r.point(p), set, g.batches, middle)
+		want := r.cfg.want(p)
+		model.Batches(w, r.point(p), set, g.batches, want)
 		for i, d := range g.devices {
-			b := &g.batches[i]
-			d.plus[p], d.minus[p] = b.Plus, b.Minus
-			if middle {
-				d.loss = b.F
-			}
+			d.take(p, &g.batches[i], want)
 		}
 	}
 	for _, d := range g.devices {
@@ -110,17 +105,39 @@ func (g *group) compute(w model.Worker, r *Replica, set *dataset.Set) {
 	}
 }
 
-// along gets the losses on either side along a direction. With the first one, unless
-// Config.PairLoss, it gets the loss at theta too.
+// along gets the losses that Config.want names along a direction.
 func (d *device) along(p int, w model.Worker, r *Replica, set *dataset.Set) {
-	middle := p == 0 && !r.cfg.PairLoss
+	want := r.cfg.want(p)
 	b := d.directions[p : p+1]
 	b[0].Samples = d.batch
-	model.Batches(w, r.point(p), set, b, middle)
-	d.plus[p], d.minus[p] = b[0].Plus, b[0].Minus
-	if middle {
-		d.loss = b[0].F
+	model.Batches(w, r.point(p), set, b, want)
+	d.take(p, &b[0], want)
+}
+
+// take takes in the losses along a direction.
+func (d *device) take(p int, b *model.Batch, want model.Want) {
+	d.plus[p], d.minus[p] = b.Plus, b.Minus
+	if want.F {
+		d.loss, d.base = b.F, b.Base()
 	}
+}
+
+// want returns which losses are wanted along a direction beside the one at theta + gamma Phi:
+// the one at theta is that of all.
+func (c *Config) want(direction int) model.Want {
+	return model.Want{F: direction == 0 && !c.PairLoss, Minus: c.Estimator == TwoPoint || c.PairLoss}
+}
+
+// Passes returns how many losses of its batch a device computes in a round: forward passes.
+func (c Config) Passes() int {
+	n := max(c.Packed, 1)
+	if c.want(0).Minus {
+		n *= 2
+	}
+	if c.want(0).F {
+		n++
+	}
+	return n
 }
 
 // settle makes loss the mean of those on the sides, with Config.PairLoss.
@@ -138,7 +155,7 @@ func (d *device) settle(r *Replica) {
 // and counts the values that were cut to Config.Clip and those that were no finite number.
 func (d *device) scalars(dst []float64, c *Config) (clipped, overflows int, err error) {
 	for p := range dst {
-		x := c.Estimator.scalar(d.plus[p], d.minus[p])
+		x := c.Estimator.scalar(d.plus[p], d.minus[p], d.base)
 		if !isFinite(x) {
 			if !c.Overflow {
 				return clipped, overflows, fmt.Errorf("%s is %v: %w", c.Estimator.symbol(), x, ErrDiverged)

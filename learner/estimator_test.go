@@ -140,7 +140,7 @@ func TestBatches(t *testing.T) {
 	fresh.draw(rounds, 0)
 	count := map[int]int{}
 	for k := range uint32(rounds) {
-		d.draw(k + 1, 0)
+		d.draw(k+1, 0)
 		seen := map[int]bool{}
 		for _, i := range d.batch {
 			if seen[i] || i < 100 || (i-100)%3 != 0 || i >= 100+3*size {

@@ -42,6 +42,9 @@ func NewGradientTrainer(cfg Config, task Task) (*GradientTrainer, error) {
 	if cfg.Packed > 1 {
 		return nil, fmt.Errorf("setting up training by gradients: %d packed directions; allowed is 1, as a gradient has none", cfg.Packed)
 	}
+	if !cfg.paper() {
+		return nil, errors.New("setting up training by gradients: an estimator or a step of scalars; allowed is none, as gradients are sent whole")
+	}
 	inner, err := New(cfg, task)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -180,7 +181,8 @@ func checkRemote(t *testing.T, got, want Record) {
 // the bit, as in one.
 func TestMembersInLockstep(t *testing.T) {
 	train, test := strokes(t, 300, 60)
-	for name, change := range map[string]func(c *Config){
+	all := methods()
+	maps.Copy(all, map[string]func(c *Config){
 		"plain":     func(*Config) {},
 		"packed":    func(c *Config) { c.Packed = 5 },
 		"pairs":     func(c *Config) { c.Packed, c.PairLoss = 3, true },
@@ -190,7 +192,8 @@ func TestMembersInLockstep(t *testing.T) {
 		"overflow": func(c *Config) {
 			c.Gamma, c.Overflow = PowerLaw{X0: 1e307}, true // losses near the largest number
 		},
-	} {
+	})
+	for name, change := range all {
 		for _, partition := range []string{"iid", "dirichlet"} {
 			t.Run(name+"/"+partition, func(t *testing.T) {
 				cfg := paperConfig()
@@ -226,6 +229,8 @@ func TestMembersInLockstep(t *testing.T) {
 		lockstep(t, cfg, task)
 		// Nothing but a point's serial tells a worker here that theta has moved.
 		cfg.EvalEvery, cfg.Packed, cfg.PairLoss = 6, 1, true
+		lockstep(t, cfg, task)
+		cfg.Packed, cfg.PairLoss, cfg.Estimator = 3, false, OneSided
 		lockstep(t, cfg, task)
 	})
 }

@@ -28,7 +28,7 @@ func TestOnePointEstimator(t *testing.T) {
 	for range rounds {
 		Rademacher.Draw(phi, rnd)
 		step := gamma * floats.Dot(slope, phi)
-		m := OnePoint.scalar(c+step, c-step)
+		m := OnePoint.scalar(c+step, c-step, c)
 		floats.AddScaled(mean, m/rounds, phi)
 	}
 	floats.AddScaled(mean, -gamma, slope)
@@ -37,7 +37,7 @@ func TestOnePointEstimator(t *testing.T) {
 	if bound := 5 * math.Sqrt(2*(d+8)) / d; math.Abs(statistic-1) > bound {
 		t.Errorf("the statistic is %.3f, want 1 within %.3f", statistic, bound)
 	}
-	if got := TwoPoint.scalar(c+1, c-2); got != 3 {
+	if got := TwoPoint.scalar(c+1, c-2, c); got != 3 {
 		t.Errorf("the two-point scalar is %v, want 3", got)
 	}
 }
@@ -69,9 +69,9 @@ func TestOnePointTrainer(t *testing.T) {
 		}
 	}
 	cfg := paperConfig()
-	cfg.Estimator = 2
+	cfg.Estimator = 3
 	if _, err := New(cfg, newTask(t, train, test, 3, &recorder{}, keystream.FromInteger(1))); err == nil || !strings.Contains(err.Error(), "one-point") {
-		t.Errorf("estimator 2: %v", err)
+		t.Errorf("estimator 3: %v", err)
 	}
 }
 

@@ -34,6 +34,10 @@ type Replica struct {
 	serial     uint64  // of theta and phi as they are: goes up with each change
 	gamma      float64 // gamma_k of it
 
+	window  int         // of how many rounds' scalars a step is made
+	past    [][]float64 // those of up to window-1 rounds, the last of round; nil of those that made none
+	weights []float64   // scratch of steps
+
 	follower model.Follower // the model, if it is one
 	moved    []float64      // scratch of its steps
 
@@ -55,7 +59,7 @@ func NewReplica(cfg Config, m model.Model, seed keystream.Seed) (*Replica, error
 	r := &Replica{
 		cfg: cfg, theta: make([]float64, m.Dim()),
 		directions: directions, rnd: rand.New(directions), sum: sha256.New(),
-		keys: make([]uint64, cfg.Packed),
+		keys: make([]uint64, cfg.Packed), window: cfg.Window(), weights: make([]float64, cfg.Packed),
 	}
 	if follower, ok := m.(model.Follower); ok {
 		if cfg.Directions != Philox {
@@ -110,8 +114,8 @@ func (r *Replica) next(k int) error {
 }
 
 // Apply makes the step of round k, theta_{k+1} = theta_k - eta_k g_k with g_k = Phi_k M_k
-// (Eq. 18), of packed directions their mean: m has a value for each. It must be the round
-// after Round's. After an error the replica is as it was before the call; where a value
+// (Eq. 18), of packed directions their mean: m has a value for each. The config's Step, MeanOf
+// and Momentum may have it another. It must be the round after Round's. After an error the replica is as it was before the call; where a value
 // is no finite number the error wraps ErrDiverged.
 func (r *Replica) Apply(k int, m []float64) error {
 	if err := r.next(k); err != nil {
@@ -125,39 +129,38 @@ func (r *Replica) Apply(k int, m []float64) error {
 			return fmt.Errorf("the aggregated M is %v: %w", x, ErrDiverged)
 		}
 	}
-	r.draw(k)
-	eta := r.cfg.Eta.At(k) / float64(len(r.phi))
+	if r.cfg.weights(r.weights, k, m) == nil {
+		return r.Skip(k)
+	}
 	if r.follower != nil {
-		if err := r.lead(k, eta, m); err != nil {
+		if err := r.lead(k, m); err != nil {
 			return err
 		}
 	} else {
-		for p, x := range m {
-			floats.AddScaled(r.theta, -eta*x, r.phi[p])
-		}
+		r.steps(k, m, func(p int, size float64) { floats.AddScaled(r.theta, -size, r.phi[p]) })
 	}
+	r.remember(m)
 	r.serial++
 	r.round = k
 	return nil
 }
 
 // lead makes the steps of a round, and has the follower make them.
-func (r *Replica) lead(k int, eta float64, m []float64) error {
+func (r *Replica) lead(k int, m []float64) error {
 	copy(r.moved, r.theta)
-	steps := make([]model.Step, len(m))
-	for p, x := range m {
-		size := eta * x
+	var steps []model.Step
+	r.steps(k, m, func(p int, size float64) {
 		if r.follower.Single() {
 			size = float64(float32(size))
 		}
-		steps[p] = model.Step{Key: r.keys[p], Size: size}
+		steps = append(steps, model.Step{Key: r.keys[p], Size: size})
 		for j, sign := range r.phi[p] {
 			r.moved[j] -= size * sign // exact but for the difference
 			if r.follower.Single() {
 				r.moved[j] = float64(float32(r.moved[j]))
 			}
 		}
-	}
+	})
 	if err := r.follower.Follow(k, r.theta, r.moved, steps); err != nil {
 		return fmt.Errorf("updating the model: %w", err)
 	}
@@ -165,12 +168,14 @@ func (r *Replica) lead(k int, eta float64, m []float64) error {
 	return nil
 }
 
-// Skip leaves theta as it is in round k, which gave nothing. It must be the round after
+// Skip leaves theta as it is in round k, which gave nothing, with momentum too: it has no part
+// in later steps, and earlier rounds have as much less in them. It must be the round after
 // Round's.
 func (r *Replica) Skip(k int) error {
 	if err := r.next(k); err != nil {
 		return err
 	}
+	r.remember(nil)
 	r.round = k
 	return nil
 }
@@ -227,8 +232,17 @@ func digestOf(sum hash.Hash, b []byte, round int, theta []float64) (digest [sha2
 func (r *Replica) State() (round int, theta []float64) { return r.round, slices.Clone(r.theta) }
 
 // Restore puts the replica where another of the same config, model and seed was. It takes
-// a copy of theta. After an error the replica is as it was.
+// a copy of theta. With momentum theta is not all that there is, and rounds must be replayed.
+// After an error the replica is as it was.
 func (r *Replica) Restore(round int, theta []float64) error {
+	if round > 0 && r.window > 1 {
+		return errTheta
+	}
+	return r.restore(round, theta, nil)
+}
+
+// checkState refuses a round and a theta that no replica has.
+func (r *Replica) checkState(round int, theta []float64) error {
 	if round < 0 || round > r.cfg.Rounds {
 		return fmt.Errorf("restoring training: the round is %d; allowed is 0 to %d", round, r.cfg.Rounds)
 	}
@@ -240,8 +254,5 @@ func (r *Replica) Restore(round int, theta []float64) error {
 			return fmt.Errorf("restoring training: theta[%d] is %v; allowed is finite", j, x)
 		}
 	}
-	r.round = round
-	copy(r.theta, theta)
-	r.serial++
 	return nil
 }

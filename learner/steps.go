@@ -28,7 +28,35 @@ type HorizonLaw struct {
 // At returns X0 * K^(-1/4), whatever the round.
 func (l HorizonLaw) At(int) float64 { return l.X0 * math.Pow(float64(l.K), -0.25) }
 
-// checkLaw looks at the ends only: both laws are monotone.
+// CosineLaw falls from X0 in the first of K rounds to X0 (pi/2K)^2, near 0, in the last, as
+// half a period of a cosine does: X0/2 (1 + cos(pi (k-1)/K)).
+type CosineLaw struct {
+	X0 float64
+	K  int
+}
+
+// At returns X0 cos^2(pi (k-1)/2K), the same with small values exact.
+func (l CosineLaw) At(k int) float64 {
+	c := math.Cos(math.Pi / 2 * float64(k-1) / float64(l.K))
+	return l.X0 * (c * c)
+}
+
+// WarmUp is k/Rounds of another law in the first Rounds rounds, and then that law.
+type WarmUp struct {
+	Law    StepLaw
+	Rounds int
+}
+
+// At returns the other law's step size times min(1, k/Rounds).
+func (l WarmUp) At(k int) float64 {
+	if k >= l.Rounds {
+		return l.Law.At(k)
+	}
+	return l.Law.At(k) * (float64(k) / float64(l.Rounds))
+}
+
+// checkLaw looks at the ends only: all laws are monotone but WarmUp, which is least at an end,
+// and infinite at one if it is anywhere.
 func checkLaw(name string, law StepLaw, rounds int) error {
 	if law == nil {
 		return fmt.Errorf("%s: no step law is given", name)

@@ -26,6 +26,9 @@ var ErrDiverged = errors.New("training has diverged")
 // largest ring has.
 const MaxPacked = 1 << 16
 
+// MaxMomentum is the most that momentum may be: a step is then made of 4603 rounds' scalars.
+const MaxMomentum = 0.999
+
 // Config is how to train.
 type Config struct {
 	// Rounds is K, 1..2^31-1.
@@ -47,8 +50,20 @@ type Config struct {
 	// step in the wrong direction, which a negative gain makes, does not feed the next
 	// one. 0 is no bound, as in the paper.
 	Clip float64
-	// Estimator is which losses make a device's scalar; TwoPoint unless set.
+	// Estimator is which losses make a device's scalar; TwoPoint unless set. OneSided
+	// does not go with PairLoss, as it has the loss at theta anyway.
 	Estimator Estimator
+	// Step is what a step makes of a round's scalars; PlainStep unless set.
+	Step StepRule
+	// MeanOf, if not 0, is the number of devices N: the estimate is divided by 2 gamma_k N,
+	// unless the Estimator is TwoPoint by gamma_k N, so that Eta is a step in units of the
+	// gradient of the mean loss. FZOO's step is the same with it and without.
+	MeanOf int
+	// Momentum is beta, from 0 to MaxMomentum: the step of round k is eta_k v_k with
+	// v_k = g_k + beta v_{k-1}, of which the terms are kept that Window says: as scalars,
+	// whose directions are drawn again. A round that was skipped makes no step, and its
+	// g_k is 0.
+	Momentum float64
 	// LocalSteps is how many steps a device makes in a round of a GradientTrainer; 0 is 1.
 	LocalSteps int
 	// Overflow lets a run go on although losses overflow, for aggregators that are
@@ -97,8 +112,9 @@ type Record struct {
 	// predictions, 0..1. Both are 0 otherwise.
 	Evaluated              bool
 	TestLoss, TestAccuracy float64
-	// ValidationLoss and ValidationAccuracy are those of Task.Validation; NaN where Test was
-	// not tried, or there is none.
+	// Validated says that it was tried on Task.Validation, too, and ValidationLoss and
+	// ValidationAccuracy are what came of it; both are 0 otherwise.
+	Validated                          bool
 	ValidationLoss, ValidationAccuracy float64
 	// M is M_k, MIdeal its value without epsilon_k, Eps = M - MIdeal, and
 	// EpsStdPredicted the predicted deviation of Eps. All are 0 in a skipped
@@ -136,6 +152,9 @@ type State struct {
 	Round int
 	// Theta is the model after them, of length d.
 	Theta []float64
+	// Past has, with momentum, M of the last rounds, of Window()-1 at most, from the
+	// earliest on; nil of a round that made no step.
+	Past [][]float64 `json:",omitempty"`
 	// Repeated counts the rounds of more than one attempt, Skipped the skipped
 	// rounds, Clipped the clipped messages and scalars, all over the rounds run.
 	Repeated, Skipped, Clipped int
@@ -225,14 +244,20 @@ func (c Config) check() error {
 	if c.Packed < 0 || c.Packed > MaxPacked {
 		return fmt.Errorf("the packed directions are %d; allowed is 0 to %d", c.Packed, MaxPacked)
 	}
-	if c.Estimator != TwoPoint && c.Estimator != OnePoint {
-		return fmt.Errorf("the estimator is %v; allowed is two-point or one-point", c.Estimator)
+	if c.Estimator < TwoPoint || c.Estimator > OneSided {
+		return fmt.Errorf("the estimator is %v; allowed is two-point, one-point or one-sided", c.Estimator)
+	}
+	if c.Estimator == OneSided && c.PairLoss {
+		return errors.New("the loss of pairs with one-sided differences; allowed is the loss at theta, which these have anyway")
 	}
 	if !(c.Clip >= 0) || math.IsInf(c.Clip, 0) {
 		return fmt.Errorf("the bound on a device's scalar is %v; allowed is finite and 0 or more", c.Clip)
 	}
 	if c.LocalSteps < 0 {
 		return fmt.Errorf("a device's steps are %d; allowed is 0 or more", c.LocalSteps)
+	}
+	if err := c.checkUpdate(); err != nil {
+		return err
 	}
 	if c.EvalEvery < 0 {
 		return fmt.Errorf("the rounds between evaluations are %d; allowed is 0 or more", c.EvalEvery)
@@ -425,14 +450,13 @@ func (r *Record) fill(out aggregate.Outcome, a Aggregator) {
 // evaluate tries the model on the test set where the record's round is one after which
 // that is done.
 func (t *Trainer) evaluate(r *Record) {
-	r.ValidationLoss, r.ValidationAccuracy = math.NaN(), math.NaN()
 	every := t.config().EvalEvery
 	if t.task.Test == nil || !t.Done() && (every == 0 || r.Round%every != 0) {
 		return
 	}
 	r.Evaluated = true
 	r.TestLoss, r.TestAccuracy = t.pool.evaluate(t.replica.theta, t.task.Test)
-	if t.task.Validation != nil {
+	if r.Validated = t.task.Validation != nil; r.Validated {
 		r.ValidationLoss, r.ValidationAccuracy = t.pool.evaluate(t.replica.theta, t.task.Validation)
 	}
 }
@@ -447,6 +471,7 @@ func (t *Trainer) Digest() [sha256.Size]byte { return t.replica.Digest() }
 func (t *Trainer) State() State {
 	s := State{Repeated: t.counts.repeated, Skipped: t.counts.skipped, Clipped: t.counts.clipped}
 	s.Round, s.Theta = t.replica.State()
+	s.Past = copied(t.replica.past)
 	return s
 }
 
@@ -457,7 +482,7 @@ func (t *Trainer) Restore(s State) error {
 		return fmt.Errorf("restoring training: repeated, skipped and clipped are %d, %d and %d; allowed is 0 or more",
 			s.Repeated, s.Skipped, s.Clipped)
 	}
-	if err := t.replica.Restore(s.Round, s.Theta); err != nil {
+	if err := t.replica.restore(s.Round, s.Theta, s.Past); err != nil {
 		return err
 	}
 	t.counts = counts{s.Repeated, s.Skipped, s.Clipped}

@@ -337,9 +337,25 @@ func TestStepLaws(t *testing.T) {
 		{PowerLaw{0.05, 0.25}, 15, 0.025},
 		{HorizonLaw{0.05, 10000}, 1, 0.005},
 		{HorizonLaw{0.05, 10000}, 10000, 0.005},
+		{PowerLaw{0.05, 0}, 400, 0.05},
+		{CosineLaw{0.4, 4}, 1, 0.4},
+		{CosineLaw{0.4, 4}, 3, 0.2},
+		{CosineLaw{0.4, 3}, 3, 0.1},
+		{CosineLaw{0.4, 1}, 1, 0.4},
+		{WarmUp{PowerLaw{0.4, 0}, 4}, 1, 0.1},
+		{WarmUp{PowerLaw{0.4, 0}, 4}, 4, 0.4},
+		{WarmUp{PowerLaw{0.4, 0}, 4}, 5, 0.4},
+		{WarmUp{PowerLaw{0.4, 0.5}, 4}, 3, 0.15},
+		{WarmUp{PowerLaw{0.4, 0.5}, 0}, 3, 0.2},
 	} {
 		if got := c.law.At(c.k); math.Abs(got-c.want) > 1e-16 {
 			t.Errorf("%+v at %d is %v, want %v", c.law, c.k, got, c.want)
+		}
+	}
+	for _, rounds := range []int{1, 2, 1000, math.MaxInt32} { // the last is near 0, and above
+		law := CosineLaw{0.4, rounds}
+		if got, near := law.At(rounds), 0.4*math.Pow(math.Pi/2/float64(rounds), 2); !(got > 0) || rounds > 2 && math.Abs(got/near-1) > 1e-5 {
+			t.Errorf("the cosine ends at %v after %d rounds, want near %v", got, rounds, near)
 		}
 	}
 }

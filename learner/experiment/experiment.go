@@ -342,7 +342,7 @@ func (s *Experiment) tellVoid(k int, f round.Failure) {
 // restore takes the trainer to where the run was.
 func (s *Experiment) restore(ctx context.Context, from *runfolder.Checkpoint) error {
 	err := s.Trainer.Restore(learner.State{
-		Round: from.Round, Theta: from.Theta,
+		Round: from.Round, Theta: from.Theta, Past: from.Past,
 		Repeated: from.Repeated, Skipped: from.Skipped, Clipped: from.Clipped,
 	})
 	s.held.restore(from.Best, s.extends != nil)
@@ -500,7 +500,7 @@ func (s *Experiment) checkpoint() error {
 	return s.folder.SaveCheckpoint(runfolder.Checkpoint{
 		ConfigDigest: s.digest, Round: state.Round,
 		Repeated: state.Repeated, Skipped: state.Skipped, Clipped: state.Clipped,
-		MetricsOffset: s.metrics.Offset(), MetricsDigest: s.metrics.Digest(), Seconds: s.seconds(), KeyEpoch: s.keyEpoch, Theta: state.Theta, Gains: s.gainState(), Best: s.held.state(),
+		MetricsOffset: s.metrics.Offset(), MetricsDigest: s.metrics.Digest(), Seconds: s.seconds(), KeyEpoch: s.keyEpoch, Theta: state.Theta, Past: state.Past, Gains: s.gainState(), Best: s.held.state(),
 	})
 }
 
@@ -648,7 +648,7 @@ func row(r learner.Record) runfolder.Row {
 	if r.Evaluated {
 		out.TestAccuracy = r.TestAccuracy
 	}
-	if !math.IsNaN(r.ValidationLoss) {
+	if r.Validated {
 		out.Validation = &runfolder.ValidationRow{Loss: r.ValidationLoss, Accuracy: r.ValidationAccuracy}
 	}
 	if r.Skipped {
@@ -784,7 +784,7 @@ func (s *Experiment) notes() []string {
 	if s.Design != nil {
 		notes = append(notes, s.Design.Params.Note)
 	}
-	notes = append(append(notes, s.facts...), s.systemNotes()...)
+	notes = append(append(append(notes, s.facts...), s.systemNotes()...), methodNotes(s.Config)...)
 	if s.Trainer != nil && s.Trainer.State().Clipped > 0 {
 		notes = append(notes, fmt.Sprintf("%d messages exceeded encryption.delta_max = %v and were clipped: eps of these rounds is the clipping's", s.Trainer.State().Clipped, s.Config.Encryption.DeltaMax))
 	}

@@ -47,8 +47,8 @@ func extended(lab Lab, folder *runfolder.Folder, c config.Config, rounds int) (c
 			return refuse("it has them")
 		}
 		return c, nil // stopped on its way there
-	case c.Optimizer.StepLaw == "theorem2":
-		return refuse("the steps of optimizer.step_law = \"theorem2\" are of all %d rounds, so that those of the first would have been others", before)
+	case c.Optimizer.NeedsRounds():
+		return refuse("the steps of optimizer.step_law = %q are of all %d rounds, so that those of the first would have been others", c.Optimizer.StepLaw, before)
 	case c.System().Encrypts:
 		same, why, err := sameProtection(lab, folder.Path(), c, longer)
 		if err != nil {

@@ -18,11 +18,11 @@ type heldOut struct {
 
 // after takes note of a round, and keeps the model where it is the best so far.
 func (h *heldOut) after(r learner.Record, theta func() []float64) {
-	if h == nil || !r.Evaluated {
+	if h == nil || !r.Validated {
 		return
 	}
 	switch loss := r.ValidationLoss; {
-	case !math.IsInf(loss, 0) && (h.best == nil || loss < h.best.Loss):
+	case !math.IsInf(loss, 0) && !math.IsNaN(loss) && (h.best == nil || loss < h.best.Loss):
 		h.best = &runfolder.Best{Round: r.Round, Loss: loss, Accuracy: r.ValidationAccuracy, Theta: slices.Clone(theta())}
 	case h.best != nil:
 		h.best.Waited++

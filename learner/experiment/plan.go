@@ -36,6 +36,7 @@ type Plan struct {
 	ToleranceLog2 float64            `json:"noise_bound_log2,omitempty"`
 	HalfQLog2     float64            `json:"half_q_log2,omitempty"`
 	Lipschitz     float64            `json:"lipschitz_bound,omitempty"`
+	Passes        int                `json:"forward_passes_per_round,omitempty"` // of a device, if it sends scalars
 	Rho           float64            `json:"rho,omitempty"`
 
 	CiphertextBytes int     `json:"ciphertext_bytes,omitempty"`
@@ -125,6 +126,14 @@ func (s *Experiment) Plan(ctx context.Context, watch PlanWatch) (p Plan, err err
 	directions, err := learner.ParseDirections(s.Config.Optimizer.Directions)
 	if err != nil {
 		return p, intake.UserError(err)
+	}
+	if !s.Config.System().Gradients {
+		if p.Passes, err = Passes(s.Config); err != nil {
+			return p, err
+		}
+	}
+	if len(s.Config.Optimizer.Method()) > 0 { // of which Theorem 2 is not
+		return p, p.measure(ctx, s)
 	}
 	p.Rho = theory.NoiseFloor(p.Lipschitz, directions.B1(), directions.B2Squared(s.Task.Model.Dim()), p.DecodedVar/float64(packed), s.Config.Optimizer.Eta0, s.Config.Optimizer.Gamma0)
 	return p, p.measure(ctx, s)

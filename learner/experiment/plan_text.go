@@ -35,6 +35,9 @@ func (p Plan) WriteText(to io.Writer, s *Experiment) error {
 		p.writeLearning(w, c)
 	}
 	fmt.Fprintf(w, "\nCost\n")
+	if p.Passes > 0 {
+		fmt.Fprintf(w, "  forward passes     %d over its batch, a device and round\n", p.Passes)
+	}
 	p.writePacked(w, s)
 	if federated {
 		fmt.Fprintf(w, "  uplink             %d bits a device and round: %.4g s for one device after the other at %.4g Hz, one bit a second and hertz\n", p.UplinkBits, p.AirtimeSeconds, p.BandwidthHz)
@@ -62,6 +65,8 @@ func (p Plan) writeLearning(w io.Writer, c config.Config) {
 	fmt.Fprintf(w, "  std of eps_k       %.3g (variance %.3g)\n", p.DecodedStd, p.DecodedVar)
 	switch {
 	case c.System().SharesKey:
+	case len(c.Optimizer.Method()) > 0:
+		fmt.Fprintf(w, "  noise floor rho    not known: Eq. 21 is of the paper's estimator and steps, and this is %s\n", strings.Join(c.Optimizer.Method(), ", "))
 	case p.Lipschitz == 0:
 		fmt.Fprintf(w, "  noise floor rho    not known: Eq. 21 needs a bound on L, and there is none for %s\n", c.Task.Model)
 	default:
@@ -88,7 +93,7 @@ func (p Plan) writePacked(w io.Writer, s *Experiment) {
 
 // rhoCondition says where Theorem 2, and so rho, does not apply as it stands.
 func rhoCondition(o config.Optimizer) string {
-	if o.StepLaw == "theorem2" {
+	if o.StepLaw == config.Theorem2 && o.WarmupRounds == 0 {
 		return ""
 	}
 	return " if Theorem 2's steps were taken"

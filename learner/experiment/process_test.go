@@ -65,6 +65,7 @@ func TestProcessGoesOn(t *testing.T) {
 	for name, more := range map[string][]string{
 		"ring":   nil,
 		"packed": {"optimizer.packed_directions=3", "optimizer.train_loss=pairs"},
+		"fzoo":   {"optimizer.packed_directions=3", "optimizer.estimator=one-sided", "optimizer.step=fzoo", "optimizer.momentum=0.5"},
 		"waveform": {
 			"link.kind=waveform", "encryption.form=short", "optimizer.rounds=6", "optimizer.evaluate_every_rounds=3", "optimizer.checkpoint_every_rounds=2", "link.snr_db=90",
 		},

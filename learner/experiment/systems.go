@@ -42,14 +42,6 @@ func newFedAvg(s Setting) (learner.Aggregator, []string, error) {
 // parameters: a float32 each.
 func FedAvgBits(d int) int { return 32 * d }
 
-// estimatorOf returns which losses devices send.
-func estimatorOf(c config.Config) learner.Estimator {
-	if c.System().OnePoint {
-		return learner.OnePoint
-	}
-	return learner.TwoPoint
-}
-
 // mismatched is xMK-CKKS where gains do not match, decoded all the same, and the
 // harness that predicts the error.
 type mismatched struct {
@@ -132,7 +124,7 @@ func (s *Experiment) uncheckedNotes(what string) []string {
 	std, p := s.mismatched.expected(s.Config.Optimizer.Rounds), s.Design.Params
 	expected := fmt.Sprintf("expected deviation of eps: %.3g, with q/Lambda = %.3g and alpha = %v", std, math.Exp2(p.LogQ()-float64(p.LogLambda)), s.Design.Link.Alpha)
 	eta, _ := StepLaws(s.Config.Optimizer)
-	if std > 1 && s.Config.Task.Model == "logistic" && len(s.Config.Task.Classes) == 2 && s.Config.Task.Loss != "sum" && s.Config.Optimizer.Rounds > 1 {
+	if std > 1 && len(s.Config.Optimizer.Method()) == 0 && s.Config.Task.Model == "logistic" && len(s.Config.Task.Classes) == 2 && s.Config.Task.Loss != "sum" && s.Config.Optimizer.Rounds > 1 {
 		step := std / math.Sqrt(float64(s.Config.Optimizer.PackedDirections)) // of the directions' mean
 		expected += fmt.Sprintf("; of the loss in round 2 %.3g, in round %d %.3g",
 			ExpectedLoss(s.Task.Train, eta, step, 2), s.Config.Optimizer.Rounds, ExpectedLoss(s.Task.Train, eta, step, s.Config.Optimizer.Rounds))

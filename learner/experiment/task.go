@@ -236,14 +236,6 @@ func (t *Task) Unpublished() string {
 	return ""
 }
 
-// StepLaws returns the laws of eta and gamma.
-func StepLaws(o config.Optimizer) (eta, gamma learner.StepLaw) {
-	if o.StepLaw == "theorem2" {
-		return learner.HorizonLaw{X0: o.Eta0, K: o.Rounds}, learner.HorizonLaw{X0: o.Gamma0, K: o.Rounds}
-	}
-	return learner.PowerLaw{X0: o.Eta0, P: o.EtaPower}, learner.PowerLaw{X0: o.Gamma0, P: o.GammaPower}
-}
-
 // trainer makes the training loop around an aggregator.
 func (t *Task) trainer(c config.Config, a learner.Aggregator, root keystream.Seed) (trainer, error) {
 	cfg, err := learningOf(c)
@@ -266,13 +258,13 @@ func learningOf(c config.Config) (learner.Config, error) {
 		return learner.Config{}, intake.UserError(err)
 	}
 	eta, gamma := StepLaws(c.Optimizer)
-	return learner.Config{
+	cfg := learner.Config{
 		Rounds: c.Optimizer.Rounds, BatchSize: c.Optimizer.BatchSize, Directions: directions,
 		Eta: eta, Gamma: gamma, EvalEvery: c.Optimizer.EvaluateEvery,
 		Packed: c.Optimizer.PackedDirections, PairLoss: c.Optimizer.TrainLoss == "pairs", Clip: c.Optimizer.Clip,
-		LocalSteps: c.Optimizer.LocalSteps,
-		Estimator:  estimatorOf(c), Overflow: c.System().Unchecked,
-	}, nil
+		LocalSteps: c.Optimizer.LocalSteps, Overflow: c.System().Unchecked,
+	}
+	return cfg, setMethod(&cfg, c)
 }
 
 // secretSeed returns the root of all secrets. The caller wipes it.

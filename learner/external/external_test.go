@@ -50,7 +50,7 @@ func play(t *testing.T, how string, c Config) (losses []float64, err error) {
 	w := l.NewWorker().(model.BatchesWorker)
 	for round := 1; round <= 2; round++ {
 		batches := []model.Batch{{Samples: []int{0, 5}}, {Samples: []int{7}}}
-		w.Batches(model.Point{Theta: theta, Key: 77, Gamma: 0.25, Round: round}, train, batches, true)
+		w.Batches(model.Point{Theta: theta, Key: 77, Gamma: 0.25, Round: round}, train, batches, model.Want{F: true, Minus: true})
 		for _, b := range batches {
 			losses = append(losses, b.Plus, b.Minus, b.F)
 		}
@@ -107,6 +107,46 @@ func TestLosses(t *testing.T) {
 			if got[i] != want[i] {
 				t.Fatalf("%q: loss %d is %v, want %v", how, i, got[i], want[i])
 			}
+		}
+	}
+}
+
+// A program is asked for the losses that are wanted alone, and must give no others.
+func TestPartialLosses(t *testing.T) {
+	own, zero := externaltest.New(false), make([]float64, 70)
+	plus, minus := own.Loss([]int{3}, externaltest.Signs(9, 70, 0.5)), own.Loss([]int{3}, externaltest.Signs(9, 70, -0.5))
+	point := model.Point{Theta: zero, Key: 9, Gamma: 0.5, Round: 1}
+	for _, want := range []model.Want{{}, {F: true}, {Minus: true}} {
+		l, err := start(t, "", Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		train, _ := l.Samples()
+		is := model.Batch{Plus: plus}
+		if want.F {
+			is.F = own.Loss([]int{3}, zero)
+		}
+		if want.Minus {
+			is.Minus = minus
+		}
+		got := []model.Batch{{Samples: []int{3}}}
+		l.NewWorker().(model.BatchesWorker).Batches(point, train, got, want)
+		if got[0].F != is.F || got[0].Plus != is.Plus || got[0].Minus != is.Minus || l.Err() != nil {
+			t.Errorf("%+v: %+v, want %+v: %v", want, got[0], is, l.Err())
+		}
+	}
+	for more, want := range map[string]string{
+		`"minus":[1]`: "minus is there; allowed is none where none was asked for",
+		`"base":[1]`:  "base is there; allowed is none where none was asked for",
+	} {
+		l, err := start(t, `loss={"id":ID,"plus":[1],`+more+`}`, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		train, _ := l.Samples()
+		l.NewWorker().(model.BatchesWorker).Batches(point, train, []model.Batch{{Samples: []int{3}}}, model.Want{})
+		if err := l.Err(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", more, err)
 		}
 	}
 }
@@ -197,7 +237,8 @@ func TestMalformed(t *testing.T) {
 		{`loss={"id":ID,"plus":[1,2],"minus":[1,1e999],"base":[1,1]}`, `minus is a number 1e999; allowed is a finite number`},
 		{`loss={"id":ID,"plus":[1,2],"minus":3,"base":[1,1]}`, `minus is a number; allowed is a list of finite numbers`},
 		{`loss={"id":ID,"plus":[1,null],"minus":[1,2],"base":[1,1]}`, `null is no loss; allowed are finite numbers`},
-		{`loss={"id":ID,"plus":[1,2]}`, `without "minus"`},
+		{`loss={"id":ID,"plus":[1,2]}`, `minus is 0 losses; allowed is 2, one of each batch`},
+		{`loss={"id":ID,"minus":[1,2],"base":[1,2]}`, `without "plus"`},
 		{`loss=twice`, `it speaks unasked`},
 		{`loss=loading 10 %`, `it answers "loading 10 %"; allowed is a JSON object`},
 		{`update={"id":ID,"digest":"0000"}`, `asked for update: the digest is "0000"; allowed is "`},
@@ -237,7 +278,7 @@ func TestInterrupt(t *testing.T) {
 		<-hangs
 		l.Interrupt()
 	}()
-	l.NewWorker().(model.BatchesWorker).Batches(model.Point{Theta: make([]float64, l.Dim()), Gamma: 1}, train, []model.Batch{{Samples: []int{1}}}, false)
+	l.NewWorker().(model.BatchesWorker).Batches(model.Point{Theta: make([]float64, l.Dim()), Gamma: 1}, train, []model.Batch{{Samples: []int{1}}}, model.Want{Minus: true})
 	if err := l.Err(); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
@@ -269,7 +310,7 @@ func FuzzDecode(f *testing.F) {
 			if err != nil && len(err.Error()) > 2000 {
 				t.Errorf("%d bytes say what is wrong", len(err.Error()))
 			}
-			if losses, ok := answer.(*lossAnswer); ok && err == nil && (losses.Plus == nil || losses.Minus == nil) {
+			if losses, ok := answer.(*lossAnswer); ok && err == nil && losses.Plus == nil {
 				t.Errorf("%q has no losses", line)
 			}
 		}

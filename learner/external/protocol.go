@@ -24,10 +24,11 @@ type request struct {
 
 	// Of loss and update.
 	Round int `json:"round,omitempty"`
-	// Of loss: the losses of each batch at theta + gamma Phi and theta - gamma Phi, with base
-	// at theta, too.
+	// Of loss: the losses of each batch at theta + gamma Phi, with minus at theta - gamma Phi
+	// and with base at theta, too.
 	Gamma     float64 `json:"gamma,omitempty"`
 	Direction *uint64 `json:"direction,omitempty"`
+	Minus     *bool   `json:"minus,omitempty"`
 	Base      *bool   `json:"base,omitempty"`
 	Batches   [][]int `json:"batches,omitempty"`
 	// Of update: theta - size Phi, one after the other.
@@ -99,24 +100,26 @@ func (l *losses) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]float64)(l))
 }
 
-// lossAnswer has a loss of each batch.
+// lossAnswer has a loss of each batch, at the points that were asked for.
 type lossAnswer struct {
 	Plus  losses `json:"plus"`
 	Minus losses `json:"minus"`
 	Base  losses `json:"base"`
 }
 
-// check refuses another number of losses than that of batches.
+// check refuses another number of losses than that of batches, and losses that were not asked
+// for.
 func (a lossAnswer) check(r request) error {
-	all := map[string]losses{"plus": a.Plus, "minus": a.Minus}
-	if *r.Base {
-		all["base"] = a.Base
-	} else if a.Base != nil {
-		return errors.New("base is there; allowed is none where none was asked for")
-	}
-	for _, name := range []string{"plus", "minus", "base"} {
-		if some, wanted := all[name]; wanted && len(some) != len(r.Batches) {
-			return wrong(name, fmt.Sprintf("%d losses", len(some)), fmt.Sprintf("%d, one of each batch", len(r.Batches)))
+	for _, of := range []struct {
+		name   string
+		some   losses
+		wanted bool
+	}{{"plus", a.Plus, true}, {"minus", a.Minus, *r.Minus}, {"base", a.Base, *r.Base}} {
+		if !of.wanted && of.some != nil {
+			return fmt.Errorf("%s is there; allowed is none where none was asked for", of.name)
+		}
+		if of.wanted && len(of.some) != len(r.Batches) {
+			return wrong(of.name, fmt.Sprintf("%d losses", len(of.some)), fmt.Sprintf("%d, one of each batch", len(r.Batches)))
 		}
 	}
 	return nil
@@ -184,7 +187,7 @@ func wanted(answer any) []string {
 	case *hello:
 		return []string{"version", "name", "dim", "dtype", "train", "test"}
 	case *lossAnswer:
-		return []string{"plus", "minus"}
+		return []string{"plus"}
 	case *evaluateAnswer:
 		return []string{"loss", "accuracy"}
 	}

@@ -25,8 +25,8 @@ func numbers(set *dataset.Set, rows []int) []int {
 }
 
 // Batches sets the losses to NaN where Err has a reason.
-func (w worker) Batches(at model.Point, set *dataset.Set, batches []model.Batch, middle bool) {
-	r := request{Request: "loss", Round: at.Round, Gamma: at.Gamma, Direction: &at.Key, Base: &middle}
+func (w worker) Batches(at model.Point, set *dataset.Set, batches []model.Batch, want model.Want) {
+	r := request{Request: "loss", Round: at.Round, Gamma: at.Gamma, Direction: &at.Key, Minus: &want.Minus, Base: &want.F}
 	for _, b := range batches {
 		r.Batches = append(r.Batches, numbers(set, b.Samples))
 	}
@@ -37,9 +37,12 @@ func (w worker) Batches(at model.Point, set *dataset.Set, batches []model.Batch,
 			b.F, b.Plus, b.Minus = math.NaN(), math.NaN(), math.NaN()
 			continue
 		}
-		b.F, b.Plus, b.Minus = 0, answer.Plus[i], answer.Minus[i]
-		if middle {
+		b.F, b.Plus, b.Minus = 0, answer.Plus[i], 0
+		if want.F {
 			b.F = answer.Base[i]
+		}
+		if want.Minus {
+			b.Minus = answer.Minus[i]
 		}
 	}
 }

@@ -26,15 +26,19 @@ const mostTheta = wire.MaxBody - 1<<12
 // the next round, which has its digest: until then it waits.
 type thetas struct {
 	path  string
-	state func() (round int, theta []float64)
+	state func() (round int, theta []float64) // nil where none is kept
 
 	round int // of the one that waits
 	theta []float64
 }
 
 // openThetas goes on with those of a run. One that is damaged, or of another run, devices must
-// do without: they replay.
+// do without: they replay. With momentum theta is not all of a model, and there are none.
 func (b *Bench) openThetas(f experiment.FleetRun, run wire.RunID) error {
+	if f.Config.Optimizer.Momentum > 0 {
+		b.thetas = thetas{}
+		return nil
+	}
 	b.thetas = thetas{path: filepath.Join(f.Dir, thetaName), state: f.State}
 	body, err := intake.ReadFile(b.thetas.path, mostTheta)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +71,7 @@ func (b *Bench) kept(k int, sealed []byte) error {
 		b.server.Offer(t.round, body)
 	}
 	t.theta = nil
-	if k%checkpointEvery != 0 {
+	if k%checkpointEvery != 0 || t.state == nil {
 		return nil
 	}
 	if round, theta := t.state(); round == k && wire.CheckpointSize(sealed, len(theta)) <= mostTheta {

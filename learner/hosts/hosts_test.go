@@ -104,6 +104,7 @@ func readRows(t *testing.T, dir string, rounds int) []runfolder.Row {
 func TestHostsAreOneProcess(t *testing.T) {
 	for i, set := range [][]string{
 		{"optimizer.packed_directions=3", "encryption.key_epoch_rounds=5"},
+		{"optimizer.packed_directions=2", "optimizer.estimator=one-sided", "optimizer.step=fzoo", "optimizer.momentum=0.6"},
 		nil,
 		{"task.partition=dirichlet", "optimizer.evaluate_every_rounds=4"},
 	} {

@@ -97,6 +97,26 @@ func TestServersOfACopiedBench(t *testing.T) {
 	b.reaches(t, b.lines()+3)
 }
 
+// With momentum, whose steps are made of earlier rounds' scalars, too, there is no checkpoint of
+// theta: a device that lacks many rounds replays all, and has the model of the others.
+func TestMomentumIsReplayed(t *testing.T) {
+	t.Parallel() // they wait more than they compute
+	b, err := newBenchOf(program(t), t.TempDir(), 3, 1_000_000, false, "devices.minimum=2", "optimizer.momentum=0.8")
+	must(t, err)
+	defer b.kill()
+	for _, h := range []string{"server", "1", "2"} {
+		must(t, b.begin(h))
+	}
+	b.reaches(t, 110)
+	must(t, b.start("3", "device", "bench/device-003.identity", "--state", "state-3", "--replay-rounds", "20"))
+	says(t, b.running["3"], "caught up to round")
+	if out := b.running["3"].out.String(); strings.Contains(out, "theta") {
+		t.Errorf("a checkpoint was taken or refused:\n%s", out)
+	}
+	done := b.lines()
+	b.reaches(t, done+3) // with three devices, whose models agree
+}
+
 // A device that lacks many rounds takes theta from the checkpoint that the server has sent, also
 // one of a server that was begun anew; where that file is damaged it replays.
 func TestCheckpointByCommand(t *testing.T) {

@@ -148,9 +148,9 @@ type lenetWorker struct {
 	net *LeNet
 	// weights are those of theta, theta + gamma*phi and theta - gamma*phi, packed.
 	weights [][]float32
-	// serial is that of the point they are of, and middle says whether theta is among them.
+	// serial is that of the point they are of, and packed says which of them there are.
 	serial uint64
-	middle bool
+	packed Want
 	// point is one of them, unpacked.
 	point []float64
 	// units are the panel of samples, and what each layer but the first makes of it.
@@ -170,26 +170,24 @@ type lenetWorker struct {
 type lane struct{ batch, sample int }
 
 func (w *lenetWorker) Losses(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64) {
-	w.one[0] = Batch{Samples: batch}
-	w.Batches(Point{Theta: theta, Phi: phi, Gamma: gamma}, set, w.one[:], true)
-	return w.one[0].F, w.one[0].Plus, w.one[0].Minus
+	return w.Partial(Want{F: true, Minus: true}, theta, phi, gamma, set, batch)
 }
 
-// Pair leaves out the forward pass at theta.
-func (w *lenetWorker) Pair(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (plus, minus float64) {
+// Partial leaves out forward passes.
+func (w *lenetWorker) Partial(want Want, theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64) {
 	w.one[0] = Batch{Samples: batch}
-	w.Batches(Point{Theta: theta, Phi: phi, Gamma: gamma}, set, w.one[:], false)
-	return w.one[0].Plus, w.one[0].Minus
+	w.Batches(Point{Theta: theta, Phi: phi, Gamma: gamma}, set, w.one[:], want)
+	return w.one[0].F, w.one[0].Plus, w.one[0].Minus
 }
 
 // Together returns the number of samples of a panel.
 func (w *lenetWorker) Together() int { return len(w.index) }
 
 // Batches packs a point once, and fills panels with samples of several batches.
-func (w *lenetWorker) Batches(at Point, set *dataset.Set, batches []Batch, middle bool) {
-	if at.Serial == 0 || at.Serial != w.serial || middle && !w.middle {
-		w.pack(at.Theta, at.Phi, at.Gamma, middle)
-		w.serial, w.middle = at.Serial, middle
+func (w *lenetWorker) Batches(at Point, set *dataset.Set, batches []Batch, want Want) {
+	if at.Serial == 0 || at.Serial != w.serial || want.F && !w.packed.F || want.Minus && !w.packed.Minus {
+		w.pack(at.Theta, at.Phi, at.Gamma, want)
+		w.serial, w.packed = at.Serial, want
 	}
 	for b := range batches {
 		batches[b].F, batches[b].Plus, batches[b].Minus = 0, 0, 0
@@ -198,13 +196,13 @@ func (w *lenetWorker) Batches(at Point, set *dataset.Set, batches []Batch, middl
 	for b := range batches {
 		for _, sample := range batches[b].Samples {
 			if panel = append(panel, lane{b, sample}); len(panel) == cap(panel) {
-				w.losses(set, batches, panel, middle)
+				w.losses(set, batches, panel, want)
 				panel = panel[:0]
 			}
 		}
 	}
 	if len(panel) > 0 {
-		w.losses(set, batches, panel, middle)
+		w.losses(set, batches, panel, want)
 	}
 	for b := range batches {
 		n := float64(len(batches[b].Samples))
@@ -215,15 +213,19 @@ func (w *lenetWorker) Batches(at Point, set *dataset.Set, batches []Batch, middl
 }
 
 // losses adds the losses of a panel's samples to those of their batches.
-func (w *lenetWorker) losses(set *dataset.Set, batches []Batch, panel []lane, middle bool) {
+func (w *lenetWorker) losses(set *dataset.Set, batches []Batch, panel []lane, want Want) {
 	for i, l := range panel {
 		w.index[i] = l.sample
 	}
 	w.gather(set, w.index[:len(panel)])
-	points := w.weights[1:]
-	if middle {
-		points = w.weights[:]
+	from, to := 1, 2
+	if want.F {
+		from = 0
 	}
+	if want.Minus {
+		to = 3
+	}
+	points := w.weights[from:to]
 	// All points have the same inputs to the first layer.
 	first := w.first[:len(points)]
 	w.net.layers[0].RunAll(first, w.units[0], points, w.scratch)
@@ -231,7 +233,7 @@ func (w *lenetWorker) losses(set *dataset.Set, batches []Batch, panel []lane, mi
 		logits := w.behind(first[p], weights)
 		for i, l := range panel {
 			b := &batches[l.batch]
-			sum := [...]*float64{&b.F, &b.Plus, &b.Minus}[p+len(w.weights)-len(points)]
+			sum := [...]*float64{&b.F, &b.Plus, &b.Minus}[from+p]
 			loss, _ := w.decide(logits, i, set.Y[l.sample])
 			*sum += loss
 		}
@@ -270,7 +272,7 @@ func (w *lenetWorker) Classify(classes []uint8, theta []float64, set *dataset.Se
 // each tells of the samples from..to-1, of each its loss and the class that it is taken for.
 func (w *lenetWorker) each(theta []float64, set *dataset.Set, from, to int, tell func(i int, loss float64, class uint8)) {
 	w.packOne(w.weights[0], theta)
-	w.middle = false
+	w.packed.F = false
 	lanes := len(w.index)
 	for ; from < to; from += lanes {
 		samples := w.index[:min(lanes, to-from)]
@@ -286,16 +288,19 @@ func (w *lenetWorker) each(theta []float64, set *dataset.Set, from, to int, tell
 	}
 }
 
-// pack packs the points: the one in the middle where it is wanted.
-func (w *lenetWorker) pack(theta, phi []float64, gamma float64, middle bool) {
+// pack packs the points that are wanted.
+func (w *lenetWorker) pack(theta, phi []float64, gamma float64, want Want) {
 	phi = phi[:len(theta)]
 	for side, gamma := range []float64{gamma, -gamma} {
+		if side == 1 && !want.Minus {
+			break
+		}
 		for i, t := range theta {
 			w.point[i] = t + float64(gamma*phi[i])
 		}
 		w.packOne(w.weights[1+side], w.point)
 	}
-	if middle {
+	if want.F {
 		w.packOne(w.weights[0], theta)
 	}
 }

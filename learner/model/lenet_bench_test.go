@@ -34,7 +34,7 @@ func benchmarkLeNet(b *testing.B, images int, run func(w *lenetWorker, theta, ph
 			m.Init(theta, rnd)
 			w := m.newWorker()
 			batch := rnd.Perm(set.Len())[:128]
-			w.pack(theta, phi, 0.01, true)
+			w.pack(theta, phi, 0.01, Want{F: true, Minus: true})
 			w.gather(set, batch[:min(len(batch), kernel.Lanes(path))])
 			peak := peakOf(path)
 			b.ReportAllocs()

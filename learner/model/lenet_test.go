@@ -46,7 +46,7 @@ func lenetCase(m *LeNet, samples int) (theta, phi []float64, set *dataset.Set) {
 
 // logitsOf returns the logits as the Worker has them.
 func logitsOf(w *lenetWorker, theta []float64, set *dataset.Set) []float32 {
-	w.pack(theta, theta, 0, true)
+	w.pack(theta, theta, 0, Want{F: true, Minus: true})
 	var logits []float32
 	for from := 0; from < set.Len(); from += len(w.index) {
 		samples := all(set.Len())[from:min(from+len(w.index), set.Len())]
@@ -248,11 +248,31 @@ func TestLeNetLosses(t *testing.T) {
 			if got := [3]float64{f, plus, minus}; got != want {
 				t.Errorf("batch of %d: %v, want %v", n, got, want)
 			}
-			if p, m := Pair(w, theta, phi, gamma, set, batch); p != plus || m != minus {
-				t.Errorf("batch of %d: the pair alone is %v and %v, with the loss at theta %v and %v", n, p, m, plus, minus)
-			}
+			testPartial(t, w, theta, phi, gamma, set, batch)
 		}
 	})
+}
+
+// wants are all that may be wanted.
+func wants() []Want { return []Want{{}, {F: true}, {Minus: true}, {F: true, Minus: true}} }
+
+// testPartial checks that losses are those of Losses whatever else is wanted, and 0 where they
+// are not.
+func testPartial(t *testing.T, w Worker, theta, phi []float64, gamma float64, set *dataset.Set, batch []int) {
+	t.Helper()
+	f, plus, minus := w.Losses(theta, phi, gamma, set, batch)
+	for _, want := range wants() {
+		is := Batch{Samples: batch, Plus: plus}
+		if want.F {
+			is.F = f
+		}
+		if want.Minus {
+			is.Minus = minus
+		}
+		if f, plus, minus := Partial(w, want, theta, phi, gamma, set, batch); f != is.F || plus != is.Plus || minus != is.Minus {
+			t.Errorf("batch of %d, %+v: %v, %v and %v; want %v, %v and %v", len(batch), want, f, plus, minus, is.F, is.Plus, is.Minus)
+		}
+	}
 }
 
 func TestLeNetEvaluate(t *testing.T) {
@@ -390,8 +410,13 @@ func TestBatchSum(t *testing.T) {
 	if f2 != f || plus2 != 24*plus || minus2 != 24*minus {
 		t.Errorf("got %v, %v, %v of %v, %v, %v", f2, plus2, minus2, f, plus, minus)
 	}
-	if p, m := Pair(sum.NewWorker(), theta, phi, 0.1, set, batch); p != plus2 || m != minus2 {
-		t.Errorf("the pair alone is %v and %v, want %v and %v", p, m, plus2, minus2)
+	testPartial(t, sum.NewWorker(), theta, phi, 0.1, set, batch)
+	testPartial(t, m.NewWorker(), theta, phi, 0.1, set, batch)
+	for w, want := range map[Worker]float64{m.NewWorker(): f, sum.NewWorker(): 24 * f} {
+		one := []Batch{{Samples: batch}}
+		if Batches(w, Point{Theta: theta, Phi: phi, Gamma: 0.1}, set, one, Want{F: true}); one[0].F != f || one[0].Base() != want {
+			t.Errorf("F is %v and Base %v, want %v and %v", one[0].F, one[0].Base(), f, want)
+		}
 	}
 	if sum.Dim() != 11 || sum.Features() != 10 {
 		t.Errorf("d is %d for %d features", sum.Dim(), sum.Features())
@@ -430,15 +455,11 @@ func TestLeNetBatches(t *testing.T) {
 			batches = append(batches, Batch{Samples: rnd.Perm(set.Len())[:n]})
 		}
 		w := m.NewWorker()
-		for _, middle := range []bool{true, false} {
-			Batches(w, Point{Theta: theta, Phi: phi, Gamma: 0.01, Serial: 7}, set, batches, middle)
+		for _, wanted := range wants() {
+			Batches(w, Point{Theta: theta, Phi: phi, Gamma: 0.01, Serial: 7}, set, batches, wanted)
 			for i, got := range batches {
 				want := Batch{Samples: got.Samples}
-				if middle {
-					want.F, want.Plus, want.Minus = w.Losses(theta, phi, 0.01, set, got.Samples)
-				} else {
-					want.Plus, want.Minus = Pair(w, theta, phi, 0.01, set, got.Samples)
-				}
+				want.F, want.Plus, want.Minus = Partial(w, wanted, theta, phi, 0.01, set, got.Samples)
 				if got.F != want.F || got.Plus != want.Plus || got.Minus != want.Minus {
 					t.Errorf("%v, batch %d: %v, %v, %v; alone %v, %v, %v", p, i, got.F, got.Plus, got.Minus, want.F, want.Plus, want.Minus)
 				}
@@ -458,12 +479,12 @@ func TestLeNetSerials(t *testing.T) {
 	m.Init(theta, rnd)
 	for serial := range uint64(3) {
 		for _, set := range sets {
-			for _, middle := range []bool{false, true} {
+			for _, want := range wants() {
 				batch := []Batch{{Samples: all(5)}}
-				Batches(w, Point{Theta: theta, Phi: phi, Gamma: 0.01, Serial: serial + 1}, set, batch, middle)
+				Batches(w, Point{Theta: theta, Phi: phi, Gamma: 0.01, Serial: serial + 1}, set, batch, want)
 				f, plus, minus := m.NewWorker().Losses(theta, phi, 0.01, set, all(5))
-				if got := batch[0]; got.Plus != plus || got.Minus != minus || middle && got.F != f {
-					t.Errorf("serial %d, middle %v: %v, %v and %v; want %v, %v and %v", serial+1, middle, got.F, got.Plus, got.Minus, f, plus, minus)
+				if got := batch[0]; got.Plus != plus || want.Minus && got.Minus != minus || want.F && got.F != f {
+					t.Errorf("serial %d, %+v: %v, %v and %v; want %v, %v and %v", serial+1, want, got.F, got.Plus, got.Minus, f, plus, minus)
 				}
 			}
 			w.Evaluate(theta, set, 0, 5) // packs for itself

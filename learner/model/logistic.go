@@ -45,6 +45,11 @@ type logisticWorker struct {
 // in theta, so that at theta +- gamma*phi it is u +- gamma*w, with u the logit
 // at theta and w the one at phi.
 func (w logisticWorker) Losses(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64) {
+	return w.Partial(Want{F: true, Minus: true}, theta, phi, gamma, set, batch)
+}
+
+// Partial leaves out what follows from the logits.
+func (w logisticWorker) Partial(want Want, theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64) {
 	bias := w.features
 	for b, i := range batch {
 		next := batch[min(b+1, len(batch)-1)]
@@ -52,9 +57,13 @@ func (w logisticWorker) Losses(theta, phi []float64, gamma float64, set *dataset
 		at += theta[bias]
 		step = gamma * (step + phi[bias])
 		sign := towards(set.Y[i])
-		f += softplus(sign * at)
 		plus += softplus(sign * (at + step))
-		minus += softplus(sign * (at - step))
+		if want.F {
+			f += softplus(sign * at)
+		}
+		if want.Minus {
+			minus += softplus(sign * (at - step))
+		}
 	}
 	n := float64(len(batch))
 	return f / n, plus / n, minus / n

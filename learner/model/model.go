@@ -59,20 +59,34 @@ func ClassifierOf(w Worker) (Classifier, bool) {
 	return c, ok
 }
 
-// PairWorker is a Worker that can leave out the loss at theta, which takes a third of
-// the work where a loss is a whole forward pass.
-type PairWorker interface {
+// Want says which losses are wanted beside the one at theta + gamma*phi: that at theta, and
+// that at theta - gamma*phi.
+type Want struct{ F, Minus bool }
+
+// PartialWorker is a Worker that can leave out losses, of which each takes a third of the
+// work where a loss is a whole forward pass.
+type PartialWorker interface {
 	Worker
-	// Pair returns what Losses gives at theta + gamma*phi and at theta - gamma*phi, to
-	// the bit.
-	Pair(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (plus, minus float64)
+	// Partial returns what Losses gives of those that are wanted, to the bit; the others are
+	// 0.
+	Partial(want Want, theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64)
 }
 
 // Batch is a batch of samples, and its mean losses at theta, theta + gamma*phi and theta -
-// gamma*phi.
+// gamma*phi; 0 of those that are not wanted.
 type Batch struct {
 	Samples        []int // set.Row's, one at least
 	F, Plus, Minus float64
+	// Sum says that Plus and Minus are sums over the batch, where F is a mean all the same.
+	Sum bool
+}
+
+// Base returns the loss at theta in the units of Plus and Minus.
+func (b *Batch) Base() float64 {
+	if b.Sum {
+		return float64(len(b.Samples)) * b.F
+	}
+	return b.F
 }
 
 // Point is theta, and what the points on either side of it are.
@@ -93,34 +107,36 @@ type BatchesWorker interface {
 	Worker
 	// Together returns how many samples take as long as one.
 	Together() int
-	// Batches sets the losses of each batch to what Losses gives, to the bit: F where
-	// middle is set alone.
-	Batches(at Point, set *dataset.Set, batches []Batch, middle bool)
+	// Batches sets the losses of each batch to what Losses gives, to the bit, of those
+	// that are wanted.
+	Batches(at Point, set *dataset.Set, batches []Batch, want Want)
 }
 
-// Batches sets the losses of batches, F where middle is set alone, by w.Batches if it has one.
-func Batches(w Worker, at Point, set *dataset.Set, batches []Batch, middle bool) {
+// Batches sets the losses of batches that are wanted, by w.Batches if it has one.
+func Batches(w Worker, at Point, set *dataset.Set, batches []Batch, want Want) {
 	if many, ok := w.(BatchesWorker); ok {
-		many.Batches(at, set, batches, middle)
+		many.Batches(at, set, batches, want)
 		return
 	}
 	for i := range batches {
 		b := &batches[i]
-		if middle {
-			b.F, b.Plus, b.Minus = w.Losses(at.Theta, at.Phi, at.Gamma, set, b.Samples)
-		} else {
-			b.Plus, b.Minus = Pair(w, at.Theta, at.Phi, at.Gamma, set, b.Samples)
-		}
+		b.F, b.Plus, b.Minus = Partial(w, want, at.Theta, at.Phi, at.Gamma, set, b.Samples)
 	}
 }
 
-// Pair returns the losses at theta +- gamma*phi, by w.Pair if it has one.
-func Pair(w Worker, theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (plus, minus float64) {
-	if p, ok := w.(PairWorker); ok {
-		return p.Pair(theta, phi, gamma, set, batch)
+// Partial returns the losses that are wanted, by w.Partial if it has one.
+func Partial(w Worker, want Want, theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64) {
+	if p, ok := w.(PartialWorker); ok {
+		return p.Partial(want, theta, phi, gamma, set, batch)
 	}
-	_, plus, minus = w.Losses(theta, phi, gamma, set, batch)
-	return plus, minus
+	f, plus, minus = w.Losses(theta, phi, gamma, set, batch)
+	if !want.F {
+		f = 0
+	}
+	if !want.Minus {
+		minus = 0
+	}
+	return f, plus, minus
 }
 
 // Step is a step along the direction of a key: theta - Size phi.

@@ -52,12 +52,21 @@ type softmaxWorker struct {
 
 // Losses passes over the samples once for all three points, as logits are linear in theta.
 func (w *softmaxWorker) Losses(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64) {
+	return w.Partial(Want{F: true, Minus: true}, theta, phi, gamma, set, batch)
+}
+
+// Partial leaves out what follows from the logits.
+func (w *softmaxWorker) Partial(want Want, theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64) {
 	for b, i := range batch {
 		y := set.Y[i]
 		w.logits(theta, phi, set.Row(i), set.Row(batch[min(b+1, len(batch)-1)]))
-		f += categorical(w.at, y)
 		plus += categorical(w.beside(gamma), y)
-		minus += categorical(w.beside(-gamma), y)
+		if want.F {
+			f += categorical(w.at, y)
+		}
+		if want.Minus {
+			minus += categorical(w.beside(-gamma), y)
+		}
 	}
 	n := float64(len(batch))
 	return f / n, plus / n, minus / n

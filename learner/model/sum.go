@@ -15,23 +15,21 @@ func (m batchSum) NewWorker() Worker { return batchSumWorker{m.Model.NewWorker()
 type batchSumWorker struct{ Worker }
 
 func (w batchSumWorker) Losses(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64) {
-	f, plus, minus = w.Worker.Losses(theta, phi, gamma, set, batch)
+	return w.Partial(Want{F: true, Minus: true}, theta, phi, gamma, set, batch)
+}
+
+func (w batchSumWorker) Partial(want Want, theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64) {
+	f, plus, minus = Partial(w.Worker, want, theta, phi, gamma, set, batch)
 	n := float64(len(batch))
 	return f, n * plus, n * minus
 }
 
-func (w batchSumWorker) Pair(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (plus, minus float64) {
-	plus, minus = Pair(w.Worker, theta, phi, gamma, set, batch)
-	n := float64(len(batch))
-	return n * plus, n * minus
-}
-
-func (w batchSumWorker) Batches(at Point, set *dataset.Set, batches []Batch, middle bool) {
-	Batches(w.Worker, at, set, batches, middle)
+func (w batchSumWorker) Batches(at Point, set *dataset.Set, batches []Batch, want Want) {
+	Batches(w.Worker, at, set, batches, want)
 	for i := range batches {
 		b := &batches[i]
 		n := float64(len(b.Samples))
-		b.Plus, b.Minus = n*b.Plus, n*b.Minus
+		b.Plus, b.Minus, b.Sum = n*b.Plus, n*b.Minus, true
 	}
 }
 

@@ -58,7 +58,9 @@ def answer(model, r):
                 "train": model.train, "test": model.test}
     if kind == "loss":
         phi = r["gamma"] * direction(r["direction"], len(theta))
-        points = {"plus": theta + phi, "minus": theta - phi}
+        points = {"plus": theta + phi}
+        if r["minus"]:
+            points["minus"] = theta - phi
         if r["base"]:
             points["base"] = theta
         return {name: [float(model.loss(at, b)) for b in r["batches"]] for name, at in points.items()}

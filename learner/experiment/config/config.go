@@ -73,11 +73,16 @@ type Optimizer struct {
 	PackedDirections int     `toml:"packed_directions"`
 	Clip             float64 `toml:"clip"`
 	TrainLoss        string  `toml:"train_loss"`
+	Estimator        string  `toml:"estimator"`
+	Estimate         string  `toml:"estimate"`
+	Step             string  `toml:"step"`
+	Momentum         float64 `toml:"momentum"`
 	StepLaw          string  `toml:"step_law"`
 	Eta0             float64 `toml:"eta0"`
 	EtaPower         float64 `toml:"eta_power"`
 	Gamma0           float64 `toml:"gamma0"`
 	GammaPower       float64 `toml:"gamma_power"`
+	WarmupRounds     int     `toml:"warmup_rounds"`
 	LocalSteps       int     `toml:"local_steps"`
 	EvaluateEvery    int     `toml:"evaluate_every_rounds"`
 	CheckpointEvery  int     `toml:"checkpoint_every_rounds"`
@@ -253,6 +258,7 @@ func Default() Config {
 		},
 		Optimizer: Optimizer{
 			Rounds: 400, BatchSize: 128, Directions: "rademacher", PackedDirections: 1, TrainLoss: "exact", StepLaw: "power",
+			Estimator: "two-point", Estimate: "sum", Step: "plain",
 			Eta0: 0.05, EtaPower: 0.5, Gamma0: 0.05, GammaPower: 0.25,
 			LocalSteps: 1, EvaluateEvery: 10, CheckpointEvery: 10, EndAfterLost: 50,
 		},

@@ -27,6 +27,7 @@ func (c Config) Traits() []string {
 	if n := c.Optimizer.PackedDirections; n > 1 {
 		traits = append(traits, fmt.Sprintf("%d packed directions", n))
 	}
+	traits = append(traits, c.Optimizer.Method()...)
 	if c.System().Ideal {
 		return append(traits, c.devices())
 	}

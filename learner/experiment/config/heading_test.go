@@ -10,6 +10,8 @@ func TestHeading(t *testing.T) {
 	}{
 		{nil, "x: xmk-ckks, ringwave-4096-100, ring link, N = 10, σ = 0.5, seed 7"},
 		{[]string{"experiment.aggregator=none", "optimizer.packed_directions=16"}, "x: none, 16 packed directions, ring link, N = 10, σ = 0.5, seed 7"},
+		{[]string{"optimizer.packed_directions=4", "optimizer.estimator=one-sided", "optimizer.step=fzoo", "optimizer.momentum=0.9"}, "x: xmk-ckks, ringwave-4096-100, 4 packed directions, one-sided differences, FZOO steps, momentum 0.9, ring link, N = 10, σ = 0.5, seed 7"},
+		{[]string{"optimizer.estimate=gradient"}, "x: xmk-ckks, ringwave-4096-100, steps in units of the gradient, ring link, N = 10, σ = 0.5, seed 7"},
 		{[]string{"experiment.aggregator=digital"}, "x: digital, ringwave-4096-100, N = 10, seed 7"},
 		{[]string{"devices.count=2", "channel.std_per_device=[0.25, 2.0]", "encryption.parameter_set=lean-2048"}, "x: xmk-ckks, lean-2048, ring link, N = 2, σ = 0.25 to 2, seed 7"},
 		{[]string{"devices.count=2", "channel.std_per_device=[2.0, 2.0]"}, "x: xmk-ckks, ringwave-4096-100, ring link, N = 2, σ = 2, seed 7"},

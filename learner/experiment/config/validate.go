@@ -31,7 +31,7 @@ func (c *Config) validate(fields []field, rules map[string]rule) error {
 		return err
 	}
 	for _, check := range []func() error{
-		c.checkUnchecked, c.checkOneKey, c.checkTask, c.checkGains,
+		c.checkUnchecked, c.checkOneKey, c.checkTask, c.checkMethod, c.checkGains,
 		c.checkLink, c.checkChannel, c.checkFaults, c.checkRadio, c.checkCalibration,
 	} {
 		if err := check(); err != nil {

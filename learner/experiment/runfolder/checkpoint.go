@@ -19,12 +19,15 @@ import (
 
 // A checkpoint is, in this order: the magic bytes, a version byte, a uint32
 // length and that many bytes of JSON, a uint32 count and that many float64 of
-// theta as their bits, as many of the best theta where the JSON has one, and the
-// SHA-256 of all before. Integers and bits are
-// little-endian.
+// theta as their bits, the same of the best theta where the JSON has one, and the
+// SHA-256 of all before. Version 3 has behind these
+// a uint32 count of rounds, one or more, and of each a uint32 count and that many
+// float64 of its scalars; version 2 is that of a run without momentum, which has
+// none. Integers and bits are little-endian.
 const (
 	checkpointMagic   = "RWCKPT"
 	checkpointVersion = 2
+	momentumVersion   = 3
 )
 
 // Digest is a SHA-256 sum. As text it is 64 lower-case hexadecimal digits.
@@ -65,6 +68,9 @@ type Checkpoint struct {
 	// Best is the best model so far, by samples that are held out; nil where none are.
 	Best  *Best     `json:"best,omitempty"`
 	Theta []float64 `json:"-"` // the model, every bit kept, NaN too
+	// Past has the scalars of the last rounds, where a step is made of those of earlier ones,
+	// too; nil of a round that made none.
+	Past [][]float64 `json:"-"`
 }
 
 // Best is the model whose loss on samples that are held out is the least so far.
@@ -116,14 +122,6 @@ func (c Checkpoint) check() error {
 	return nil
 }
 
-// models returns theta, and the best one where there is one.
-func (c Checkpoint) models() [][]float64 {
-	if c.Best == nil {
-		return [][]float64{c.Theta}
-	}
-	return [][]float64{c.Theta, c.Best.Theta}
-}
-
 // Encode returns the checkpoint's bytes: the same for the same content. It is an
 // error if a field is out of its range.
 func (c Checkpoint) Encode() ([]byte, error) {
@@ -140,19 +138,74 @@ func (c Checkpoint) Encode() ([]byte, error) {
 	if c.Best != nil && len(c.Best.Theta) != len(c.Theta) {
 		return nil, fmt.Errorf("encoding a checkpoint: the best theta has %d elements, but must have %d", len(c.Best.Theta), len(c.Theta))
 	}
-	b := make([]byte, 0, len(checkpointMagic)+1+4+len(meta)+4+8*len(c.Theta)*len(c.models())+sha256.Size)
+	b := make([]byte, 0, len(checkpointMagic)+1+4+len(meta)+4+8*len(c.Theta)+sha256.Size)
 	b = append(b, checkpointMagic...)
-	b = append(b, checkpointVersion)
+	if c.Past == nil {
+		b = append(b, checkpointVersion)
+	} else {
+		b = append(b, momentumVersion)
+	}
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(meta)))
 	b = append(b, meta...)
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(c.Theta)))
-	for _, theta := range c.models() {
-		for _, v := range theta {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
-		}
+	b = appendFloats(b, c.Theta)
+	if c.Best != nil {
+		b = appendFloats(b, c.Best.Theta)
+	}
+	if c.Past != nil {
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(c.Past)))
+	}
+	for _, m := range c.Past {
+		b = appendFloats(b, m)
 	}
 	sum := sha256.Sum256(b)
 	return append(b, sum[:]...), nil
+}
+
+// appendFloats appends a count and the bits of so many numbers.
+func appendFloats(b []byte, values []float64) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(values)))
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	return b
+}
+
+// takeFloats returns what appendFloats has appended, nil of none, and what is behind it. What
+// says whose they are.
+func takeFloats(b []byte, what string) (values []float64, rest []byte, err error) {
+	if len(b) < 4 {
+		return nil, nil, fmt.Errorf("the checkpoint's %s is cut off", what)
+	}
+	count := uint64(binary.LittleEndian.Uint32(b))
+	if b = b[4:]; uint64(len(b)) < 8*count {
+		return nil, nil, fmt.Errorf("the checkpoint's %s has %d elements, %d bytes, but there are %d", what, count, 8*count, len(b))
+	}
+	if count == 0 {
+		return nil, b, nil
+	}
+	values = make([]float64, count)
+	for i := range values {
+		values[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+	}
+	return values, b[8*count:], nil
+}
+
+// takePast returns the scalars of rounds.
+func takePast(b []byte) (past [][]float64, rest []byte, err error) {
+	if len(b) < 4 {
+		return nil, nil, errors.New("the checkpoint's count of rounds with scalars is cut off")
+	}
+	count := uint64(binary.LittleEndian.Uint32(b))
+	if b = b[4:]; count == 0 || uint64(len(b)) < 4*count {
+		return nil, nil, fmt.Errorf("the checkpoint has scalars of %d rounds in %d bytes, but must have one round or more, of 4 bytes at least", count, len(b))
+	}
+	past = make([][]float64, count)
+	for i := range past {
+		if past[i], b, err = takeFloats(b, "list of scalars"); err != nil {
+			return nil, nil, err
+		}
+	}
+	return past, b, nil
 }
 
 // DecodeCheckpoint reads what Encode wrote, and nothing else: whatever it
@@ -164,8 +217,9 @@ func DecodeCheckpoint(b []byte) (Checkpoint, error) {
 	if len(b) < head || string(b[:len(checkpointMagic)]) != checkpointMagic {
 		return Checkpoint{}, fmt.Errorf("not a checkpoint: it does not begin with %s", checkpointMagic)
 	}
-	if v := b[head-1]; v != checkpointVersion {
-		return Checkpoint{}, fmt.Errorf("a checkpoint of version %d, but this program reads version %d: go on with the program that wrote it, or start a new run", v, checkpointVersion)
+	version := b[head-1]
+	if version != checkpointVersion && version != momentumVersion {
+		return Checkpoint{}, fmt.Errorf("a checkpoint of version %d, but this program reads versions %d and %d: go on with the program that wrote it, or start a new run", version, checkpointVersion, momentumVersion)
 	}
 	if len(b) < shortest {
 		return Checkpoint{}, fmt.Errorf("a checkpoint of %d bytes is cut off: it has at least %d", len(b), shortest)
@@ -174,12 +228,12 @@ func DecodeCheckpoint(b []byte) (Checkpoint, error) {
 	if want := sha256.Sum256(body); !bytes.Equal(sum, want[:]) {
 		return Checkpoint{}, fmt.Errorf("the checkpoint is damaged or cut off: its SHA-256 is %x, but its content gives %x", sum[:8], want[:8])
 	}
-	return decodeBody(body[head:])
+	return decodeBody(body[head:], version)
 }
 
 // decodeBody decodes what lies between version and sum. It has at least the 8
 // bytes of its two lengths.
-func decodeBody(b []byte) (Checkpoint, error) {
+func decodeBody(b []byte, version byte) (Checkpoint, error) {
 	size := uint64(binary.LittleEndian.Uint32(b))
 	if size > uint64(len(b)-8) {
 		return Checkpoint{}, fmt.Errorf("the checkpoint's meta data take %d bytes, but there are %d", size, len(b)-8)
@@ -189,26 +243,26 @@ func decodeBody(b []byte) (Checkpoint, error) {
 	if err != nil {
 		return Checkpoint{}, err
 	}
-	count := uint64(binary.LittleEndian.Uint32(b))
-	b = b[4:]
-	models := uint64(len(c.models()))
-	if uint64(len(b)) != 8*count*models {
-		return Checkpoint{}, fmt.Errorf("the checkpoint's theta has %d elements, %d bytes, but there are %d", count, 8*count*models, len(b))
+	if c.Theta, b, err = takeFloats(b, "theta"); err != nil {
+		return Checkpoint{}, err
 	}
-	c.Theta, b = takeTheta(b, count)
 	if c.Best != nil {
-		c.Best.Theta, _ = takeTheta(b, count)
+		if c.Best.Theta, b, err = takeFloats(b, "best theta"); err != nil {
+			return Checkpoint{}, err
+		}
+		if len(c.Best.Theta) != len(c.Theta) {
+			return Checkpoint{}, fmt.Errorf("the checkpoint's best theta has %d elements, but must have %d", len(c.Best.Theta), len(c.Theta))
+		}
+	}
+	if version == momentumVersion {
+		if c.Past, b, err = takePast(b); err != nil {
+			return Checkpoint{}, err
+		}
+	}
+	if len(b) > 0 {
+		return Checkpoint{}, fmt.Errorf("the checkpoint's theta has %d elements, and %d bytes too many are behind", len(c.Theta), len(b))
 	}
 	return c, nil
-}
-
-// takeTheta takes so many values, and returns what is left.
-func takeTheta(b []byte, count uint64) (theta []float64, rest []byte) {
-	theta = make([]float64, count)
-	for i := range theta {
-		theta[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
-	}
-	return theta, b[8*count:]
 }
 
 func decodeMeta(meta []byte) (Checkpoint, error) {

@@ -70,7 +70,7 @@ func TestCheckpointBest(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got.Best, want.Best) || math.Float64bits(got.Theta[4]) != math.Float64bits(want.Theta[4]) {
 		t.Errorf("best %+v, want %+v: %v", got.Best, want.Best, err)
 	}
-	if _, err := DecodeCheckpoint(seal(b[:len(b)-sha256.Size-8])); err == nil || !strings.Contains(err.Error(), "theta has 6 elements, 96 bytes, but there are 88") {
+	if _, err := DecodeCheckpoint(seal(b[:len(b)-sha256.Size-8])); err == nil || !strings.Contains(err.Error(), "best theta has 6 elements, 48 bytes, but there are 40") {
 		t.Errorf("a value is missing: %v", err)
 	}
 	for text, change := range map[string]func(b *Best){
@@ -103,6 +103,35 @@ func TestCheckpointFormat(t *testing.T) {
 	}
 }
 
+// With scalars of earlier rounds the version is 3, and they come back to the bit, those of a
+// round that made none as nil.
+func TestCheckpointPast(t *testing.T) {
+	c := Checkpoint{Round: 3, Theta: []float64{1}, Past: [][]float64{{2, -0.5}, nil, {0, 1}}}
+	b := encode(t, c)
+	behind := []byte{3, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0xe0, 0xbf, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f}
+	if b[6] != 3 || !bytes.HasSuffix(b[:len(b)-sha256.Size], append([]byte{0xf0, 0x3f}, behind...)) {
+		t.Errorf("encoded %q", b)
+	}
+	got, err := DecodeCheckpoint(b)
+	if err != nil || !reflect.DeepEqual(got, c) {
+		t.Errorf("decoded %+v, %v", got, err)
+	}
+	body := b[:len(b)-sha256.Size]
+	theta := body[:len(body)-len(behind)]
+	for want, bad := range map[string][]byte{
+		"count of rounds with scalars is cut off":      theta,
+		"scalars of 0 rounds":                          append(bytes.Clone(theta), 0, 0, 0, 0),
+		"scalars of 4294967295 rounds in 4 bytes":      append(bytes.Clone(theta), 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0),
+		"list of scalars has 2 elements, 16 bytes, bu": body[:len(body)-1],
+		"1 bytes too many":                             append(bytes.Clone(body), 0),
+		"list of scalars is cut off":                   append(bytes.Clone(theta), 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+	} {
+		if _, err := DecodeCheckpoint(seal(bad)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+}
+
 func TestCheckpointErrors(t *testing.T) {
 	good := encode(t, testCheckpoint())
 	body := good[:len(good)-sha256.Size]
@@ -113,7 +142,7 @@ func TestCheckpointErrors(t *testing.T) {
 	}{
 		"empty":          {nil, "does not begin with RWCKPT"},
 		"other file":     {[]byte("PK\x03\x04 and so on"), "does not begin with RWCKPT"},
-		"version":        {edit("RWCKPT\x02", "RWCKPT\x01"), "version 1, but this program reads version 2: go on with the program that wrote it"},
+		"version":        {edit("RWCKPT\x02", "RWCKPT\x01"), "version 1, but this program reads versions 2 and 3: go on with the program that wrote it"},
 		"head only":      {good[:20], "cut off"},
 		"cut":            {good[:len(good)-1], "damaged or cut off"},
 		"trailing":       {append(bytes.Clone(good), 0), "damaged or cut off"},
@@ -183,6 +212,7 @@ func FuzzCheckpoint(f *testing.F) {
 	good := encode(f, testCheckpoint())
 	f.Add(good)
 	f.Add(encode(f, Checkpoint{}))
+	f.Add(encode(f, Checkpoint{Theta: []float64{1}, Past: [][]float64{nil, {2, 3}}}))
 	f.Add(good[:40])
 	f.Add([]byte("RWCKPT\x02\xff\xff\xff\xff........................................"))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -153,6 +153,7 @@ type request struct {
 	Request   string  `json:"request"`
 	Gamma     float64 `json:"gamma"`
 	Direction uint64  `json:"direction"`
+	Minus     bool    `json:"minus"`
 	Base      bool    `json:"base"`
 	Batches   [][]int `json:"batches"`
 	Steps     []struct {
@@ -255,9 +256,9 @@ func (l *Toy) answer(r request) map[string]any {
 			"train": Train, "test": Test,
 		}
 	case "loss":
-		a := map[string]any{
-			"plus":  l.losses(r.Batches, Signs(r.Direction, Dim, r.Gamma)),
-			"minus": l.losses(r.Batches, Signs(r.Direction, Dim, -r.Gamma)),
+		a := map[string]any{"plus": l.losses(r.Batches, Signs(r.Direction, Dim, r.Gamma))}
+		if r.Minus {
+			a["minus"] = l.losses(r.Batches, Signs(r.Direction, Dim, -r.Gamma))
 		}
 		if r.Base {
 			a["base"] = l.losses(r.Batches, zero)
