@@ -97,7 +97,7 @@ func (r *Replica) draw(k int) {
 func (r *Replica) point(direction int) model.Point {
 	return model.Point{
 		Theta: r.theta, Phi: r.phi[direction], Key: r.keys[direction], Round: r.drawn, Gamma: r.gamma,
-		Serial: r.serial*uint64(len(r.phi)) + uint64(direction) + 1,
+		Serial: r.serial*uint64(len(r.phi)) + uint64(direction) + 1, At: r.serial + 1,
 	}
 }
 

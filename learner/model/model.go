@@ -99,6 +99,8 @@ type Point struct {
 	// Serial is another number for each other point that a Worker gets, so that it need not
 	// make the same ready again; 0 says nothing.
 	Serial uint64
+	// At is another number for each other Theta, or round's batches, in the same way.
+	At uint64
 }
 
 // BatchesWorker is a Worker that takes less time for many batches at once than for one

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -39,72 +40,127 @@ func (m *Softmax) Init(theta []float64, _ *rand.Rand) { clear(theta) }
 
 // NewWorker returns a Worker.
 func (m *Softmax) NewWorker() Worker {
-	return &softmaxWorker{m.features, newDotter(), make([]float64, m.classes), make([]float64, m.classes), make([]float64, m.classes)}
+	return &softmaxWorker{features: m.features, dotter: newDotter(), logits: make([]float64, m.classes)}
 }
 
 type softmaxWorker struct {
 	features int
 	dotter   dotter
-	// at are the logits of a sample at theta, along those at phi, and side those at a point
-	// on either side.
-	at, along, side []float64
+	// base are the logits at theta of the samples of batches, one after the other, which many
+	// directions share, and along those at phi.
+	base, along []float64
+	of          softmaxBase
+	logits      []float64 // of a sample
+	one         [1]Batch
 }
 
-// Losses passes over the samples once for all three points, as logits are linear in theta.
+// softmaxBase says what the logits at theta are of: the number of a theta and of the batches of
+// its round, and these.
+type softmaxBase struct {
+	at    uint64
+	first *int
+	count int
+}
+
+// Losses passes over the samples twice for all three points, as logits are linear in theta.
 func (w *softmaxWorker) Losses(theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64) {
 	return w.Partial(Want{F: true, Minus: true}, theta, phi, gamma, set, batch)
 }
 
 // Partial leaves out what follows from the logits.
 func (w *softmaxWorker) Partial(want Want, theta, phi []float64, gamma float64, set *dataset.Set, batch []int) (f, plus, minus float64) {
-	for b, i := range batch {
-		y := set.Y[i]
-		w.logits(theta, phi, set.Row(i), set.Row(batch[min(b+1, len(batch)-1)]))
-		plus += categorical(w.beside(gamma), y)
-		if want.F {
-			f += categorical(w.at, y)
+	w.one[0] = Batch{Samples: batch}
+	w.Batches(Point{Theta: theta, Phi: phi, Gamma: gamma}, set, w.one[:], want)
+	return w.one[0].F, w.one[0].Plus, w.one[0].Minus
+}
+
+// Together returns 1: what is shared are the logits at theta, by directions.
+func (w *softmaxWorker) Together() int { return 1 }
+
+// Batches computes the logits at theta once for all directions of a round.
+func (w *softmaxWorker) Batches(at Point, set *dataset.Set, batches []Batch, want Want) {
+	w.prepare(at, set, batches)
+	classes, base := len(w.logits), w.base
+	for i := range batches {
+		b := &batches[i]
+		b.F, b.Plus, b.Minus = 0, 0, 0
+		w.along = w.products(w.along[:0], at.Phi, set, b.Samples)
+		for j, sample := range b.Samples {
+			u, v, y := base[:classes], w.along[j*classes:][:classes], set.Y[sample]
+			base = base[classes:]
+			b.Plus += categorical(w.beside(u, v, at.Gamma), y)
+			if want.F {
+				b.F += categorical(u, y)
+			}
+			if want.Minus {
+				b.Minus += categorical(w.beside(u, v, -at.Gamma), y)
+			}
 		}
-		if want.Minus {
-			minus += categorical(w.beside(-gamma), y)
+		n := float64(len(b.Samples))
+		b.F, b.Plus, b.Minus = b.F/n, b.Plus/n, b.Minus/n
+	}
+}
+
+// prepare has base be the logits of the batches at theta.
+func (w *softmaxWorker) prepare(at Point, set *dataset.Set, batches []Batch) {
+	of := softmaxBase{at: at.At}
+	for _, b := range batches {
+		if of.count == 0 {
+			of.first = &b.Samples[0]
+		}
+		of.count += len(b.Samples)
+	}
+	if at.At != 0 && of == w.of {
+		return
+	}
+	w.base, w.of = w.base[:0], of
+	for _, b := range batches {
+		w.base = w.products(w.base, at.Theta, set, b.Samples)
+	}
+}
+
+// products appends the logits of samples at theta. Two classes at a time are done for all samples,
+// so that theta is read once.
+func (w *softmaxWorker) products(dst, theta []float64, set *dataset.Set, samples []int) []float64 {
+	classes, from := len(w.logits), len(dst)
+	dst = slices.Grow(dst, classes*len(samples))[:from+classes*len(samples)]
+	biases := classes * w.features
+	for c := 0; c < classes; c += 2 {
+		d := min(c+1, classes-1)
+		first, second := theta[c*w.features:][:w.features], theta[d*w.features:][:w.features]
+		for j, sample := range samples {
+			x, y := w.dotter.dot(set.Row(sample), set.Row(samples[min(j+1, len(samples)-1)]), first, second)
+			at := dst[from+j*classes:][:classes]
+			at[c], at[d] = x+theta[biases+c], y+theta[biases+d]
 		}
 	}
-	n := float64(len(batch))
-	return f / n, plus / n, minus / n
+	return dst
 }
 
-// logits sets at and along of a sample, and fetches the next.
-func (w *softmaxWorker) logits(theta, phi, x, next []float64) {
-	biases := len(w.at) * w.features
-	for c := range w.at {
-		from, to := c*w.features, (c+1)*w.features
-		at, along := w.dotter.dot(x, next, theta[from:to], phi[from:to])
-		w.at[c], w.along[c] = at+theta[biases+c], along+phi[biases+c]
+// beside returns the logits at theta + gamma phi of a sample, from those at theta and at phi.
+func (w *softmaxWorker) beside(at, along []float64, gamma float64) []float64 {
+	for c, u := range at {
+		w.logits[c] = u + float64(gamma*along[c])
 	}
+	return w.logits
 }
 
-// beside returns the logits at theta + gamma phi.
-func (w *softmaxWorker) beside(gamma float64) []float64 {
-	for c, at := range w.at {
-		w.side[c] = at + gamma*w.along[c]
+// decide returns a sample's logits at theta.
+func (w *softmaxWorker) decide(theta, x []float64) []float64 {
+	biases := len(w.logits) * w.features
+	for c := range w.logits {
+		w.logits[c] = floats.Dot(x, theta[c*w.features:(c+1)*w.features]) + theta[biases+c]
 	}
-	return w.side
-}
-
-// decide sets at to a sample's logits at theta.
-func (w *softmaxWorker) decide(theta, x []float64) {
-	biases := len(w.at) * w.features
-	for c := range w.at {
-		w.at[c] = floats.Dot(x, theta[c*w.features:(c+1)*w.features]) + theta[biases+c]
-	}
+	return w.logits
 }
 
 // Evaluate counts a sample as correct if the logit of its class is the largest; of equal ones
 // it takes the first.
 func (w *softmaxWorker) Evaluate(theta []float64, set *dataset.Set, from, to int) (loss float64, correct int) {
 	for i := from; i < to; i++ {
-		w.decide(theta, set.Row(i))
-		loss += categorical(w.at, set.Y[i])
-		if largest(w.at) == set.Y[i] {
+		logits := w.decide(theta, set.Row(i))
+		loss += categorical(logits, set.Y[i])
+		if largest(logits) == set.Y[i] {
 			correct++
 		}
 	}
@@ -114,8 +170,7 @@ func (w *softmaxWorker) Evaluate(theta []float64, set *dataset.Set, from, to int
 // Classify takes a sample for the class of the largest logit.
 func (w *softmaxWorker) Classify(classes []uint8, theta []float64, set *dataset.Set, from, to int) {
 	for i := from; i < to; i++ {
-		w.decide(theta, set.Row(i))
-		classes[i-from] = largest(w.at)
+		classes[i-from] = largest(w.decide(theta, set.Row(i)))
 	}
 }
 
@@ -123,15 +178,14 @@ func (w *softmaxWorker) Classify(classes []uint8, theta []float64, set *dataset.
 // probability, and p_c - [c = y] for its bias.
 func (w *softmaxWorker) Gradient(grad, theta []float64, set *dataset.Set, batch []int) (loss float64) {
 	clear(grad)
-	biases := len(w.at) * w.features
+	biases := len(w.logits) * w.features
 	for _, i := range batch {
 		x, y := set.Row(i), set.Y[i]
-		w.decide(theta, x)
-		loss += categorical(w.at, y)
-		copy(w.side, w.at)
-		probabilities(w.side)
-		w.side[y]--
-		for c, slope := range w.side {
+		slopes := w.decide(theta, x)
+		loss += categorical(slopes, y)
+		probabilities(slopes)
+		slopes[y]--
+		for c, slope := range slopes {
 			floats.AddScaled(grad[c*w.features:(c+1)*w.features], slope, x)
 			grad[biases+c] += slope
 		}

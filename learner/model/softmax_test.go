@@ -171,3 +171,59 @@ func TestLeNetOfTen(t *testing.T) {
 		}
 	})
 }
+
+// What is kept from one direction to the next is that of the same theta and batches alone.
+func TestSoftmaxBatches(t *testing.T) {
+	const features, classes = 13, 5
+	rnd := rand.New(rand.NewPCG(44, 45))
+	m, err := NewSoftmax(features, classes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := &dataset.Set{Dim: features, Classes: make([]string, classes)}
+	for i := range 60 {
+		set.X = append(set.X, randomVector(features, 1, rnd)...)
+		set.Y = append(set.Y, uint8(i%classes))
+	}
+	w, fresh := m.NewWorker().(BatchesWorker), m.NewWorker()
+	devices := [][]Batch{{{Samples: []int{5, 9, 59}}, {Samples: []int{0}}}, {{Samples: []int{7, 8, 9, 10}}}}
+	for at := range uint64(4) {
+		theta := randomVector(m.Dim(), 1, rnd)
+		for device := range devices {
+			for direction := range 3 {
+				batches := devices[device]
+				phi := randomVector(m.Dim(), 1, rnd)
+				want := Want{F: direction == 0, Minus: direction != 1}
+				w.Batches(Point{Theta: theta, Phi: phi, Gamma: 0.1, At: at}, set, batches, want)
+				for _, b := range batches {
+					f, plus, minus := Partial(fresh, want, theta, phi, 0.1, set, b.Samples)
+					if b.F != f || b.Plus != plus || b.Minus != minus {
+						t.Errorf("theta %d, device %d, direction %d: %v, %v, %v; want %v, %v, %v", at, device, direction, b.F, b.Plus, b.Minus, f, plus, minus)
+					}
+				}
+			}
+		}
+	}
+}
+
+func BenchmarkSoftmaxDirections(b *testing.B) {
+	const samples, directions = 128, 16
+	m, err := NewSoftmax(784, 10)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rnd := rand.New(rand.NewPCG(46, 47))
+	set := randomSet(10*samples, 784, rnd)
+	set.Classes = make([]string, 10)
+	theta, phi := randomVector(m.Dim(), 1, rnd), randomVector(m.Dim(), 1, rnd)
+	w := m.NewWorker().(BatchesWorker)
+	batch := []Batch{{Samples: rnd.Perm(set.Len())[:samples]}}
+	at := uint64(0)
+	for b.Loop() {
+		at++
+		for range directions {
+			w.Batches(Point{Theta: theta, Phi: phi, Gamma: 0.1, At: at}, set, batch, Want{Minus: true})
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/samples/directions, "ns/sample")
+}
