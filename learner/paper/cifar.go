@@ -286,8 +286,16 @@ func (r *reproduction) cifar(ctx context.Context) (report.Section, error) {
 
 // cifarAbsent reports whether the data are not on the machine.
 func (r *reproduction) cifarAbsent() (bool, error) {
+	return r.absent(func(roots []string) error {
+		_, err := dataset.FindCIFAR10(roots)
+		return err
+	})
+}
+
+// absent reports whether a data set is not on this machine.
+func (r *reproduction) absent(find func(roots []string) error) (bool, error) {
 	roots, _ := experiment.DataRoots(r.opt.Data)
-	_, err := dataset.FindCIFAR10(roots)
+	err := find(roots)
 	var missing *dataset.MissingError
 	if errors.As(err, &missing) {
 		return true, nil
