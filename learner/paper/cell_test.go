@@ -120,11 +120,21 @@ func TestResultsAreChecked(t *testing.T) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
+	c.Goal, c.GoalLoss = 0, 1 // above all losses
+	if _, err := c.decode(data, "strokes"); err == nil || !strings.Contains(err.Error(), "or loss 1 was reached in round 0 of 3; allowed is 1, by") {
+		t.Errorf("a loss that was reached: got %v", err)
+	}
+	c.Goal, c.GoalLoss = 1, 0
 	for want, bad := range map[string][]byte{
 		"more follows": append(bytes.Clone(data), '1'), "bytes; allowed": bytes.Repeat([]byte(" "), 5<<20), "not the JSON of": data[:9],
 	} {
 		if _, err := c.decode(bad, "strokes"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+	for _, c := range []Cell{{Config: c.Config, GoalLoss: -1}, {Config: c.Config, GoalLoss: 0.1, Goal: 0.5}} {
+		if _, err := ComputeCell(t.Context(), experiment.Lab{}, c, "", nil); err == nil || !strings.Contains(err.Error(), "the loss at which a run may end is") {
+			t.Errorf("%v and %v: %v", c.Goal, c.GoalLoss, err)
 		}
 	}
 	if _, err := ComputeCell(t.Context(), experiment.Lab{}, Cell{Config: c.Config, Goal: 2}, "", nil); err == nil {

@@ -21,8 +21,12 @@ type packedSpeeds struct {
 	directions []int
 	// grid are the values of eta0 that are tried, from the likeliest on.
 	grid   []float64
-	rounds int // K, after which an accuracy counts as not reached
+	rounds int // K, after which an accuracy or loss counts as not reached
 	seeds  int
+	// The grid is tried with so many seeds from a first one on.
+	tries, firstTry int
+	// goal is what rounds are counted to.
+	goal Cell
 }
 
 func (r *reproduction) packedSpeeds() packedSpeeds {
@@ -34,6 +38,7 @@ func (r *reproduction) packedSpeeds() packedSpeeds {
 	if r.opt.Rounds > 0 {
 		p.rounds = min(p.rounds, r.opt.Rounds)
 	}
+	p.tries, p.firstTry, p.goal = p.seeds, 1, Cell{Goal: packedGoal}
 	return p
 }
 
@@ -46,7 +51,7 @@ func packedMNIST(sigma float64, directions int) config.Config {
 	return c
 }
 
-// packedPoint is what came of one P at one sigma.
+// packedPoint is what came of one P at one sigma, and of one method.
 type packedPoint struct {
 	sigma            float64
 	directions       int
@@ -108,7 +113,7 @@ func (r *reproduction) packed(ctx context.Context) (report.Section, error) {
 	}
 	err := sideBySide(len(points), r.opt.atOnce(), func(k int) (err error) {
 		p := &points[k]
-		if *p, err = r.packedPoint(ctx, speeds, p.sigma, p.directions); err != nil {
+		if *p, err = r.packedPoint(ctx, speeds, packedMNIST(p.sigma, p.directions)); err != nil {
 			err = fmt.Errorf("sigma = %v, P = %d: %w", p.sigma, p.directions, err)
 		}
 		return err
@@ -129,16 +134,15 @@ func (r *reproduction) packed(ctx context.Context) (report.Section, error) {
 
 // packedPoint finds the best step of the grid without encryption, and runs that one
 // with and without it.
-func (r *reproduction) packedPoint(ctx context.Context, speeds packedSpeeds, sigma float64, directions int) (packedPoint, error) {
-	p := packedPoint{sigma: sigma, directions: directions}
+func (r *reproduction) packedPoint(ctx context.Context, speeds packedSpeeds, c config.Config) (packedPoint, error) {
+	p := packedPoint{sigma: c.Channel.Std, directions: c.Optimizer.PackedDirections}
 	best, accuracy := math.Inf(1), -1.0
 	for _, eta0 := range speeds.grid {
-		c := packedMNIST(sigma, directions)
 		c.Optimizer.Eta0, c.Optimizer.Rounds = eta0, speeds.rounds
 		if !math.IsInf(best, 1) {
 			c.Optimizer.Rounds = int(best) // who needs more is no better
 		}
-		results, median, err := r.hopeful(ctx, c, speeds.seeds)
+		results, median, err := r.hopeful(ctx, c, speeds)
 		if err != nil {
 			return p, err
 		}
@@ -147,11 +151,10 @@ func (r *reproduction) packedPoint(ctx context.Context, speeds packedSpeeds, sig
 			best, accuracy, p.eta0 = median, end, eta0
 		}
 	}
-	c := packedMNIST(sigma, directions)
 	c.Optimizer.Eta0, c.Optimizer.Rounds = p.eta0, speeds.rounds
 	encrypted := c
 	encrypted.Experiment.Aggregator, encrypted.Encryption.ParameterSet, encrypted.Encryption.Form = config.XMKCKKS, "ringwave-4096-100", "short"
-	both, err := r.until(ctx, speeds.seeds, c, encrypted)
+	both, err := r.until(ctx, speeds, c, encrypted)
 	if err != nil {
 		return p, err
 	}
@@ -160,27 +163,28 @@ func (r *reproduction) packedPoint(ctx context.Context, speeds packedSpeeds, sig
 	return p, err
 }
 
-// until runs configurations with seeds 1 to n, each until the goal.
-func (r *reproduction) until(ctx context.Context, n int, of ...config.Config) ([][]cellResult, error) {
+// until runs configurations with the seeds from 1 on, each until the goal.
+func (r *reproduction) until(ctx context.Context, speeds packedSpeeds, of ...config.Config) ([][]cellResult, error) {
 	var list []series
 	for _, c := range of {
-		list = append(list, series{fmt.Sprintf("to the goal, %s", c.Experiment.Aggregator), c, n})
+		list = append(list, series{fmt.Sprintf("to the goal, %s", c.Experiment.Aggregator), c, speeds.seeds})
 	}
 	jobs := jobsOf(list)
 	for k := range jobs {
-		jobs[k].Goal = packedGoal
+		jobs[k].Goal, jobs[k].GoalLoss = speeds.goal.Goal, speeds.goal.GoalLoss
 	}
 	results, err := r.cells(ctx, jobs)
 	return ofSeries(list, results), err
 }
 
-// hopeful is until, given up, with an infinite median, once half of the seeds can no
-// longer get to the goal.
-func (r *reproduction) hopeful(ctx context.Context, c config.Config, n int) ([]cellResult, float64, error) {
+// hopeful is until with the seeds of the grid, given up, with an infinite median, once half of
+// them can no longer get to the goal.
+func (r *reproduction) hopeful(ctx context.Context, c config.Config, speeds packedSpeeds) ([]cellResult, float64, error) {
 	var out []cellResult
+	n := speeds.tries
 	for failed := 0; len(out) < n; {
-		c.Experiment.Seed = int64(len(out) + 1)
-		res, err := r.cell(ctx, job{Cell: Cell{Config: c, Goal: packedGoal}})
+		c.Experiment.Seed = int64(speeds.firstTry + len(out))
+		res, err := r.cell(ctx, job{Cell: Cell{Config: c, Goal: speeds.goal.Goal, GoalLoss: speeds.goal.GoalLoss}})
 		if err != nil {
 			return out, 0, err
 		}
@@ -208,13 +212,9 @@ func (r *reproduction) uplinkOf(c config.Config) (bits int, seconds float64, err
 
 // packedTable has a row for each P and sigma.
 func packedTable(points []packedPoint, speeds packedSpeeds) report.Table {
-	var grid []string
-	for _, eta0 := range slices.Sorted(slices.Values(speeds.grid)) {
-		grid = append(grid, fmt.Sprint(eta0))
-	}
 	t := report.Table{
 		Caption: fmt.Sprintf("Rounds and airtime to %.0f %% test accuracy on MNIST 0 against 1: batch 128, N = 10, ringwave-4096-100 in its short form over %.0f THz, %s, K = %d. Rounds are the median and the quartiles by rank; the accuracy is looked at after every round, and the first time that it is there counts. eta0 is the best of %s, chosen without encryption on the same seeds; gamma0 and the powers are the paper's. The same means: with and without encryption every seed took as many rounds.",
-			100*packedGoal, config.Default().Link.BandwidthHz/1e12, seedsText(speeds.seeds), speeds.rounds, strings.Join(grid, ", ")),
+			100*packedGoal, config.Default().Link.BandwidthHz/1e12, seedsText(speeds.seeds), speeds.rounds, gridText(speeds.grid)),
 		Head: []string{"sigma", "P", "eta0", "rounds, no encryption", "rounds, encrypted", "uplink a round, bits", "airtime a round, µs", "airtime, ms", "against P = 1"},
 	}
 	var one packedPoint
@@ -227,10 +227,24 @@ func packedTable(points []packedPoint, speeds packedSpeeds) report.Table {
 				fmt.Sprint(p.sigma), fmt.Sprint(p.directions), fmt.Sprint(p.eta0), roundsText(p.plain, speeds.rounds), roundsText(p.encrypted, speeds.rounds),
 				fmt.Sprint(p.uplink), fmt.Sprintf("%.4f", 1e6*p.seconds), airtimeText(p), gainText(p.airtime(), one.airtime()),
 			},
-			Verdict: same(slices.Equal(roundsTo(p.plain), roundsTo(p.encrypted))), Against: report.Control,
+			Verdict: sameRounds(p), Against: report.Control,
 		})
 	}
 	return t
+}
+
+// gridText writes the values of eta0 that were tried.
+func gridText(grid []float64) string {
+	var texts []string
+	for _, eta0 := range slices.Sorted(slices.Values(grid)) {
+		texts = append(texts, fmt.Sprint(eta0))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// sameRounds judges whether encrypted runs took as many rounds as those without encryption.
+func sameRounds(p packedPoint) report.Verdict {
+	return same(slices.Equal(roundsTo(p.plain), roundsTo(p.encrypted)))
 }
 
 // roundsText writes median and quartiles of the rounds to the goal.

@@ -91,6 +91,7 @@ func chapters() []chapter {
 		{name: "equalisation", make: (*reproduction).equalisation},
 		{name: "systems", make: (*reproduction).systems},
 		{name: "packed", make: (*reproduction).packed},
+		{name: "steps", make: (*reproduction).steps, asked: true},
 		{name: "attacks", make: (*reproduction).attacks},
 		{name: "theory", make: (*reproduction).theory},
 		{name: "disagreements", make: (*reproduction).disagreements},
