@@ -15,6 +15,7 @@ import (
 
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/experimenttest"
+	"ringwave/learner/experiment/runfolder"
 )
 
 // A report of which every run is computed elsewhere is the one made in this process, to
@@ -121,8 +122,13 @@ func TestResultsAreChecked(t *testing.T) {
 		}
 	}
 	c.Goal, c.GoalLoss = 0, 1 // above all losses
-	if _, err := c.decode(data, "strokes"); err == nil || !strings.Contains(err.Error(), "or loss 1 was reached in round 0 of 3; allowed is 1, by") {
+	if _, err := c.decode(data, "strokes"); err == nil || !strings.Contains(err.Error(), "or loss 1 was reached in round 0 of 3; allowed is 3, by") {
 		t.Errorf("a loss that was reached: got %v", err)
+	}
+	for want, losses := range map[int][]runfolder.Float{0: {1, 1, 2, 1, 1}, 6: {1, 1, 2, 1, 0.5, 1, 1}, 3: {1, 1, 1, 1}} {
+		if got := c.lossReached(losses); got != want {
+			t.Errorf("losses %v reach 1 in round %d, want %d", losses, got, want)
+		}
 	}
 	c.Goal, c.GoalLoss = 1, 0
 	for want, bad := range map[string][]byte{

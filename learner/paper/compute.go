@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"time"
 
 	"ringwave/learner"
@@ -22,8 +21,8 @@ import (
 // Cell is one run of a report: all that its result is computed from beside the data.
 type Cell struct {
 	Config config.Config
-	// Goal is the test accuracy at which it may end, GoalLoss the loss of a round's batches;
-	// 0 for none. There is one of them at most.
+	// Goal is the test accuracy at which it may end, GoalLoss the loss of the batches of
+	// steadyRounds in a row; 0 for none. There is one of them at most.
 	Goal, GoalLoss float64
 	// Validate says that accuracies are those on samples held out of the training set,
 	// and that the test set is not used.
@@ -62,6 +61,24 @@ func ComputeCell(ctx context.Context, lab experiment.Lab, c Cell, part string, p
 		return nil, err
 	}
 	return json.Marshal(out)
+}
+
+// steadyRounds is in how many rounds in a row a loss must be there to count as reached: steps
+// that are too large pass it by chance and leave it again.
+const steadyRounds = 3
+
+// lossReached returns the last of the first steadyRounds in a row whose losses are the goal or
+// less; 0 where there is no goal, or none are.
+func (c Cell) lossReached(losses []runfolder.Float) int {
+	for k, steady := 0, 0; k < len(losses) && c.GoalLoss > 0; k++ {
+		if steady++; !(float64(losses[k]) <= c.GoalLoss) {
+			steady = 0
+		}
+		if steady == steadyRounds {
+			return k + 1
+		}
+	}
+	return 0
 }
 
 // mostKept bounds a file of the cache, in bytes: a model, and what is kept of each round.
@@ -176,8 +193,8 @@ func (out cellResult) misjudged(c Cell) error {
 			reached = round
 		}
 	}
-	if k := slices.IndexFunc(out.Loss, func(loss runfolder.Float) bool { return float64(loss) <= c.GoalLoss }); c.GoalLoss > 0 {
-		reached = k + 1
+	if c.GoalLoss > 0 {
+		reached = c.lossReached(out.Loss)
 	}
 	switch {
 	case !(out.Accuracy >= 0 && out.Accuracy <= 1):
@@ -321,7 +338,7 @@ func (c Cell) run(ctx context.Context, lab experiment.Lab, part string, progress
 			return out, errors.Join(err, t.save(part, s.Trainer.State()))
 		}
 		t.add(record)
-		if c.Goal > 0 && record.Evaluated && record.TestAccuracy >= c.Goal || record.TrainLoss <= c.GoalLoss && c.GoalLoss > 0 {
+		if c.Goal > 0 && record.Evaluated && record.TestAccuracy >= c.Goal || c.lossReached(t.Result.Loss[max(0, len(t.Result.Loss)-steadyRounds):]) > 0 {
 			t.Result.Reached = record.Round
 		}
 		progress(record.Round)

@@ -19,8 +19,9 @@ const packedGoal = 0.99
 // packedSpeeds says what of the packed experiment is run.
 type packedSpeeds struct {
 	directions []int
-	// grid are the values of eta0 that are tried, from the likeliest on.
+	// grid are the values of eta0 that are tried, from the likeliest on, each with these laws.
 	grid   []float64
+	laws   []string
 	rounds int // K, after which an accuracy or loss counts as not reached
 	seeds  int
 	// The grid is tried with so many seeds from a first one on.
@@ -38,8 +39,40 @@ func (r *reproduction) packedSpeeds() packedSpeeds {
 	if r.opt.Rounds > 0 {
 		p.rounds = min(p.rounds, r.opt.Rounds)
 	}
-	p.tries, p.firstTry, p.goal = p.seeds, 1, Cell{Goal: packedGoal}
+	p.laws, p.tries, p.firstTry, p.goal = []string{"power"}, p.seeds, 1, Cell{Goal: packedGoal}
 	return p
+}
+
+// gridStep is one that is tried.
+type gridStep struct {
+	eta0 float64
+	law  string
+}
+
+// steps returns all that are tried, from the likeliest on.
+func (s packedSpeeds) steps() (all []gridStep) {
+	for _, eta0 := range s.grid {
+		for _, law := range s.laws {
+			all = append(all, gridStep{eta0, law})
+		}
+	}
+	return all
+}
+
+// merit tells runs that have not got to the goal apart: by their accuracy or, where the goal is
+// a loss, by how small that is.
+func (s packedSpeeds) merit(results []cellResult) float64 {
+	if s.goal.GoalLoss == 0 {
+		return quartilesOf(accuracies(results)).median
+	}
+	largest := 0.0 // of the final losses
+	for _, c := range results {
+		if c.Diverged {
+			return math.Inf(-1)
+		}
+		largest = max(largest, float64(c.Final))
+	}
+	return -largest
 }
 
 // packedMNIST is the paper's MNIST experiment with P directions a round, without
@@ -55,7 +88,8 @@ func packedMNIST(sigma float64, directions int) config.Config {
 type packedPoint struct {
 	sigma            float64
 	directions       int
-	eta0             float64 // the best of the grid
+	eta0             float64 // the best of the grid, with its law
+	law              string
 	plain, encrypted []cellResult
 	uplink           int     // bits a device and round
 	seconds          float64 // airtime of a round
@@ -135,10 +169,10 @@ func (r *reproduction) packed(ctx context.Context) (report.Section, error) {
 // packedPoint finds the best step of the grid without encryption, and runs that one
 // with and without it.
 func (r *reproduction) packedPoint(ctx context.Context, speeds packedSpeeds, c config.Config) (packedPoint, error) {
-	p := packedPoint{sigma: c.Channel.Std, directions: c.Optimizer.PackedDirections}
-	best, accuracy := math.Inf(1), -1.0
-	for _, eta0 := range speeds.grid {
-		c.Optimizer.Eta0, c.Optimizer.Rounds = eta0, speeds.rounds
+	p := packedPoint{sigma: c.Channel.Std, directions: c.Optimizer.PackedDirections, eta0: speeds.grid[0], law: speeds.laws[0]}
+	best, merit := math.Inf(1), math.Inf(-1)
+	for _, step := range speeds.steps() {
+		c.Optimizer.Eta0, c.Optimizer.StepLaw, c.Optimizer.Rounds = step.eta0, step.law, speeds.rounds
 		if !math.IsInf(best, 1) {
 			c.Optimizer.Rounds = int(best) // who needs more is no better
 		}
@@ -146,12 +180,12 @@ func (r *reproduction) packedPoint(ctx context.Context, speeds packedSpeeds, c c
 		if err != nil {
 			return p, err
 		}
-		end := quartilesOf(accuracies(results)).median
-		if median < best || math.IsInf(best, 1) && end > accuracy {
-			best, accuracy, p.eta0 = median, end, eta0
+		end := speeds.merit(results)
+		if median < best || math.IsInf(best, 1) && end > merit {
+			best, merit, p.eta0, p.law = median, end, step.eta0, step.law
 		}
 	}
-	c.Optimizer.Eta0, c.Optimizer.Rounds = p.eta0, speeds.rounds
+	c.Optimizer.Eta0, c.Optimizer.StepLaw, c.Optimizer.Rounds = p.eta0, p.law, speeds.rounds
 	encrypted := c
 	encrypted.Experiment.Aggregator, encrypted.Encryption.ParameterSet, encrypted.Encryption.Form = config.XMKCKKS, "ringwave-4096-100", "short"
 	both, err := r.until(ctx, speeds, c, encrypted)

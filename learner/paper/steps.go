@@ -42,7 +42,7 @@ func stepsMethods() []stepsMethod {
 // stepsSpeeds says what is run with P directions: the more there are, the fewer rounds.
 func (r *reproduction) stepsSpeeds(directions int) packedSpeeds {
 	s := packedSpeeds{
-		grid: []float64{0.5, 1.6, 0.16, 5, 0.05, 16, 0.016}, rounds: max(60, min(2000, 8000/directions)),
+		grid: []float64{0.5, 0.16, 1.6, 0.05, 5, 0.016}, laws: []string{config.Constant, "power"}, rounds: max(60, 4000/directions),
 		seeds: 5, tries: 3, firstTry: searchSeed, goal: Cell{GoalLoss: stepsGoal},
 	}
 	if r.opt.Quick || r.opt.Rounds > 0 {
@@ -89,7 +89,7 @@ func (r *reproduction) steps(ctx context.Context) (report.Section, error) {
 		for _, p := range m.directions {
 			speeds, c := r.stepsSpeeds(p), stepsMNIST(m, p)
 			c.Optimizer.Rounds = speeds.rounds
-			for range speeds.tries*len(speeds.grid) + 2*speeds.seeds {
+			for range speeds.tries*len(speeds.steps()) + 2*speeds.seeds {
 				jobs = append(jobs, job{Cell: Cell{Config: c}})
 			}
 			points = append(points, stepsPoint{packedPoint{directions: p}, m, speeds.rounds})
@@ -106,7 +106,7 @@ func (r *reproduction) steps(ctx context.Context) (report.Section, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Blocks = append(s.Blocks, report.Paragraph("FZOO (ICLR 2026) takes P differences of one side, f(theta + gamma Phi_p) - f(theta), of which f(theta) is that of all, and divides the step along their mean by their standard deviation. Here the deviation is that of the P decoded sums of a round, which server and devices know, so that nothing more is sent. Differences of two points cost 2P forward passes a round and FZOO P+1; the uplink of a round is the same. The paper has nothing to compare this with."),
+	s.Blocks = append(s.Blocks, report.Paragraph("FZOO (ICLR 2026) takes P differences of one side, f(theta + gamma Phi_p) - f(theta), of which f(theta) is that of all, and divides the step along their mean by their standard deviation. Here the deviation is that of the P decoded sums of a round, which server and devices know, so that nothing more is sent. Differences of two points cost 2P forward passes a round and FZOO P+1; the uplink of a round is the same. Of two scalars the deviation is their distance by the root of 2: where it is small the step is large, and a decoding error counts. The paper has nothing to compare this with."),
 		r.stepsTable(points))
 	for _, f := range stepsFigures() {
 		figure, err := r.stepsFigure(f, points)
@@ -123,15 +123,15 @@ func (r *reproduction) steps(ctx context.Context) (report.Section, error) {
 func (r *reproduction) stepsTable(points []stepsPoint) report.Table {
 	speeds := r.stepsSpeeds(1)
 	t := report.Table{
-		Caption: fmt.Sprintf("Rounds, forward passes of a device over its batch, and airtime to a loss of %v on MNIST 0 against 1: sigma = 1, batch 128, N = 10, ringwave-4096-100 in its short form over %.0f THz, %s. The round in whose batches the loss first is that or less counts; rounds are the median and the quartiles by rank, of encrypted runs, and the verdict is whether runs without encryption took as many on every seed. eta0 is the best of %v, by the median of %s of its own without encryption, for each method and P; gamma0 and the powers of both laws are the paper's for all. Passes are those that a method needs, without the one of two points that is for the record only.",
-			stepsGoal, config.Default().Link.BandwidthHz/1e12, seedsText(speeds.seeds), gridText(speeds.grid), seedsText(speeds.tries)),
-		Head: []string{"method", "P", "eta0", "rounds", "passes a round", "passes", "uplink a round, bits", "airtime a round, µs", "airtime, ms"},
+		Caption: fmt.Sprintf("Rounds, forward passes of a device over its batch, and airtime to a loss of %v on MNIST 0 against 1: sigma = 1, batch 128, N = 10, ringwave-4096-100 in its short form over %.0f THz, %s. The last of the first %d rounds in a row in whose batches the loss is that or less counts; rounds are the median and the quartiles by rank, of encrypted runs, and the verdict is whether runs without encryption took as many on every seed. For each method and P the step is the best of eta0 = %v, each constant and by the paper's power laws, by the median of %s of its own without encryption; gamma0 is the paper's. Passes are those that a method needs, without the one of two points that is for the record only.",
+			stepsGoal, config.Default().Link.BandwidthHz/1e12, seedsText(speeds.seeds), steadyRounds, gridText(speeds.grid), seedsText(speeds.tries)),
+		Head: []string{"method", "P", "eta0", "law", "rounds", "passes a round", "passes", "uplink a round, bits", "airtime a round, µs", "airtime, ms"},
 	}
 	for _, p := range points {
 		_, passes, _ := p.spread(p.passes())
 		t.Rows = append(t.Rows, report.Row{
 			Cells: []string{
-				p.method.name, fmt.Sprint(p.directions), fmt.Sprint(p.eta0), roundsText(p.encrypted, p.limit), fmt.Sprint(p.passes()), countOrNone(passes),
+				p.method.name, fmt.Sprint(p.directions), fmt.Sprint(p.eta0), p.law, roundsText(p.encrypted, p.limit), fmt.Sprint(p.passes()), countOrNone(passes),
 				fmt.Sprint(p.uplink), fmt.Sprintf("%.4f", 1e6*p.seconds), airtimeText(p.packedPoint),
 			},
 			Verdict: sameRounds(p.packedPoint), Against: report.Control,
