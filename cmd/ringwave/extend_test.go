@@ -92,6 +92,7 @@ func TestExtendRefuses(t *testing.T) {
 	}{
 		{"flooded", "its decryption shares are flooded for 20 of one key, and 40 would be given", encrypted(), []string{"--rounds", "40"}},
 		{"horizon", `the steps of optimizer.step_law = "theorem2"`, plain("--set", "optimizer.step_law=theorem2"), []string{"--rounds", "40"}},
+		{"cosine", `the steps of optimizer.step_law = "cosine"`, plain("--set", "optimizer.step_law=cosine"), []string{"--rounds", "40"}},
 		{"fewer", "it has 20, and none is taken back", plain(), []string{"--rounds", "19"}},
 		{"the same", "it has them", plain(), []string{"--rounds", "20"}},
 		{"none", "--rounds 0", plain(), []string{"--rounds", "0"}},

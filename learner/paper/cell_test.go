@@ -15,6 +15,7 @@ import (
 
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/experimenttest"
+	"ringwave/learner/experiment/runfolder"
 )
 
 // A report of which every run is computed elsewhere is the one made in this process, to
@@ -120,11 +121,26 @@ func TestResultsAreChecked(t *testing.T) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
+	c.Goal, c.GoalLoss = 0, 1 // above all losses
+	if _, err := c.decode(data, "strokes"); err == nil || !strings.Contains(err.Error(), "or loss 1 was reached in round 0 of 3; allowed is 3, by") {
+		t.Errorf("a loss that was reached: got %v", err)
+	}
+	for want, losses := range map[int][]runfolder.Float{0: {1, 1, 2, 1, 1}, 6: {1, 1, 2, 1, 0.5, 1, 1}, 3: {1, 1, 1, 1}} {
+		if got := c.lossReached(losses); got != want {
+			t.Errorf("losses %v reach 1 in round %d, want %d", losses, got, want)
+		}
+	}
+	c.Goal, c.GoalLoss = 1, 0
 	for want, bad := range map[string][]byte{
 		"more follows": append(bytes.Clone(data), '1'), "bytes; allowed": bytes.Repeat([]byte(" "), 5<<20), "not the JSON of": data[:9],
 	} {
 		if _, err := c.decode(bad, "strokes"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+	for _, c := range []Cell{{Config: c.Config, GoalLoss: -1}, {Config: c.Config, GoalLoss: 0.1, Goal: 0.5}} {
+		if _, err := ComputeCell(t.Context(), experiment.Lab{}, c, "", nil); err == nil || !strings.Contains(err.Error(), "the loss at which a run may end is") {
+			t.Errorf("%v and %v: %v", c.Goal, c.GoalLoss, err)
 		}
 	}
 	if _, err := ComputeCell(t.Context(), experiment.Lab{}, Cell{Config: c.Config, Goal: 2}, "", nil); err == nil {

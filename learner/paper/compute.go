@@ -21,8 +21,9 @@ import (
 // Cell is one run of a report: all that its result is computed from beside the data.
 type Cell struct {
 	Config config.Config
-	// Goal is the test accuracy at which it may end; 0 for none.
-	Goal float64
+	// Goal is the test accuracy at which it may end, GoalLoss the loss of the batches of
+	// steadyRounds in a row; 0 for none. There is one of them at most.
+	Goal, GoalLoss float64
 	// Validate says that accuracies are those on samples held out of the training set,
 	// and that the test set is not used.
 	Validate bool
@@ -49,6 +50,9 @@ func ComputeCell(ctx context.Context, lab experiment.Lab, c Cell, part string, p
 	if !(c.Goal >= 0 && c.Goal <= 1) {
 		return nil, intake.UserError(fmt.Errorf("the accuracy at which a run may end is %v; allowed is 0 to 1", c.Goal))
 	}
+	if !(c.GoalLoss >= 0) || math.IsInf(c.GoalLoss, 0) || c.GoalLoss > 0 && c.Goal > 0 {
+		return nil, intake.UserError(fmt.Errorf("the loss at which a run may end is %v; allowed is 0 or more, and 0 where it may end at an accuracy", c.GoalLoss))
+	}
 	if progress == nil {
 		progress = func(int) {}
 	}
@@ -57,6 +61,24 @@ func ComputeCell(ctx context.Context, lab experiment.Lab, c Cell, part string, p
 		return nil, err
 	}
 	return json.Marshal(out)
+}
+
+// steadyRounds is in how many rounds in a row a loss must be there to count as reached: steps
+// that are too large pass it by chance and leave it again.
+const steadyRounds = 3
+
+// lossReached returns the last of the first steadyRounds in a row whose losses are the goal or
+// less; 0 where there is no goal, or none are.
+func (c Cell) lossReached(losses []runfolder.Float) int {
+	for k, steady := 0, 0; k < len(losses) && c.GoalLoss > 0; k++ {
+		if steady++; !(float64(losses[k]) <= c.GoalLoss) {
+			steady = 0
+		}
+		if steady == steadyRounds {
+			return k + 1
+		}
+	}
+	return 0
 }
 
 // mostKept bounds a file of the cache, in bytes: a model, and what is kept of each round.
@@ -75,8 +97,8 @@ type cellResult struct {
 	// Accuracies what it then got right.
 	Evaluated  []int     `json:"evaluated"`
 	Accuracies []float64 `json:"accuracies"`
-	// Reached is the first round evaluated at which the accuracy asked for was there,
-	// and the last one run; 0 if it was not, or none was asked for.
+	// Reached is the first round at which the accuracy or loss asked for was there, and the
+	// last one run; 0 if it was not, or none was asked for.
 	Reached  int  `json:"reached"`
 	Repeated int  `json:"repeated"`
 	Skipped  int  `json:"skipped"`
@@ -149,12 +171,12 @@ func (out cellResult) misfit(c Cell) error {
 			return fmt.Errorf("%s is %v; allowed is 0 or more, or null", name, float64(x))
 		}
 	}
-	return out.misjudged(c.Goal)
+	return out.misjudged(c)
 }
 
 // misjudged returns what cannot be of the accuracies and the round in which the goal was
 // reached, if there is one; nil if all can.
-func (out cellResult) misjudged(goal float64) error {
+func (out cellResult) misjudged(c Cell) error {
 	if len(out.Evaluated) != len(out.Accuracies) {
 		return fmt.Errorf("%d rounds were evaluated, with %d accuracies; allowed is one of each", len(out.Evaluated), len(out.Accuracies))
 	}
@@ -167,15 +189,18 @@ func (out cellResult) misjudged(goal float64) error {
 		if before = round; !(accuracy >= 0 && accuracy <= 1) {
 			return fmt.Errorf("the accuracy of round %d is %v; allowed is 0 to 1", round, accuracy)
 		}
-		if goal > 0 && accuracy >= goal && reached == 0 {
+		if c.Goal > 0 && accuracy >= c.Goal && reached == 0 {
 			reached = round
 		}
+	}
+	if c.GoalLoss > 0 {
+		reached = c.lossReached(out.Loss)
 	}
 	switch {
 	case !(out.Accuracy >= 0 && out.Accuracy <= 1):
 		return fmt.Errorf("accuracy is %v; allowed is 0 to 1", out.Accuracy)
 	case out.Reached != reached || reached > 0 && reached != out.rounds():
-		return fmt.Errorf("the accuracy %v was reached in round %d of %d; allowed is %d, by the accuracies, and that as the last round", goal, out.Reached, out.rounds(), reached)
+		return fmt.Errorf("the accuracy %v or loss %v was reached in round %d of %d; allowed is %d, by the accuracies and losses, and that as the last round", c.Goal, c.GoalLoss, out.Reached, out.rounds(), reached)
 	}
 	return nil
 }
@@ -214,6 +239,9 @@ func (c Cell) key(data dataInUse) (string, error) {
 	encoded = fmt.Appendf(encoded, "\nversion %d\ndata %s %s", cellVersion, data.name, data.sums)
 	if c.Goal > 0 {
 		encoded = fmt.Appendf(encoded, "\nuntil accuracy %v", c.Goal)
+	}
+	if c.GoalLoss > 0 {
+		encoded = fmt.Appendf(encoded, "\nuntil loss %v", c.GoalLoss)
 	}
 	if c.Validate {
 		encoded = fmt.Appendf(encoded, "\nvalidation, 1 of %d", experiment.ValidationFolds)
@@ -308,7 +336,7 @@ func (c Cell) run(ctx context.Context, lab experiment.Lab, part string, progress
 			return out, errors.Join(err, t.save(part, s.Trainer.State()))
 		}
 		t.add(record)
-		if c.Goal > 0 && record.Evaluated && record.TestAccuracy >= c.Goal {
+		if c.Goal > 0 && record.Evaluated && record.TestAccuracy >= c.Goal || c.lossReached(t.Result.Loss[max(0, len(t.Result.Loss)-steadyRounds):]) > 0 {
 			t.Result.Reached = record.Round
 		}
 		progress(record.Round)

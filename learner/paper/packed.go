@@ -19,10 +19,15 @@ const packedGoal = 0.99
 // packedSpeeds says what of the packed experiment is run.
 type packedSpeeds struct {
 	directions []int
-	// grid are the values of eta0 that are tried, from the likeliest on.
+	// grid are the values of eta0 that are tried, from the likeliest on, each with these laws.
 	grid   []float64
-	rounds int // K, after which an accuracy counts as not reached
+	laws   []string
+	rounds int // K, after which an accuracy or loss counts as not reached
 	seeds  int
+	// The grid is tried with so many seeds from a first one on.
+	tries, firstTry int
+	// goal is what rounds are counted to.
+	goal Cell
 }
 
 func (r *reproduction) packedSpeeds() packedSpeeds {
@@ -34,7 +39,40 @@ func (r *reproduction) packedSpeeds() packedSpeeds {
 	if r.opt.Rounds > 0 {
 		p.rounds = min(p.rounds, r.opt.Rounds)
 	}
+	p.laws, p.tries, p.firstTry, p.goal = []string{"power"}, p.seeds, 1, Cell{Goal: packedGoal}
 	return p
+}
+
+// gridStep is one that is tried.
+type gridStep struct {
+	eta0 float64
+	law  string
+}
+
+// steps returns all that are tried, from the likeliest on.
+func (s packedSpeeds) steps() (all []gridStep) {
+	for _, eta0 := range s.grid {
+		for _, law := range s.laws {
+			all = append(all, gridStep{eta0, law})
+		}
+	}
+	return all
+}
+
+// merit tells runs that have not got to the goal apart: by their accuracy or, where the goal is
+// a loss, by how small that is.
+func (s packedSpeeds) merit(results []cellResult) float64 {
+	if s.goal.GoalLoss == 0 {
+		return quartilesOf(accuracies(results)).median
+	}
+	largest := 0.0 // of the final losses
+	for _, c := range results {
+		if c.Diverged {
+			return math.Inf(-1)
+		}
+		largest = max(largest, float64(c.Final))
+	}
+	return -largest
 }
 
 // packedMNIST is the paper's MNIST experiment with P directions a round, without
@@ -46,11 +84,12 @@ func packedMNIST(sigma float64, directions int) config.Config {
 	return c
 }
 
-// packedPoint is what came of one P at one sigma.
+// packedPoint is what came of one P at one sigma, and of one method.
 type packedPoint struct {
 	sigma            float64
 	directions       int
-	eta0             float64 // the best of the grid
+	eta0             float64 // the best of the grid, with its law
+	law              string
 	plain, encrypted []cellResult
 	uplink           int     // bits a device and round
 	seconds          float64 // airtime of a round
@@ -108,7 +147,7 @@ func (r *reproduction) packed(ctx context.Context) (report.Section, error) {
 	}
 	err := sideBySide(len(points), r.opt.atOnce(), func(k int) (err error) {
 		p := &points[k]
-		if *p, err = r.packedPoint(ctx, speeds, p.sigma, p.directions); err != nil {
+		if *p, err = r.packedPoint(ctx, speeds, packedMNIST(p.sigma, p.directions)); err != nil {
 			err = fmt.Errorf("sigma = %v, P = %d: %w", p.sigma, p.directions, err)
 		}
 		return err
@@ -129,29 +168,27 @@ func (r *reproduction) packed(ctx context.Context) (report.Section, error) {
 
 // packedPoint finds the best step of the grid without encryption, and runs that one
 // with and without it.
-func (r *reproduction) packedPoint(ctx context.Context, speeds packedSpeeds, sigma float64, directions int) (packedPoint, error) {
-	p := packedPoint{sigma: sigma, directions: directions}
-	best, accuracy := math.Inf(1), -1.0
-	for _, eta0 := range speeds.grid {
-		c := packedMNIST(sigma, directions)
-		c.Optimizer.Eta0, c.Optimizer.Rounds = eta0, speeds.rounds
+func (r *reproduction) packedPoint(ctx context.Context, speeds packedSpeeds, c config.Config) (packedPoint, error) {
+	p := packedPoint{sigma: c.Channel.Std, directions: c.Optimizer.PackedDirections, eta0: speeds.grid[0], law: speeds.laws[0]}
+	best, merit := math.Inf(1), math.Inf(-1)
+	for _, step := range speeds.steps() {
+		c.Optimizer.Eta0, c.Optimizer.StepLaw, c.Optimizer.Rounds = step.eta0, step.law, speeds.rounds
 		if !math.IsInf(best, 1) {
 			c.Optimizer.Rounds = int(best) // who needs more is no better
 		}
-		results, median, err := r.hopeful(ctx, c, speeds.seeds)
+		results, median, err := r.hopeful(ctx, c, speeds)
 		if err != nil {
 			return p, err
 		}
-		end := quartilesOf(accuracies(results)).median
-		if median < best || math.IsInf(best, 1) && end > accuracy {
-			best, accuracy, p.eta0 = median, end, eta0
+		end := speeds.merit(results)
+		if median < best || math.IsInf(best, 1) && end > merit {
+			best, merit, p.eta0, p.law = median, end, step.eta0, step.law
 		}
 	}
-	c := packedMNIST(sigma, directions)
-	c.Optimizer.Eta0, c.Optimizer.Rounds = p.eta0, speeds.rounds
+	c.Optimizer.Eta0, c.Optimizer.StepLaw, c.Optimizer.Rounds = p.eta0, p.law, speeds.rounds
 	encrypted := c
 	encrypted.Experiment.Aggregator, encrypted.Encryption.ParameterSet, encrypted.Encryption.Form = config.XMKCKKS, "ringwave-4096-100", "short"
-	both, err := r.until(ctx, speeds.seeds, c, encrypted)
+	both, err := r.until(ctx, speeds, c, encrypted)
 	if err != nil {
 		return p, err
 	}
@@ -160,27 +197,28 @@ func (r *reproduction) packedPoint(ctx context.Context, speeds packedSpeeds, sig
 	return p, err
 }
 
-// until runs configurations with seeds 1 to n, each until the goal.
-func (r *reproduction) until(ctx context.Context, n int, of ...config.Config) ([][]cellResult, error) {
+// until runs configurations with the seeds from 1 on, each until the goal.
+func (r *reproduction) until(ctx context.Context, speeds packedSpeeds, of ...config.Config) ([][]cellResult, error) {
 	var list []series
 	for _, c := range of {
-		list = append(list, series{fmt.Sprintf("to the goal, %s", c.Experiment.Aggregator), c, n})
+		list = append(list, series{fmt.Sprintf("to the goal, %s", c.Experiment.Aggregator), c, speeds.seeds})
 	}
 	jobs := jobsOf(list)
 	for k := range jobs {
-		jobs[k].Goal = packedGoal
+		jobs[k].Goal, jobs[k].GoalLoss = speeds.goal.Goal, speeds.goal.GoalLoss
 	}
 	results, err := r.cells(ctx, jobs)
 	return ofSeries(list, results), err
 }
 
-// hopeful is until, given up, with an infinite median, once half of the seeds can no
-// longer get to the goal.
-func (r *reproduction) hopeful(ctx context.Context, c config.Config, n int) ([]cellResult, float64, error) {
+// hopeful is until with the seeds of the grid, given up, with an infinite median, once half of
+// them can no longer get to the goal.
+func (r *reproduction) hopeful(ctx context.Context, c config.Config, speeds packedSpeeds) ([]cellResult, float64, error) {
 	var out []cellResult
+	n := speeds.tries
 	for failed := 0; len(out) < n; {
-		c.Experiment.Seed = int64(len(out) + 1)
-		res, err := r.cell(ctx, job{Cell: Cell{Config: c, Goal: packedGoal}})
+		c.Experiment.Seed = int64(speeds.firstTry + len(out))
+		res, err := r.cell(ctx, job{Cell: Cell{Config: c, Goal: speeds.goal.Goal, GoalLoss: speeds.goal.GoalLoss}})
 		if err != nil {
 			return out, 0, err
 		}
@@ -208,13 +246,9 @@ func (r *reproduction) uplinkOf(c config.Config) (bits int, seconds float64, err
 
 // packedTable has a row for each P and sigma.
 func packedTable(points []packedPoint, speeds packedSpeeds) report.Table {
-	var grid []string
-	for _, eta0 := range slices.Sorted(slices.Values(speeds.grid)) {
-		grid = append(grid, fmt.Sprint(eta0))
-	}
 	t := report.Table{
 		Caption: fmt.Sprintf("Rounds and airtime to %.0f %% test accuracy on MNIST 0 against 1: batch 128, N = 10, ringwave-4096-100 in its short form over %.0f THz, %s, K = %d. Rounds are the median and the quartiles by rank; the accuracy is looked at after every round, and the first time that it is there counts. eta0 is the best of %s, chosen without encryption on the same seeds; gamma0 and the powers are the paper's. The same means: with and without encryption every seed took as many rounds.",
-			100*packedGoal, config.Default().Link.BandwidthHz/1e12, seedsText(speeds.seeds), speeds.rounds, strings.Join(grid, ", ")),
+			100*packedGoal, config.Default().Link.BandwidthHz/1e12, seedsText(speeds.seeds), speeds.rounds, gridText(speeds.grid)),
 		Head: []string{"sigma", "P", "eta0", "rounds, no encryption", "rounds, encrypted", "uplink a round, bits", "airtime a round, µs", "airtime, ms", "against P = 1"},
 	}
 	var one packedPoint
@@ -227,10 +261,24 @@ func packedTable(points []packedPoint, speeds packedSpeeds) report.Table {
 				fmt.Sprint(p.sigma), fmt.Sprint(p.directions), fmt.Sprint(p.eta0), roundsText(p.plain, speeds.rounds), roundsText(p.encrypted, speeds.rounds),
 				fmt.Sprint(p.uplink), fmt.Sprintf("%.4f", 1e6*p.seconds), airtimeText(p), gainText(p.airtime(), one.airtime()),
 			},
-			Verdict: same(slices.Equal(roundsTo(p.plain), roundsTo(p.encrypted))), Against: report.Control,
+			Verdict: sameRounds(p), Against: report.Control,
 		})
 	}
 	return t
+}
+
+// gridText writes the values of eta0 that were tried.
+func gridText(grid []float64) string {
+	var texts []string
+	for _, eta0 := range slices.Sorted(slices.Values(grid)) {
+		texts = append(texts, fmt.Sprint(eta0))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// sameRounds judges whether encrypted runs took as many rounds as those without encryption.
+func sameRounds(p packedPoint) report.Verdict {
+	return same(slices.Equal(roundsTo(p.plain), roundsTo(p.encrypted)))
 }
 
 // roundsText writes median and quartiles of the rounds to the goal.

@@ -92,6 +92,7 @@ func chapters() []chapter {
 		{name: "systems", make: (*reproduction).systems},
 		{name: "packed", make: (*reproduction).packed},
 		{name: "classes", make: (*reproduction).classes, asked: true},
+		{name: "steps", make: (*reproduction).steps, asked: true},
 		{name: "attacks", make: (*reproduction).attacks},
 		{name: "theory", make: (*reproduction).theory},
 		{name: "disagreements", make: (*reproduction).disagreements},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ringwave/crypto/xmkckks"
+	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
 	"ringwave/learner/experiment/setup"
 )
@@ -175,11 +176,11 @@ func (j job) expectedSeconds() float64 {
 		tests           = 2000
 	)
 	c := j.Config
-	losses := 2
-	if c.Optimizer.TrainLoss == "exact" {
-		losses = 3
+	losses, err := experiment.Passes(c)
+	if err != nil {
+		return 0 // the run will say so
 	}
-	samples := float64(losses * c.Devices.Count * c.Optimizer.BatchSize * c.Optimizer.PackedDirections)
+	samples := float64(losses * c.Devices.Count * c.Optimizer.BatchSize)
 	sample := logisticSample
 	if c.Task.Model == "lenet" {
 		sample = lenetSample

@@ -108,6 +108,19 @@ func TestReproducePacked(t *testing.T) {
 	}
 }
 
+// The chapter on steps is made only where it is asked for, and encrypted runs are those without
+// encryption.
+func TestReproduceSteps(t *testing.T) {
+	page := reproduced(t, t.TempDir(), "", "steps")
+	experimenttest.WantAll(t, page, "FZOO against differences of two points", "not within 3", "passes a round", "least rounds to a loss of 0.02", "two-point not reached; FZOO not reached", `<td>FZOO</td><td class="n">256</td>`, `<td class="n">257</td>`, `<td class="n">512</td>`)
+	if strings.Contains(page, "different") {
+		t.Error("encrypted runs took other numbers of rounds")
+	}
+	if all, err := chosen(nil); err != nil || slices.ContainsFunc(all, func(c chapter) bool { return c.name == "steps" }) {
+		t.Errorf("a report of all has the chapter: %v", err)
+	}
+}
+
 // A search that was cut short chooses nothing and shows no accuracy; it is made only
 // where it is asked for.
 func TestReproduceSearch(t *testing.T) {

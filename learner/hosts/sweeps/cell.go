@@ -30,6 +30,7 @@ const (
 type cellBody struct {
 	Config   string  `json:"config"` // TOML, with every key
 	Goal     float64 `json:"goal"`
+	GoalLoss float64 `json:"goal_loss"`
 	Validate bool    `json:"validate"`
 	Key      string  `json:"key"` // paper.CellKey: of the data, too
 }
@@ -41,7 +42,7 @@ func (k Cells) parse(body []byte) (b cellBody, c paper.Cell, err error) {
 	if err := json.Unmarshal(body, &b); err != nil {
 		return b, c, intake.UserError(fmt.Errorf("a cell that is no JSON: %w", err))
 	}
-	c = paper.Cell{Goal: b.Goal, Validate: b.Validate}
+	c = paper.Cell{Goal: b.Goal, GoalLoss: b.GoalLoss, Validate: b.Validate}
 	if c.Config, err = k.Lab.Parse("the cell's configuration", []byte(b.Config), nil); err != nil {
 		return b, c, err
 	}
@@ -92,7 +93,7 @@ func (e *Engine) Cell(ctx context.Context, c paper.Cell, key string, progress fu
 	if err != nil {
 		return nil, err
 	}
-	body, err := json.Marshal(cellBody{string(encoded), c.Goal, c.Validate, key})
+	body, err := json.Marshal(cellBody{string(encoded), c.Goal, c.GoalLoss, c.Validate, key})
 	if err != nil {
 		return nil, fmt.Errorf("encoding a cell: %w", err)
 	}
