@@ -49,7 +49,7 @@ func (r *reproduction) classesMethods() []classesMethod {
 		for _, e := range eta {
 			m.tried = append(m.tried, classesSteps{e, "constant", rounds / 4})
 		}
-		m.tried = append(m.tried, classesSteps{eta[len(eta)/2], "constant", 0}, classesSteps{eta[len(eta)-1], "cosine", rounds / 4})
+		m.tried = append(m.tried, classesSteps{eta[0], "constant", 0}, classesSteps{eta[len(eta)-1], "cosine", rounds / 4})
 		return m
 	}
 	gradients := func(local, rounds int, eta ...float64) classesMethod {
@@ -60,7 +60,7 @@ func (r *reproduction) classesMethods() []classesMethod {
 		return m
 	}
 	all := []classesMethod{
-		scalars(16, 1200, 0.08, 0.15, 0.25), scalars(64, 400, 0.2, 0.4, 0.6), scalars(256, 160, 0.3, 0.6, 1),
+		scalars(64, 600, 0.4, 0.7), scalars(256, 160, 0.6, 1.2),
 		gradients(1, 200, 0.2, 0.5, 1), gradients(10, 60, 0.05, 0.2, 0.5),
 	}
 	if r.opt.Quick {
