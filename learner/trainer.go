@@ -55,9 +55,9 @@ type Config struct {
 	Estimator Estimator
 	// Step is what a step makes of a round's scalars; PlainStep unless set.
 	Step StepRule
-	// MeanOf, if not 0, is the number of devices N: the estimate is divided by 2 gamma_k N,
-	// unless the Estimator is TwoPoint by gamma_k N, so that Eta is a step in units of the
-	// gradient of the mean loss. FZOO's step is the same with it and without.
+	// MeanOf, if not 0, is the number of devices N: the estimate is divided by 2 gamma_k N
+	// where the Estimator is TwoPoint, else by gamma_k N, so that Eta is a step in units of
+	// the gradient of the mean loss. FZOO's step is the same with it and without.
 	MeanOf int
 	// Momentum is beta, from 0 to MaxMomentum: the step of round k is eta_k v_k with
 	// v_k = g_k + beta v_{k-1}, of which the terms are kept that Window says: as scalars,
