@@ -4,6 +4,7 @@
     lm_torch.py pretrain TEXT_A   back-propagation on one text; writes the model, base.pt
     lm_torch.py learn             the learner that Ringwave starts: theta is a part of the parameters
     lm_torch.py adapt             the reference: back-propagation of the same part on the same text
+    lm_torch.py measure           perplexity of text held out; with --theta RUN/model.npy after a run
     lm_torch.py sample            what it writes; with --theta RUN/model.npy after a run
 
 Model and text are in a folder, --folder or RINGWAVE_LM: base.pt, and text.txt, the text that the
@@ -120,12 +121,23 @@ def adapt(a):
         np.save(a.out, theta.numpy())
 
 
-@torch.no_grad()
-def sample(a):
+def learned(a):
+    """Returns the model after a run, or as it was before."""
     net = load(a)
     if a.theta:
         theta = torch.from_numpy(np.load(a.theta).astype(np.float32))
         vector_to_parameters(theta, trained(net, a.train))
+    return net
+
+
+def measure(a):
+    net = learned(a)
+    print(f"perplexity {perplexity(net, windows(a, net)[2]):.4f}")
+
+
+@torch.no_grad()
+def sample(a):
+    net = learned(a)
     generator = torch.Generator().manual_seed(a.seed)
     codes = [CODES[c] for c in a.prompt]
     for _ in range(a.characters):
@@ -152,8 +164,11 @@ def main():
     q.add_argument("--rate", type=float, default=0.01)
     q.add_argument("--steps", type=int, default=1000)
     q.add_argument("--out", help="where theta is written, in NumPy's format")
+    theta = "model.npy of a run, or what adapt has written; without it the model is as pretrained"
+    q = kinds.add_parser("measure")
+    q.add_argument("--theta", help=theta)
     q = kinds.add_parser("sample")
-    q.add_argument("--theta", help="model.npy of a run, or what adapt has written")
+    q.add_argument("--theta", help=theta)
     q.add_argument("--prompt", default="\n")
     q.add_argument("--characters", type=int, default=1500)
     q.add_argument("--temperature", type=float, default=0.8)
@@ -163,7 +178,7 @@ def main():
     if a.what == "learn":
         serve(lambda hello: Learner(a, hello["device"], hello["devices"]))
     else:
-        {"pretrain": pretrain, "adapt": adapt, "sample": sample}[a.what](a)
+        {"pretrain": pretrain, "adapt": adapt, "measure": measure, "sample": sample}[a.what](a)
 
 
 if __name__ == "__main__":
