@@ -271,3 +271,63 @@ func TestTorchLearner(t *testing.T) {
 		t.Errorf("accuracy %v, %v", r.Summary.TestAccuracy, err)
 	}
 }
+
+// The language model of the examples is pretrained on one text and learns of another: a run that
+// was interrupted has the rounds of one that was not, and what it has learned can be sampled.
+func TestLanguageModelLearner(t *testing.T) {
+	python := pythonWith(t, "torch, numpy")
+	folder := t.TempDir()
+	script := func(arguments ...string) []string {
+		return append([]string{python, "../../scripts/learners/lm_torch.py", "--folder", folder, "--train", "norms"}, arguments...)
+	}
+	run := func(arguments ...string) string {
+		t.Helper()
+		line := script(arguments...)
+		out, err := exec.CommandContext(t.Context(), line[0], line[1:]...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", strings.Join(line, " "), err, out)
+		}
+		return string(out)
+	}
+	// Enough of it for ten stretches of 64 windows, of which one is held out.
+	text := strings.Repeat("The quick brown fox jumps over the lazy dog, and then it sleeps.\n\n", 700)
+	for _, name := range []string{"text.txt", "before.txt"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out := run("pretrain", "--steps", "3", "--width", "8", "--layers", "1", filepath.Join(folder, "before.txt")); !strings.Contains(out, "2264 parameters") {
+		t.Errorf("pretrain printed %q", out)
+	}
+
+	c := withProcess(t, script("learn"), "optimizer.packed_directions=2", "optimizer.train_loss=pairs", "optimizer.rounds=4",
+		"optimizer.evaluate_every_rounds=2", "optimizer.checkpoint_every_rounds=1")
+	whole, want := metricsOf(t, c)
+	e, err := experiment.Lab{NoPlots: true}.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = e.Run(ctx, dir, experiment.Observer{Round: func(r learner.Record) {
+		if r.Round == 2 {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, experiment.ErrInterrupted) {
+		t.Fatal(err)
+	}
+	if _, err := (experiment.Lab{NoPlots: true}).Resume(t.Context(), dir, experiment.Observer{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := experimenttest.ReadFile(t, dir, runfolder.MetricsName); !bytes.Equal(got, want) {
+		t.Error("the rounds of a run that was interrupted are others")
+	}
+	before := run("sample", "--characters", "20")
+	if after := run("sample", "--characters", "20", "--theta", filepath.Join(whole, "model.npy")); len(before) == 0 || len(after) == 0 {
+		t.Errorf("sampled %q and %q", before, after)
+	}
+	if out := run("adapt", "--steps", "2"); !strings.Contains(out, "48 trained of 2264 parameters") || !strings.Contains(out, "steps: perplexity") {
+		t.Errorf("adapt printed %q", out)
+	}
+}

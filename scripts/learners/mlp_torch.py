@@ -4,16 +4,17 @@
     ringwave run hw-configs/learner-torch.toml
 
 It needs PyTorch, NumPy and the folder with MNIST's four files: --data, or RINGWAVE_DATA. To
-bring a network of your own, change network, loss and the samples; the rest is the protocol
-(learner/README.md, "A model of your own"). What is printed for people belongs on standard
-error.
+bring a network of your own, change network, outputs, losses and the samples; the protocol
+(learner/README.md, "A model of your own") is in protocol_torch.py. What is printed for people
+belongs on standard error.
 """
-import argparse, hashlib, json, os, sys
+import argparse, os
 
 import numpy as np
 import torch
 
 from logistic_numpy import images
+from protocol_torch import serve
 
 
 def network(features):
@@ -21,6 +22,8 @@ def network(features):
 
 
 class Learner:
+    name = "network in PyTorch"
+
     def __init__(self, data, classes, seed):
         torch.manual_seed(seed)
         torch.set_num_threads(1)  # the same sums however many cores there are
@@ -39,46 +42,14 @@ class Learner:
         torch.nn.utils.vector_to_parameters(theta, self.parameters)
         return self.net(self.x[samples]), self.y[samples]
 
-    def loss(self, theta, samples):
-        """Returns the mean loss over samples."""
-        return torch.nn.functional.cross_entropy(*self.outputs(theta, samples)).item()
+    def losses(self, points, batches):
+        """Returns, by the name of each point, the mean loss of each batch there."""
+        return {name: [self.evaluate(at, b)[0] for b in batches] for name, at in points.items()}
 
-    def accuracy(self, theta, samples):
+    def evaluate(self, theta, samples):
+        """Returns the mean loss of samples, and the share whose class is right."""
         outputs, y = self.outputs(theta, samples)
-        return (outputs.argmax(1) == y).float().mean().item()
-
-
-def direction(key, dim):
-    """Returns Phi, +1 and -1 by the bits of Philox's words, each from its lowest bit on."""
-    words = np.random.Philox(key=key).random_raw((dim + 63) // 64)
-    bits = np.unpackbits(words.astype("<u8").view(np.uint8), bitorder="little")[:dim]
-    return torch.from_numpy(1 - 2 * bits.astype(np.float32))
-
-
-def answer(model, r):
-    """Returns what is asked for."""
-    theta, kind = model.theta, r["request"]
-    if kind == "hello":
-        return {"version": 1, "name": "network in PyTorch", "dim": len(theta), "dtype": "float32",
-                "train": model.train, "test": model.test}
-    if kind == "loss":
-        phi = r["gamma"] * direction(r["direction"], len(theta))
-        points = {"plus": theta + phi}
-        if r["minus"]:
-            points["minus"] = theta - phi
-        if r["base"]:
-            points["base"] = theta
-        return {name: [model.loss(at, b) for b in r["batches"]] for name, at in points.items()}
-    if kind == "update":
-        for step in r["steps"]:
-            theta -= step["size"] * direction(step["direction"], len(theta))
-    if kind == "evaluate":
-        return {"loss": model.loss(theta, r["samples"]), "accuracy": model.accuracy(theta, r["samples"])}
-    if kind == "save":
-        theta.numpy().tofile(r["path"])
-    if kind == "load":
-        theta[:] = torch.from_numpy(np.fromfile(r["path"], np.float32))
-    return {"digest": hashlib.sha256(theta.numpy().tobytes()).hexdigest()}
+        return torch.nn.functional.cross_entropy(outputs, y).item(), (outputs.argmax(1) == y).float().mean().item()
 
 
 def main():
@@ -88,11 +59,7 @@ def main():
     a = p.parse_args()
     if not a.data:
         p.error("name the folder with MNIST: --data, or RINGWAVE_DATA")
-    model = None
-    for line in sys.stdin:
-        r = json.loads(line)
-        model = model or Learner(a.data, a.classes, r["seed"])  # hello comes first
-        print(json.dumps({"id": r["id"], **answer(model, r)}), flush=True)
+    serve(lambda hello: Learner(a.data, a.classes, hello["seed"]))
 
 
 if __name__ == "__main__":
