@@ -273,6 +273,7 @@ func (s *Experiment) open(ctx context.Context, from *runfolder.Checkpoint) (err 
 	if s.log, err = s.folder.OpenLog(besides...); err != nil {
 		return intake.PathError(err)
 	}
+	s.Task.record(s.folder.Path())
 	epoch, firstRound := uint32(0), 1
 	var guard xmkckks.Guard
 	switch {
@@ -473,6 +474,9 @@ func (s *Experiment) sameData() error {
 	if err != nil {
 		return intake.PathError(err)
 	}
+	if s.Config.Task.Model == process && !slices.Equal(m.Data, s.dataFiles()) {
+		return intake.UserError(fmt.Errorf("%s: the program that learns says other things of itself, or has another first theta, than when the run began: go on with that program, its samples and its seed", s.folder.Path()))
+	}
 	if !slices.Equal(m.Data, s.dataFiles()) {
 		return intake.UserError(fmt.Errorf("%s: the data found now are not those that the run began with (%d files then, %d now, or other checksums): point --data or RINGWAVE_DATA at them",
 			s.folder.Path(), len(m.Data), len(s.Task.Files)))
@@ -602,6 +606,9 @@ func (s *Experiment) stopped(ctx context.Context, err error) error {
 			return err
 		}
 		return &Unusable{fmt.Sprintf("%v%s", err, s.smallerSteps())}
+	}
+	if model.Err(s.Task.Model) != nil {
+		return intake.UserError(err) // whose program it is
 	}
 	err = setup.LostGuard(s.guarded, err)
 	if errors.Is(err, phy.ErrStalled) && !errors.Is(err, radio.ErrGuard) {

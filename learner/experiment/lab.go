@@ -300,7 +300,10 @@ func (s *Experiment) run(ctx context.Context) (out Result, err error) {
 		if o.Round != nil {
 			o.Round(r)
 		}
-		if text := warnings.after(r); text != "" {
+		for _, text := range []string{s.Task.newlyRestarted(), warnings.after(r)} {
+			if text == "" {
+				continue
+			}
 			if o.Warned != nil {
 				o.Warned(text)
 			}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"time"
 
 	"ringwave/crypto/keystream"
@@ -18,18 +20,19 @@ const process = "process"
 
 // startProcess starts the program of a configuration, of the samples of one device, from 1, or
 // of all of them, 0.
-func (t *Task) startProcess(c config.Config, root keystream.Seed, device int, part dataset.Part) error {
-	l, err := external.Start(external.Config{
+func (t *Task) startProcess(l Lab, c config.Config, root keystream.Seed, device int, part dataset.Part) error {
+	learns, err := external.Start(external.Config{
 		Command: c.Task.Command, Answer: time.Duration(c.Task.AnswerSeconds * float64(time.Second)), Restarts: c.Task.Restarts,
 		Device: device, Devices: c.Devices.Count, Seed: root.Derive(process).Stream().Uint64() >> 11,
+		Data: l.Data,
 	})
 	if err != nil {
 		return intake.UserError(err)
 	}
-	t.Name, t.Model = process, l
+	t.Name, t.Model = process, learns
 	// In the place of files: a run is not to go on with another program or other samples.
-	t.Files = []dataset.File{{Path: l.Name(), SHA256: l.Digest()}}
-	t.Train, t.Test = l.Samples()
+	t.Files = []dataset.File{{Path: learns.Name(), SHA256: learns.Digest()}}
+	t.Train, t.Test = learns.Samples()
 	switch part {
 	case dataset.TrainOnly:
 		t.Test = nil
@@ -48,10 +51,50 @@ func (t *Task) interrupt() {
 
 // Close ends the program that the model is, if it is one.
 func (t *Task) Close() error {
-	if c, ok := t.Model.(io.Closer); ok {
-		return c.Close()
+	var errs []error
+	for _, c := range []any{t.Model, t.said} {
+		if c, ok := c.(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
 	}
-	return nil
+	t.said = nil
+	return errors.Join(errs...)
+}
+
+// LearnerLogName is the file of a run's folder that has what a program which learns has printed
+// on standard error, if anything.
+const LearnerLogName = "learner.log"
+
+// record has what the program that the model is, if it is one, prints for people written into a
+// folder.
+func (t *Task) record(dir string) {
+	if l, ok := t.Model.(*external.Learner); ok {
+		said := &lateFile{path: filepath.Join(dir, LearnerLogName)}
+		t.said = said
+		l.Record(said)
+	}
+}
+
+// lateFile is a file that is made once there is something to write.
+type lateFile struct {
+	path string
+	file *os.File
+}
+
+func (f *lateFile) Write(b []byte) (n int, err error) {
+	if f.file == nil {
+		if f.file, err = os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644); err != nil {
+			return 0, err
+		}
+	}
+	return f.file.Write(b)
+}
+
+func (f *lateFile) Close() error {
+	if f.file == nil {
+		return nil
+	}
+	return f.file.Close()
 }
 
 // process returns what the program of one device trains on.
@@ -61,7 +104,7 @@ func (s *Shards) process(index int) (*Shard, error) {
 		device = index + 1
 	}
 	t := &Task{}
-	if err := t.startProcess(s.config, rootOf(s.config), device, dataset.TrainOnly); err != nil {
+	if err := t.startProcess(s.lab, s.config, rootOf(s.config), device, dataset.TrainOnly); err != nil {
 		return nil, err
 	}
 	if s.own {
@@ -87,6 +130,28 @@ func (t *Task) What(c config.Config) string {
 	return fmt.Sprintf("%s classes %s and %d", t.Name, text, classes[len(classes)-1])
 }
 
+// timesOf writes how often.
+func timesOf(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// newlyRestarted says that it was started again since it was asked before; "" where it was not.
+func (t *Task) newlyRestarted() string {
+	l, ok := t.Model.(*external.Learner)
+	if !ok {
+		return ""
+	}
+	n, why := l.Restarts()
+	if n == t.restarts {
+		return ""
+	}
+	t.restarts = n
+	return fmt.Sprintf("the program that learns was started again, %s so far, and got the model back: %s", timesOf(n), why)
+}
+
 // restarted says that the program was started again; "" where it was not.
 func (t *Task) restarted() string {
 	l, ok := t.Model.(*external.Learner)
@@ -97,5 +162,5 @@ func (t *Task) restarted() string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the program that learns was started again, %d times in this sitting, and got the model back (the last time %s)", n, why)
+	return fmt.Sprintf("the program that learns was started again, %s in this sitting, and got the model back (the last time %s)", timesOf(n), why)
 }

@@ -113,7 +113,7 @@ func TestProcessGoesOn(t *testing.T) {
 func TestProcessErrors(t *testing.T) {
 	for how, want := range map[string]string{
 		"hello=Hi!":                      `asked for hello: it answers "Hi!"`,
-		"loss=every die":                 `asked for loss: it has ended with exit status 3; its last words are "out of memory"`,
+		"loss=every die":                 `asked for loss: it has ended with exit status 3; its last words are "out of memory", after 2 starts`,
 		"evaluate=every die":             `asked for evaluate: it has ended with exit status 3`,
 		`update={"id":ID,"digest":"00"}`: `asked for update: the digest is "00"`,
 	} {
@@ -125,7 +125,7 @@ func TestProcessErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "the learner of all devices") {
 			t.Errorf("%s: got %v, want %q in it", how, err, want)
 		}
-		if strings.HasPrefix(how, "hello") && !intake.IsUserError(err) {
+		if !intake.IsUserError(err) {
 			t.Errorf("%s: %v is not the user's", how, err)
 		}
 	}
@@ -144,7 +144,7 @@ func TestProcessThatCannotEvaluate(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	externaltest.Command(t, "single")
-	if _, err := experiment.Resume(t.Context(), dir, experiment.Observer{}); err == nil || !strings.Contains(err.Error(), "the data found now are not those that the run began with") {
+	if _, err := experiment.Resume(t.Context(), dir, experiment.Observer{}); err == nil || !strings.Contains(err.Error(), "the program that learns says other things of itself") {
 		t.Errorf("another program: %v", err)
 	}
 	externaltest.Command(t, "")
@@ -188,11 +188,22 @@ func TestProcessRestartIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := e.Run(t.Context(), filepath.Join(t.TempDir(), "run"), experiment.Observer{})
+	dir := filepath.Join(t.TempDir(), "run")
+	round, warned := 0, map[int]string{}
+	r, err := e.Run(t.Context(), dir, experiment.Observer{
+		Round:  func(r learner.Record) { round = r.Round },
+		Warned: func(text string) { warned[round] = text },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if notes := strings.Join(r.Summary.Notes, "\n"); !strings.Contains(notes, `started again, 1 times in this sitting, and got the model back (the last time it has ended with exit status 3; its last words are "out of memory")`) {
+	if text := warned[1]; len(warned) != 1 || !strings.Contains(text, "started again, once so far") {
+		t.Errorf("warned of %v", warned)
+	}
+	if said := string(experimenttest.ReadFile(t, dir, experiment.LearnerLogName)); said != "Traceback:\nout of memory\n" {
+		t.Errorf("the program has said %q", said)
+	}
+	if notes := strings.Join(r.Summary.Notes, "\n"); !strings.Contains(notes, `started again, once in this sitting, and got the model back (the last time it has ended with exit status 3; its last words are "out of memory")`) {
 		t.Errorf("notes are %q", notes)
 	}
 }

@@ -3,6 +3,7 @@ package experiment
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 
@@ -27,6 +28,9 @@ type Task struct {
 	Files        []dataset.File
 	Model        model.Model
 	Shards       [][]int
+
+	said     io.Closer // where a program's words go; nil for nowhere
+	restarts int       // of a program, as they were told last
 }
 
 // LoadTask loads the data set of a configuration, or its fallback: but not where the user
@@ -50,7 +54,7 @@ func (l Lab) LoadTask(c config.Config, root keystream.Seed, design *xmkckks.Desi
 func (l Lab) loadSets(c config.Config, root keystream.Seed, design *xmkckks.Design, wanted Request) (*Task, error) {
 	t := &Task{Name: c.Task.Dataset}
 	if c.Task.Model == process {
-		return t, t.startProcess(c, root, 0, wanted.Part)
+		return t, t.startProcess(l, c, root, 0, wanted.Part)
 	}
 	err := t.load(l, c, root, design, wanted)
 	var missing *dataset.MissingError

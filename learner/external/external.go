@@ -14,8 +14,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -45,6 +47,8 @@ type Config struct {
 	Device, Devices int
 	// Seed is for what the program draws.
 	Seed uint64
+	// Data, if not "", is the program's RINGWAVE_DATA, the folder of data sets.
+	Data string
 }
 
 // Learner is a program that learns. It is a model.Follower whose Workers are for several
@@ -55,6 +59,7 @@ type Learner struct {
 	initial []float64
 	says    hello
 
+	words       record        // what programs printed on standard error
 	interrupted chan struct{} // closed when the run is to stop
 	interrupt   sync.Once
 
@@ -103,7 +108,7 @@ func (l *Learner) begin() error {
 
 // start starts the program and returns what it says of itself.
 func (l *Learner) start() (*program, hello, error) {
-	p, err := startProgram(l.cfg.Command)
+	p, err := startProgram(l.cfg, &l.words)
 	if err != nil {
 		return nil, hello{}, l.said(err)
 	}
@@ -178,6 +183,10 @@ func (l *Learner) Restarts() (n int, why string) {
 	return min(l.restarts, l.cfg.Restarts), l.why
 }
 
+// Record has what the program prints on standard error written to w, what it has printed so far,
+// too, up to recordMost bytes in all.
+func (l *Learner) Record(w io.Writer) { l.words.begin(w) }
+
 // Follow has the program make steps.
 func (l *Learner) Follow(round int, theta, next []float64, steps []model.Step) error {
 	l.mu.Lock()
@@ -210,6 +219,10 @@ func (l *Learner) at(theta []float64, r request, answer any) error {
 
 // fatal remembers an error.
 func (l *Learner) fatal(err error) error {
+	var gone *goneError
+	if errors.As(err, &gone) && l.cfg.Restarts > 0 {
+		err = fmt.Errorf("%w, after %d starts", err, l.restarts)
+	}
 	if err != nil && l.err == nil {
 		l.err = err
 	}
@@ -289,7 +302,7 @@ func (l *Learner) ask(r request, answer any) error {
 // checkDigest refuses a theta that is another than the one here.
 func (l *Learner) checkDigest(what string, a digestAnswer, theta []float64) error {
 	if want := digestOf(theta, l.says); strings.ToLower(a.Digest) != want {
-		return l.saidOf(what, fmt.Errorf("the digest is %.80q; allowed is %q, the SHA-256 of theta as it must be now, %s, little-endian", a.Digest, want, l.says.Dtype))
+		return l.saidOf(what, fmt.Errorf("the digest is %.80q; allowed is %q, the SHA-256 of theta as it must be now, %s, little-endian (what differs may be Phi, whose bits are read from the lowest and are +1 where they are 0, the type that a step is rounded to, or a theta that something else than update has changed)", a.Digest, want, l.says.Dtype))
 	}
 	return nil
 }
@@ -300,7 +313,16 @@ func (l *Learner) who() string {
 	if l.cfg.Device > 0 {
 		of = fmt.Sprintf("device %d", l.cfg.Device)
 	}
-	return fmt.Sprintf("the learner of %s, %q", of, strings.Join(l.cfg.Command, " "))
+	return fmt.Sprintf("the learner of %s, %s", of, listed(l.cfg.Command))
+}
+
+// listed returns a command as a configuration has it.
+func listed(command []string) string {
+	quoted := make([]string, len(command))
+	for i, c := range command {
+		quoted[i] = strconv.Quote(c)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
 func (l *Learner) said(err error) error { return fmt.Errorf("%s: %w", l.who(), err) }

@@ -2,6 +2,7 @@ package external
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 	"os"
@@ -289,6 +290,12 @@ func TestNoProgram(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "cannot be started") {
 		t.Errorf("got %v", err)
 	}
+	if want := `["/no/such/program"]: cannot be started: no such file or directory`; err != nil && !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if _, err := Start(Config{Command: []string{"/no/python3 learner.py"}, Answer: time.Minute}); err == nil || !strings.Contains(err.Error(), `each argument is a text of its own: ["python3", "learner.py"]`) {
+		t.Errorf("all in one text: %v", err)
+	}
 	if _, err := Start(Config{}); err == nil {
 		t.Error("an empty command is taken")
 	}
@@ -315,4 +322,84 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What a program says before there is anywhere to write it to is written once there is, and no
+// more than is meant to be.
+func TestRecord(t *testing.T) {
+	var r record
+	var out strings.Builder
+	early := strings.Repeat("e", recordEarly)
+	for _, text := range []string{early[:10], early, "lost"} {
+		if n, err := r.Write([]byte(text)); n != len(text) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	r.begin(&out)
+	if _, err := r.Write([]byte("later")); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); got != early+"later" {
+		t.Errorf("%d bytes", len(got))
+	}
+	for range 3 {
+		if n, err := r.Write(make([]byte, recordMost/2)); n != recordMost/2 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if out.Len() != recordMost {
+		t.Errorf("%d bytes are kept, of %d", out.Len(), recordMost)
+	}
+}
+
+// The lines that the README shows are of this protocol: each question has its answer, and digests
+// are those of theta, 0 at first.
+func TestREADMEsLines(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, `{"id":`) {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) != 8 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	theta, says := make([]float64, 3), hello{}
+	for k := 0; k < len(lines); k += 2 {
+		var r request
+		d := json.NewDecoder(strings.NewReader(lines[k]))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&r); err != nil {
+			t.Fatalf("%s: %v", lines[k], err)
+		}
+		answer := map[string]any{"hello": &says, "loss": &lossAnswer{}}[r.Request]
+		if answer == nil {
+			answer = &digestAnswer{}
+		}
+		if err := decode([]byte(lines[k+1]), r.ID, answer); err != nil {
+			t.Fatalf("%s: %v", lines[k+1], err)
+		}
+		switch a := answer.(type) {
+		case *hello:
+			err = a.check(Config{Devices: r.Devices})
+		case *lossAnswer:
+			err = a.check(r)
+		case *digestAnswer:
+			for _, s := range r.Steps {
+				for j, phi := range externaltest.Signs(s.Key, len(theta), s.Size) {
+					theta[j] = float64(float32(theta[j] - phi))
+				}
+			}
+			if want := digestOf(theta, says); a.Digest != want {
+				t.Errorf("%s: the digest is to be %s", lines[k+1], want)
+			}
+		}
+		if err != nil {
+			t.Errorf("%s: %v", lines[k+1], err)
+		}
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -50,10 +52,13 @@ type line struct {
 
 // startProgram starts a program in a process group of its own: Ctrl-C in a terminal is
 // Ringwave's, which ends the program when it has what it needs.
-func startProgram(command []string) (*program, error) {
-	p := &program{command: exec.Command(command[0], command[1:]...), errors: &tail{}, lines: make(chan line), stop: make(chan struct{}), ended: make(chan error, 1)}
+func startProgram(c Config, said io.Writer) (*program, error) {
+	p := &program{command: exec.Command(c.Command[0], c.Command[1:]...), errors: &tail{}, lines: make(chan line), stop: make(chan struct{}), ended: make(chan error, 1)}
 	separate(p.command)
-	p.command.Stderr = p.errors
+	p.command.Stderr = io.MultiWriter(p.errors, said)
+	if c.Data != "" {
+		p.command.Env = append(os.Environ(), "RINGWAVE_DATA="+c.Data)
+	}
 	p.command.WaitDelay = patience
 	in, err := p.command.StdinPipe()
 	if err != nil {
@@ -64,11 +69,28 @@ func startProgram(command []string) (*program, error) {
 		return nil, err
 	}
 	if err := p.command.Start(); err != nil {
-		return nil, fmt.Errorf("cannot be started: %w", err)
+		return nil, fmt.Errorf("cannot be started: %w%s", cause(err), oneText(c.Command[0]))
 	}
 	p.in, p.out = in, out
 	go p.read(out)
 	return p, nil
+}
+
+// cause returns why a program cannot be started, without the call that failed.
+func cause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// oneText says what is likely where a program's name has a space.
+func oneText(name string) string {
+	if !strings.Contains(name, " ") {
+		return ""
+	}
+	return `; each argument is a text of its own: ["python3", "learner.py"]`
 }
 
 // read hands lines on until there are no more, and then waits for the end.
@@ -191,6 +213,49 @@ func (p *program) end() {
 	defer late.Stop()
 	p.ended <- <-p.ended
 	kill(p.command) // what it has started and left
+}
+
+// recordMost bounds what is kept of what programs print on standard error, in bytes, and
+// recordEarly what is kept of it before there is anywhere to write it to.
+const (
+	recordMost  = 16 << 20
+	recordEarly = 64 << 10
+)
+
+// record writes down what programs print on standard error. It never fails a program.
+type record struct {
+	mu    sync.Mutex
+	to    io.Writer
+	early []byte
+	kept  int
+}
+
+// begin has all written to w.
+func (r *record) begin(w io.Writer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.to = w
+	if len(r.early) > 0 {
+		_, _ = w.Write(r.early)
+		r.early = nil
+	}
+}
+
+func (r *record) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	most := recordMost
+	if r.to == nil {
+		most = recordEarly
+	}
+	part := b[:max(0, min(len(b), most-r.kept))]
+	r.kept += len(part)
+	if r.to == nil {
+		r.early = append(r.early, part...)
+	} else if len(part) > 0 {
+		_, _ = r.to.Write(part) // a full disk is not the program's fault
+	}
+	return len(b), nil
 }
 
 // tail keeps the end of what is written.

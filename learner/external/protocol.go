@@ -208,7 +208,7 @@ func reason(err error) string {
 func hint(line []byte) string {
 	for _, name := range []string{"NaN", "Infinity"} {
 		if bytes.Contains(line, []byte(name)) {
-			return ", which has no " + name
+			return ", which has no " + name + ": a loss that overflows is training that has diverged, of which smaller optimizer.eta0 or gamma0 are the cure"
 		}
 	}
 	return ""

@@ -140,7 +140,11 @@ func (r *reproduction) classes(ctx context.Context) (report.Section, error) {
 			search = append(search, job{Cell: Cell{Config: c, Validate: true}, what: "search, " + m.name})
 		}
 	}
-	r.begin("classes", search, true)
+	all := slices.Clone(search)
+	for _, l := range r.classesSeries(methods) {
+		all = append(all, jobsOf([]series{l})...)
+	}
+	r.begin("classes", all, true)
 	tried, err := r.cells(ctx, search)
 	if err != nil {
 		return s, err
@@ -166,16 +170,26 @@ func (r *reproduction) classes(ctx context.Context) (report.Section, error) {
 	return r.classesSection(s, found)
 }
 
-// measureClasses runs what was chosen, with and without encryption.
-func (r *reproduction) measureClasses(ctx context.Context, found []classesResult) error {
-	var list []series
-	for _, m := range found {
-		c := m.configure(m.chosen)
+// classesSeries returns the runs by which methods are measured with the first of their steps.
+func (r *reproduction) classesSeries(methods []classesMethod) (list []series) {
+	for _, m := range methods {
+		c := m.configure(m.tried[0])
 		list = append(list, series{m.name, c, r.classesSeeds()})
 		if m.directions > 0 {
 			list = append(list, series{m.name + ", encrypted", encrypt(c), r.classesSeeds()})
 		}
 	}
+	return list
+}
+
+// measureClasses runs what was chosen, with and without encryption.
+func (r *reproduction) measureClasses(ctx context.Context, found []classesResult) error {
+	var methods []classesMethod
+	for _, m := range found {
+		m.tried = []classesSteps{m.chosen}
+		methods = append(methods, m.classesMethod)
+	}
+	list := r.classesSeries(methods)
 	results, err := r.cells(ctx, jobsOf(list))
 	if err != nil {
 		return err

@@ -184,7 +184,7 @@ func (c *Config) taskRules() []rule {
 		{"train_labels", "", path, "a file of dataset = \"idx\""},
 		{"test_images", "", path, "a file of dataset = \"idx\""},
 		{"test_labels", "", path, "a file of dataset = \"idx\""},
-		{"command", "", path, "the program of model = \"process\" and its arguments, started in the folder in which ringwave is"},
+		{"command", "", path, "the program of model = \"process\" and its arguments, started in the folder from which ringwave is called"},
 		{"answer_seconds", "s", numbers(1e-3, 1e6), "how long that program may take to answer"},
 		{"restarts", "", whole(0, 1000), "how often that program is started again in a sitting where it has ended or is late"},
 	}
