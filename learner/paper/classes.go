@@ -53,15 +53,15 @@ func (r *reproduction) classesMethods() []classesMethod {
 		return m
 	}
 	gradients := func(local, rounds int, eta ...float64) classesMethod {
-		m := classesMethod{name: fmt.Sprintf("FedAvg, %d local steps", local), rounds: rounds, local: local}
+		m := classesMethod{name: fmt.Sprintf("FedAvg, %s", report.Counted(local, "local step")), rounds: rounds, local: local}
 		for _, e := range eta {
 			m.tried = append(m.tried, classesSteps{e, "constant", 0})
 		}
 		return m
 	}
 	all := []classesMethod{
-		scalars(64, 600, 0.4, 0.7), scalars(256, 160, 0.6, 1.2),
-		gradients(1, 200, 0.2, 0.5, 1), gradients(10, 60, 0.05, 0.2, 0.5),
+		scalars(64, 600, 0.4, 0.7), scalars(256, 160, 0.3, 0.6, 1.2),
+		gradients(1, 200, 0.2, 0.5, 1, 2), gradients(10, 60, 0.05, 0.2, 0.5, 1),
 	}
 	if r.opt.Quick {
 		for k := range all {
