@@ -22,6 +22,7 @@ import (
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/experiment/setup"
 	"ringwave/learner/experiment/uplink"
+	"ringwave/learner/external"
 	"ringwave/learner/model"
 	"ringwave/phy"
 	"ringwave/phy/channel"
@@ -346,7 +347,7 @@ func (s *Experiment) restore(ctx context.Context, from *runfolder.Checkpoint) er
 		Round: from.Round, Theta: from.Theta, Past: from.Past,
 		Repeated: from.Repeated, Skipped: from.Skipped, Clipped: from.Clipped,
 	})
-	s.held.restore(from.Best, s.extends != nil)
+	s.held.restore(from.Best, from.ConfigDigest != s.digest)
 	if err != nil || s.remembered == nil {
 		return intake.UserError(err)
 	}
@@ -601,9 +602,17 @@ func (s *Experiment) stopped(ctx context.Context, err error) error {
 		}
 		return ErrInterrupted
 	}
+	if errors.Is(err, external.ErrBrokenOff) {
+		return ErrInterrupted // that round is not one to save
+	}
 	if errors.Is(err, learner.ErrDiverged) {
 		if err := s.metrics.Sync(); err != nil {
 			return err
+		}
+		if s.held != nil && !sendsOnce(s.Config) {
+			if err := s.checkpoint(); err != nil { // with the model that is kept
+				return err
+			}
 		}
 		return &Unusable{fmt.Sprintf("%v%s", err, s.smallerSteps())}
 	}

@@ -132,9 +132,12 @@ func (s *Experiment) checkFleet() error {
 	case c.OverWaveform() && c.Link.RealTime:
 		return intake.UserError(errors.New("link.real_time = true: must be false for devices on other hosts, which take the time they take"))
 	case c.OverRadios():
-		return CheckHosts(c)
+		if err := CheckHosts(c); err != nil {
+			return err
+		}
 	}
-	return nil
+	_, err := remoteLearning(c)
+	return err
 }
 
 // CheckHosts says which radios of a configuration are not those of devices on other hosts.

@@ -43,13 +43,13 @@ func (h *heldOut) state() *runfolder.Best {
 	return &best
 }
 
-// restore goes on from a checkpoint. A run that is extended waits anew.
+// restore goes on from a checkpoint. A run that was at a plateau and is extended waits anew.
 func (h *heldOut) restore(best *runfolder.Best, extended bool) {
 	if h == nil || best == nil {
 		return
 	}
 	h.best = best
-	if extended {
+	if extended && h.plateau() {
 		h.best.Waited = 0
 	}
 }

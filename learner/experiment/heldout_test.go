@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -156,6 +157,53 @@ func TestPlateau(t *testing.T) {
 	longer, err := experiment.Lab{NoPlots: true}.Extend(t.Context(), dir, 200, experiment.Observer{})
 	if err != nil || longer.Round <= len(rows) {
 		t.Errorf("extended: round %d, %v", longer.Round, err)
+	}
+}
+
+// A run that sends no round twice has the same end after a kill: rounds that it takes from
+// metrics.csv count for the best model and for the plateau, too.
+func TestPlateauOfRecalledRounds(t *testing.T) {
+	keys := append(slices.Clone(heldOutKeys), "optimizer.end_after_plateau_evaluations=3", "encryption.randomness=system", "optimizer.checkpoint_every_rounds=1000")
+	dir, killed := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "killed")
+	r, err := short(t, keys...).Run(t.Context(), dir, experiment.Observer{Round: func(r learner.Record) {
+		if r.Round == 9 {
+			if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := experiment.Lab{NoPlots: true}.Resume(t.Context(), killed, experiment.Observer{})
+	if err != nil || again.Summary.BestRound != r.Summary.BestRound || r.Summary.BestRound > 8 {
+		t.Errorf("best round %d after a kill in round 9, without %d: %v", again.Summary.BestRound, r.Summary.BestRound, err)
+	}
+}
+
+// An extension beyond a plateau that is killed before its first checkpoint goes on.
+func TestExtensionOfAPlateauKilled(t *testing.T) {
+	keys := append(slices.Clone(heldOutKeys), "optimizer.end_after_plateau_evaluations=3", "optimizer.checkpoint_every_rounds=1000")
+	dir, killed := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "killed")
+	r, err := short(t, keys...).Run(t.Context(), dir, experiment.Observer{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := r.Round
+	lab := experiment.Lab{NoPlots: true}
+	longer, err := lab.Extend(t.Context(), dir, 200, experiment.Observer{Round: func(r learner.Record) {
+		if r.Round == end+3 {
+			if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := lab.Resume(t.Context(), killed, experiment.Observer{})
+	if err != nil || again.Round != longer.Round || longer.Round <= end {
+		t.Errorf("round %d after a kill, without %d, and %d before the extension: %v", again.Round, longer.Round, end, err)
 	}
 }
 

@@ -266,6 +266,7 @@ func (s *Experiment) recall(ctx context.Context, from *runfolder.Checkpoint) err
 		if err != nil {
 			return err
 		}
+		s.held.after(record, func() []float64 { return s.Trainer.State().Theta })
 		if s.fleet != nil {
 			if err := s.fleet.keep(); err != nil {
 				return err

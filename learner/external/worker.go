@@ -3,11 +3,16 @@ package external
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 
 	"ringwave/learner/dataset"
 	"ringwave/learner/model"
 )
+
+// ErrBrokenOff says that a run was to stop while its program was evaluating the model of a round,
+// which is not one that may be saved.
+var ErrBrokenOff = errors.New("the evaluation of a round was broken off")
 
 // worker asks the program. All batches of a direction are one question.
 type worker struct{ l *Learner }
@@ -85,7 +90,7 @@ func (l *Learner) evaluate(theta []float64, samples []int) (a evaluateAnswer, er
 	r := request{Request: "evaluate", Samples: samples}
 	if err := l.at(theta, r, &a); errors.Is(err, context.Canceled) {
 		// The round is over, but for what is said of it: it is not one that may be saved.
-		l.err = errors.New(err.Error())
+		l.err = fmt.Errorf("%w: %s", ErrBrokenOff, err)
 		return a, l.err
 	} else if err != nil {
 		return a, err
