@@ -384,11 +384,11 @@ func TestTraining(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	train, err := all.Binary([2]int{0, 1})
+	train, err := all.Choose([]int{0, 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	test, err := allTest.Binary([2]int{0, 1})
+	test, err := allTest.Choose([]int{0, 1})
 	if err != nil {
 		t.Fatal(err)
 	}
