@@ -32,7 +32,7 @@ func TestConfigKeys(t *testing.T) {
 	}
 	stdout, _ = mustRun(t, "config", "keys", "--json", "task.loss", "task.classes")
 	var keys []config.Key
-	if err := json.Unmarshal([]byte(stdout), &keys); err != nil || len(keys) != 2 || keys[0].Type != "two whole numbers" || !slices.Equal(keys[1].Words, []string{"mean", "sum"}) {
+	if err := json.Unmarshal([]byte(stdout), &keys); err != nil || len(keys) != 2 || keys[0].Type != "list of whole numbers" || !slices.Equal(keys[1].Words, []string{"mean", "sum"}) {
 		t.Errorf("as JSON: %v, %+v", err, keys)
 	}
 	if status, _, stderr := run(t, "config", "keys", "nonesuch"); status != 2 || !strings.Contains(stderr, `no key has "nonesuch"`) {

@@ -39,8 +39,9 @@ and the same --out go on, in the middle of a run, too, and what has not changed
 is not run again.
 
 "--only cifar-search" chooses steps for CIFAR-10, half an hour on two free
-cores, and "--only steps" compares FZOO with two-point differences, five minutes;
-no other form of this command does.
+cores, "--only steps" compares FZOO with two-point differences, five minutes,
+and "--only classes" learns all ten digits, half an hour; no other form of
+this command does.
 
 Experiments are run as those of a sweep are: by processes of this machine, and
 with --listen by workers of other hosts, too (ringwave worker).

@@ -89,11 +89,14 @@ func (r *reproduction) shortened(c config.Config) config.Config {
 	return c
 }
 
+// dataKey names the samples of a configuration.
+func dataKey(c config.Config) string { return fmt.Sprint(c.Task.Dataset, " ", c.Task.Classes) }
+
 // dataOf looks a configuration's data up, once a sitting.
 func (r *reproduction) dataOf(c config.Config) (dataInUse, error) {
 	r.dataLock.Lock()
 	defer r.dataLock.Unlock()
-	key := fmt.Sprint(c.Task.Dataset, c.Task.Classes)
+	key := dataKey(c)
 	if d, ok := r.data[key]; ok {
 		return d, nil
 	}

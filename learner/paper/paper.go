@@ -184,12 +184,13 @@ func (r *reproduction) write(ctx context.Context, todo []chapter) (report.Report
 		fmt.Fprintf(r.stderr, "%s: done in %v\n", c.name, took)
 		r.timing = append(r.timing, report.Paragraph(fmt.Sprintf("Chapter %s: %v in this sitting.", c.name, took)))
 	}
-	if mnist := r.data[paperMNIST().Task.Dataset]; mnist.fallback {
+	if mnist := r.data[dataKey(paperMNIST())]; mnist.fallback {
 		rep.Lead = append(rep.Lead, fmt.Sprintf("MNIST was not found: what is called MNIST here was run on the built-in set of %s, and its accuracies say nothing of the paper's. \"ringwave data fetch mnist\" gets it.", mnist.name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.data)) {
-		if why := r.data[name].warning; why != "" {
-			rep.Lead = append(rep.Lead, "WARNING: "+why+".")
+		warning := "WARNING: " + r.data[name].warning + "."
+		if r.data[name].warning != "" && !slices.Contains(rep.Lead, warning) {
+			rep.Lead = append(rep.Lead, warning)
 		}
 	}
 	return rep, r.save(rep)
