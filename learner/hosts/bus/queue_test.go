@@ -87,7 +87,11 @@ func TestQueueHasEachJobOnce(t *testing.T) {
 	if !maps.Equal(got, want) {
 		t.Errorf("%d jobs were taken in place of %d", len(got), len(want))
 	}
+	// That a job is done is said on another connection: the last may still be on their way.
 	left, err := puts.Left(t.Context(), "s")
+	for asked := 0; err == nil && len(left) > 1 && asked < 10_000; asked++ {
+		left, err = puts.Left(t.Context(), "s")
+	}
 	if keys := slices.Collect(maps.Keys(left)); err != nil || !slices.Equal(keys, []string{"job-3"}) {
 		t.Errorf("left are %v, %v", keys, err)
 	}
