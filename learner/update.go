@@ -72,6 +72,11 @@ func (c Config) checkUpdate() error {
 	if !(c.Momentum >= 0 && c.Momentum <= MaxMomentum) {
 		return fmt.Errorf("the momentum is %v; allowed is 0 to %v", c.Momentum, MaxMomentum)
 	}
+	return c.CheckMomentum()
+}
+
+// CheckMomentum refuses steps that are made of more scalars than are kept.
+func (c Config) CheckMomentum() error {
 	if kept := c.Window() * max(c.Packed, 1); c.Momentum > 0 && kept > maxRemembered {
 		return fmt.Errorf("the momentum is %v with %d packed directions, whose steps are made of %d scalars; allowed is %d, of a smaller momentum or fewer directions", c.Momentum, max(c.Packed, 1), kept, maxRemembered)
 	}

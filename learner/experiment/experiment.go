@@ -88,6 +88,9 @@ func newSessionIn(lab Lab, dir string, cfg config.Config) (*Experiment, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, intake.UserError(err)
 	}
+	if _, err := learningOf(cfg); err != nil { // before a folder is made
+		return nil, err
+	}
 	digest, err := cfg.Digest()
 	if err != nil {
 		return nil, err

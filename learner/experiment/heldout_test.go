@@ -18,6 +18,7 @@ import (
 	"ringwave/learner/experiment/runfolder"
 	"ringwave/learner/model"
 	"ringwave/learner/weights"
+	"ringwave/radio/intake"
 )
 
 // heldOutKeys are of a run on all four classes of the strokes whose steps are so long that the
@@ -178,6 +179,49 @@ func TestPlateauOfRecalledRounds(t *testing.T) {
 	again, err := experiment.Lab{NoPlots: true}.Resume(t.Context(), killed, experiment.Observer{})
 	if err != nil || again.Summary.BestRound != r.Summary.BestRound || r.Summary.BestRound > 8 {
 		t.Errorf("best round %d after a kill in round 9, without %d: %v", again.Summary.BestRound, r.Summary.BestRound, err)
+	}
+}
+
+// Nor is a line believed that says other of the samples held out than its round did.
+func TestRecalledValidationIsCompared(t *testing.T) {
+	keys := append(slices.Clone(heldOutKeys), "encryption.randomness=system", "optimizer.checkpoint_every_rounds=1000")
+	dir, killed := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "killed")
+	_, err := short(t, keys...).Run(t.Context(), dir, experiment.Observer{Round: func(r learner.Record) {
+		if r.Round == 9 {
+			if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+				t.Error(err)
+			}
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(experimenttest.ReadFile(t, killed, runfolder.MetricsName)), "\n")
+	fields := strings.Split(lines[4], ",") // round 4 is evaluated
+	loss := len(fields) - 2
+	if !strings.HasSuffix(lines[0], "validation_loss,validation_accuracy") || fields[loss] == "" {
+		t.Fatalf("%s\n%s", lines[0], lines[4])
+	}
+	fields[loss] = "0.5"
+	lines[4] = strings.Join(fields, ",")
+	if err := os.WriteFile(filepath.Join(killed, runfolder.MetricsName), []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err = experiment.Lab{NoPlots: true}.Resume(t.Context(), killed, experiment.Observer{})
+	if err == nil || !intake.IsUserError(err) || !strings.Contains(err.Error(), "has validation_loss = 0.5 in round 4, but the lines before give") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Who holds out all that a device has is told which key does it, before anything is written.
+func TestValidationLeavesEachDeviceASample(t *testing.T) {
+	experimenttest.NoData(t)
+	c, err := experiment.Load(experimenttest.LoopbackConfig, "task.dataset=strokes", "task.strokes_train=40", "devices.count=20", "task.validation_share=0.5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (experiment.Lab{}).New(c); err == nil || !intake.IsUserError(err) || !strings.Contains(err.Error(), "task.validation_share = 0.5: device") || !strings.Contains(err.Error(), "of 20 keeps no sample of the 20 for training; allowed is a share that leaves each device one") {
+		t.Errorf("got %v", err)
 	}
 }
 

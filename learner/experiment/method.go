@@ -41,6 +41,9 @@ func setMethod(cfg *learner.Config, c config.Config) (err error) {
 		cfg.MeanOf = c.Devices.Count
 	}
 	cfg.Momentum = o.Momentum
+	if err := cfg.CheckMomentum(); err != nil {
+		return intake.UserError(fmt.Errorf("optimizer.momentum, optimizer.packed_directions: %w", err))
+	}
 	return nil
 }
 

@@ -67,6 +67,18 @@ func TestMethodsGoOn(t *testing.T) {
 	}
 }
 
+// Momentum over more scalars than are kept is refused before a folder is there.
+func TestMomentumOfManyDirections(t *testing.T) {
+	experimenttest.NoData(t)
+	c, err := experiment.Load(experimenttest.LoopbackConfig, "task.dataset=strokes", "optimizer.momentum=0.999", "optimizer.packed_directions=256")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (experiment.Lab{}).New(c); err == nil || !intake.IsUserError(err) || !strings.Contains(err.Error(), "optimizer.momentum, optimizer.packed_directions: the momentum is 0.999 with 256 packed directions, whose steps are made of 1178368 scalars; allowed is 1048576") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A run whose steps depend on K is not extended.
 func TestExtendCosine(t *testing.T) {
 	for law, refused := range map[string]bool{"cosine": true, "theorem2": true, "constant": false} {

@@ -133,6 +133,15 @@ func (r *remembered) check(row runfolder.Row) error {
 // sameNumber reports whether two numbers are equal or both missing.
 func sameNumber(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
 
+// validationOf returns what a line says of samples that are held out; missing numbers where it
+// says nothing.
+func validationOf(r runfolder.Row) runfolder.ValidationRow {
+	if r.Validation == nil {
+		return runfolder.ValidationRow{Loss: math.NaN(), Accuracy: math.NaN()}
+	}
+	return *r.Validation
+}
+
 // checkRecalled refuses a line behind the checkpoint that says other than the same round
 // did when it was stepped through again. The line after a damaged M is such a one.
 func checkRecalled(now, line runfolder.Row) error {
@@ -142,6 +151,7 @@ func checkRecalled(now, line runfolder.Row) error {
 	}{
 		{"train_loss", now.TrainLoss, line.TrainLoss}, {"test_accuracy", now.TestAccuracy, line.TestAccuracy},
 		{"eta", now.Eta, line.Eta}, {"gamma", now.Gamma, line.Gamma},
+		{"validation_loss", validationOf(now).Loss, validationOf(line).Loss}, {"validation_accuracy", validationOf(now).Accuracy, validationOf(line).Accuracy},
 	} {
 		if !sameNumber(x.now, x.line) {
 			return fmt.Errorf("%s has %s = %v in round %d, but the lines before give %v: the file has been changed or damaged, so the run cannot be resumed", runfolder.MetricsName, x.column, x.line, line.Round, x.now)
@@ -274,7 +284,7 @@ func (s *Experiment) recall(ctx context.Context, from *runfolder.Checkpoint) err
 		}
 		line, now := s.remembered.rows[record.Round], row(record)
 		if slices.Contains(s.formerEnds, record.Round) && !record.Evaluated {
-			now.TestAccuracy = line.TestAccuracy // that of a last round, which it no longer is
+			now.TestAccuracy, now.Validation = line.TestAccuracy, line.Validation // of a last round, which it no longer is
 		}
 		if err := checkRecalled(now, line); err != nil {
 			return intake.UserError(fmt.Errorf("%s: %w", s.folder.Path(), err))

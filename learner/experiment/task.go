@@ -44,7 +44,9 @@ func (l Lab) LoadTask(c config.Config, root keystream.Seed, design *xmkckks.Desi
 		return nil, errors.Join(err, t.Close())
 	}
 	if c.Task.Validation > 0 {
-		t.Validation = t.holdOut(c.Task.Validation, root.Derive("validation"))
+		if err := t.holdOutShare(c.Task.Validation, root); err != nil {
+			return nil, errors.Join(err, t.Close())
+		}
 	}
 	return t, t.makeModel(l, c.Task, t.Train)
 }
@@ -328,6 +330,15 @@ func (t *Task) holdOut(share float64, seed keystream.Seed) *dataset.Set {
 		})
 	}
 	return t.Train.Subset(held)
+}
+
+// holdOutShare holds out what task.validation_share says, if each device keeps a sample.
+func (t *Task) holdOutShare(share float64, root keystream.Seed) error {
+	t.Validation = t.holdOut(share, root.Derive("validation"))
+	if i := slices.IndexFunc(t.Shards, func(shard []int) bool { return len(shard) == 0 }); i >= 0 {
+		return intake.UserError(fmt.Errorf("task.validation_share = %v: device %d of %d keeps no sample of the %d for training; allowed is a share that leaves each device one at least, with fewer devices or shards that are less uneven (task.partition, task.dirichlet_alpha)", share, i+1, len(t.Shards), t.Train.Len()))
+	}
+	return nil
 }
 
 // ValidationFolds is of how many training samples Validated holds one out.

@@ -205,7 +205,7 @@ func TestLoadCheckpointErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = f.LoadCheckpoint()
-	wantError(t, err, f.file(CheckpointName), "the length is more than 67108864 bytes; allowed is at most 67108864 bytes")
+	wantError(t, err, f.file(CheckpointName), "the length is more than 1107296256 bytes; allowed is at most 1107296256 bytes")
 }
 
 func FuzzCheckpoint(f *testing.F) {

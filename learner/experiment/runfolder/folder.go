@@ -304,11 +304,14 @@ func cause(err error) error {
 }
 
 // What is read back of a folder is bounded, in bytes: a summary or a manifest, and a
-// checkpoint, whose model may have some million parameters.
+// checkpoint, which has the largest model there is twice, and scalars of momentum.
 const (
 	maxJSON       = 1 << 20
-	maxCheckpoint = 64 << 20
+	maxCheckpoint = 2*8*maxTheta + 32<<20
 )
+
+// maxTheta is the most parameters of a model whose checkpoints are read back.
+const maxTheta = 1 << 26
 
 // jsonLimits bound JSON of a folder: lists are of devices at most.
 func jsonLimits() intake.JSONLimits {
