@@ -4,17 +4,19 @@
 
 package sampler
 
-// signedCountsAVX512 sets dst to how many of the thresholds each word has reached, negated where the word is odd:
+// signedCountsAVX512 sets dst to how many thresholds each word is greater than, negated where the word is odd:
 // 32 words a group.
+// The table has the size of a block, the last thresholds of all blocks but one, and rows: the first of all blocks, the second, and so on but for the last.
 //
 //go:noescape
-func signedCountsAVX512(dst *int8, words *byte, thresholds *uint64, entries int, groups int)
+func signedCountsAVX512(dst *int8, words *byte, table *uint64, rows int, groups int)
 
-// signedCountsAVX2 sets dst to how many of the thresholds each word has reached, negated where the word is odd:
-// 16 words a group. Words and thresholds are compared as signed numbers, thresholds less one.
+// signedCountsAVX2 sets dst to how many thresholds each word is greater than, negated where the word is odd:
+// 16 words a group, which are compared as signed numbers, of which bit 63 is inverted.
+// The table has the size of a block, the last thresholds of all blocks but one, and rows: the first of all blocks, the second, and so on but for the last.
 //
 //go:noescape
-func signedCountsAVX2(dst *int8, words *byte, thresholds *uint64, entries int, groups int)
+func signedCountsAVX2(dst *int8, words *byte, table *uint64, rows int, groups int)
 
 // onesAVX512 sets dst to three samples of each 16 bytes: ones among the low 42 bits of both words, and among the 21 highest of both together, less 21.
 // Four times 16 bytes a group; 4 bytes behind the last sample are overwritten.

@@ -4,69 +4,143 @@
 
 #include "textflag.h"
 
-// func signedCountsAVX512(dst *int8, words *byte, thresholds *uint64, entries int, groups int)
+// func signedCountsAVX512(dst *int8, words *byte, table *uint64, rows int, groups int)
 // Requires: AVX, AVX512F, SSE2
 TEXT ·signedCountsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         words+8(FP), CX
-	MOVQ         thresholds+16(FP), DX
-	MOVQ         entries+24(FP), BX
+	MOVQ         table+16(FP), DX
+	MOVQ         rows+24(FP), BX
 	MOVQ         groups+32(FP), SI
 	MOVQ         $0x00000001, DI
 	MOVQ         DI, X0
-	VPBROADCASTQ X0, Z8
+	VPBROADCASTQ X0, Z12
 
 group:
-	VMOVDQU64 (CX), Z0
-	VPSUBQ    Z8, Z8, Z1
-	VMOVDQU64 64(CX), Z2
-	VPSUBQ    Z8, Z8, Z3
-	VMOVDQU64 128(CX), Z4
-	VPSUBQ    Z8, Z8, Z5
-	VMOVDQU64 192(CX), Z6
-	VPSUBQ    Z8, Z8, Z7
-	MOVQ      DX, DI
-	MOVQ      BX, R8
+	VMOVDQU64    (CX), Z0
+	VPXORQ       Z1, Z1, Z1
+	VMOVDQU64    64(CX), Z3
+	VPXORQ       Z4, Z4, Z4
+	VMOVDQU64    128(CX), Z6
+	VPXORQ       Z7, Z7, Z7
+	VMOVDQU64    192(CX), Z9
+	VPXORQ       Z10, Z10, Z10
+	VPBROADCASTQ 8(DX), Z13
+	VPCMPUQ      $0x06, Z13, Z0, K1
+	VPADDQ       Z12, Z1, K1, Z1
+	VPCMPUQ      $0x06, Z13, Z3, K1
+	VPADDQ       Z12, Z4, K1, Z4
+	VPCMPUQ      $0x06, Z13, Z6, K1
+	VPADDQ       Z12, Z7, K1, Z7
+	VPCMPUQ      $0x06, Z13, Z9, K1
+	VPADDQ       Z12, Z10, K1, Z10
+	VPBROADCASTQ 16(DX), Z13
+	VPCMPUQ      $0x06, Z13, Z0, K1
+	VPADDQ       Z12, Z1, K1, Z1
+	VPCMPUQ      $0x06, Z13, Z3, K1
+	VPADDQ       Z12, Z4, K1, Z4
+	VPCMPUQ      $0x06, Z13, Z6, K1
+	VPADDQ       Z12, Z7, K1, Z7
+	VPCMPUQ      $0x06, Z13, Z9, K1
+	VPADDQ       Z12, Z10, K1, Z10
+	VPBROADCASTQ 24(DX), Z13
+	VPCMPUQ      $0x06, Z13, Z0, K1
+	VPADDQ       Z12, Z1, K1, Z1
+	VPCMPUQ      $0x06, Z13, Z3, K1
+	VPADDQ       Z12, Z4, K1, Z4
+	VPCMPUQ      $0x06, Z13, Z6, K1
+	VPADDQ       Z12, Z7, K1, Z7
+	VPCMPUQ      $0x06, Z13, Z9, K1
+	VPADDQ       Z12, Z10, K1, Z10
+	VPBROADCASTQ 32(DX), Z13
+	VPCMPUQ      $0x06, Z13, Z0, K1
+	VPADDQ       Z12, Z1, K1, Z1
+	VPCMPUQ      $0x06, Z13, Z3, K1
+	VPADDQ       Z12, Z4, K1, Z4
+	VPCMPUQ      $0x06, Z13, Z6, K1
+	VPADDQ       Z12, Z7, K1, Z7
+	VPCMPUQ      $0x06, Z13, Z9, K1
+	VPADDQ       Z12, Z10, K1, Z10
+	VPBROADCASTQ 40(DX), Z13
+	VPCMPUQ      $0x06, Z13, Z0, K1
+	VPADDQ       Z12, Z1, K1, Z1
+	VPCMPUQ      $0x06, Z13, Z3, K1
+	VPADDQ       Z12, Z4, K1, Z4
+	VPCMPUQ      $0x06, Z13, Z6, K1
+	VPADDQ       Z12, Z7, K1, Z7
+	VPCMPUQ      $0x06, Z13, Z9, K1
+	VPADDQ       Z12, Z10, K1, Z10
+	VPBROADCASTQ 48(DX), Z13
+	VPCMPUQ      $0x06, Z13, Z0, K1
+	VPADDQ       Z12, Z1, K1, Z1
+	VPCMPUQ      $0x06, Z13, Z3, K1
+	VPADDQ       Z12, Z4, K1, Z4
+	VPCMPUQ      $0x06, Z13, Z6, K1
+	VPADDQ       Z12, Z7, K1, Z7
+	VPCMPUQ      $0x06, Z13, Z9, K1
+	VPADDQ       Z12, Z10, K1, Z10
+	VPBROADCASTQ 56(DX), Z13
+	VPCMPUQ      $0x06, Z13, Z0, K1
+	VPADDQ       Z12, Z1, K1, Z1
+	VPCMPUQ      $0x06, Z13, Z3, K1
+	VPADDQ       Z12, Z4, K1, Z4
+	VPCMPUQ      $0x06, Z13, Z6, K1
+	VPADDQ       Z12, Z7, K1, Z7
+	VPCMPUQ      $0x06, Z13, Z9, K1
+	VPADDQ       Z12, Z10, K1, Z10
 
-threshold:
-	VPBROADCASTQ (DI), Z9
-	VPCMPUQ      $0x05, Z9, Z0, K1
-	VPADDQ       Z8, Z1, K1, Z1
-	VPCMPUQ      $0x05, Z9, Z2, K1
-	VPADDQ       Z8, Z3, K1, Z3
-	VPCMPUQ      $0x05, Z9, Z4, K1
-	VPADDQ       Z8, Z5, K1, Z5
-	VPCMPUQ      $0x05, Z9, Z6, K1
-	VPADDQ       Z8, Z7, K1, Z7
-	ADDQ         $0x08, DI
-	DECQ         R8
-	JNZ          threshold
+	// The count so far, and the lane of a row.
+	VPBROADCASTQ (DX), Z13
+	VPMULUDQ     Z13, Z1, Z2
+	VPMULUDQ     Z13, Z4, Z5
+	VPMULUDQ     Z13, Z7, Z8
+	VPMULUDQ     Z13, Z10, Z11
+	LEAQ         64(DX), DI
+	MOVQ         BX, R8
+
+row:
+	VMOVDQU64 (DI), Z14
+	VPERMQ    Z14, Z1, Z13
+	VPCMPUQ   $0x06, Z13, Z0, K1
+	VPADDQ    Z12, Z2, K1, Z2
+	VPERMQ    Z14, Z4, Z13
+	VPCMPUQ   $0x06, Z13, Z3, K1
+	VPADDQ    Z12, Z5, K1, Z5
+	VPERMQ    Z14, Z7, Z13
+	VPCMPUQ   $0x06, Z13, Z6, K1
+	VPADDQ    Z12, Z8, K1, Z8
+	VPERMQ    Z14, Z10, Z13
+	VPCMPUQ   $0x06, Z13, Z9, K1
+	VPADDQ    Z12, Z11, K1, Z11
+	ADDQ      $0x00000040, DI
+	DECQ      R8
+	JNZ       row
 
 	// Negate where bit 0 is set.
-	VPSUBQ  Z8, Z8, Z9
-	VPANDQ  Z8, Z0, Z0
-	VPSUBQ  Z0, Z9, Z0
-	VPXORQ  Z0, Z1, Z1
-	VPSUBQ  Z0, Z1, Z1
-	VPSUBQ  Z8, Z8, Z0
-	VPANDQ  Z8, Z2, Z2
-	VPSUBQ  Z2, Z0, Z2
-	VPXORQ  Z2, Z3, Z3
-	VPSUBQ  Z2, Z3, Z3
-	VPSUBQ  Z8, Z8, Z0
-	VPANDQ  Z8, Z4, Z2
-	VPSUBQ  Z2, Z0, Z2
-	VPXORQ  Z2, Z5, Z5
-	VPSUBQ  Z2, Z5, Z5
-	VPSUBQ  Z8, Z8, Z0
-	VPANDQ  Z8, Z6, Z2
-	VPSUBQ  Z2, Z0, Z2
-	VPXORQ  Z2, Z7, Z7
-	VPSUBQ  Z2, Z7, Z7
-	VPMOVQB Z1, (AX)
-	VPMOVQB Z3, 8(AX)
-	VPMOVQB Z5, 16(AX)
-	VPMOVQB Z7, 24(AX)
+	VPSUBQ  Z12, Z12, Z13
+	VPANDQ  Z12, Z0, Z0
+	VPSUBQ  Z0, Z13, Z0
+	VPXORQ  Z0, Z2, Z2
+	VPSUBQ  Z0, Z2, Z2
+	VPSUBQ  Z12, Z12, Z0
+	VPANDQ  Z12, Z3, Z3
+	VPSUBQ  Z3, Z0, Z3
+	VPXORQ  Z3, Z5, Z5
+	VPSUBQ  Z3, Z5, Z5
+	VPSUBQ  Z12, Z12, Z0
+	VPANDQ  Z12, Z6, Z3
+	VPSUBQ  Z3, Z0, Z3
+	VPXORQ  Z3, Z8, Z8
+	VPSUBQ  Z3, Z8, Z8
+	VPSUBQ  Z12, Z12, Z0
+	VPANDQ  Z12, Z9, Z3
+	VPSUBQ  Z3, Z0, Z3
+	VPXORQ  Z3, Z11, Z11
+	VPSUBQ  Z3, Z11, Z11
+	VPMOVQB Z2, (AX)
+	VPMOVQB Z5, 8(AX)
+	VPMOVQB Z8, 16(AX)
+	VPMOVQB Z11, 24(AX)
 	ADDQ    $0x00000100, CX
 	ADDQ    $0x00000020, AX
 	DECQ    SI
@@ -90,72 +164,123 @@ threshold:
 	VZEROALL
 	RET
 
-// func signedCountsAVX2(dst *int8, words *byte, thresholds *uint64, entries int, groups int)
+// func signedCountsAVX2(dst *int8, words *byte, table *uint64, rows int, groups int)
 // Requires: AVX, AVX2, SSE2
 TEXT ·signedCountsAVX2(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         words+8(FP), CX
-	MOVQ         thresholds+16(FP), DX
-	MOVQ         entries+24(FP), BX
+	MOVQ         table+16(FP), DX
+	MOVQ         rows+24(FP), BX
 	MOVQ         groups+32(FP), SI
 	MOVQ         $0x00000001, DI
 	MOVQ         DI, X0
-	VPBROADCASTQ X0, Y8
+	VPBROADCASTQ X0, Y12
 	SHLQ         $0x3f, DI
 	MOVQ         DI, X0
-	VPBROADCASTQ X0, Y9
+	VPBROADCASTQ X0, Y13
 
 group:
-	VPXOR (CX), Y9, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR 32(CX), Y9, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR 64(CX), Y9, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR 96(CX), Y9, Y6
-	VPXOR Y7, Y7, Y7
-	MOVQ  DX, DI
-	MOVQ  BX, R8
+	VPXOR        (CX), Y13, Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        32(CX), Y13, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        64(CX), Y13, Y6
+	VPXOR        Y7, Y7, Y7
+	VPXOR        96(CX), Y13, Y9
+	VPXOR        Y10, Y10, Y10
+	VPBROADCASTQ 8(DX), Y14
+	VPCMPGTQ     Y14, Y0, Y15
+	VPSUBQ       Y15, Y1, Y1
+	VPCMPGTQ     Y14, Y3, Y15
+	VPSUBQ       Y15, Y4, Y4
+	VPCMPGTQ     Y14, Y6, Y15
+	VPSUBQ       Y15, Y7, Y7
+	VPCMPGTQ     Y14, Y9, Y15
+	VPSUBQ       Y15, Y10, Y10
+	VPBROADCASTQ 16(DX), Y14
+	VPCMPGTQ     Y14, Y0, Y15
+	VPSUBQ       Y15, Y1, Y1
+	VPCMPGTQ     Y14, Y3, Y15
+	VPSUBQ       Y15, Y4, Y4
+	VPCMPGTQ     Y14, Y6, Y15
+	VPSUBQ       Y15, Y7, Y7
+	VPCMPGTQ     Y14, Y9, Y15
+	VPSUBQ       Y15, Y10, Y10
+	VPBROADCASTQ 24(DX), Y14
+	VPCMPGTQ     Y14, Y0, Y15
+	VPSUBQ       Y15, Y1, Y1
+	VPCMPGTQ     Y14, Y3, Y15
+	VPSUBQ       Y15, Y4, Y4
+	VPCMPGTQ     Y14, Y6, Y15
+	VPSUBQ       Y15, Y7, Y7
+	VPCMPGTQ     Y14, Y9, Y15
+	VPSUBQ       Y15, Y10, Y10
 
-threshold:
-	VPBROADCASTQ (DI), Y10
-	VPCMPGTQ     Y10, Y0, Y11
-	VPSUBQ       Y11, Y1, Y1
-	VPCMPGTQ     Y10, Y2, Y11
-	VPSUBQ       Y11, Y3, Y3
-	VPCMPGTQ     Y10, Y4, Y11
-	VPSUBQ       Y11, Y5, Y5
-	VPCMPGTQ     Y10, Y6, Y10
-	VPSUBQ       Y10, Y7, Y7
-	ADDQ         $0x08, DI
-	DECQ         R8
-	JNZ          threshold
+	// The count so far, and the lane of a row.
+	VPBROADCASTQ (DX), Y14
+	VPMULUDQ     Y14, Y1, Y2
+	VPMULUDQ     Y14, Y4, Y5
+	VPMULUDQ     Y14, Y7, Y8
+	VPMULUDQ     Y14, Y10, Y11
+	VPSLLQ       $0x20, Y12, Y14
+	VPADDQ       Y1, Y1, Y1
+	VPSHUFD      $0xa0, Y1, Y1
+	VPOR         Y14, Y1, Y1
+	VPADDQ       Y4, Y4, Y4
+	VPSHUFD      $0xa0, Y4, Y4
+	VPOR         Y14, Y4, Y4
+	VPADDQ       Y7, Y7, Y7
+	VPSHUFD      $0xa0, Y7, Y7
+	VPOR         Y14, Y7, Y7
+	VPADDQ       Y10, Y10, Y10
+	VPSHUFD      $0xa0, Y10, Y10
+	VPOR         Y14, Y10, Y10
+	LEAQ         32(DX), DI
+	MOVQ         BX, R8
+
+row:
+	VMOVDQU  (DI), Y15
+	VPERMD   Y15, Y1, Y14
+	VPCMPGTQ Y14, Y0, Y14
+	VPSUBQ   Y14, Y2, Y2
+	VPERMD   Y15, Y4, Y14
+	VPCMPGTQ Y14, Y3, Y14
+	VPSUBQ   Y14, Y5, Y5
+	VPERMD   Y15, Y7, Y14
+	VPCMPGTQ Y14, Y6, Y14
+	VPSUBQ   Y14, Y8, Y8
+	VPERMD   Y15, Y10, Y14
+	VPCMPGTQ Y14, Y9, Y14
+	VPSUBQ   Y14, Y11, Y11
+	ADDQ     $0x00000020, DI
+	DECQ     R8
+	JNZ      row
 
 	// Negate where bit 0 is set.
-	VPXOR  Y10, Y10, Y10
-	VPAND  Y8, Y0, Y0
-	VPSUBQ Y0, Y10, Y0
-	VPXOR  Y0, Y1, Y1
-	VPSUBQ Y0, Y1, Y1
+	VPXOR  Y1, Y1, Y1
+	VPAND  Y12, Y0, Y0
+	VPSUBQ Y0, Y1, Y0
+	VPXOR  Y0, Y2, Y2
+	VPSUBQ Y0, Y2, Y2
 	VPXOR  Y0, Y0, Y0
-	VPAND  Y8, Y2, Y2
-	VPSUBQ Y2, Y0, Y2
-	VPXOR  Y2, Y3, Y3
-	VPSUBQ Y2, Y3, Y3
+	VPAND  Y12, Y3, Y1
+	VPSUBQ Y1, Y0, Y1
+	VPXOR  Y1, Y5, Y5
+	VPSUBQ Y1, Y5, Y5
 	VPXOR  Y0, Y0, Y0
-	VPAND  Y8, Y4, Y2
-	VPSUBQ Y2, Y0, Y2
-	VPXOR  Y2, Y5, Y5
-	VPSUBQ Y2, Y5, Y5
+	VPAND  Y12, Y6, Y1
+	VPSUBQ Y1, Y0, Y1
+	VPXOR  Y1, Y8, Y8
+	VPSUBQ Y1, Y8, Y8
 	VPXOR  Y0, Y0, Y0
-	VPAND  Y8, Y6, Y2
-	VPSUBQ Y2, Y0, Y2
-	VPXOR  Y2, Y7, Y7
-	VPSUBQ Y2, Y7, Y7
+	VPAND  Y12, Y9, Y1
+	VPSUBQ Y1, Y0, Y1
+	VPXOR  Y1, Y11, Y11
+	VPSUBQ Y1, Y11, Y11
 
 	// Low words of pairs of vectors, then halves of words, then bytes; lanes come last.
-	VSHUFPS      $0x88, Y3, Y1, Y0
-	VSHUFPS      $0x88, Y7, Y5, Y1
+	VSHUFPS      $0x88, Y5, Y2, Y0
+	VSHUFPS      $0x88, Y11, Y8, Y1
 	VPACKSSDW    Y1, Y0, Y0
 	VPACKSSWB    Y0, Y0, Y0
 	VEXTRACTI128 $0x01, Y0, X1

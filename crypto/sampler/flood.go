@@ -109,6 +109,12 @@ func (f Flood) String() string {
 // centre returns 2 (2^k - 1), the mean of u1 + u2 + u3 + u4.
 func (f Flood) centre() Int128 { return Int128From(2).Lsh(f.k).Add(Int128From(-2)) }
 
+// Narrow reports whether every sample fits into one word: whether SampleNarrow draws it.
+func (f Flood) Narrow() bool { return f.k <= mostNarrowBits }
+
+// mostNarrowBits keeps |e| < 2^(44+17.8) + 2^46 below 2^62.
+const mostNarrowBits = 44
+
 // Sample fills dst with independent samples. Each takes 96 bytes of keystream,
 // or 128 if the deviation is above 2^76.06, so that the first samples are the same
 // however many follow.
@@ -116,54 +122,93 @@ func (f Flood) Sample(dst []Int128, s *keystream.Stream) {
 	secret.Do(func() { f.sample(dst, s) })
 }
 
-// floodBatch is how many samples are drawn at a time.
-const floodBatch = 16
-
-func (f Flood) sample(dst []Int128, s *keystream.Stream) {
-	const wideBytes, most = 8 * floodWords, 8*floodWords + 64
-	var buffer [floodBatch * most]byte
-	var words [floodBatch * wideBytes]byte
-	var samples [floodBatch * floodWords]int8
-	bytes := wideBytes + 32
-	if f.k > oneWordBits {
-		bytes = most
-	}
-	table, down := floodTable(), f.centre().Neg()
-	for len(dst) > 0 {
-		count := min(len(dst), floodBatch)
-		random := buffer[:count*bytes]
-		s.Fill(random)
-		for i := range count {
-			copy(words[wideBytes*i:], random[bytes*i:][:wideBytes])
-		}
-		table.sample(samples[:floodWords*count], words[:wideBytes*count])
-		for i := range count {
-			x := Int128From(wide((*[floodWords]int8)(samples[floodWords*i:]))).Lsh(f.k)
-			dst[i] = x.Add(f.sumLowBits(random[bytes*i+wideBytes:])).Add(down)
-		}
-		dst = dst[count:]
-	}
-	clear(buffer[:])
-	clear(words[:])
-	clear(samples[:])
+// SampleNarrow is Sample of a Narrow one: the same samples, in words, |e| < 2^62.
+func (f Flood) SampleNarrow(dst []int64, s *keystream.Stream) {
+	secret.Do(func() { f.sampleNarrow(dst, s) })
 }
 
-// wide returns x, |x| < 2^17.8, of eight samples of the table.
-func wide(a *[floodWords]int8) int64 {
+func (f Flood) sample(dst []Int128, s *keystream.Stream) {
+	var b floodBatch
+	table, down := floodTable(), f.centre().Neg()
+	for len(dst) > 0 {
+		now := dst[:b.draw(f, len(dst), table, s)]
+		for i := range now {
+			now[i] = Int128From(b.wide(i)).Lsh(f.k).Add(f.sumLowBits(b.low(f, i))).Add(down)
+		}
+		dst = dst[len(now):]
+	}
+	b.wipe()
+}
+
+func (f Flood) sampleNarrow(dst []int64, s *keystream.Stream) {
+	var b floodBatch
+	table, down, k := floodTable(), int64(f.centre().Lo), f.k&63
+	mask := uint64(1)<<k - 1
+	for len(dst) > 0 {
+		now := dst[:b.draw(f, len(dst), table, s)]
+		for i := range now {
+			now[i] = b.wide(i)<<k + int64(sumLowWords(b.low(f, i), mask)) - down
+		}
+		dst = dst[len(now):]
+	}
+	b.wipe()
+}
+
+// floodBatch is what a few samples are made of.
+type floodBatch struct {
+	random [batchSamples * (floodBytes + 64)]byte
+	words  [batchSamples * floodBytes]byte
+	table  [batchSamples * floodWords]int8
+}
+
+const (
+	batchSamples = 16
+	floodBytes   = 8 * floodWords
+)
+
+// bytes returns how many bytes of keystream a sample takes.
+func (f Flood) bytes() int {
+	if f.k > oneWordBits {
+		return floodBytes + 64
+	}
+	return floodBytes + 32
+}
+
+// draw draws what the next samples are made of, and returns how many.
+func (b *floodBatch) draw(f Flood, wanted int, table *table, s *keystream.Stream) int {
+	count, bytes := min(wanted, batchSamples), f.bytes()
+	s.Fill(b.random[:count*bytes])
+	for i := range count {
+		copy(b.words[floodBytes*i:][:floodBytes], b.random[bytes*i:])
+	}
+	table.sample(b.table[:floodWords*count], b.words[:floodBytes*count])
+	return count
+}
+
+// wide returns x of a sample, |x| < 2^17.8.
+func (b *floodBatch) wide(i int) int64 {
+	a := (*[floodWords]int8)(b.table[floodWords*i:])
 	pair := func(i int) int64 { return int64(a[i]) + z0*int64(a[i+1]) }
 	return pair(0) + z1*pair(2) + z2*(pair(4)+z1*pair(6))
+}
+
+func (b *floodBatch) wipe() {
+	clear(b.random[:])
+	clear(b.words[:])
+	clear(b.table[:])
+}
+
+// low returns the keystream of a sample's low bits.
+func (b *floodBatch) low(f Flood, i int) []byte {
+	bytes := f.bytes()
+	return b.random[bytes*i+floodBytes : bytes*(i+1)]
 }
 
 // sumLowBits returns u1 + u2 + u3 + u4 < 2^(k+2), with 32 bytes of keystream if one
 // word holds the sum, with 64 otherwise.
 func (f Flood) sumLowBits(random []byte) Int128 {
 	if f.k <= oneWordBits {
-		mask := uint64(1)<<f.k - 1
-		var sum uint64
-		for i := range 4 {
-			sum += binary.LittleEndian.Uint64(random[8*i:]) & mask
-		}
-		return Int128{Lo: sum}
+		return Int128{Lo: sumLowWords(random, 1<<f.k-1)}
 	}
 	mask := Int128From(1).Lsh(f.k).Add(Int128From(-1))
 	var sum Int128
@@ -172,6 +217,15 @@ func (f Flood) sumLowBits(random []byte) Int128 {
 			Hi: int64(binary.LittleEndian.Uint64(random[16*i+8:])) & mask.Hi,
 			Lo: binary.LittleEndian.Uint64(random[16*i:]) & mask.Lo,
 		})
+	}
+	return sum
+}
+
+// sumLowWords returns the sum of four words, of each the bits of the mask.
+func sumLowWords(random []byte, mask uint64) (sum uint64) {
+	random = random[:32]
+	for i := range 4 {
+		sum += binary.LittleEndian.Uint64(random[8*i:]) & mask
 	}
 	return sum
 }

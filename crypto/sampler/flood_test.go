@@ -71,6 +71,33 @@ func TestFloodDefinition(t *testing.T) {
 	}
 }
 
+// A narrow one has the same samples in words, at every k that is narrow, and whatever the
+// number of samples.
+func TestNarrowFlood(t *testing.T) {
+	for k := range uint(maxLowBits + 1) {
+		f := Flood{k}
+		if bound := f.Bound().big(); f.Narrow() && bound.BitLen() > 62 {
+			t.Errorf("k = %d: a bound of %v is not below 2^62", k, bound)
+		}
+		if !f.Narrow() {
+			if k < 44 {
+				t.Errorf("k = %d is not narrow", k)
+			}
+			continue
+		}
+		for _, count := range []int{0, 1, 15, 16, 50} {
+			want, got := make([]Int128, count), make([]int64, count)
+			f.Sample(want, testStream("flood"))
+			f.SampleNarrow(got, testStream("flood"))
+			for i, e := range got {
+				if Int128From(e) != want[i] {
+					t.Fatalf("k = %d, sample %d of %d is %d, want %v", k, i, count, e, want[i].big())
+				}
+			}
+		}
+	}
+}
+
 func floodByDefinition(k uint, s *keystream.Stream) *big.Int {
 	e := new(big.Int)
 	for _, z := range []int64{1, 3, 10, 30, 106, 318, 1060, 3180} {

@@ -57,6 +57,8 @@ type Reducer struct {
 	p        uint64
 	uHi, uLo uint64 // floor(2^128/p)
 	offset   uint64 // p - (2^127 mod p), in (0, p]
+	u        uint64 // floor(2^64/p)
+	least    uint64 // the least multiple of p from 2^62 on, below 2^63
 }
 
 // NewReducer returns the Reducer for p, 2 <= p < 2^62.
@@ -70,6 +72,8 @@ func NewReducer(p uint64) (Reducer, error) {
 	r.uLo, _ = bits.Div64(rem, 0, p)
 	_, half := bits.Div64((1<<63)%p, 0, p)
 	r.offset = p - half
+	r.u, _ = bits.Div64(1, 0, p)
+	r.least = (1<<62 + p - 1) / p * p
 	return r, nil
 }
 
@@ -81,6 +85,14 @@ func (r *Reducer) Reduce(x Int128) uint64 {
 	// y = x + 2^127 is in [0, 2^128): its residue, less that of 2^127.
 	y := r.reduceUnsigned(uint64(x.Hi)^1<<63, x.Lo)
 	return subtractOnce(y+r.offset, r.p) // y + offset < 2p
+}
+
+// ReduceWord is Reduce of |x| < 2^62.
+func (r *Reducer) ReduceWord(x int64) uint64 {
+	// y > 0 is below 2^64, and q = floor(y u / 2^64) is floor(y/p) or one less.
+	y := uint64(x) + r.least
+	q, _ := bits.Mul64(y, r.u)
+	return subtractOnce(y-q*r.p, r.p)
 }
 
 // reduceUnsigned returns the residue in [0, p) of y = hi 2^64 + lo, any of 128 bits.

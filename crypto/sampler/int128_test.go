@@ -79,6 +79,17 @@ func TestReduce(t *testing.T) {
 				t.Fatalf("%v modulo %d is %d, want %d", v.big(), p, got, want)
 			}
 		}
+		word := func(v int64) {
+			if got, want := r.ReduceWord(v), new(big.Int).Mod(big.NewInt(v), modulus).Uint64(); got != want {
+				t.Fatalf("the word %d modulo %d is %d, want %d", v, p, got, want)
+			}
+		}
+		for _, v := range x {
+			v := int64(v.Lo) >> 2 // below 2^61, and next to 2^62:
+			for _, v := range []int64{v, v - v%int64(p), v - v%int64(p) - 1, 1<<62 - 1 - v&0xff, v&0xff + 1 - 1<<62} {
+				word(v)
+			}
+		}
 		// Multiples of p and their neighbours, where the quotient is hardest.
 		for i, v := range x {
 			m := new(big.Int).Sub(v.big(), new(big.Int).Mod(v.big(), modulus))

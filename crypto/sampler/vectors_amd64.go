@@ -8,21 +8,38 @@ import (
 	"ringwave/crypto/vector"
 )
 
-// vectors compares many words with a tail table at once: with t, an entry, where
-// u + t >= 2^64, which is u >= 2^64 - t.
+// vectors counts for many words at once which entries t of a tail table they reach: those with
+// u + t >= 2^64, which is u > 2^64 - t - 1.
 type vectors struct {
-	thresholds []uint64
+	thresholds []uint64 // in the order of the assembly
+	rows       int
 	path       vector.Path
 }
 
 func newVectors(tail []uint64, path vector.Path) vectors {
-	v := vectors{path: path}
-	for _, t := range tail {
-		threshold := -t
-		if path == vector.AVX2 { // which compares signed numbers, and by "greater"
-			threshold = (threshold - 1) ^ 1<<63
+	blocks := 8
+	if path == vector.AVX2 {
+		blocks = 4
+	}
+	size := max(2, (len(tail)+blocks)/blocks) // so that the last threshold is reached by none
+	threshold := func(i int) uint64 {
+		x := ^uint64(0) // never
+		if i < len(tail) {
+			x = -tail[i] - 1
 		}
-		v.thresholds = append(v.thresholds, threshold)
+		if path == vector.AVX2 { // which compares signed numbers
+			x ^= 1 << 63
+		}
+		return x
+	}
+	v := vectors{path: path, rows: size - 1, thresholds: []uint64{uint64(size)}}
+	for b := range blocks - 1 {
+		v.thresholds = append(v.thresholds, threshold((b+1)*size-1))
+	}
+	for i := range v.rows {
+		for b := range blocks {
+			v.thresholds = append(v.thresholds, threshold(b*size+i))
+		}
 	}
 	return v
 }
@@ -40,9 +57,9 @@ func (v *vectors) inVectors(dst []int8, random []byte) int {
 	random = random[:8*groups*group]
 	// No function value: what is given to one would not stay on the stack.
 	if v.path == vector.AVX512 {
-		signedCountsAVX512(&dst[0], &random[0], &v.thresholds[0], len(v.thresholds), groups)
+		signedCountsAVX512(&dst[0], &random[0], &v.thresholds[0], v.rows, groups)
 	} else {
-		signedCountsAVX2(&dst[0], &random[0], &v.thresholds[0], len(v.thresholds), groups)
+		signedCountsAVX2(&dst[0], &random[0], &v.thresholds[0], v.rows, groups)
 	}
 	return groups * group
 }

@@ -164,6 +164,17 @@ func (c *Context) addSmall(y zq.Vector, x []int8) {
 	}
 }
 
+// addWords sets y[k] += x[k] mod q, |x[k]| < 2^62, without a branch on x.
+func (c *Context) addWords(y zq.Vector, x []int64) {
+	for j, p := range c.Params.Primes {
+		yj, reducer := y[j][:len(x)], &c.reducers[j]
+		for k, xk := range x {
+			d := int64(yj[k]+reducer.ReduceWord(xk)) - int64(p)
+			yj[k] = uint64(d + d>>63&int64(p))
+		}
+	}
+}
+
 // addInt128 sets y[k] += x mod q without a branch on x.
 func (c *Context) addInt128(y zq.Vector, k int, x sampler.Int128) {
 	for j, p := range c.Params.Primes {

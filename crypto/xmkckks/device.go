@@ -125,7 +125,8 @@ type Device struct {
 	full           zq.Vector // all of a product of which c0 or share is a part
 	c0, c1, share  zq.Vector
 	small          []int8           // e*, small
-	flood          []sampler.Int128 // e*, wide
+	narrow         []int64          // e*, flooding in one word
+	flood          []sampler.Int128 // e*, flooding in two
 
 	vStream, e0Stream, e1Stream, shareStream *keystream.Stream
 }
@@ -160,10 +161,13 @@ func (c *Context) NewDevice(cfg DeviceConfig) (*Device, error) {
 	} else {
 		d.sInner, d.vInner = make([]int8, 2*n), make([]int8, 2*n)
 	}
-	if c.Params.LogFlood != 0 {
-		d.flood = make([]sampler.Int128, r)
-	} else {
+	switch {
+	case c.Params.LogFlood == 0:
 		d.small = make([]int8, r)
+	case c.flood.Narrow():
+		d.narrow = make([]int64, r)
+	default:
+		d.flood = make([]sampler.Int128, r)
 	}
 	d.drawKeys(0)
 	return d, nil
@@ -389,16 +393,26 @@ func (d *Device) Share(c1 *AggregatedC1) (zq.Vector, error) {
 		c.smallProducts(d.share, d.sInner, c1.coefficients)
 	}
 	d.shareStream.Start(d.round, d.attempt)
-	if d.flood == nil {
+	d.addShareError()
+	return d.share, nil
+}
+
+// addShareError draws e* and adds it to the share.
+func (d *Device) addShareError() {
+	c := d.ctx
+	switch {
+	case d.small != nil:
 		c.Params.ShareError.Sample(d.small, d.shareStream)
 		c.addSmall(d.share, d.small)
-		return d.share, nil
+	case d.narrow != nil:
+		c.flood.SampleNarrow(d.narrow, d.shareStream)
+		c.addWords(d.share, d.narrow)
+	default:
+		c.flood.Sample(d.flood, d.shareStream)
+		for k, e := range d.flood {
+			c.addInt128(d.share, k, e)
+		}
 	}
-	c.flood.Sample(d.flood, d.shareStream)
-	for k, e := range d.flood {
-		c.addInt128(d.share, k, e)
-	}
-	return d.share, nil
 }
 
 // negate sets x = -x.
@@ -422,6 +436,7 @@ func (d *Device) wipeEpoch() {
 	for _, x := range [][]int8{d.s, d.sInner, d.v, d.vInner, d.e0, d.e1, d.small} {
 		clear(x)
 	}
+	clear(d.narrow)
 	clear(d.flood)
 	for _, x := range []zq.Vector{d.sNTT.Memory(), d.vNTT.Memory(), d.full} {
 		x.Clear()

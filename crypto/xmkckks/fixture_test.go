@@ -136,8 +136,11 @@ func (p *party) attemptPacked(t testing.TB, round, attempt uint32, delta [][]flo
 
 // flooded returns e*_j of coefficient k, which the device still holds.
 func (d *Device) flooded(k int) *big.Int {
-	if d.flood == nil {
+	switch {
+	case d.small != nil:
 		return big.NewInt(int64(d.small[k]))
+	case d.narrow != nil:
+		return big.NewInt(d.narrow[k])
 	}
 	return bigOf(d.flood[k])
 }

@@ -346,7 +346,7 @@ func TestDeviceRefusesSenselessValues(t *testing.T) {
 }
 
 func TestCloseWipesSecrets(t *testing.T) {
-	for _, name := range []string{"ringwave-4096-100", "paper-4096"} { // wide and small e*
+	for _, name := range []string{"ringwave-8192-200", "ringwave-4096-100", "paper-4096"} { // wide, narrow and small e*
 		for _, form := range forms() {
 			set := testSet(t, name)
 			p := newParty(t, testContext(t, set, form, 2), []int64{1})
@@ -364,6 +364,7 @@ func TestCloseWipesSecrets(t *testing.T) {
 						held[what] += nonzero(residues)
 					}
 				}
+				held["narrow e*"] = nonzero(d.narrow)
 				for _, x := range d.flood {
 					held["wide e*"] += nonzero([]int64{x.Hi, int64(x.Lo)})
 				}
@@ -376,11 +377,7 @@ func TestCloseWipesSecrets(t *testing.T) {
 			} else {
 				want = append(want, "sInner", "vInner")
 			}
-			if set.LogFlood != 0 {
-				want = append(want, "wide e*")
-			} else {
-				want = append(want, "small e*")
-			}
+			want = append(want, map[string]string{"ringwave-8192-200": "wide e*", "ringwave-4096-100": "narrow e*", "paper-4096": "small e*"}[name])
 			for _, what := range want {
 				if held[what] == 0 {
 					t.Errorf("%s, %v: %s is empty before Close: the test looks at the wrong place", name, form, what)

@@ -274,6 +274,11 @@ func TestResiduesAtTheirEdges(t *testing.T) {
 				c.addInt128(y, 0, x)
 				check("addInt128", y, new(big.Int).Add(r, bigOf(x)))
 			}
+			for _, x := range []int64{0, 1, -1, p, -p, p - 1, 1 - p, 1<<62 - 1, 1 - 1<<62} {
+				c.mod.SetBig(y, 0, r)
+				c.addWords(y, []int64{x})
+				check("addWords", y, new(big.Int).Add(r, big.NewInt(x)))
+			}
 		}
 	}
 }

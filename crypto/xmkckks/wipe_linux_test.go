@@ -126,6 +126,9 @@ func holds(t *testing.T, needles *secrettest.Needles, d *Device) (names []string
 	if d.full != nil {
 		add("s c~1", telling(t, "s c~1", bytesOf(d.full[0])))
 	}
+	if d.narrow != nil {
+		add("narrow e*", bytesOf(d.narrow)[:32])
+	}
 	if d.flood != nil {
 		add("wide e*", bytesOf(d.flood)[:32])
 	}
@@ -162,7 +165,7 @@ func telling(t *testing.T, name string, x []byte) []byte {
 	return nil
 }
 
-func bytesOf[T int8 | uint64 | sampler.Int128](x []T) []byte {
+func bytesOf[T int8 | int64 | uint64 | sampler.Int128](x []T) []byte {
 	var one T
 	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), len(x)*int(unsafe.Sizeof(one)))
 }

@@ -18,24 +18,29 @@ func samplers() {
 // together is how many vectors are counted at once, so that none waits for another.
 const together = 4
 
-// signedCounts writes the function that compares words with all thresholds. It is long
-// because it is one assembly function.
+// signedCounts writes the function that counts the thresholds that words have reached. They
+// are in ascending order, in as many blocks of one size as a vector has lanes: a word's block
+// is how many blocks' last thresholds it has reached, and of that block it is compared with
+// all others, which a permutation brings to its lane. So no address depends on a word, and
+// 46 thresholds take 12 comparisons with 8 lanes, 14 with 4. It is long because it is one
+// assembly function.
 func signedCounts(name string, lanes int) {
-	TEXT(name, NOSPLIT, "func(dst *int8, words *byte, thresholds *uint64, entries, groups int)")
-	Doc(name+" sets dst to how many of the thresholds each word has reached, negated where the word is odd:",
-		map[int]string{8: "32 words a group.", 4: "16 words a group. Words and thresholds are compared as signed numbers, thresholds less one."}[lanes])
+	TEXT(name, NOSPLIT, "func(dst *int8, words *byte, table *uint64, rows, groups int)")
+	Doc(name+" sets dst to how many thresholds each word is greater than, negated where the word is odd:",
+		map[int]string{8: "32 words a group.", 4: "16 words a group, which are compared as signed numbers, of which bit 63 is inverted."}[lanes],
+		"The table has the size of a block, the last thresholds of all blocks but one, and rows: the first of all blocks, the second, and so on but for the last.")
 	Pragma("noescape")
-	dst, words, thresholds := Load(Param("dst"), GP64()), Load(Param("words"), GP64()), Load(Param("thresholds"), GP64())
-	entries, groups := Load(Param("entries"), GP64()), Load(Param("groups"), GP64())
+	dst, words, table := Load(Param("dst"), GP64()), Load(Param("words"), GP64()), Load(Param("table"), GP64())
+	rows, groups := Load(Param("rows"), GP64()), Load(Param("groups"), GP64())
 	vec := func() reg.VecVirtual {
 		if lanes == 8 {
 			return ZMM()
 		}
 		return YMM()
 	}
-	var u, m [together]reg.VecVirtual
+	var u, block, m [together]reg.VecVirtual
 	for i := range together {
-		u[i], m[i] = vec(), vec()
+		u[i], block[i], m[i] = vec(), vec(), vec()
 	}
 	one := vec()
 	ones := GP64()
@@ -49,37 +54,68 @@ func signedCounts(name string, lanes int) {
 		MOVQ(ones, x)
 		VPBROADCASTQ(x, top)
 	}
-	at, left, t := GP64(), GP64(), vec()
+	at, left, t, row := GP64(), GP64(), vec(), vec()
+	// count adds 1 where u is greater than t.
+	count := func(m, u, t, reached reg.VecVirtual) {
+		if lanes == 8 {
+			k := K()
+			VPCMPUQ(Imm(6), t, u, k) // not less, nor equal
+			VPADDQ(one, m, k, m)
+			return
+		}
+		VPCMPGTQ(t, u, reached)
+		VPSUBQ(reached, m, m)
+	}
 
 	Label("group")
 	for i := range together {
 		load := Mem{Base: words, Disp: 8 * lanes * i}
 		if lanes == 8 {
 			VMOVDQU64(load, u[i])
-			VPSUBQ(one, one, m[i])
+			VPXORQ(block[i], block[i], block[i])
 		} else {
 			VPXOR(load, top, u[i])
-			VPXOR(m[i], m[i], m[i])
+			VPXOR(block[i], block[i], block[i])
 		}
 	}
-	MOVQ(thresholds, at)
-	MOVQ(entries, left)
-	Label("threshold")
-	VPBROADCASTQ(Mem{Base: at}, t)
+	for last := range lanes - 1 {
+		VPBROADCASTQ(Mem{Base: table, Disp: 8 * (1 + last)}, t)
+		for i := range together {
+			count(block[i], u[i], t, row)
+		}
+	}
+	Comment("The count so far, and the lane of a row.")
+	VPBROADCASTQ(Mem{Base: table}, t)
+	for i := range together {
+		VPMULUDQ(t, block[i], m[i])
+	}
+	if lanes == 4 { // the halves 2b and 2b+1
+		VPSLLQ(Imm(32), one, t)
+		for i := range together {
+			VPADDQ(block[i], block[i], block[i])
+			VPSHUFD(Imm(0xa0), block[i], block[i])
+			VPOR(t, block[i], block[i])
+		}
+	}
+	LEAQ(Mem{Base: table, Disp: 8 * lanes}, at)
+	MOVQ(rows, left)
+	Label("row")
+	if lanes == 8 {
+		VMOVDQU64(Mem{Base: at}, row)
+	} else {
+		VMOVDQU(Mem{Base: at}, row)
+	}
 	for i := range together {
 		if lanes == 8 {
-			reached := K()
-			VPCMPUQ(Imm(5), t, u[i], reached) // not below
-			VPADDQ(one, m[i], reached, m[i])
+			VPERMQ(row, block[i], t)
 		} else {
-			reached := vec()
-			VPCMPGTQ(t, u[i], reached)
-			VPSUBQ(reached, m[i], m[i])
+			VPERMD(row, block[i], t)
 		}
+		count(m[i], u[i], t, t)
 	}
-	ADDQ(Imm(8), at)
+	ADDQ(U32(uint64(8*lanes)), at)
 	DECQ(left)
-	JNZ(LabelRef("threshold"))
+	JNZ(LabelRef("row"))
 
 	Comment("Negate where bit 0 is set.")
 	for i := range together {
