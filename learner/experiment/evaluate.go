@@ -12,6 +12,7 @@ import (
 	"ringwave/learner"
 	"ringwave/learner/experiment/chart"
 	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/external"
 	"ringwave/learner/model"
 	"ringwave/learner/weights"
 	"ringwave/radio/intake"
@@ -31,10 +32,16 @@ func (s *Experiment) writeModel() error {
 	if err != nil {
 		return err
 	}
-	tensors, err := weights.EncodeSafetensors(theta, model.Tensors(s.Task.Model), map[string]string{
-		"model": s.Config.Task.Model, "dataset": s.Task.Name, "classes": fmt.Sprint(s.Config.Task.Classes),
+	says := map[string]string{
+		"model": s.Config.Task.Model, "dataset": s.Task.Name,
 		"round": strconv.Itoa(round), "experiment": s.Config.Experiment.Name,
-	})
+	}
+	if l, ok := s.Task.Model.(*external.Learner); ok {
+		says["program"] = l.Name()
+	} else {
+		says["classes"] = fmt.Sprint(s.Config.Task.Classes)
+	}
+	tensors, err := weights.EncodeSafetensors(theta, model.Tensors(s.Task.Model), says)
 	if err != nil {
 		return err
 	}

@@ -103,6 +103,9 @@ func TestProcessGoesOn(t *testing.T) {
 		if got := experimenttest.ReadFile(t, dir, runfolder.MetricsName); !bytes.Equal(got, want) {
 			t.Errorf("%s: the rounds of a run that was interrupted are others", name)
 		}
+		if says := string(experimenttest.ReadFile(t, dir, experiment.ModelName)[:400]); !strings.Contains(says, `"program":"`+e.Task.What(c)+`"`) || strings.Contains(says, "classes") {
+			t.Errorf("%s: the model says of itself %q", name, says)
+		}
 		if ev, err := (experiment.Lab{}).Evaluate(dir, ""); err != nil || ev.TestSamples != externaltest.Test || math.IsNaN(float64(ev.TestLoss)) {
 			t.Errorf("%s: evaluated as %+v, %v", name, ev, err)
 		}
