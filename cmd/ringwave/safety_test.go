@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -301,6 +302,9 @@ func TestCarriers(t *testing.T) {
 	const ahead = "radio.lead_seconds=10"
 	for _, by := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(by.String(), func(t *testing.T) {
+			if signal.Ignored(by) {
+				t.Skipf("%v is ignored here, as by nohup, and so it is by what this starts", by)
+			}
 			s := newScene(t)
 			r := s.start(t, program)
 			s.onAir(t, r)

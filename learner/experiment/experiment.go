@@ -684,11 +684,15 @@ func (s *Experiment) finish(spoilt string) (runfolder.Summary, []string, error) 
 		return runfolder.Summary{}, nil, err
 	}
 	summary := s.summary(result)
-	summary.Unusable = cmp.Or(spoilt, unusableReason(s.Trainer.State(), result, s.hopeless(), s.whyLost))
 	rows, err := runfolder.ReadMetrics(filepath.Join(s.folder.Path(), runfolder.MetricsName), s.Config.Optimizer.Rounds)
 	if err != nil {
 		return summary, nil, err
 	}
+	bound := s.hopeless()
+	for _, r := range rows {
+		bound.learn(r.TrainLoss)
+	}
+	summary.Unusable = cmp.Or(spoilt, unusableReason(s.Trainer.State(), result, bound, s.whyLost))
 	if n := overflowedRows(rows); n > 0 {
 		summary.Notes = append(summary.Notes, fmt.Sprintf("the training loss of %d rounds overflowed: it is reported as the largest number there is, and the model was left as it was", n))
 	}

@@ -134,6 +134,23 @@ func TestProcessErrors(t *testing.T) {
 	}
 }
 
+// A program whose loss has grown beyond all measure is no result, whatever its scale.
+func TestProcessThatDiverges(t *testing.T) {
+	for eta, want := range map[string]string{
+		"0.001": "",
+		"500":   "training diverged: the training loss is",
+	} {
+		e, err := experiment.Lab{NoPlots: true}.New(withProcess(t, externaltest.Command(t, ""), "optimizer.eta0="+eta, "experiment.aggregator=none"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := e.Run(t.Context(), filepath.Join(t.TempDir(), "run"), experiment.Observer{})
+		if why := r.Summary.Unusable; (want == "") != (why == "") || !strings.HasPrefix(why, want) || want != "" && !strings.HasSuffix(why, "a hundred times what it began with") {
+			t.Errorf("eta0 = %s: %q, %v, %v", eta, why, err, r.Summary.TrainLoss)
+		}
+	}
+}
+
 // A run whose program cannot evaluate ends in that round, and one that goes on has the rounds
 // of one that was never broken off; a program of another kind is not taken.
 func TestProcessThatCannotEvaluate(t *testing.T) {

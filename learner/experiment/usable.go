@@ -52,27 +52,47 @@ func (s *Experiment) lostNote(state learner.State) string {
 	return fmt.Sprintf("%d of %d rounds were not read: %s", state.Skipped, state.Round, s.whyLost())
 }
 
-// hopeless returns the loss above which the run has no usable result: that of a program has a
-// scale which is not known here.
-func (s *Experiment) hopeless() float64 {
-	if s.Config.Task.Model == process {
-		return math.MaxFloat64
-	}
-	return hopelessLoss
+// hopeless is the loss above which a run has no usable result.
+type hopeless struct {
+	loss float64
+	// ofFirst says that it is known once the first round's is, as a program's loss has a scale
+	// of its own.
+	ofFirst bool
 }
 
-// unusableReason says why what training came to is of no use; "" if it may be. Hopeless is the
-// loss above which it is of none, and why says why rounds were lost.
-func unusableReason(state learner.State, result learner.Result, hopeless float64, why func() string) string {
+func (s *Experiment) hopeless() hopeless {
+	if s.Config.Task.Model == process {
+		return hopeless{math.MaxFloat64, true}
+	}
+	return hopeless{hopelessLoss, false}
+}
+
+// learn takes in the loss of a round.
+func (h *hopeless) learn(loss float64) {
+	if h.ofFirst && h.loss == math.MaxFloat64 && !math.IsNaN(loss) {
+		h.loss = max(hopelessLoss, min(100*loss, math.MaxFloat64/2))
+	}
+}
+
+// String says what it is a hundred times of.
+func (h hopeless) String() string {
+	if h.ofFirst {
+		return "a hundred times what it began with"
+	}
+	return "a hundred times that of a model which knows nothing"
+}
+
+// unusableReason says why what training came to is of no use; "" if it may be. Why says why rounds were lost.
+func unusableReason(state learner.State, result learner.Result, bound hopeless, why func() string) string {
 	if state.Round > 0 && state.Skipped == state.Round {
 		return fmt.Sprintf("none of the %d rounds was read, and the model is the untrained one: %s", state.Round, why())
 	}
 	kind, loss, known := "training", result.TrainLoss, result.TrainAccuracy
-	if math.IsNaN(known) { // it is the devices' own
+	if math.IsNaN(known) && math.IsNaN(loss) { // they are the devices' own
 		kind, loss, known = "test", result.TestLoss, result.TestAccuracy
 	}
-	if !math.IsNaN(known) && !(loss <= hopeless) {
-		return fmt.Sprintf("training diverged: the %s loss is %.4g, more than %.3g, a hundred times that of a model which knows nothing", kind, loss, hopeless)
+	if unknown := math.IsNaN(known) && math.IsNaN(loss); !unknown && !(loss <= bound.loss) {
+		return fmt.Sprintf("training diverged: the %s loss is %.4g, more than %.3g, %v", kind, loss, bound.loss, bound)
 	}
 	return ""
 }
@@ -86,7 +106,7 @@ type warnings struct {
 	batch  float64       // a record's loss is a sum over so many samples; 1 for a mean
 	advice string        // against a loss that grows
 
-	hopeless float64 // the loss that is one
+	hopeless hopeless
 }
 
 // smallerSteps returns the advice to take them, to be appended, where they may help.
@@ -147,9 +167,11 @@ func (w *warnings) after(r learner.Record) string {
 	if w.unread && r.Round == hopelessRounds {
 		return fmt.Sprintf("none of the first %d rounds was read: the model has learned nothing so far (%s)", hopelessRounds, w.why())
 	}
-	if loss := r.TrainLoss / w.batch; !w.grown && loss > w.hopeless { // NaN is not known
+	loss := r.TrainLoss / w.batch
+	w.hopeless.learn(loss)
+	if !w.grown && loss > w.hopeless.loss { // NaN is not known
 		w.grown = true
-		return fmt.Sprintf("in round %d the loss is %.4g, more than a hundred times that of a model which knows nothing: training diverges%s", r.Round, loss, w.advice)
+		return fmt.Sprintf("in round %d the loss is %.4g, more than %v: training diverges%s", r.Round, loss, w.hopeless, w.advice)
 	}
 	return ""
 }

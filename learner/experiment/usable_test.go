@@ -18,7 +18,7 @@ func TestBadResultsAreResults(t *testing.T) {
 		{400, 399, math.Ln2, true}, {400, 0, math.Ln2, true}, {400, 0, 10 * math.Ln2, true}, {0, 0, math.Ln2, true},
 		{400, 400, math.Ln2, false}, {400, 0, 101 * math.Ln2, false}, {400, 0, math.Inf(1), false}, {400, 0, math.NaN(), false},
 	} {
-		reason := unusableReason(learner.State{Round: c.rounds, Skipped: c.skipped}, learner.Result{TrainLoss: c.loss}, hopelessLoss, func() string { return "nobody knows" })
+		reason := unusableReason(learner.State{Round: c.rounds, Skipped: c.skipped}, learner.Result{TrainLoss: c.loss}, hopeless{loss: hopelessLoss}, func() string { return "nobody knows" })
 		if (reason == "") != c.usable {
 			t.Errorf("%d of %d rounds skipped, loss %v: %q", c.skipped, c.rounds, c.loss, reason)
 		}
@@ -31,16 +31,29 @@ func TestUnknownLossesAreNotLarge(t *testing.T) {
 	for _, c := range []struct {
 		loss, accuracy float64
 		usable         bool
-	}{{math.Ln2, 0.5, true}, {101 * math.Ln2, 0.5, false}, {nan, 0.5, false}, {nan, nan, true}} {
+	}{{math.Ln2, 0.5, true}, {101 * math.Ln2, 0.5, false}, {nan, 0.5, false}, {nan, nan, true}, {math.Ln2, nan, true}, {101 * math.Ln2, nan, false}} {
 		result := learner.Result{TrainLoss: nan, TrainAccuracy: nan, TestLoss: c.loss, TestAccuracy: c.accuracy}
-		if reason := unusableReason(learner.State{Round: 400}, result, hopelessLoss, nil); (reason == "") != c.usable {
+		if reason := unusableReason(learner.State{Round: 400}, result, hopeless{loss: hopelessLoss}, nil); (reason == "") != c.usable {
 			t.Errorf("test loss %v, accuracy %v: %q", c.loss, c.accuracy, reason)
 		}
 	}
 	for loss, warned := range map[float64]bool{nan: false, math.Ln2: false, 101 * math.Ln2: true, math.Inf(1): true} {
-		w := warnings{batch: 1, hopeless: hopelessLoss}
+		w := warnings{batch: 1, hopeless: hopeless{loss: hopelessLoss}}
 		if text := w.after(learner.Record{Round: 3, TrainLoss: loss}); (text != "") != warned {
 			t.Errorf("a round's loss is %v: %q", loss, text)
+		}
+	}
+}
+
+// What a program's loss is when it diverges is known once its first round's is.
+func TestHopelessOfTheFirstRound(t *testing.T) {
+	for _, c := range []struct{ first, loss float64 }{{5, 500}, {0, hopelessLoss}, {math.NaN(), math.MaxFloat64}, {math.MaxFloat64, math.MaxFloat64 / 2}} {
+		h := hopeless{math.MaxFloat64, true}
+		h.learn(math.NaN()) // a round that was not read
+		h.learn(c.first)
+		h.learn(c.first / 2)
+		if h.loss != c.loss {
+			t.Errorf("it began with %v: %v is hopeless, want %v", c.first, h.loss, c.loss)
 		}
 	}
 }
