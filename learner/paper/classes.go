@@ -60,7 +60,7 @@ func (r *reproduction) classesMethods() []classesMethod {
 		return m
 	}
 	all := []classesMethod{
-		scalars(64, 600, 0.4, 0.7), scalars(256, 160, 0.3, 0.6, 1.2),
+		scalars(64, 600, 0.1, 0.2, 0.4, 0.7), scalars(256, 160, 0.3, 0.6, 1.2),
 		gradients(1, 200, 0.2, 0.5, 1, 2, 4), gradients(10, 60, 0.05, 0.2, 0.5, 1, 2, 4),
 	}
 	if r.opt.Quick {
