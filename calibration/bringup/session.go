@@ -1,12 +1,14 @@
 package bringup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"math/cmplx"
 	"slices"
+	"sync"
 
 	"ringwave/radio"
 	"ringwave/radio/array"
@@ -29,15 +31,21 @@ func (b *bench) begin(ctx context.Context) (*session, error) {
 	return &session{b: b, devices: devices, guarded: guarded}, nil
 }
 
-// close closes what is open, the last opened first, and returns err with what that said.
+// close closes what is open and returns err with what that said. All boards are closed at once:
+// a transmitter ends when what was written is sent, for which a bench in virtual time may wait
+// for a receiver that nobody reads any more.
 func (s *session) close(err error) error {
 	if err != nil && s.guarded != nil && s.guarded() != nil && !errors.Is(err, radio.ErrGuard) {
 		err = fmt.Errorf("%w: %w", s.guarded(), err)
 	}
-	for _, d := range slices.Backward(s.open) {
-		if ended := d.Close(); ended != nil && err == nil {
-			err = ended
-		}
+	said := make([]error, len(s.open))
+	var closing sync.WaitGroup
+	for i, d := range s.open {
+		closing.Go(func() { said[i] = d.Close() })
+	}
+	closing.Wait()
+	for _, ended := range slices.Backward(said) {
+		err = cmp.Or(err, ended)
 	}
 	s.open = nil
 	return err
