@@ -272,6 +272,34 @@ func hasSent(c *Config) {
 	_ = s.close(nil)
 }
 
+// A session ends whose transmitter has written as much as is taken without anybody who reads
+// what is received, so that virtual time stands still.
+func TestCloseWithoutAReader(t *testing.T) {
+	b := &bench{cfg: good().config(t)}
+	s, err := b.begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.listen(t.Context(), b.cfg.Array.Receiver, 0); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := s.voice(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for stands := false; !stands; { // too early on a busy machine at worst, which hides the fault
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		_, err := tx.Write(ctx, b.tone(), radio.TxMeta{})
+		cancel()
+		if stands = errors.Is(err, context.DeadlineExceeded); !stands && err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.close(nil); err != nil {
+		t.Error(err)
+	}
+}
+
 // clocked is a device that tells of its clock, or does not.
 type clocked struct {
 	radio.Device
