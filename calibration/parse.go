@@ -3,7 +3,6 @@ package calibration
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"reflect"
 	"slices"
@@ -28,7 +27,7 @@ func Read(path string) (File, error) {
 		return File{}, failf("%s: the calibration file: %v", path, excess)
 	}
 	if err != nil {
-		return File{}, failf("%s: the calibration file cannot be read: %v", path, cause(err))
+		return File{}, failf("%s: the calibration file cannot be read: %v", path, intake.Cause(err))
 	}
 	return Parse(path, data)
 }
@@ -230,14 +229,4 @@ func shown(key string) string {
 		return shownText(key)
 	}
 	return key
-}
-
-// cause takes the operation and the path off an error of package os, because every
-// message here has already named the file.
-func cause(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
 }

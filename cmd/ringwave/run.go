@@ -119,7 +119,8 @@ exit status is the worst of all.
 Exit status: 3 for a run that ended without a usable result, for none of its
 rounds was read, optimizer.end_after_lost_rounds were lost in a row, or training
 diverged (no finite number, or a final loss over 69, a hundred times that of a
-model which knows nothing); a model that has learned badly is a result.
+model which knows nothing, and for a program of yours over a hundred times that
+of its first round); a model that has learned badly is a result.
 summary.json has the reason in "unusable", -v says why each round was lost.
 130 stopped, 2 something you can mend, 1 the machine.`,
 		Args: configOrResume(&resume),

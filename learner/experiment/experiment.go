@@ -135,14 +135,16 @@ func (s *Experiment) fit(dir string) (err error) {
 	return nil
 }
 
-// checkTensors refuses a model whose tensors are not its theta: the model could not leave
-// the folder after all rounds.
+// checkTensors refuses a model whose tensors are not its theta, as it could not leave the
+// folder after all rounds, and one whose checkpoints could not be read back.
 func (s *Experiment) checkTensors() error {
 	sum := 0
 	for _, t := range model.Tensors(s.Task.Model) {
 		sum += t.Size()
 	}
-	if d := s.Task.Model.Dim(); sum != d {
+	if d := s.Task.Model.Dim(); d > runfolder.MaxTheta {
+		return intake.UserError(fmt.Errorf("task.model = %q has %d parameters with these samples; allowed is at most %d", s.Config.Task.Model, d, runfolder.MaxTheta))
+	} else if sum != d {
 		return fmt.Errorf("task.model = %q: its tensors have %d values and theta has %d; allowed is a model whose Tensors are all of theta", s.Config.Task.Model, sum, d)
 	}
 	return nil

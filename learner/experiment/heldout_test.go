@@ -29,6 +29,18 @@ var heldOutKeys = []string{
 	"encryption.randomness=seed", "encryption.key_epoch_rounds=0",
 }
 
+// copiedAfter copies a run's folder after a round, as a kill would leave it then.
+func copiedAfter(t *testing.T, round int, dir, killed string) experiment.Observer {
+	return experiment.Observer{Round: func(r learner.Record) {
+		if r.Round != round {
+			return
+		}
+		if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+			t.Error(err)
+		}
+	}}
+}
+
 // least returns the row of the least validation loss.
 func least(t *testing.T, rows []runfolder.Row) runfolder.Row {
 	t.Helper()
@@ -166,13 +178,7 @@ func TestPlateau(t *testing.T) {
 func TestPlateauOfRecalledRounds(t *testing.T) {
 	keys := append(slices.Clone(heldOutKeys), "optimizer.end_after_plateau_evaluations=3", "encryption.randomness=system", "optimizer.checkpoint_every_rounds=1000")
 	dir, killed := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "killed")
-	r, err := short(t, keys...).Run(t.Context(), dir, experiment.Observer{Round: func(r learner.Record) {
-		if r.Round == 9 {
-			if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
-				t.Error(err)
-			}
-		}
-	}})
+	r, err := short(t, keys...).Run(t.Context(), dir, copiedAfter(t, 9, dir, killed))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,13 +192,7 @@ func TestPlateauOfRecalledRounds(t *testing.T) {
 func TestRecalledValidationIsCompared(t *testing.T) {
 	keys := append(slices.Clone(heldOutKeys), "encryption.randomness=system", "optimizer.checkpoint_every_rounds=1000")
 	dir, killed := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "killed")
-	_, err := short(t, keys...).Run(t.Context(), dir, experiment.Observer{Round: func(r learner.Record) {
-		if r.Round == 9 {
-			if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
-				t.Error(err)
-			}
-		}
-	}})
+	_, err := short(t, keys...).Run(t.Context(), dir, copiedAfter(t, 9, dir, killed))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,13 +235,7 @@ func TestExtensionOfAPlateauKilled(t *testing.T) {
 	}
 	end := r.Round
 	lab := experiment.Lab{NoPlots: true}
-	longer, err := lab.Extend(t.Context(), dir, 200, experiment.Observer{Round: func(r learner.Record) {
-		if r.Round == end+3 {
-			if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
-				t.Error(err)
-			}
-		}
-	}})
+	longer, err := lab.Extend(t.Context(), dir, 200, copiedAfter(t, end+3, dir, killed))
 	if err != nil {
 		t.Fatal(err)
 	}

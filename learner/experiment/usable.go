@@ -74,15 +74,16 @@ func (h *hopeless) learn(loss float64) {
 	}
 }
 
-// String says what it is a hundred times of.
+// String says what a loss above it is more than.
 func (h hopeless) String() string {
 	if h.ofFirst {
-		return "a hundred times what it began with"
+		return fmt.Sprintf("%.3g and than a hundred times what it began with", hopelessLoss)
 	}
-	return "a hundred times that of a model which knows nothing"
+	return fmt.Sprintf("%.3g, a hundred times that of a model which knows nothing", h.loss)
 }
 
-// unusableReason says why what training came to is of no use; "" if it may be. Why says why rounds were lost.
+// unusableReason says why what training came to is of no use; "" if it may be. Why says why
+// rounds were lost.
 func unusableReason(state learner.State, result learner.Result, bound hopeless, why func() string) string {
 	if state.Round > 0 && state.Skipped == state.Round {
 		return fmt.Sprintf("none of the %d rounds was read, and the model is the untrained one: %s", state.Round, why())
@@ -92,7 +93,7 @@ func unusableReason(state learner.State, result learner.Result, bound hopeless, 
 		kind, loss, known = "test", result.TestLoss, result.TestAccuracy
 	}
 	if unknown := math.IsNaN(known) && math.IsNaN(loss); !unknown && !(loss <= bound.loss) {
-		return fmt.Sprintf("training diverged: the %s loss is %.4g, more than %.3g, %v", kind, loss, bound.loss, bound)
+		return fmt.Sprintf("training diverged: the %s loss is %.4g, more than %v", kind, loss, bound)
 	}
 	return ""
 }

@@ -8,12 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
 	"time"
+
+	"ringwave/radio/intake"
 )
 
 const (
@@ -69,20 +70,11 @@ func startProgram(c Config, said io.Writer) (*program, error) {
 		return nil, err
 	}
 	if err := p.command.Start(); err != nil {
-		return nil, fmt.Errorf("cannot be started: %w%s", cause(err), oneText(c.Command[0]))
+		return nil, fmt.Errorf("cannot be started: %w%s", intake.Cause(err), oneText(c.Command[0]))
 	}
 	p.in, p.out = in, out
 	go p.read(out)
 	return p, nil
-}
-
-// cause returns why a program cannot be started, without the call that failed.
-func cause(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	return err
 }
 
 // oneText says what is likely where a program's name has a space.

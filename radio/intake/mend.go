@@ -2,6 +2,8 @@ package intake
 
 import (
 	"errors"
+	"io/fs"
+	"os"
 	"slices"
 	"syscall"
 )
@@ -24,6 +26,20 @@ func UserError(err error) error {
 func IsUserError(err error) bool {
 	var e userError
 	return errors.As(err, &e)
+}
+
+// Cause takes the operation and the paths off an error of package os, for a message that has
+// named the file already.
+func Cause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	var link *os.LinkError
+	if errors.As(err, &link) {
+		return link.Err
+	}
+	return err
 }
 
 // PathError marks an error of a path as the user's to mend where the path does not exist,

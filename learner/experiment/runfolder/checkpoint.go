@@ -318,7 +318,7 @@ func ReadCheckpoint(dir string) (Checkpoint, error) {
 		return Checkpoint{}, fmt.Errorf("%s has no checkpoint: the run ended before its first one, start it again", dir)
 	}
 	if err != nil {
-		return Checkpoint{}, fmt.Errorf("reading %s: %w", path, cause(err))
+		return Checkpoint{}, fmt.Errorf("reading %s: %w", path, intake.Cause(err))
 	}
 	c, err := DecodeCheckpoint(b)
 	if err != nil {

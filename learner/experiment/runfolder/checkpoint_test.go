@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -206,6 +207,19 @@ func TestLoadCheckpointErrors(t *testing.T) {
 	}
 	_, err = f.LoadCheckpoint()
 	wantError(t, err, f.file(CheckpointName), "the length is more than 1107296256 bytes; allowed is at most 1107296256 bytes")
+}
+
+// A checkpoint with a model of some million parameters, and its best, is read back: 128 MB.
+func TestLargeCheckpoint(t *testing.T) {
+	f, theta := newFolder(t), make([]float64, 8<<20)
+	theta[len(theta)-1] = 3
+	if err := f.SaveCheckpoint(Checkpoint{Theta: theta, Best: &Best{Theta: theta}}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := f.LoadCheckpoint()
+	if err != nil || !slices.Equal(c.Theta, theta) || !slices.Equal(c.Best.Theta, theta) {
+		t.Errorf("%d parameters, %v", len(c.Theta), err)
+	}
 }
 
 func FuzzCheckpoint(f *testing.F) {

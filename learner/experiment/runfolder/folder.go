@@ -52,7 +52,7 @@ const mostOfASecond = 10000
 // is one already. No two calls return the same path, in whatever processes.
 func MakeDir(root, name string, t time.Time) (string, error) {
 	if err := os.MkdirAll(root, 0o755); err != nil {
-		return "", fmt.Errorf("making the folder %s: %w", root, cause(err))
+		return "", fmt.Errorf("making the folder %s: %w", root, intake.Cause(err))
 	}
 	first := defaultDir(root, name, t)
 	path := first
@@ -63,7 +63,7 @@ func MakeDir(root, name string, t time.Time) (string, error) {
 			return path, nil
 		}
 		if !errors.Is(err, fs.ErrExist) {
-			return "", fmt.Errorf("making the folder %s: %w", path, cause(err))
+			return "", fmt.Errorf("making the folder %s: %w", path, intake.Cause(err))
 		}
 		path = fmt.Sprintf("%s-%d", first, n)
 	}
@@ -79,7 +79,7 @@ func RemoveUnbegun(dir string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("looking into %s: %w", dir, cause(err))
+		return fmt.Errorf("looking into %s: %w", dir, intake.Cause(err))
 	}
 	known := []string{ConfigName, ManifestName, MetricsName, LogName, CalibrationName, lockName, "shares.journal", "link.secret"}
 	for _, e := range entries {
@@ -129,7 +129,7 @@ func Create(dir string) (*Folder, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the run folder %s: %w", dir, cause(err))
+		return nil, fmt.Errorf("making the run folder %s: %w", dir, intake.Cause(err))
 	}
 	f, err := hold(dir)
 	if err != nil {
@@ -150,7 +150,7 @@ func requireEmpty(dir string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("looking into the run folder %s: %w", dir, cause(err))
+		return fmt.Errorf("looking into the run folder %s: %w", dir, intake.Cause(err))
 	}
 	for _, e := range entries {
 		// Some systems have a second file for the lock.
@@ -182,7 +182,7 @@ func Open(dir string) (*Folder, error) {
 func requireRun(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
-		return fmt.Errorf("opening the run folder %s: %w", dir, cause(err))
+		return fmt.Errorf("opening the run folder %s: %w", dir, intake.Cause(err))
 	}
 	if !info.IsDir() {
 		return fmt.Errorf("%s is not a run folder: it is a file", dir)
@@ -202,7 +202,7 @@ func hold(dir string) (*Folder, error) {
 		return nil, fmt.Errorf("the run folder %s is in use by another process%s: wait for it to end, or choose another folder", dir, lockfile.Hint(path))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("locking the run folder %s: %w", dir, cause(err))
+		return nil, fmt.Errorf("locking the run folder %s: %w", dir, intake.Cause(err))
 	}
 	return &Folder{path: dir, lock: lock}, nil
 }
@@ -210,14 +210,14 @@ func hold(dir string) (*Folder, error) {
 func (f *Folder) removeTemps() error {
 	entries, err := os.ReadDir(f.path)
 	if err != nil {
-		return fmt.Errorf("looking into the run folder %s: %w", f.path, cause(err))
+		return fmt.Errorf("looking into the run folder %s: %w", f.path, intake.Cause(err))
 	}
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), tempPrefix) || !e.Type().IsRegular() {
 			continue
 		}
 		if err := os.Remove(f.file(e.Name())); err != nil {
-			return fmt.Errorf("removing the left-over file %s: %w", f.file(e.Name()), cause(err))
+			return fmt.Errorf("removing the left-over file %s: %w", f.file(e.Name()), intake.Cause(err))
 		}
 	}
 	return nil
@@ -229,7 +229,7 @@ func (f *Folder) Path() string { return f.path }
 // Close gives up the lock. It does not close Metrics or a Log opened from f.
 func (f *Folder) Close() error {
 	if err := f.lock.Close(); err != nil {
-		return fmt.Errorf("unlocking the run folder %s: %w", f.path, cause(err))
+		return fmt.Errorf("unlocking the run folder %s: %w", f.path, intake.Cause(err))
 	}
 	return nil
 }
@@ -256,11 +256,11 @@ func WritePrivate(path string, data []byte) error { return writeFile(path, data,
 func writeFile(path string, data []byte, mode fs.FileMode) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), tempPrefix+filepath.Base(path)+"-")
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, cause(err))
+		return fmt.Errorf("writing %s: %w", path, intake.Cause(err))
 	}
 	if err := replace(temp, path, data, mode); err != nil {
 		os.Remove(temp.Name())
-		return fmt.Errorf("writing %s (what was there before is unchanged): %w", path, cause(err))
+		return fmt.Errorf("writing %s (what was there before is unchanged): %w", path, intake.Cause(err))
 	}
 	syncDir(filepath.Dir(path))
 	return nil
@@ -289,29 +289,15 @@ func fill(temp *os.File, data []byte, mode fs.FileMode) error {
 	return temp.Sync()
 }
 
-// cause takes the operation and the path off an error of package os, because
-// every message here has already named the file.
-func cause(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err
-	}
-	var link *os.LinkError
-	if errors.As(err, &link) {
-		return link.Err
-	}
-	return err
-}
-
 // What is read back of a folder is bounded, in bytes: a summary or a manifest, and a
 // checkpoint, which has the largest model there is twice, and scalars of momentum.
 const (
 	maxJSON       = 1 << 20
-	maxCheckpoint = 2*8*maxTheta + 32<<20
+	maxCheckpoint = 2*8*MaxTheta + 32<<20
 )
 
-// maxTheta is the most parameters of a model whose checkpoints are read back.
-const maxTheta = 1 << 26
+// MaxTheta is the most parameters of a model whose checkpoints are read back.
+const MaxTheta = 1 << 26
 
 // jsonLimits bound JSON of a folder: lists are of devices at most.
 func jsonLimits() intake.JSONLimits {

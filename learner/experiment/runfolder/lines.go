@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"ringwave/radio/intake"
 )
 
 // Lines is a file of lines, of which killed processes and full disks leave whole ones. It
@@ -43,12 +45,12 @@ func (l *Lines) Close() error { return l.lines.close() }
 func openLines(path string, mode fs.FileMode) (l lineFile, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, mode)
 	if err != nil {
-		return l, fmt.Errorf("opening %s: %w", path, cause(err))
+		return l, fmt.Errorf("opening %s: %w", path, intake.Cause(err))
 	}
 	end, err := wholeLines(f)
 	if err != nil {
 		f.Close()
-		return l, fmt.Errorf("reading %s: %w", path, cause(err))
+		return l, fmt.Errorf("reading %s: %w", path, intake.Cause(err))
 	}
 	if err := truncate(f, path, end); err != nil {
 		f.Close()
@@ -85,21 +87,21 @@ func (l *lineFile) add(line []byte) error {
 		return nil
 	}
 	if cut := l.f.Truncate(l.end); cut != nil {
-		return fmt.Errorf("%w, and the part that was written could not be cut off at byte %d: %w", cause(err), l.end, cause(cut))
+		return fmt.Errorf("%w, and the part that was written could not be cut off at byte %d: %w", intake.Cause(err), l.end, intake.Cause(cut))
 	}
-	return cause(err)
+	return intake.Cause(err)
 }
 
 func (l *lineFile) sync() error {
 	if err := l.f.Sync(); err != nil {
-		return fmt.Errorf("bringing %s to disk: %w", l.path, cause(err))
+		return fmt.Errorf("bringing %s to disk: %w", l.path, intake.Cause(err))
 	}
 	return nil
 }
 
 func (l *lineFile) close() error {
 	if err := l.f.Close(); err != nil {
-		return fmt.Errorf("closing %s: %w", l.path, cause(err))
+		return fmt.Errorf("closing %s: %w", l.path, intake.Cause(err))
 	}
 	return nil
 }
@@ -107,7 +109,7 @@ func (l *lineFile) close() error {
 // truncate cuts the file to its first size bytes.
 func truncate(f *os.File, path string, size int64) error {
 	if err := f.Truncate(size); err != nil {
-		return fmt.Errorf("cutting %s back to %d bytes: %w", path, size, cause(err))
+		return fmt.Errorf("cutting %s back to %d bytes: %w", path, size, intake.Cause(err))
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func (f *Folder) ReadManifest() (Manifest, error) { return ReadManifest(f.file(M
 func ReadManifest(path string) (Manifest, error) {
 	data, err := intake.ReadFile(path, maxJSON)
 	if err != nil {
-		return Manifest{}, fmt.Errorf("%s: reading the manifest: %w", path, cause(err))
+		return Manifest{}, fmt.Errorf("%s: reading the manifest: %w", path, intake.Cause(err))
 	}
 	var m Manifest
 	if err := json.Unmarshal(data, &m); err != nil {

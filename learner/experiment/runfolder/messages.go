@@ -27,7 +27,7 @@ func (f *Folder) OpenMessages(rounds, directions int) (*Messages, map[int][]floa
 	path := f.file(MessagesName)
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return nil, nil, fmt.Errorf("opening %s: %w", path, cause(err))
+		return nil, nil, fmt.Errorf("opening %s: %w", path, intake.Cause(err))
 	}
 	m := &Messages{lines: lineFile{f: file, path: path}, directions: directions}
 	kept, err := m.read(file, rounds)
@@ -84,7 +84,7 @@ func (m *Messages) parse(r io.Reader, rounds int) (kept map[int][]float64, end i
 		kept[round] = values
 	}
 	if err := lines.Err(); err != nil {
-		return nil, 0, fmt.Errorf("reading %s: %w", m.lines.path, cause(err))
+		return nil, 0, fmt.Errorf("reading %s: %w", m.lines.path, intake.Cause(err))
 	}
 	return kept, lines.End(), nil
 }

@@ -164,7 +164,7 @@ func (f *Folder) CreateMetrics(layout Layout) (*Metrics, error) {
 	path := f.file(MetricsName)
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("making %s: %w", path, cause(err))
+		return nil, fmt.Errorf("making %s: %w", path, intake.Cause(err))
 	}
 	m := newMetrics(file, path)
 	m.layout = layout
@@ -197,7 +197,7 @@ func (f *Folder) openMetrics(offset int64, digest Digest, end func(*os.File) (in
 	path := f.file(MetricsName)
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
-		return nil, fmt.Errorf("opening %s: %w", path, cause(err))
+		return nil, fmt.Errorf("opening %s: %w", path, intake.Cause(err))
 	}
 	m := newMetrics(file, path)
 	if err := m.resume(file, offset, digest, end); err != nil {
@@ -221,7 +221,7 @@ func (m *Metrics) resume(file *os.File, offset int64, digest Digest, end func(*o
 	}
 	last, err := end(file)
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", path, cause(err))
+		return fmt.Errorf("reading %s: %w", path, intake.Cause(err))
 	}
 	if err := m.take(file, offset, last); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (m *Metrics) resume(file *os.File, offset int64, digest Digest, end func(*o
 // take takes the file's bytes from one offset to another into the digest.
 func (m *Metrics) take(file *os.File, from, to int64) error {
 	if _, err := io.Copy(m.sum, io.NewSectionReader(file, from, to-from)); err != nil {
-		return fmt.Errorf("reading %s: %w", m.lines.path, cause(err))
+		return fmt.Errorf("reading %s: %w", m.lines.path, intake.Cause(err))
 	}
 	return nil
 }
@@ -242,14 +242,14 @@ func (m *Metrics) take(file *os.File, from, to int64) error {
 func (m *Metrics) check(file *os.File, path string, offset int64) error {
 	info, err := file.Stat()
 	if err != nil {
-		return fmt.Errorf("opening %s: %w", path, cause(err))
+		return fmt.Errorf("opening %s: %w", path, intake.Cause(err))
 	}
 	if info.Size() < offset {
 		return fmt.Errorf("%s has %d bytes, but the checkpoint was written when it had %d: it has been cut, so the run cannot be resumed", path, info.Size(), offset)
 	}
 	head := make([]byte, max(0, min(offset, int64(len(Validated.header())+1))))
 	if _, err := file.ReadAt(head, 0); err != nil {
-		return fmt.Errorf("reading the header of %s: %w", path, cause(err))
+		return fmt.Errorf("reading the header of %s: %w", path, intake.Cause(err))
 	}
 	for _, l := range []Layout{OfHosts, Validated} {
 		if bytes.HasPrefix(head, []byte(l.header()+"\n")) {
@@ -263,7 +263,7 @@ func (m *Metrics) check(file *os.File, path string, offset int64) error {
 	}
 	var last [1]byte
 	if _, err := file.ReadAt(last[:], offset-1); err != nil {
-		return fmt.Errorf("reading %s at byte %d: %w", path, offset-1, cause(err))
+		return fmt.Errorf("reading %s at byte %d: %w", path, offset-1, intake.Cause(err))
 	}
 	if last[0] != '\n' {
 		return fmt.Errorf("%s: no line ends at byte %d, where the checkpoint says that one does: the file has been changed, so the run cannot be resumed", path, offset)
@@ -308,7 +308,7 @@ const maxLine = 4096
 func ReadMetrics(path string, rounds int) ([]Row, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, cause(err))
+		return nil, fmt.Errorf("reading %s: %w", path, intake.Cause(err))
 	}
 	defer f.Close()
 	return parseMetrics(path, f, rounds)
@@ -331,7 +331,7 @@ func parseMetrics(path string, r io.Reader, rounds int) ([]Row, error) {
 	}
 	switch {
 	case lines.Err() != nil:
-		return nil, fmt.Errorf("reading %s: %w", path, cause(lines.Err()))
+		return nil, fmt.Errorf("reading %s: %w", path, intake.Cause(lines.Err()))
 	case lines.Cut():
 		return nil, fmt.Errorf("%s line %d: the line is cut off, it does not end in a newline", path, lines.Number()+1)
 	case columns == nil:

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"ringwave/crypto/lockfile"
+	"ringwave/radio/intake"
 )
 
 // State is what a run is doing, by what its folder has.
@@ -75,7 +76,7 @@ func Look(dir string, rounds int) (Standing, error) {
 // DropSummary removes the result of a run that goes on beyond it.
 func (f *Folder) DropSummary() error {
 	if err := os.Remove(f.file(SummaryName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing %s: %w", f.file(SummaryName), cause(err))
+		return fmt.Errorf("removing %s: %w", f.file(SummaryName), intake.Cause(err))
 	}
 	return nil
 }

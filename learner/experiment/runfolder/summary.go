@@ -94,7 +94,7 @@ func (f *Folder) WriteSummary(s Summary) error {
 func ReadSummary(path string) (Summary, error) {
 	b, err := intake.ReadFile(path, maxJSON)
 	if err != nil {
-		return Summary{}, fmt.Errorf("reading %s: %w", path, cause(err))
+		return Summary{}, fmt.Errorf("reading %s: %w", path, intake.Cause(err))
 	}
 	var s Summary
 	d := json.NewDecoder(bytes.NewReader(b))
