@@ -6,8 +6,12 @@ import (
 	"testing"
 
 	"ringwave/learner"
+	"ringwave/learner/dataset"
 	"ringwave/learner/experiment"
 	"ringwave/learner/experiment/config"
+	"ringwave/learner/experiment/experimenttest"
+	"ringwave/learner/experiment/runfolder"
+	"ringwave/learner/model"
 	"ringwave/radio/intake"
 )
 
@@ -60,5 +64,29 @@ func TestLabIsChecked(t *testing.T) {
 		if _, err := lab.New(config.Default()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New: %v, in place of %s", err, want)
 		}
+	}
+}
+
+// large is a model that says that it has so many parameters.
+type large struct {
+	model.Model
+	dim int
+}
+
+func (l large) Dim() int { return l.dim }
+
+// A model whose checkpoints could not be read back is refused before it has made any.
+func TestModelsThatAreTooLarge(t *testing.T) {
+	experimenttest.NoData(t)
+	lab := experiment.Lab{Models: []experiment.Model{{Name: "large", New: func(_ config.Task, set *dataset.Set) (model.Model, error) {
+		m, err := model.NewLogistic(set.Dim)
+		return large{m, runfolder.MaxTheta + 1}, err
+	}}}}
+	c, err := lab.Load("../../hw-configs/loopback.toml", "task.dataset=strokes", "task.model=large")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lab.New(c); err == nil || !intake.IsUserError(err) || !strings.Contains(err.Error(), `task.model = "large" has 67108865 parameters with these samples; allowed is at most 67108864`) {
+		t.Errorf("got %v", err)
 	}
 }
